@@ -1,0 +1,161 @@
+// A segment's ranges: values of a PostgreSQL sequence, reserved many at a time, handed out one by one.
+//
+// plan_range() is the sequence arithmetic (START, INCREMENT, MINVALUE, MAXVALUE, CYCLE as nextval has them).
+// SegmentWord hands out *ordinals*, which only ever grow; a range maps its ordinals to values. An absolute
+// value in the word would meet itself again under CYCLE or after a downward setval.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "durability.hpp"
+#include "tick_word.hpp"
+
+namespace uidgen::core {
+
+struct SequenceState {
+    int64_t last_value;
+    bool is_called;
+};
+
+struct SequenceRule {
+    int64_t increment; // never 0
+    int64_t min_value;
+    int64_t max_value;
+    bool cycle;
+};
+
+struct PlannedRange {
+    uint64_t count; // 0: the sequence is used up
+    int64_t first;
+    int64_t last;
+};
+
+// The next range of at most `count` (>= 1) values, cut short at the sequence's bound.
+constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r, uint64_t count) noexcept {
+    const bool up = r.increment > 0;
+    const int64_t bound = up ? r.max_value : r.min_value;
+    const uint64_t stride =
+        up ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
+    // Distance to the bound; unsigned, because it may exceed what int64 holds.
+    const auto room = [&](int64_t from) -> uint64_t {
+        if (up ? from > bound : from < bound)
+            return 0;
+        return up ? static_cast<uint64_t>(bound) - static_cast<uint64_t>(from)
+                  : static_cast<uint64_t>(from) - static_cast<uint64_t>(bound);
+    };
+
+    int64_t first = s.last_value;
+    if (s.is_called) {
+        if (room(s.last_value) >= stride)
+            first = static_cast<int64_t>(static_cast<uint64_t>(s.last_value) + static_cast<uint64_t>(r.increment));
+        else if (r.cycle)
+            first = up ? r.min_value : r.max_value;
+        else
+            return {0, 0, 0};
+    }
+    const uint64_t further = room(first) / stride;
+    const uint64_t taken = further < count - 1 ? further : count - 1;
+    const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(r.increment);
+    return {taken + 1, first, static_cast<int64_t>(last)};
+}
+
+// Ordinals [begin, end) stand for first, first + increment, ... Once published, what an ordinal stands for
+// never changes, so a copy of a Range stays right for ever.
+struct Range {
+    uint64_t begin;
+    uint64_t end;
+    int64_t first;
+    int64_t increment;
+    uint64_t lsn; // end of the record that reserved it; 0: nothing to wait for
+
+    constexpr bool holds(uint64_t ordinal) const noexcept { return ordinal - begin < end - begin; }
+    constexpr int64_t value(uint64_t ordinal) const noexcept {
+        return static_cast<int64_t>(static_cast<uint64_t>(first) +
+                                    (ordinal - begin) * static_cast<uint64_t>(increment));
+    }
+};
+
+// The range in use and the one reserved ahead (Leaf's double buffer).
+//
+// Numbered invariants
+//   1. `next` never decreases; each ordinal is handed out at most once (compare-and-swap upward).
+//   2. Published ranges tile the ordinals: each begins where the one before it ended.
+//   3. A range is overwritten only when `next` is at or above its end: publish() requires room().
+//   4. An ordinal is handed out at level d only below usable[d], which is raised to a range's end only after
+//      that range's record is durable at d. No `usable` ever decreases.
+//
+// Who writes what: `next` and `usable` by anybody (atomics); the ranges under the exclusive lock of the
+// sequence's page, read under that lock, shared or exclusive.
+template <template <typename> class Atom = std::atomic> class SegmentWord {
+  public:
+    // Only while nobody else can reach the word. Ordinals start at `first`, so a test can start near a wrap.
+    void reset(uint64_t first) noexcept {
+        for (auto &range : ranges_)
+            range = {first, first, 0, 0, 0};
+        for (auto &usable : usable_)
+            usable.store(first, std::memory_order_relaxed);
+        next_.store(first, std::memory_order_release);
+    }
+
+    // Takes the next ordinal if it lies in [begin, limit). The caller guarantees limit <= usable(level).
+    // Relaxed: the word orders only itself; durability was learnt with usable()'s acquire.
+    bool take(uint64_t begin, uint64_t limit, uint64_t *ordinal) noexcept {
+        uint64_t seen = next_.load(std::memory_order_relaxed);
+        do {
+            if (seen - begin >= limit - begin)
+                return false;
+        } while (!next_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed,
+                                              std::memory_order_relaxed));
+        *ordinal = seen;
+        return true;
+    }
+
+    uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }
+
+    uint64_t usable(Durability level) const noexcept {
+        return usable_[index(level)].load(std::memory_order_acquire); // pairs with confirm()
+    }
+
+    void confirm(Durability level, uint64_t until) noexcept {
+        raise_to(usable_[index(level)], until, std::memory_order_release);
+    }
+
+    // The rest needs the page's lock: shared to read, exclusive to write.
+
+    uint64_t end() const noexcept { return newer().end; }
+
+    // The range that holds the next ordinal; false: all are used up.
+    bool current(Range *out) const noexcept {
+        const uint64_t ordinal = next();
+        for (const auto &range : ranges_)
+            if (range.holds(ordinal)) {
+                *out = range;
+                return true;
+            }
+        return false;
+    }
+
+    // Whether a further range may be published: at most one is reserved ahead.
+    bool room() const noexcept { return older().end <= next(); }
+
+    void publish(uint64_t count, int64_t first, int64_t increment, uint64_t lsn) noexcept {
+        const uint64_t begin = end();
+        older() = {begin, begin + count, first, increment, lsn};
+    }
+
+    // Whatever is left of the published ranges is not handed out any more.
+    void give_up() noexcept { raise_to(next_, end(), std::memory_order_relaxed); }
+
+  private:
+    // Ranges tile, so the one that ends later is the newer; when both are empty either will do.
+    const Range &newer() const noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 1 : 0]; }
+    const Range &older() const noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 0 : 1]; }
+    Range &older() noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 0 : 1]; }
+
+    alignas(cache_line) Atom<uint64_t> next_;
+    alignas(cache_line) Atom<uint64_t> usable_[durability_levels];
+    Range ranges_[2];
+};
+
+} // namespace uidgen::core

@@ -1,0 +1,126 @@
+// The generator's word: one atomic that hands out each position of the leased ticks at most once.
+//
+// A *position* is tick << sequence_bits | sequence (layout.hpp). The word holds the last position handed
+// out. A lease is durable before it is usable; the next lease is written while the current one is in use.
+//
+// Numbered invariants
+//   1. `last` never decreases. (take() and raise() are its only writers, both compare-and-swap upward.)
+//   2. Every position is handed out at most once: take() moves `last` from below it to it or above it in one
+//      step, and by (1) no later step starts below it.
+//   3. usable[d] <= written for each d, and none of them ever decreases.
+//   4. A position is handed out at level d only below usable[d], and only if it was leased: when publish()
+//      skips from the old `written` to a higher `from`, `last` is raised to from - 1 before `written`
+//      moves, so no caller can reach the gap between them.
+//   5. `lsn` covers at least every record up to `written` that a reader of `written` has seen: publish()
+//      stores lsn first and written last (release); written_range() loads in the opposite order (acquire).
+//
+// Who writes what: `last` by anybody; publish() by one caller at a time (whoever holds the exclusive lock of
+// the page that keeps the high-water mark); confirm() by anybody who has made `lsn` durable.
+//
+// Atom may be replaced by a test's own atomic that explores interleavings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "durability.hpp"
+
+namespace uidgen::core {
+
+constexpr size_t cache_line = 64;
+
+struct Run {
+    uint64_t first; // the first position; where the next one would be if count is 0
+    uint64_t count; // how many consecutive positions, 0: nothing below the limit is left
+};
+
+struct WrittenRange {
+    uint64_t until; // first position that no record covers yet
+    uint64_t lsn;   // end of a record that covers every position below until; 0: nothing to wait for
+};
+
+// Raises an atomic to at least `value`. Relaxed is enough for callers that publish nothing else by it.
+template <typename Atomic>
+inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) noexcept {
+    uint64_t seen = atomic.load(std::memory_order_relaxed);
+    while (seen < value && !atomic.compare_exchange_weak(seen, value, order, std::memory_order_relaxed)) {
+    }
+}
+
+template <template <typename> class Atom = std::atomic> class TickWord {
+  public:
+    // Only while nobody else can reach the word: the first position to be handed out, nothing leased.
+    void reset(uint64_t next) noexcept {
+        last_.store(next - 1, std::memory_order_relaxed);
+        lsn_.store(0, std::memory_order_relaxed);
+        for (auto &usable : usable_)
+            usable.store(next, std::memory_order_relaxed);
+        written_.store(next, std::memory_order_release);
+    }
+
+    // Hands out up to `want` consecutive positions, none below `floor`, all below `limit`. The caller
+    // guarantees limit <= usable(level). Relaxed: the word orders only itself (1, 2); that the positions
+    // are durable was learnt when `limit` was read with acquire in usable().
+    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept {
+        uint64_t seen = last_.load(std::memory_order_relaxed);
+        for (;;) {
+            const uint64_t first = seen + 1 > floor ? seen + 1 : floor;
+            if (first >= limit)
+                return {first, 0};
+            const uint64_t count = limit - first < want ? limit - first : want;
+            if (last_.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed,
+                                            std::memory_order_relaxed))
+                return {first, count};
+        }
+    }
+
+    // A record for [from, until) has been written, ending at `lsn` (0: needs none). One caller at a time.
+    void publish(uint64_t from, uint64_t until, uint64_t lsn) noexcept {
+        if (from > written_.load(std::memory_order_relaxed))
+            raise(from - 1);
+        if (lsn > lsn_.load(std::memory_order_relaxed))
+            lsn_.store(lsn, std::memory_order_relaxed);
+        if (until > written_.load(std::memory_order_relaxed))
+            written_.store(until, std::memory_order_release); // pairs with written_range()
+    }
+
+    // Everything below `next` is given up: no position under it is handed out any more.
+    void give_up(uint64_t next) noexcept {
+        raise(next - 1);
+        if (next > written_.load(std::memory_order_relaxed))
+            written_.store(next, std::memory_order_release);
+    }
+
+    // The record for positions below `until` is durable at `level`. Release: pairs with usable().
+    void confirm(Durability level, uint64_t until) noexcept {
+        raise_to(usable_[index(level)], until, std::memory_order_release);
+    }
+
+    uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
+
+    // Acquire: whoever sees the bound also sees that its record is durable (pairs with confirm()).
+    uint64_t usable(Durability level) const noexcept {
+        return usable_[index(level)].load(std::memory_order_acquire);
+    }
+
+    WrittenRange written_range() const noexcept {
+        const uint64_t until = written_.load(std::memory_order_acquire); // first: invariant 5
+        return {until, lsn_.load(std::memory_order_relaxed)};
+    }
+
+  private:
+    void raise(uint64_t position) noexcept { raise_to(last_, position, std::memory_order_relaxed); }
+
+    // Alone on its line: every call writes it, and the bounds are read far more often than they change.
+    alignas(cache_line) Atom<uint64_t> last_;
+    alignas(cache_line) Atom<uint64_t> usable_[durability_levels];
+    Atom<uint64_t> written_;
+    Atom<uint64_t> lsn_;
+};
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free,
+              "the word is shared between processes: an atomic with a hidden lock would not be");
+static_assert(sizeof(TickWord<>) == 2 * cache_line, "a third cache line would be touched by every call");
+
+} // namespace uidgen::core

@@ -1,0 +1,65 @@
+// A backend's view of a generator or segment: found once, checked again at a transaction's first call.
+//
+// The first call of a transaction takes RowExclusiveLock on the sequence (to the end of the transaction,
+// under TopTransactionResourceOwner, so that ROLLBACK TO does not drop it while this cache says it is held),
+// checks the privilege of the current user, finds the slot, and compares the sequence's page with what the
+// slot expects: when somebody else moved the counter (setval, nextval, a restore), what is in hand is given
+// up. Every later call of the transaction by the same user needs two comparisons.
+#pragma once
+
+#include "../core/durability.hpp"
+#include "../core/range.hpp"
+#include "slots.hpp"
+
+namespace uidgen::pg {
+
+// What may be taken from the generator's word while the clock stays in one tick.
+struct Window {
+    int64_t from_ns;    // the tick's start
+    uint64_t length_ns; // 0: no window
+    uint64_t floor;
+    uint64_t limit;
+    uint64_t node; // datacenter and worker, in place
+    core::Durability level;
+};
+
+// The part of a segment's range that this backend may take from.
+struct Share {
+    core::Range range;
+    uint64_t limit; // == range.begin: nothing
+    core::Durability level;
+};
+
+struct Attached {
+    Oid sequence; // must come first: the key of the backend's table
+    Oid role;     // whose privilege was checked
+    Oid function; // the SQL function that was called last: leads to the extension's tables
+    LocalTransactionId checked_in;
+    LocalTransactionId locked_in;
+    Slot *slot;
+    Slot *database; // generators: where the database's latest leased instant is kept
+    uint64_t tenancy;
+    Window window; // generators
+    Share share;   // segments
+};
+
+// Entries live as long as the backend, so callers may keep the pointer and test it with attached().
+Attached *attach(Oid sequence, SlotKind kind, Oid function);
+
+// Whether attach() has nothing to check again.
+inline bool attached(const Attached *a) {
+    return likely(a->checked_in == current_local_xid()) && likely(a->role == GetUserId());
+}
+
+// The sequence of an attached entry, open; its lock is held.
+Relation open_attached(const Attached *a);
+
+// Has every entry checked again at its next use.
+void attach_again();
+
+void attach_register_callbacks();
+
+// Gives up what a slot has in hand and takes over what the page says. Under the page's exclusive lock.
+void adopt_page(Slot *slot, Relation sequence, core::SequenceState state);
+
+} // namespace uidgen::pg

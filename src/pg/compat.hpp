@@ -1,0 +1,64 @@
+// What differs between the supported majors of PostgreSQL, and nothing else.
+#pragma once
+
+#include "postgres.hpp"
+
+#if PG_VERSION_NUM < 150000
+#error "uidgen needs PostgreSQL 15 or later"
+#endif
+
+// Declares an entry point of SQL. PostgreSQL 15's own macro would leave the function hidden in the library.
+#define UIDGEN_SQL_FUNCTION(name)                                                                                      \
+    PGDLLEXPORT Datum name(PG_FUNCTION_ARGS);                                                                          \
+    PG_FUNCTION_INFO_V1(name)
+
+namespace uidgen::pg {
+
+// Of the two marks that the relcache keeps of a new file, the `first` one survives ROLLBACK TO a savepoint.
+#if PG_VERSION_NUM >= 160000
+using RelationFile = RelFileNumber;
+inline RelationFile file_of(Relation rel) { return rel->rd_locator.relNumber; }
+inline bool rewritten_in_this_transaction(Relation rel) {
+    return rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+}
+#else
+using RelationFile = Oid;
+inline RelationFile file_of(Relation rel) { return rel->rd_node.relNode; }
+inline bool rewritten_in_this_transaction(Relation rel) {
+    return rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+}
+#endif
+
+#if PG_VERSION_NUM >= 170000
+using SearchPath = SearchPathMatcher;
+inline SearchPath *copy_search_path(MemoryContext context) { return GetSearchPathMatcher(context); }
+inline bool search_path_is(SearchPath *path) { return SearchPathMatchesCurrentEnvironment(path); }
+inline LocalTransactionId current_local_xid() { return MyProc->vxid.lxid; }
+// Named wait events: the name is registered with the first wait.
+inline uint32 wait_event(const char *name) { return WaitEventExtensionNew(name); }
+#else
+using SearchPath = OverrideSearchPath;
+inline SearchPath *copy_search_path(MemoryContext context) { return GetOverrideSearchPath(context); }
+inline bool search_path_is(SearchPath *path) { return OverrideSearchPathMatchesCurrent(path); }
+inline LocalTransactionId current_local_xid() { return MyProc->lxid; }
+inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
+#endif
+
+// Whether synchronous_standby_names asks commits to wait, as SyncRepWaitForLSN decides it. Before the
+// checkpointer has read the setting once, the session's own value counts.
+#ifdef SYNC_STANDBY_DEFINED
+inline bool standbys_are_awaited() {
+    const bits8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
+    if (likely(status == SYNC_STANDBY_INIT))
+        return false;
+    return max_wal_senders > 0 &&
+           ((status & SYNC_STANDBY_INIT) != 0 ? (status & SYNC_STANDBY_DEFINED) != 0
+                                              : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
+}
+#else
+inline bool standbys_are_awaited() {
+    return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined;
+}
+#endif
+
+} // namespace uidgen::pg

@@ -1,0 +1,123 @@
+#include "errors.hpp"
+
+#include "time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// For messages only: the name, or the number of something that has none any more.
+const char *name_of(Oid relation) {
+    const char *name = get_rel_name(relation);
+    return name != nullptr ? name : psprintf("%u", relation);
+}
+
+const char *show_instant(int64_t unix_us) {
+    return pstrdup(timestamptz_to_str(to_timestamptz(unix_us)));
+}
+
+const char *layout_problem(core::LayoutFault fault) {
+    switch (fault) {
+    case core::LayoutFault::tick_length:
+        return "A tick is 1 microsecond to 1 hour long.";
+    case core::LayoutFault::epoch:
+        return "The epoch is an instant from 1970 on.";
+    case core::LayoutFault::time_width:
+        return "The time field is 1 to 47 bits wide.";
+    case core::LayoutFault::field_width:
+        return "The datacenter, worker and sequence fields are 0 to 31 bits wide.";
+    case core::LayoutFault::too_wide:
+        return "The fields together are at most 63 bits wide.";
+    case core::LayoutFault::beyond_calendar:
+        return "The last tick lies beyond what a timestamp can hold.";
+    case core::LayoutFault::none:
+        break;
+    }
+    return "The layout is valid.";
+}
+
+} // namespace
+
+void report_not_preloaded() {
+    const char *loaded = GetConfigOption("shared_preload_libraries", true, false);
+    const bool others = loaded != nullptr && loaded[0] != '\0';
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("uidgen must be loaded when the server starts"),
+                    errdetail("Ids and segments are handed out from shared memory, which only a library loaded at "
+                              "server start can have."),
+                    errhint("Set shared_preload_libraries = '%s%suidgen' in postgresql.conf and restart the server.",
+                            others ? loaded : "", others ? ", " : "")));
+}
+
+void report_in_recovery() {
+    ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                    errmsg("cannot draw a value while the server is in recovery"),
+                    errdetail("A standby can't make a range durable in the write-ahead log."),
+                    errhint("Draw on the primary. After a promotion this server draws by itself.")));
+}
+
+void report_layout(Oid generator, core::LayoutFault fault) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("the layout of generator \"%s\" is not valid", name_of(generator)),
+                    errdetail("%s", layout_problem(fault)),
+                    errhint("Make the generator anew with uid_generator_create().")));
+}
+
+void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault) {
+    const struct {
+        const char *name;
+        int64_t value;
+        int32_t bits;
+    } fields[] = {
+        {"generated_at", parts.tick, layout.time_bits},
+        {"datacenter_id", parts.datacenter, layout.datacenter_bits},
+        {"worker_id", parts.worker, layout.worker_bits},
+        {"sequence", parts.sequence, layout.sequence_bits},
+    };
+    const auto &field = fields[static_cast<int>(fault) - static_cast<int>(core::EncodeFault::tick)];
+    if (fault == core::EncodeFault::tick)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("%s is outside of what the generator's layout can hold", field.name),
+                        errhint("Give a time from %s on and before %s.", show_instant(layout.epoch_us),
+                                show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                    errmsg("%s %lld is outside of what the generator's layout can hold", field.name,
+                           static_cast<long long>(field.value)),
+                    errhint("Give a number from 0 to %lld.", static_cast<long long>(core::largest(field.bits)))));
+}
+
+void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault) {
+    const bool negative = fault == core::DecodeFault::negative;
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                    errmsg("%lld is not an id of this generator", static_cast<long long>(id)),
+                    negative ? errdetail("Ids are never negative.")
+                             : errdetail("Ids of the generator's layout have at most %d bits.", core::id_bits(layout)),
+                    errhint("Name the generator that made the id as the second argument.")));
+}
+
+void report_not_a_generator(Oid relation) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a generator", name_of(relation)),
+                    errhint("Make one with uid_generator_create(), or draw from a sequence with segment_next().")));
+}
+
+void report_end_of_time(Oid generator, const core::Layout &layout) {
+    ereport(ERROR,
+            (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+             errmsg("the time bits of generator \"%s\" are used up", name_of(generator)),
+             errdetail("Its layout ends at %s.",
+                       show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
+             errhint("Make a generator with a later epoch or more time bits, and draw from that.")));
+}
+
+void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("generator \"%s\" is ahead of the clock by %.3f s more than it may be", name_of(generator),
+                    static_cast<double>(behind_us) / 1e6),
+             errdetail("The clock went back, or ids were drawn faster than the layout can hold. The call waited "
+                       "%lld ms and took no id.",
+                       static_cast<long long>(waited_ms)),
+             errhint("Set the server's clock right, or call again in %lld s. uidgen.max_wait bounds the wait.",
+                     static_cast<long long>((behind_us + 999999) / 1000000))));
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,28 @@
+// Core's answers as PostgreSQL errors: SQLSTATE, message, detail, hint. Nothing here returns.
+#pragma once
+
+#include "../core/clock_policy.hpp"
+#include "../core/layout.hpp"
+#include "postgres.hpp"
+
+namespace uidgen::pg {
+
+// The library was not loaded at server start, so there is no shared memory.
+[[noreturn]] void report_not_preloaded();
+
+// The server is a standby, or still recovering.
+[[noreturn]] void report_in_recovery();
+
+[[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
+[[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
+[[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
+
+[[noreturn]] void report_not_a_generator(Oid relation);
+
+// The layout's time bits are used up.
+[[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
+
+// The caller has waited for waited_ms, and the clock is still behind_us behind.
+[[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
+
+} // namespace uidgen::pg

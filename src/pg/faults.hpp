@@ -1,0 +1,26 @@
+// Guarantees that a test build can break, one at a time, to prove that a test notices.
+//
+// Only a build with UIDGEN_FAULTS has the setting `uidgen.fault`; in every other build fault_is() is the
+// constant false and leaves no trace in the machine code.
+#pragma once
+
+namespace uidgen::pg {
+
+enum class Fault : int {
+    none,
+    no_flush,      // a range is handed out before its record is flushed
+    delta_record,  // the record carries what changed on the page, not the page
+    stale_log_cnt, // the page keeps nextval's count of values logged ahead
+    resume_lease,  // after a start a generator goes on inside the lease that it finds
+    keep_slot,     // DROP DATABASE leaves the database's slots behind
+    release_lock,  // the lock on the sequence belongs to the subtransaction
+};
+
+#ifdef UIDGEN_FAULTS
+extern int active_fault; // written by the setting
+inline bool fault_is(Fault fault) { return static_cast<Fault>(active_fault) == fault; }
+#else
+constexpr bool fault_is(Fault) { return false; }
+#endif
+
+} // namespace uidgen::pg

@@ -1,0 +1,49 @@
+// The library's start: settings, then, when the server is starting, shared memory and hooks.
+
+#include "attach.hpp"
+#include "drop_hooks.hpp"
+#include "settings.hpp"
+#include "slots.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+shmem_request_hook_type next_shmem_request_hook = nullptr;
+shmem_startup_hook_type next_shmem_startup_hook = nullptr;
+
+void request_memory() {
+    if (next_shmem_request_hook != nullptr)
+        next_shmem_request_hook();
+    slots_request_memory();
+}
+
+void attach_memory() {
+    if (next_shmem_startup_hook != nullptr)
+        next_shmem_startup_hook();
+    slots_attach_memory();
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+
+void _PG_init(void) {
+    const bool preloading = process_shared_preload_libraries_in_progress;
+    settings::define(preloading);
+    if (!preloading)
+        return;
+    next_shmem_request_hook = shmem_request_hook;
+    shmem_request_hook = request_memory;
+    next_shmem_startup_hook = shmem_startup_hook;
+    shmem_startup_hook = attach_memory;
+    attach_register_callbacks();
+    drop_hooks_install();
+}
+}

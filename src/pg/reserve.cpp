@@ -1,0 +1,103 @@
+#include "reserve.hpp"
+
+#include "faults.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// What sequence.c puts at the end of a sequence's page.
+constexpr uint32 sequence_magic = 0x1717;
+
+Form_pg_sequence_data counter_on(Page page) {
+    ItemId item = PageGetItemId(page, FirstOffsetNumber);
+    HeapTupleHeader tuple = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
+    return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
+}
+
+SequencePage lock_page(Relation sequence, GenericXLogState *record, int mode) {
+    const SequencePage page = {sequence, ReadBuffer(sequence, 0), record};
+    LockBuffer(page.buffer, mode);
+    const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
+    if (*magic != sequence_magic)
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                        errmsg("bad magic number in sequence \"%s\": %08X", RelationGetRelationName(sequence), *magic)));
+    return page;
+}
+
+int standby_mode(core::Durability level) {
+    return level == core::Durability::remote_written ? SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+}
+
+bool standby_lags(uint64_t lsn, core::Durability level) {
+    if (!standbys_are_awaited())
+        return false;
+    LWLockAcquire(SyncRepLock, LW_SHARED);
+    const XLogRecPtr reached = WalSndCtl->lsn[standby_mode(level)];
+    LWLockRelease(SyncRepLock);
+    return reached < lsn;
+}
+
+// SyncRepWaitForLSN must be called with interrupts held, swallows a cancel and then only warns. So look at
+// what was reached.
+void wait_for_standby(uint64_t lsn, core::Durability level) {
+    HOLD_INTERRUPTS();
+    SyncRepWaitForLSN(lsn, false);
+    RESUME_INTERRUPTS();
+    CHECK_FOR_INTERRUPTS();
+    if (standby_lags(lsn, level))
+        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
+                        errmsg("canceling the wait for a synchronous standby before a value is handed out"),
+                        errdetail("The range's record has not reached the standby; no value was handed out."),
+                        errhint("Bring the standby back, or take it out of synchronous_standby_names.")));
+}
+
+} // namespace
+
+SequencePage lock_page_for_reading(Relation sequence) { return lock_page(sequence, nullptr, BUFFER_LOCK_SHARE); }
+
+SequencePage lock_page_for_writing(Relation sequence) {
+    return lock_page(sequence, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
+}
+
+core::SequenceState read_page(const SequencePage &page) {
+    const FormData_pg_sequence_data *counter = counter_on(BufferGetPage(page.buffer));
+    return {counter->last_value, counter->is_called};
+}
+
+uint64_t write_page(SequencePage *page, int64_t last_value) {
+    const int flags = fault_is(Fault::delta_record) ? 0 : GENERIC_XLOG_FULL_IMAGE;
+    Form_pg_sequence_data counter = counter_on(GenericXLogRegisterBuffer(page->record, page->buffer, flags));
+    counter->last_value = last_value;
+    counter->is_called = true;
+    if (!fault_is(Fault::stale_log_cnt))
+        counter->log_cnt = 0;
+    const XLogRecPtr lsn = GenericXLogFinish(page->record);
+    page->record = nullptr;
+    return lsn;
+}
+
+void unlock_page(SequencePage *page) {
+    UnlockReleaseBuffer(page->buffer);
+    if (page->record != nullptr)
+        GenericXLogAbort(page->record);
+}
+
+void durable(Slot *slot, uint64_t lsn, core::Durability level) {
+    if (lsn == InvalidXLogRecPtr)
+        return;
+    if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
+        slot->flush_waits.fetch_add(1, std::memory_order_relaxed);
+        XLogFlush(lsn);
+    }
+    if (level != core::Durability::local && standby_lags(lsn, level)) {
+        slot->standby_waits.fetch_add(1, std::memory_order_relaxed);
+        wait_for_standby(lsn, level);
+    }
+}
+
+void durable_soon(uint64_t lsn) {
+    if (lsn != InvalidXLogRecPtr && !fault_is(Fault::no_flush))
+        XLogSetAsyncXactLSN(lsn);
+}
+
+} // namespace uidgen::pg

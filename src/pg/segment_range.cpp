@@ -1,0 +1,119 @@
+#include "segment_range.hpp"
+
+#include "reserve.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// The next range is reserved when this part of the current one is used (Leaf's rule).
+constexpr uint64_t prefetch_divisor = 10;
+
+core::SequenceRule rule_of(Oid sequence) {
+    HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for sequence %u", sequence);
+    const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
+    const core::SequenceRule rule = {definition->seqincrement, definition->seqmin, definition->seqmax,
+                                     definition->seqcycle};
+    ReleaseSysCache(tuple);
+    return rule;
+}
+
+[[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+    const bool up = rule.increment > 0;
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
+                           get_rel_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
+                    errhint("ALTER SEQUENCE with a wider bound, or with CYCLE to begin again.")));
+}
+
+struct View {
+    core::Range range; // that holds the next ordinal
+    bool found;
+    bool has_successor;
+};
+
+View view_of(const Attached *a) {
+    View view = {};
+    Relation rel = open_attached(a);
+    SequencePage page = lock_page_for_reading(rel);
+    const core::SegmentWord<> &word = a->slot->segment.word;
+    view.found = word.current(&view.range);
+    view.has_successor = view.found && word.end() != view.range.end;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    return view;
+}
+
+// Reserves the next range, ahead of its use (`prefetch`) or because none is left; nothing to do if another
+// backend has. False: the sequence is used up.
+bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool prefetch) {
+    Slot *slot = a->slot;
+    core::SegmentWord<> &word = slot->segment.word;
+    uint64_t lsn = InvalidXLogRecPtr;
+    bool more = true;
+
+    Relation rel = open_attached(a);
+    SequencePage page = lock_page_for_writing(rel);
+    const core::SequenceState state = read_page(page);
+    if (state.last_value != slot->expected.last_value || state.is_called != slot->expected.is_called)
+        adopt_page(slot, rel, state);
+    core::Range in_use;
+    const bool wanted = prefetch ? word.room() : !word.current(&in_use);
+    if (wanted) {
+        const core::PlannedRange planned =
+            core::plan_range(state, rule, static_cast<uint64_t>(slot->segment.step));
+        more = planned.count > 0;
+        if (more) {
+            lsn = write_page(&page, planned.last);
+            slot->expected = {planned.last, true};
+            word.publish(planned.count, planned.first, rule.increment, lsn);
+            slot->records.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    if (prefetch)
+        durable_soon(lsn);
+    return more;
+}
+
+// Makes the range safe to hand out at this level, and gives this backend its share of it.
+void open_share(Attached *a, const View &view, core::Durability level) {
+    core::SegmentWord<> &word = a->slot->segment.word;
+    const core::Range &range = view.range;
+    if (word.usable(level) < range.end) {
+        durable(a->slot, range.lsn, level);
+        word.confirm(level, range.end);
+    }
+    a->share = {range, range.end, level};
+    if (view.has_successor)
+        return;
+    const uint64_t prefetch_at = range.begin + (range.end - range.begin) / prefetch_divisor;
+    if (word.next() < prefetch_at)
+        a->share.limit = prefetch_at; // the caller that reaches it comes back here
+    else
+        reserve_range(a, rule_of(a->sequence), true);
+}
+
+} // namespace
+
+int64_t next_value_slowly(Attached *a) {
+    for (;;) {
+        const core::Durability level = wanted_durability();
+        const View view = view_of(a);
+        if (view.found) {
+            open_share(a, view, level);
+            uint64_t ordinal = 0;
+            if (a->slot->segment.word.take(a->share.range.begin, a->share.limit, &ordinal))
+                return a->share.range.value(ordinal);
+        } else {
+            const core::SequenceRule rule = rule_of(a->sequence);
+            if (!reserve_range(a, rule, false))
+                report_used_up(a->sequence, rule);
+        }
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+} // namespace uidgen::pg

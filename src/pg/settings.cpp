@@ -1,0 +1,69 @@
+#include "settings.hpp"
+
+#include "../core/layout.hpp"
+#include "attach.hpp"
+#include "faults.hpp"
+#include "postgres.hpp"
+
+namespace uidgen::pg {
+
+#ifdef UIDGEN_FAULTS
+int active_fault = 0;
+#endif
+
+namespace settings {
+
+int max_slots = 1024;
+int datacenter_id = 0;
+int max_wait_ms = 5000;
+int segment_step = 1000;
+
+namespace {
+
+// Ids drawn from now on carry the new number, also later in this transaction.
+void datacenter_id_assigned(int, void *) { attach_again(); }
+
+#ifdef UIDGEN_FAULTS
+const config_enum_entry fault_names[] = {
+    {"none", static_cast<int>(Fault::none), false},
+    {"no_flush", static_cast<int>(Fault::no_flush), false},
+    {"delta_record", static_cast<int>(Fault::delta_record), false},
+    {"stale_log_cnt", static_cast<int>(Fault::stale_log_cnt), false},
+    {"resume_lease", static_cast<int>(Fault::resume_lease), false},
+    {"keep_slot", static_cast<int>(Fault::keep_slot), false},
+    {"release_lock", static_cast<int>(Fault::release_lock), false},
+    {nullptr, 0, false},
+};
+#endif
+
+} // namespace
+
+void define(bool preloading) {
+    if (preloading)
+        DefineCustomIntVariable(
+            "uidgen.max_slots", "Number of generators and segments that can be in use at the same time.",
+            "Each takes 512 bytes of shared memory; every database that draws ids takes one more.", &max_slots,
+            1024, 4, 1000000, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "uidgen.datacenter_id", "The datacenter id in the ids of this server, or of this database.",
+        "Databases whose ids must not meet need different numbers: "
+        "ALTER DATABASE name SET uidgen.datacenter_id = 1.",
+        &datacenter_id, 0, 0, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0, nullptr,
+        datacenter_id_assigned, nullptr);
+    DefineCustomIntVariable(
+        "uidgen.max_wait", "How long a call waits for the clock before it gives up with an error.",
+        "A generator waits when its ids would run ahead of the clock by more than its max_ahead.", &max_wait_ms,
+        5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "uidgen.segment_step", "How many values a segment without a step of its own reserves at a time.",
+        "Takes effect for sequences first used after the change since the server started.", &segment_step, 1000, 1,
+        INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+#ifdef UIDGEN_FAULTS
+    DefineCustomEnumVariable("uidgen.fault", "The guarantee that this test build breaks.", nullptr, &active_fault, 0,
+                             fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+#endif
+    MarkGUCPrefixReserved("uidgen");
+}
+
+} // namespace settings
+} // namespace uidgen::pg

@@ -1,0 +1,15 @@
+// The settings of a server: sizes of shared memory, its datacenter id, how long callers wait.
+#pragma once
+
+namespace uidgen::pg::settings {
+
+extern int max_slots;     // uidgen.max_slots
+extern int datacenter_id; // uidgen.datacenter_id
+extern int max_wait_ms;   // uidgen.max_wait
+extern int segment_step;  // uidgen.segment_step
+
+// Called while shared_preload_libraries are loaded, and for a library loaded later: that one can't have
+// shared memory, so it defines no setting of it.
+void define(bool preloading);
+
+} // namespace uidgen::pg::settings

@@ -1,0 +1,184 @@
+#include "slots.hpp"
+
+#include "settings.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr char directory_name[] = "uidgen directory";
+constexpr char slots_name[] = "uidgen slots";
+constexpr char tranche_name[] = "uidgen";
+
+struct DirectoryEntry {
+    SlotKey key; // must come first: dynahash's key
+    int32_t index;
+};
+
+HTAB *directory = nullptr; // in shared memory, guarded by directory_lock
+LWLock *directory_lock = nullptr;
+Slot *slots = nullptr;
+
+Size slots_bytes() { return mul_size(static_cast<Size>(settings::max_slots), sizeof(Slot)); }
+
+// Shared memory is handed out in multiples of a cache line only by chance.
+Size slots_bytes_aligned() { return add_size(slots_bytes(), core::cache_line); }
+
+DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
+    return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
+}
+
+int32_t unused_index() {
+    for (int32_t i = 0; i < settings::max_slots; i++)
+        if (slots[i].kind == SlotKind::unused)
+            return i;
+    return -1;
+}
+
+void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
+    slot->key = key;
+    slot->kind = init.kind;
+    slot->file = init.file;
+    slot->expected = init.expected;
+    slot->records.store(0, std::memory_order_relaxed);
+    slot->flush_waits.store(0, std::memory_order_relaxed);
+    slot->standby_waits.store(0, std::memory_order_relaxed);
+    slot->clock_waits.store(0, std::memory_order_relaxed);
+    if (init.kind == SlotKind::generator) {
+        GeneratorState &generator = slot->generator;
+        generator.ticks.reset(init.first_position);
+        generator.config = init.config;
+        generator.worker_id.store(no_worker, std::memory_order_relaxed);
+        generator.row.store(RowState::none, std::memory_order_relaxed);
+    } else if (init.kind == SlotKind::segment) {
+        slot->segment.word.reset(0);
+        slot->segment.step = init.step;
+    } else {
+        slot->database.leased_until_us.store(0, std::memory_order_relaxed);
+    }
+}
+
+void free_entry(DirectoryEntry *entry) {
+    Slot *slot = &slots[entry->index];
+    slot->kind = SlotKind::unused;
+    slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
+    lookup(entry->key, HASH_REMOVE);
+}
+
+bool same_layout(const core::Layout &a, const core::Layout &b) {
+    return a.epoch_us == b.epoch_us && a.tick_us == b.tick_us && a.time_bits == b.time_bits &&
+           a.datacenter_bits == b.datacenter_bits && a.worker_bits == b.worker_bits &&
+           a.sequence_bits == b.sequence_bits;
+}
+
+bool worker_is_taken(const Slot *of, int32_t worker_id) {
+    for (int32_t i = 0; i < settings::max_slots; i++) {
+        const Slot &other = slots[i];
+        if (&other != of && other.kind == SlotKind::generator &&
+            other.generator.worker_id.load(std::memory_order_relaxed) == worker_id &&
+            same_layout(other.generator.config.layout, of->generator.config.layout))
+            return true;
+    }
+    return false;
+}
+
+} // namespace
+
+bool slots_exist() { return slots != nullptr; }
+
+void slots_request_memory() {
+    const Size entries =
+        hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
+    RequestAddinShmemSpace(add_size(slots_bytes_aligned(), entries));
+    RequestNamedLWLockTranche(tranche_name, 1);
+}
+
+void slots_attach_memory() {
+    bool found = false;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    directory_lock = &GetNamedLWLockTranche(tranche_name)->lock;
+
+    HASHCTL control = {};
+    control.keysize = sizeof(SlotKey);
+    control.entrysize = sizeof(DirectoryEntry);
+    directory = ShmemInitHash(directory_name, settings::max_slots, settings::max_slots, &control,
+                              HASH_ELEM | HASH_BLOBS);
+
+    char *memory = static_cast<char *>(ShmemInitStruct(slots_name, slots_bytes_aligned(), &found));
+    slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory));
+    if (!found)
+        memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
+    LWLockRelease(AddinShmemInitLock);
+}
+
+Slot *slot_find(SlotKey key) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
+    LWLockRelease(directory_lock);
+    return slot;
+}
+
+Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    const DirectoryEntry *found = lookup(key, HASH_FIND);
+    int32_t index = found != nullptr ? found->index : -1;
+    if (found == nullptr) {
+        index = unused_index();
+        if (index >= 0) {
+            initialize(&slots[index], key, init);
+            lookup(key, HASH_ENTER)->index = index;
+        }
+    }
+    LWLockRelease(directory_lock);
+    if (index < 0)
+        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                        errmsg("all %d slots of uidgen are in use", settings::max_slots),
+                        errdetail("Each generator and each segment that was used since the server started "
+                                  "holds one, and so does each database."),
+                        errhint("Set uidgen.max_slots in postgresql.conf to a higher number and restart the server.")));
+    return &slots[index];
+}
+
+void slot_free(SlotKey key) {
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    DirectoryEntry *entry = lookup(key, HASH_FIND);
+    if (entry != nullptr)
+        free_entry(entry);
+    LWLockRelease(directory_lock);
+}
+
+void slots_free_database(Oid database) {
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, directory);
+    // Removing the entry just returned is what dynahash allows during a scan.
+    while (auto *entry = static_cast<DirectoryEntry *>(hash_seq_search(&scan)))
+        if (entry->key.database == database)
+            free_entry(entry);
+    LWLockRelease(directory_lock);
+}
+
+void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    for (int32_t i = 0; i < settings::max_slots; i++)
+        if (slots[i].kind != SlotKind::unused)
+            visit(&slots[i], arg);
+    LWLockRelease(directory_lock);
+}
+
+bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist) {
+    GeneratorState &generator = slot->generator;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    const bool set_already = generator.worker_id.load(std::memory_order_relaxed) != no_worker;
+    const bool free = !set_already && (insist || !worker_is_taken(slot, worker_id));
+    if (free) {
+        generator.worker_draw = draw;
+        generator.drawn_at_us = now_us;
+        generator.row.store(RowState::due, std::memory_order_release);
+        generator.worker_id.store(worker_id, std::memory_order_release);
+    }
+    LWLockRelease(directory_lock);
+    return set_already || free;
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,122 @@
+// Slots: what the server remembers in shared memory of each generator and segment in use.
+//
+// Locking contract
+//   - To find, make or free a slot: the directory lock (one LWLock), taken inside this file and held over no
+//     I/O, no wait, no palloc. It comes after every heavyweight lock and before no other lock.
+//   - To use a slot: RowExclusiveLock on its sequence, held to the end of the transaction. That lock is what
+//     keeps the slot: only DROP, with AccessExclusiveLock, lets a slot be freed while its database lives.
+//   - Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under
+//     that lock, shared or exclusive. So a page and what its slot says of it never differ by a race.
+//   - The other fields are atomics, or never change while the slot is in use.
+//
+// A slot that outlives its sequence is harmless: whoever attaches compares the page with "expected" and the
+// file with "file", and gives up what the slot has in hand when they differ. The exception is an identical
+// database made again (same oids, files and values), which is why DROP DATABASE purges (drop_hooks.cpp).
+#pragma once
+
+#include <atomic>
+#include <type_traits>
+
+#include "../core/clock_policy.hpp"
+#include "../core/layout.hpp"
+#include "../core/range.hpp"
+#include "../core/tick_word.hpp"
+#include "compat.hpp"
+
+namespace uidgen::pg {
+
+struct SlotKey {
+    Oid database;
+    Oid sequence; // InvalidOid: the database's own slot
+};
+
+enum class SlotKind : uint32_t { unused, database, generator, segment };
+
+enum class RowState : uint32_t {
+    none,    // no worker id drawn yet
+    due,     // the row of worker_node is to be written
+    claimed, // a transaction that is about to commit writes it
+    written,
+};
+
+constexpr int32_t no_worker = -1;
+
+// What a generator's slot takes over from uid_generator when it is made.
+struct GeneratorConfig {
+    core::Layout layout;
+    core::ClockPolicy policy;
+};
+
+struct GeneratorState {
+    core::TickWord<> ticks; // its writes are serialized by the page
+    GeneratorConfig config; // fixed
+    // The worker id of this incarnation and the draw it came from. Set once, by whoever moves row from none
+    // under the directory lock.
+    std::atomic<int32_t> worker_id;
+    std::atomic<RowState> row;
+    int64_t worker_draw;
+    int64_t drawn_at_us;
+};
+
+struct SegmentState {
+    core::SegmentWord<> word; // its ranges are guarded by the page
+    int64_t step;             // fixed
+};
+
+struct DatabaseState {
+    std::atomic<uint64_t> leased_until_us; // latest instant that any generator of the database has leased
+};
+
+struct Slot {
+    SlotKey key;
+    SlotKind kind;
+    // Changes whenever the slot is freed, so that a pointer kept by a backend can be told from a new tenant.
+    std::atomic<uint64_t> tenancy;
+    RelationFile file;            // page: the sequence's file that `expected` speaks of
+    core::SequenceState expected; // page: what the sequence's page says unless somebody else moved it
+    std::atomic<uint64_t> records;
+    std::atomic<uint64_t> flush_waits;
+    std::atomic<uint64_t> standby_waits;
+    std::atomic<uint64_t> clock_waits;
+    union {
+        GeneratorState generator;
+        SegmentState segment;
+        DatabaseState database;
+    };
+};
+
+static_assert(std::is_standard_layout_v<Slot> && std::is_trivially_destructible_v<Slot>,
+              "slots live in memory that no constructor or destructor of C++ manages");
+
+struct SlotInit {
+    SlotKind kind;
+    RelationFile file;
+    core::SequenceState expected;
+    GeneratorConfig config;   // generator
+    uint64_t first_position;  // generator: nothing below it is handed out
+    int64_t step;             // segment
+};
+
+// The server has loaded the library at its start, so there are slots.
+bool slots_exist();
+
+void slots_request_memory(); // from shmem_request_hook
+void slots_attach_memory();  // from shmem_startup_hook
+
+// Null if there is none.
+Slot *slot_find(SlotKey key);
+
+// The slot of that key, made with `init` if there is none. Error if all are in use.
+Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
+
+void slot_free(SlotKey key);
+void slots_free_database(Oid database);
+
+// Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
+void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
+
+// Gives a generator's slot its worker id, unless it has one already or another live generator of the same
+// layout holds that number and `insist` is false. False: draw another number.
+bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist);
+
+} // namespace uidgen::pg

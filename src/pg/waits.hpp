@@ -1,0 +1,12 @@
+// Bounded, cancellable waits for the clock.
+#pragma once
+
+#include <cstdint>
+
+namespace uidgen::pg {
+
+// Sleeps for at most that long, or until the latch is set; honours cancel and shutdown. Visible as the wait
+// event UidgenClock (PostgreSQL 17 and later; before, as Extension).
+void sleep_for_clock(int64_t us);
+
+} // namespace uidgen::pg

@@ -1,0 +1,206 @@
+#include "worker_node.hpp"
+
+#include <unistd.h>
+
+#include "config_table.hpp"
+#include "reserve.hpp"
+#include "settings.hpp"
+#include "time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr char table_name[] = "worker_node";
+constexpr char identity_name[] = "worker_node_id_seq";
+
+enum NodeType : int32 { container = 1, actual = 2 };
+
+// The generators whose row this transaction shall write, in TopTransactionContext.
+struct Wanted {
+    Attached *entry;
+    bool claimed;
+};
+List *wanted = NIL;
+
+NodeType node_type() {
+    const bool contained = access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+                           getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+    return contained ? container : actual;
+}
+
+// The next value of the identity sequence. Its lock is released at once: the draw is nobody's transaction.
+int64_t draw_from_identity(Oid schema) {
+    const Oid sequence = extension_table(schema, identity_name);
+    if (!OidIsValid(sequence))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence \"%s\" does not exist", identity_name),
+                        errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+    Relation rel = relation_open(sequence, RowExclusiveLock);
+    const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
+    SequencePage page = lock_page_for_writing(rel);
+    const core::PlannedRange draw = core::plan_range(read_page(page), rule, 1);
+    write_page(&page, draw.last);
+    unlock_page(&page);
+    relation_close(rel, RowExclusiveLock);
+    return draw.first;
+}
+
+Wanted *find_wanted(const Attached *a) {
+    ListCell *cell;
+    foreach (cell, wanted) {
+        auto *entry = static_cast<Wanted *>(lfirst(cell));
+        if (entry->entry == a)
+            return entry;
+    }
+    return nullptr;
+}
+
+Datum text_datum(const char *value) { return CStringGetTextDatum(value); }
+
+// Runs with the rights of the table's owner: the role that draws need not be able to write the table.
+void insert_row(const Attached *a) {
+    const GeneratorState &generator = a->slot->generator;
+    const Oid schema = schema_of_function(a->function);
+    char host[NI_MAXHOST] = "";
+    gethostname(host, sizeof(host) - 1);
+    host[64] = '\0'; // as wide as the column
+
+    Oid types[] = {INT8OID, TEXTOID, TEXTOID,     INT4OID, DATEOID, TIMESTAMPTZOID,
+                   TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
+    Datum values[] = {
+        Int64GetDatum(generator.worker_draw),
+        text_datum(host),
+        text_datum(psprintf("%d", PostPortNumber)),
+        Int32GetDatum(node_type()),
+        DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
+        TimestampTzGetDatum(to_timestamptz(generator.drawn_at_us)),
+        text_datum(quote_qualified_identifier(get_namespace_name(get_rel_namespace(a->sequence)),
+                                              get_rel_name(a->sequence))),
+        Int32GetDatum(generator.worker_id.load(std::memory_order_acquire)),
+        Int32GetDatum(settings::datacenter_id),
+        Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
+        Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
+    };
+    const char *query =
+        psprintf("INSERT INTO %s (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
+                 "datacenter_id, system_identifier, timeline) "
+                 "VALUES ($1, $2, $3, $4, $5, pg_catalog.clock_timestamp(), $6, $7, $8, $9, $10, $11)",
+                 quote_qualified_identifier(get_namespace_name(schema), table_name));
+    PushActiveSnapshot(GetTransactionSnapshot()); // none is active any more at this point of a commit
+    SPI_connect();
+    SPI_execute_with_args(query, lengthof(types), types, values, nullptr, false, 0);
+    SPI_finish();
+    PopActiveSnapshot();
+}
+
+// Whether the row can be written without waiting for anybody: the commit of somebody else's transaction is
+// no place to wait. Takes the lock that the insert needs.
+bool table_is_free(Oid table) {
+    return OidIsValid(table) && get_rel_relkind(table) == RELKIND_RELATION &&
+           ConditionalLockRelationOid(table, RowExclusiveLock);
+}
+
+// In a subtransaction of its own, so that whatever goes wrong leaves the caller's transaction as it was.
+bool try_insert_row(const Attached *a, Oid table) {
+    MemoryContext context = CurrentMemoryContext;
+    ResourceOwner owner = CurrentResourceOwner;
+    Oid role = InvalidOid;
+    int security = 0;
+    volatile bool written = false;
+    Relation rel = table_open(table, NoLock);
+    const Oid table_owner = rel->rd_rel->relowner;
+    table_close(rel, NoLock);
+
+    GetUserIdAndSecContext(&role, &security);
+    BeginInternalSubTransaction(nullptr);
+    PG_TRY();
+    {
+        SetUserIdAndSecContext(table_owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+        insert_row(a);
+        SetUserIdAndSecContext(role, security);
+        ReleaseCurrentSubTransaction();
+        written = true;
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        ErrorData *error = CopyErrorData();
+        FlushErrorState();
+        RollbackAndReleaseCurrentSubTransaction(); // also restores the user
+        ereport(LOG, (errmsg("could not write the row of worker_node: %s", error->message),
+                      errdetail("A later transaction tries again; ids do not depend on it.")));
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    CurrentResourceOwner = owner;
+    return written;
+}
+
+bool change_state(Slot *slot, RowState from, RowState to) {
+    return slot->generator.row.compare_exchange_strong(from, to, std::memory_order_acq_rel,
+                                                       std::memory_order_relaxed);
+}
+
+void write_row(Wanted *entry) {
+    const Attached *a = entry->entry;
+    const Oid table = extension_table(schema_of_function(a->function), table_name);
+    if (get_rel_name(a->sequence) == nullptr || !table_is_free(table))
+        return; // dropped in this transaction; or somebody else's turn
+    if (!change_state(a->slot, RowState::due, RowState::claimed))
+        return;
+    entry->claimed = true;
+    if (!try_insert_row(a, table)) {
+        change_state(a->slot, RowState::claimed, RowState::due);
+        entry->claimed = false;
+    }
+}
+
+} // namespace
+
+void draw_worker_id(Attached *a) {
+    Slot *slot = a->slot;
+    const core::Layout &layout = slot->generator.config.layout;
+    const int64_t now_us = wall_clock_ns() / ns_per_us;
+    const Oid schema = schema_of_function(a->function);
+    // As many draws as there are slots meet every number that a live generator can hold, and one more.
+    const int64_t numbers = core::largest(layout.worker_bits) + 1;
+    const int64_t tries = Min(numbers, static_cast<int64_t>(settings::max_slots) + 1);
+    for (int64_t i = 1;; i++) {
+        const int64_t draw = draw_from_identity(schema);
+        const auto worker_id = static_cast<int32_t>(draw & core::largest(layout.worker_bits));
+        if (slot_set_worker(slot, worker_id, draw, now_us, i >= tries))
+            break;
+    }
+    worker_row_wanted(a);
+}
+
+void worker_row_wanted(Attached *a) {
+    if (likely(a->slot->generator.row.load(std::memory_order_acquire) != RowState::due) || IsParallelWorker() ||
+        find_wanted(a) != nullptr)
+        return;
+    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+    auto *entry = static_cast<Wanted *>(palloc(sizeof(Wanted)));
+    *entry = {a, false};
+    wanted = lappend(wanted, entry);
+    MemoryContextSwitchTo(caller);
+}
+
+void worker_rows_before_commit() {
+    if (wanted == NIL || XactReadOnly)
+        return;
+    ListCell *cell;
+    foreach (cell, wanted)
+        write_row(static_cast<Wanted *>(lfirst(cell)));
+}
+
+void worker_rows_after_transaction(bool committed) {
+    ListCell *cell;
+    foreach (cell, wanted) {
+        const auto *entry = static_cast<Wanted *>(lfirst(cell));
+        if (entry->claimed)
+            change_state(entry->entry->slot, RowState::claimed, committed ? RowState::written : RowState::due);
+    }
+    wanted = NIL; // its memory goes with the transaction
+}
+
+} // namespace uidgen::pg

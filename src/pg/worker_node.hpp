@@ -1,0 +1,24 @@
+// Worker ids and their rows in worker_node.
+//
+// A generator draws a worker id the first time it is used after a server start: the next value of
+// worker_node's identity sequence, reserved like any range, modulo 2^worker_bits; numbers that live
+// generators of the same layout hold are skipped while there are others. Uniqueness within a generator does
+// not rest on it (its lease does that), so nothing waits for the row: the first transaction that can write
+// and commits inserts it just before its commit, and if that transaction rolls back the next one does.
+#pragma once
+
+#include "attach.hpp"
+
+namespace uidgen::pg {
+
+// Gives the generator its worker id, unless another backend does at the same time.
+void draw_worker_id(Attached *a);
+
+// This transaction uses the generator: if its row is due, the transaction shall write it.
+void worker_row_wanted(Attached *a);
+
+// For the transaction callbacks: write the rows that are due; then what became of the transaction.
+void worker_rows_before_commit();
+void worker_rows_after_transaction(bool committed);
+
+} // namespace uidgen::pg

@@ -1,0 +1,378 @@
+-- uidgen 0.1.0: the SQL surface. A released install script never changes.
+\echo Use "CREATE EXTENSION uidgen" to load this file. \quit
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Where the sequences of generators and named segments live: apart from people's own relations. Everybody may
+-- name them; who may draw is decided by USAGE on each sequence, who may create by CREATE on the schema.
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE SCHEMA uid_generators;
+CREATE SCHEMA uid_segments;
+GRANT USAGE ON SCHEMA uid_generators, uid_segments TO PUBLIC;
+GRANT CREATE ON SCHEMA uid_generators, uid_segments TO pg_database_owner;
+COMMENT ON SCHEMA uid_generators IS
+  'Lease sequences of uidgen''s generators, one each. last_value is the generator''s high-water mark: the highest tick ever leased.';
+COMMENT ON SCHEMA uid_segments IS
+  'Sequences of uidgen''s named segments, one each.';
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Generators
+-- ---------------------------------------------------------------------------------------------------------
+
+-- src/pg/config_table.cpp reads this table by column number: columns are only ever added at the end.
+CREATE TABLE uid_generator (
+  generator        regclass    PRIMARY KEY,
+  preset           text        NOT NULL,
+  epoch            timestamptz NOT NULL,
+  tick_us          bigint      NOT NULL,
+  time_bits        smallint    NOT NULL,
+  datacenter_bits  smallint    NOT NULL,
+  worker_bits      smallint    NOT NULL,
+  sequence_bits    smallint    NOT NULL,
+  lease_ms         integer     NOT NULL CHECK (lease_ms > 0),
+  max_ahead_ms     integer     NOT NULL CHECK (max_ahead_ms >= lease_ms),
+  created          timestamptz NOT NULL DEFAULT now(),
+  builtin          boolean     NOT NULL DEFAULT false
+);
+COMMENT ON TABLE uid_generator IS
+  'One row a generator: its layout and its bounds. Rows are made by uid_generator_create() and go away with their sequence.';
+COMMENT ON COLUMN uid_generator.generator IS 'the lease sequence; USAGE on it lets a role draw';
+COMMENT ON COLUMN uid_generator.preset IS 'the preset that the row was made from';
+COMMENT ON COLUMN uid_generator.epoch IS 'instant of tick 0';
+COMMENT ON COLUMN uid_generator.tick_us IS 'length of a tick in microseconds';
+COMMENT ON COLUMN uid_generator.time_bits IS 'width of the time field, 1 to 47';
+COMMENT ON COLUMN uid_generator.datacenter_bits IS 'width of the datacenter id, 0 to 31';
+COMMENT ON COLUMN uid_generator.worker_bits IS 'width of the worker id, 0 to 31';
+COMMENT ON COLUMN uid_generator.sequence_bits IS 'width of the sequence number within a tick, 0 to 31';
+COMMENT ON COLUMN uid_generator.lease_ms IS 'how much time one record in the write-ahead log leases, in milliseconds';
+COMMENT ON COLUMN uid_generator.max_ahead_ms IS 'how far the time in an id may be ahead of the clock, in milliseconds';
+COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
+COMMENT ON COLUMN uid_generator.builtin IS 'true for the default generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
+
+-- A row may be added by the owner of the sequence that it describes, and by nobody else.
+ALTER TABLE uid_generator ENABLE ROW LEVEL SECURITY;
+CREATE POLICY uid_generator_read ON uid_generator FOR SELECT USING (true);
+CREATE POLICY uid_generator_add ON uid_generator FOR INSERT WITH CHECK (
+  NOT builtin AND EXISTS (
+    SELECT FROM pg_catalog.pg_class c
+     WHERE c.oid = generator AND c.relkind = 'S'
+       AND c.relnamespace = 'uid_generators'::pg_catalog.regnamespace
+       AND pg_catalog.pg_has_role(c.relowner, 'USAGE')));
+GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE NOT builtin');
+
+-- INCREMENT, MINVALUE and is_called make nextval fail without moving it: nobody but uidgen takes a lease.
+CREATE SEQUENCE uid_generators.uid_default
+  INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
+SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
+GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
+COMMENT ON SEQUENCE uid_generators.uid_default IS
+  'Lease sequence of the database''s default generator, the one behind uid_next().';
+
+-- The presets, as data: what uid_generator_create() copies into a row.
+CREATE FUNCTION uid_preset(preset text,
+    OUT epoch timestamptz, OUT tick_us bigint,
+    OUT time_bits smallint, OUT datacenter_bits smallint, OUT worker_bits smallint, OUT sequence_bits smallint,
+    OUT lease_ms integer, OUT max_ahead_ms integer)
+RETURNS record
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT p.epoch, p.tick_us, p.time_bits, p.datacenter_bits, p.worker_bits, p.sequence_bits, p.lease_ms, p.max_ahead_ms
+    FROM (VALUES ('snowflake', timestamptz '2026-01-01 00:00:00+00', 1000::bigint,
+                  41::smallint, 5::smallint, 5::smallint, 12::smallint, 1000, 2000))
+         AS p(name, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
+   WHERE p.name = uid_preset.preset;
+END;
+COMMENT ON FUNCTION uid_preset(text) IS
+  'The layout and bounds of a preset: snowflake (41 time, 5 datacenter, 5 worker, 12 sequence bits; 1 ms ticks since 2026-01-01). NULLs for an unknown name.';
+
+INSERT INTO uid_generator
+SELECT 'uid_generators.uid_default', 'snowflake', p.*, pg_catalog.now(), true FROM uid_preset('snowflake') p;
+
+CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake') RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  layout record;
+  generator regclass;
+BEGIN
+  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
+    RAISE EXCEPTION 'generator name % is not valid', coalesce(quote_literal(name), 'NULL')
+      USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
+  END IF;
+  SELECT * INTO layout FROM @extschema@.uid_preset(preset);
+  IF layout.time_bits IS NULL THEN
+    RAISE EXCEPTION 'preset % does not exist', coalesce(quote_literal(preset), 'NULL')
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use the preset ''snowflake''.';
+  END IF;
+
+  EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
+  generator := format('uid_generators.%I', name)::regclass;
+  PERFORM setval(generator, 1, true);
+  INSERT INTO @extschema@.uid_generator
+  SELECT generator, preset, layout.epoch, layout.tick_us, layout.time_bits, layout.datacenter_bits,
+         layout.worker_bits, layout.sequence_bits, layout.lease_ms, layout.max_ahead_ms, now(), false;
+  RETURN generator;
+END
+$$;
+COMMENT ON FUNCTION uid_generator_create(text, text) IS
+  'Makes a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. Needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''); GRANT USAGE ON SEQUENCE lets others draw; DROP SEQUENCE ends it.';
+
+CREATE FUNCTION uid_next() RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
+COMMENT ON FUNCTION uid_next() IS
+  'The next id of the database''s default generator: unique, above every earlier one, positive. Made for DEFAULT uid_next().';
+
+CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
+COMMENT ON FUNCTION uid_next(regclass) IS
+  'The next id of a generator. Needs USAGE on its sequence.';
+
+CREATE FUNCTION uid_next_batch(count integer) RETURNS SETOF bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_default';
+COMMENT ON FUNCTION uid_next_batch(integer) IS
+  'count ids of the default generator, rising, one a row; all are taken before the first is returned. 0 gives none; a negative count is an error.';
+
+CREATE FUNCTION uid_next_batch(generator regclass, count integer) RETURNS SETOF bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_of';
+COMMENT ON FUNCTION uid_next_batch(regclass, integer) IS
+  'count ids of a generator, rising, one a row; all are taken before the first is returned.';
+
+CREATE FUNCTION uid_last() RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
+COMMENT ON FUNCTION uid_last() IS
+  'The id that this session drew last, from whichever generator (of a batch its last). An error before the first one. Ids drawn by parallel workers are not seen.';
+
+CREATE FUNCTION uid_decode(id bigint,
+    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+RETURNS record
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
+COMMENT ON FUNCTION uid_decode(bigint) IS
+  'The parts of an id in the default generator''s layout. generated_at is the start of the id''s tick.';
+
+CREATE FUNCTION uid_decode(id bigint, generator regclass,
+    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+RETURNS record
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
+COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
+  'The parts of an id in a generator''s layout.';
+
+CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer)
+RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode_default';
+COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer) IS
+  'The id with these parts in the default generator''s layout; an error names the part that does not fit. Only arithmetic: the id is not drawn.';
+
+CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, generator regclass)
+RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode_of';
+COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass) IS
+  'The id with these parts in a generator''s layout.';
+
+CREATE FUNCTION uid_timestamp(id bigint) RETURNS timestamptz
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_default';
+COMMENT ON FUNCTION uid_timestamp(bigint) IS
+  'When an id of the default generator was made: the start of its tick.';
+
+CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
+COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
+  'When an id of a generator was made: the start of its tick.';
+
+-- ---------------------------------------------------------------------------------------------------------
+-- worker_node: one row for each worker id that a generator drew, so that an id leads back to its server
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE TABLE worker_node (
+  id                bigint      GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+  host_name         varchar(64) NOT NULL,
+  port              varchar(64) NOT NULL,
+  type              integer     NOT NULL,
+  launch_date       date        NOT NULL,
+  modified          timestamptz NOT NULL,
+  created           timestamptz NOT NULL,
+  generator         text        NOT NULL,
+  worker_id         integer     NOT NULL,
+  datacenter_id     integer     NOT NULL,
+  system_identifier bigint      NOT NULL,
+  timeline          integer     NOT NULL
+);
+COMMENT ON TABLE worker_node IS
+  'One row for each worker id that a generator drew. A generator draws a new one the first time it is used after a server start; the row is written by the first transaction that can and commits, and nothing waits for it.';
+COMMENT ON COLUMN worker_node.id IS 'the draw; worker_id is this modulo 2^worker_bits, numbers of live generators skipped';
+COMMENT ON COLUMN worker_node.host_name IS 'the server''s host name';
+COMMENT ON COLUMN worker_node.port IS 'the server''s port';
+COMMENT ON COLUMN worker_node.type IS '1: in a container, 2: on a machine';
+COMMENT ON COLUMN worker_node.launch_date IS 'the day on which the server was started';
+COMMENT ON COLUMN worker_node.modified IS 'when the row was written';
+COMMENT ON COLUMN worker_node.created IS 'when the worker id was drawn';
+COMMENT ON COLUMN worker_node.generator IS 'the generator''s name at that time';
+COMMENT ON COLUMN worker_node.worker_id IS 'the worker id in the generator''s ids';
+COMMENT ON COLUMN worker_node.datacenter_id IS 'the server''s uidgen.datacenter_id at that time';
+COMMENT ON COLUMN worker_node.system_identifier IS 'the server''s system identifier, as pg_control_system() shows it';
+COMMENT ON COLUMN worker_node.timeline IS 'the timeline on which the server wrote';
+GRANT SELECT ON worker_node TO pg_monitor, pg_database_owner;
+SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
+SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
+COMMENT ON SEQUENCE worker_node_id_seq IS 'Draws of worker ids; uidgen reserves from it in any transaction, also a read-only one.';
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Segments
+-- ---------------------------------------------------------------------------------------------------------
+
+-- src/pg/config_table.cpp reads this table by column number: columns are only ever added at the end.
+CREATE TABLE uid_segment (
+  name     text     PRIMARY KEY CHECK (name <> ''),
+  sequence regclass NOT NULL UNIQUE,
+  step     bigint   CHECK (step > 0)
+);
+COMMENT ON TABLE uid_segment IS
+  'One row a named segment. Rows are made by segment_create() and go away with their sequence.';
+COMMENT ON COLUMN uid_segment.name IS 'the name: any text';
+COMMENT ON COLUMN uid_segment.sequence IS 'the sequence that keeps the counter; USAGE on it lets a role draw';
+COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at a time; NULL: the setting uidgen.segment_step';
+
+ALTER TABLE uid_segment ENABLE ROW LEVEL SECURITY;
+CREATE POLICY uid_segment_read ON uid_segment FOR SELECT USING (true);
+CREATE POLICY uid_segment_add ON uid_segment FOR INSERT WITH CHECK (EXISTS (
+  SELECT FROM pg_catalog.pg_class c
+   WHERE c.oid = sequence AND c.relkind = 'S'
+     AND c.relnamespace = 'uid_segments'::pg_catalog.regnamespace
+     AND pg_catalog.pg_has_role(c.relowner, 'USAGE')));
+GRANT SELECT, INSERT ON uid_segment TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('uid_segment', '');
+
+CREATE FUNCTION uid_segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
+COMMENT ON FUNCTION uid_segment_changed() IS
+  'Trigger of uid_segment: makes every session look its names up again.';
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON uid_segment
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_segment_changed();
+
+CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL) RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- A name that is no identifier, by its length, gets a sequence named after its hash.
+  relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
+  sequence regclass;
+BEGIN
+  IF name IS NULL OR name = '' THEN
+    RAISE EXCEPTION 'segment name % is not valid', coalesce(quote_literal(name), 'NULL')
+      USING ERRCODE = 'invalid_name', HINT = 'Use any text that is not empty.';
+  END IF;
+  IF start IS NULL THEN
+    RAISE EXCEPTION 'start of segment % is NULL', quote_literal(name)
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Give the first value that the segment shall hand out.';
+  END IF;
+  IF step < 1 THEN
+    RAISE EXCEPTION 'step % of segment % is not valid', step, quote_literal(name)
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step of 1 or more, or NULL for uidgen.segment_step.';
+  END IF;
+
+  EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s MINVALUE %s', relation, start, least(start, 1));
+  sequence := format('uid_segments.%I', relation)::regclass;
+  INSERT INTO @extschema@.uid_segment VALUES (name, sequence, step);
+  RETURN sequence;
+END
+$$;
+COMMENT ON FUNCTION segment_create(text, bigint, bigint) IS
+  'Makes a named segment that starts at start and reserves step values at a time (NULL: uidgen.segment_step). Its sequence is owned by the caller, in the schema uid_segments, which needs CREATE. GRANT USAGE ON SEQUENCE lets others draw.';
+
+CREATE FUNCTION segment_drop(name text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  sequence regclass := (SELECT s.sequence FROM @extschema@.uid_segment s WHERE s.name = segment_drop.name);
+BEGIN
+  IF sequence IS NULL THEN
+    RAISE EXCEPTION 'segment % does not exist', coalesce(quote_literal(name), 'NULL')
+      USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM uid_segment shows the named segments.';
+  END IF;
+  EXECUTE format('DROP SEQUENCE %s', sequence);
+END
+$$;
+COMMENT ON FUNCTION segment_drop(text) IS
+  'Drops a named segment and its sequence. Only the sequence''s owner may.';
+
+CREATE FUNCTION segment_next(name text) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_named';
+COMMENT ON FUNCTION segment_next(text) IS
+  'The next value of the segment of that name; if there is none, of the sequence of that name, which may be qualified and is searched as nextval does.';
+
+CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
+COMMENT ON FUNCTION segment_next(regclass) IS
+  'The next value of a sequence, any permanent one: unlike nextval durable before it is returned, in order across sessions, and without a record for each 32. Needs USAGE.';
+
+-- ---------------------------------------------------------------------------------------------------------
+-- A dropped sequence takes its row along: an oid left behind would one day be somebody else's
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION uid_forget_dropped() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  gone oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
+                       WHERE classid = 'pg_class'::regclass AND objsubid = 0 AND object_type = 'sequence');
+BEGIN
+  IF cardinality(gone) > 0 THEN
+    DELETE FROM @extschema@.uid_generator WHERE generator = ANY (gone);
+    DELETE FROM @extschema@.uid_segment WHERE sequence = ANY (gone);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_forget_dropped() IS
+  'Event trigger: removes the rows of dropped sequences from uid_generator and uid_segment.';
+CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_forget_dropped();
+ALTER EVENT TRIGGER uid_forget_dropped ENABLE ALWAYS;
+COMMENT ON EVENT TRIGGER uid_forget_dropped IS
+  'Keeps uid_generator and uid_segment free of rows whose sequence was dropped.';
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Live state
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION uid_slots(
+    OUT sequence regclass, OUT kind text, OUT worker_id integer, OUT last_time timestamptz,
+    OUT leased_until timestamptz, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
+    OUT records bigint, OUT flush_waits bigint, OUT standby_waits bigint, OUT clock_waits bigint)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
+COMMENT ON FUNCTION uid_slots() IS
+  'The slots in shared memory of this database''s generators and segments that were used since the server started. No rows when uidgen is not preloaded.';
+
+CREATE VIEW uid_generator_status AS
+SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
+       s.records, s.flush_waits, s.standby_waits, s.clock_waits
+  FROM uid_generator g LEFT JOIN uid_slots() s ON s.sequence = g.generator;
+COMMENT ON VIEW uid_generator_status IS
+  'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock. NULLs: not used since the start.';
+
+CREATE VIEW segment_status AS
+SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
+       s.records, s.flush_waits, s.standby_waits
+  FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence = s.sequence
+ WHERE s.kind = 'segment';
+COMMENT ON VIEW segment_status IS
+  'Live state of each segment used since the server started: the range in use, what is left of it, records written, and how often a caller waited for a flush or for a standby.';
+
+CREATE VIEW t_sequence AS
+SELECT n.name AS pk_seq_name,
+       coalesce(s.range_first, CASE WHEN v.last_value IS NULL THEN p.seqstart ELSE v.last_value + p.seqincrement END)
+         AS current_val,
+       coalesce(s.range_length, n.step, pg_catalog.current_setting('uidgen.segment_step', true)::bigint)
+         AS increment_val
+  FROM uid_segment n
+  JOIN pg_catalog.pg_sequence p ON p.seqrelid = n.sequence
+  LEFT JOIN uid_slots() s ON s.sequence = n.sequence
+  CROSS JOIN LATERAL (SELECT CASE WHEN pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT')
+                                  THEN pg_catalog.pg_sequence_last_value(n.sequence) END AS last_value) v;
+COMMENT ON VIEW t_sequence IS
+  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use (before the first use after a start: where the next range begins), increment_val that range''s length.';
+GRANT SELECT ON uid_generator_status, segment_status, t_sequence TO PUBLIC;
