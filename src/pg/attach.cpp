@@ -11,6 +11,9 @@
 namespace uidgen::pg {
 namespace {
 
+// Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
+constexpr int64_t largest_step = INT64_C(1) << 40;
+
 HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
 void relation_invalidated(Datum, Oid relation) {
@@ -167,7 +170,7 @@ SlotInit segment_init(Relation rel, Oid function) {
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
     const int64_t step = read_segment_step(schema_of_function(function), RelationGetRelid(rel));
-    init.step = step > 0 ? step : settings::segment_step;
+    init.step = Min(step > 0 ? step : settings::segment_step, largest_step);
     return init;
 }
 
@@ -245,7 +248,7 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     compare_with_page(a->slot, rel);
     relation_close(rel, NoLock);
     if (kind == SlotKind::generator)
-        worker_row_wanted(a);
+        worker_row_wanted(a->slot, function);
 
     a->role = GetUserId();
     a->checked_in = current_local_xid();

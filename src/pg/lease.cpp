@@ -113,7 +113,7 @@ core::Run draw(Attached *a, uint64_t want) {
             if (decision.reserve_until > 0)
                 reserve_lease(a, decision.reserve_until, true);
             if (unlikely(generator.worker_id.load(std::memory_order_acquire) == no_worker))
-                draw_worker_id(a);
+                draw_worker_id(a->slot, a->function);
             const core::Run run = ticks.take(decision.floor, decision.limit, want);
             if (run.count > 0) {
                 open_window(a, now, decision, level);

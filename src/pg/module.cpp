@@ -36,7 +36,7 @@ PGDLLEXPORT void _PG_init(void);
 
 void _PG_init(void) {
     const bool preloading = process_shared_preload_libraries_in_progress;
-    settings::define(preloading);
+    settings::define(preloading, attach_again);
     if (!preloading)
         return;
     next_shmem_request_hook = shmem_request_hook;

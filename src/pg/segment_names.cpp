@@ -61,6 +61,8 @@ bool same_text(const text *a, const text *b) {
            memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;
 }
 
+// Not enough for a LastCall: a name looked up again under another path keeps its place in the table, with
+// another sequence.
 bool still_means(const Name *known, const text *name) {
     return same_text(known->name, name) && (known->path == nullptr || search_path_is(known->path));
 }
@@ -115,7 +117,7 @@ const Name *find_name(Oid function, const text *name) {
 Attached *attach_named(FunctionCallInfo fcinfo, text *name) {
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
     if (likely(last != nullptr && last->generation == names_generation && attached(last->entry) &&
-               still_means(last->name, name)))
+               last->entry->sequence == last->name->sequence && still_means(last->name, name)))
         return last->entry;
 
     if (!slots_exist())

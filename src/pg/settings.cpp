@@ -1,7 +1,6 @@
 #include "settings.hpp"
 
 #include "../core/layout.hpp"
-#include "attach.hpp"
 #include "faults.hpp"
 #include "postgres.hpp"
 
@@ -20,8 +19,9 @@ int segment_step = 1000;
 
 namespace {
 
-// Ids drawn from now on carry the new number, also later in this transaction.
-void datacenter_id_assigned(int, void *) { attach_again(); }
+void (*datacenter_id_changed)() = nullptr;
+
+void datacenter_id_assigned(int, void *) { datacenter_id_changed(); }
 
 #ifdef UIDGEN_FAULTS
 const config_enum_entry fault_names[] = {
@@ -38,11 +38,12 @@ const config_enum_entry fault_names[] = {
 
 } // namespace
 
-void define(bool preloading) {
+void define(bool preloading, void (*changed)()) {
+    datacenter_id_changed = changed;
     if (preloading)
         DefineCustomIntVariable(
             "uidgen.max_slots", "Number of generators and segments that can be in use at the same time.",
-            "Each takes 512 bytes of shared memory; every database that draws ids takes one more.", &max_slots,
+            "Each takes less than 512 bytes of shared memory; every database that draws ids takes one more.", &max_slots,
             1024, 4, 1000000, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
         "uidgen.datacenter_id", "The datacenter id in the ids of this server, or of this database.",

@@ -9,7 +9,8 @@ extern int max_wait_ms;   // uidgen.max_wait
 extern int segment_step;  // uidgen.segment_step
 
 // Called while shared_preload_libraries are loaded, and for a library loaded later: that one can't have
-// shared memory, so it defines no setting of it.
-void define(bool preloading);
+// shared memory, so it defines no setting of it. `changed` is called when ids shall carry another datacenter
+// id from now on, also in the middle of a transaction.
+void define(bool preloading, void (*changed)());
 
 } // namespace uidgen::pg::settings

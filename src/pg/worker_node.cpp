@@ -17,7 +17,8 @@ enum NodeType : int32 { container = 1, actual = 2 };
 
 // The generators whose row this transaction shall write, in TopTransactionContext.
 struct Wanted {
-    Attached *entry;
+    Slot *slot;
+    Oid function;
     bool claimed;
 };
 List *wanted = NIL;
@@ -44,22 +45,21 @@ int64_t draw_from_identity(Oid schema) {
     return draw.first;
 }
 
-Wanted *find_wanted(const Attached *a) {
+bool is_wanted(const Slot *slot) {
     ListCell *cell;
-    foreach (cell, wanted) {
-        auto *entry = static_cast<Wanted *>(lfirst(cell));
-        if (entry->entry == a)
-            return entry;
-    }
-    return nullptr;
+    foreach (cell, wanted)
+        if (static_cast<const Wanted *>(lfirst(cell))->slot == slot)
+            return true;
+    return false;
 }
 
 Datum text_datum(const char *value) { return CStringGetTextDatum(value); }
 
 // Runs with the rights of the table's owner: the role that draws need not be able to write the table.
-void insert_row(const Attached *a) {
-    const GeneratorState &generator = a->slot->generator;
-    const Oid schema = schema_of_function(a->function);
+void insert_row(const Wanted &row) {
+    const GeneratorState &generator = row.slot->generator;
+    const Oid sequence = row.slot->key.sequence;
+    const Oid schema = schema_of_function(row.function);
     char host[NI_MAXHOST] = "";
     gethostname(host, sizeof(host) - 1);
     host[64] = '\0'; // as wide as the column
@@ -73,8 +73,7 @@ void insert_row(const Attached *a) {
         Int32GetDatum(node_type()),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
         TimestampTzGetDatum(to_timestamptz(generator.drawn_at_us)),
-        text_datum(quote_qualified_identifier(get_namespace_name(get_rel_namespace(a->sequence)),
-                                              get_rel_name(a->sequence))),
+        text_datum(quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)), get_rel_name(sequence))),
         Int32GetDatum(generator.worker_id.load(std::memory_order_acquire)),
         Int32GetDatum(settings::datacenter_id),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
@@ -100,7 +99,7 @@ bool table_is_free(Oid table) {
 }
 
 // In a subtransaction of its own, so that whatever goes wrong leaves the caller's transaction as it was.
-bool try_insert_row(const Attached *a, Oid table) {
+bool try_insert_row(const Wanted &row, Oid table) {
     MemoryContext context = CurrentMemoryContext;
     ResourceOwner owner = CurrentResourceOwner;
     Oid role = InvalidOid;
@@ -115,7 +114,7 @@ bool try_insert_row(const Attached *a, Oid table) {
     PG_TRY();
     {
         SetUserIdAndSecContext(table_owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-        insert_row(a);
+        insert_row(row);
         SetUserIdAndSecContext(role, security);
         ReleaseCurrentSubTransaction();
         written = true;
@@ -141,27 +140,25 @@ bool change_state(Slot *slot, RowState from, RowState to) {
                                                        std::memory_order_relaxed);
 }
 
-void write_row(Wanted *entry) {
-    const Attached *a = entry->entry;
-    const Oid table = extension_table(schema_of_function(a->function), table_name);
-    if (get_rel_name(a->sequence) == nullptr || !table_is_free(table))
+void write_row(Wanted *row) {
+    const Oid table = extension_table(schema_of_function(row->function), table_name);
+    if (get_rel_name(row->slot->key.sequence) == nullptr || !table_is_free(table))
         return; // dropped in this transaction; or somebody else's turn
-    if (!change_state(a->slot, RowState::due, RowState::claimed))
+    if (!change_state(row->slot, RowState::due, RowState::claimed))
         return;
-    entry->claimed = true;
-    if (!try_insert_row(a, table)) {
-        change_state(a->slot, RowState::claimed, RowState::due);
-        entry->claimed = false;
+    row->claimed = true;
+    if (!try_insert_row(*row, table)) {
+        change_state(row->slot, RowState::claimed, RowState::due);
+        row->claimed = false;
     }
 }
 
 } // namespace
 
-void draw_worker_id(Attached *a) {
-    Slot *slot = a->slot;
+void draw_worker_id(Slot *slot, Oid function) {
     const core::Layout &layout = slot->generator.config.layout;
     const int64_t now_us = wall_clock_ns() / ns_per_us;
-    const Oid schema = schema_of_function(a->function);
+    const Oid schema = schema_of_function(function);
     // As many draws as there are slots meet every number that a live generator can hold, and one more.
     const int64_t numbers = core::largest(layout.worker_bits) + 1;
     const int64_t tries = Min(numbers, static_cast<int64_t>(settings::max_slots) + 1);
@@ -171,17 +168,17 @@ void draw_worker_id(Attached *a) {
         if (slot_set_worker(slot, worker_id, draw, now_us, i >= tries))
             break;
     }
-    worker_row_wanted(a);
+    worker_row_wanted(slot, function);
 }
 
-void worker_row_wanted(Attached *a) {
-    if (likely(a->slot->generator.row.load(std::memory_order_acquire) != RowState::due) || IsParallelWorker() ||
-        find_wanted(a) != nullptr)
+void worker_row_wanted(Slot *slot, Oid function) {
+    if (likely(slot->generator.row.load(std::memory_order_acquire) != RowState::due) || IsParallelWorker() ||
+        is_wanted(slot))
         return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
-    auto *entry = static_cast<Wanted *>(palloc(sizeof(Wanted)));
-    *entry = {a, false};
-    wanted = lappend(wanted, entry);
+    auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
+    *row = {slot, function, false};
+    wanted = lappend(wanted, row);
     MemoryContextSwitchTo(caller);
 }
 
@@ -196,9 +193,9 @@ void worker_rows_before_commit() {
 void worker_rows_after_transaction(bool committed) {
     ListCell *cell;
     foreach (cell, wanted) {
-        const auto *entry = static_cast<Wanted *>(lfirst(cell));
-        if (entry->claimed)
-            change_state(entry->entry->slot, RowState::claimed, committed ? RowState::written : RowState::due);
+        const auto *row = static_cast<Wanted *>(lfirst(cell));
+        if (row->claimed)
+            change_state(row->slot, RowState::claimed, committed ? RowState::written : RowState::due);
     }
     wanted = NIL; // its memory goes with the transaction
 }

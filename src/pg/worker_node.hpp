@@ -7,15 +7,16 @@
 // and commits inserts it just before its commit, and if that transaction rolls back the next one does.
 #pragma once
 
-#include "attach.hpp"
+#include "slots.hpp"
 
 namespace uidgen::pg {
 
-// Gives the generator its worker id, unless another backend does at the same time.
-void draw_worker_id(Attached *a);
+// Gives the generator in a slot its worker id, unless another backend does at the same time. `function` is
+// the SQL function that was called: it leads to the extension's tables.
+void draw_worker_id(Slot *slot, Oid function);
 
 // This transaction uses the generator: if its row is due, the transaction shall write it.
-void worker_row_wanted(Attached *a);
+void worker_row_wanted(Slot *slot, Oid function);
 
 // For the transaction callbacks: write the rows that are due; then what became of the transaction.
 void worker_rows_before_commit();

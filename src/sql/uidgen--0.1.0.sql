@@ -226,13 +226,13 @@ COMMENT ON SEQUENCE worker_node_id_seq IS 'Draws of worker ids; uidgen reserves 
 CREATE TABLE uid_segment (
   name     text     PRIMARY KEY CHECK (name <> ''),
   sequence regclass NOT NULL UNIQUE,
-  step     bigint   CHECK (step > 0)
+  step     bigint   CHECK (step BETWEEN 1 AND 1099511627776)
 );
 COMMENT ON TABLE uid_segment IS
   'One row a named segment. Rows are made by segment_create() and go away with their sequence.';
 COMMENT ON COLUMN uid_segment.name IS 'the name: any text';
 COMMENT ON COLUMN uid_segment.sequence IS 'the sequence that keeps the counter; USAGE on it lets a role draw';
-COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at a time; NULL: the setting uidgen.segment_step';
+COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at a time, 1 to 2^40; NULL: the setting uidgen.segment_step';
 
 ALTER TABLE uid_segment ENABLE ROW LEVEL SECURITY;
 CREATE POLICY uid_segment_read ON uid_segment FOR SELECT USING (true);
@@ -268,9 +268,9 @@ BEGIN
     RAISE EXCEPTION 'start of segment % is NULL', quote_literal(name)
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Give the first value that the segment shall hand out.';
   END IF;
-  IF step < 1 THEN
+  IF step NOT BETWEEN 1 AND 1099511627776 THEN
     RAISE EXCEPTION 'step % of segment % is not valid', step, quote_literal(name)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step of 1 or more, or NULL for uidgen.segment_step.';
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
   END IF;
 
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s MINVALUE %s', relation, start, least(start, 1));

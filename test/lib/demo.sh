@@ -1,0 +1,158 @@
+#!/bin/sh
+# The demonstration. Started by test/demo in a copy of the checkout, as an ordinary
+# user. Every claim is checked by a query whose result is shown.
+set -eu
+. test/lib/pg.sh
+
+tree=$UIDGEN_WORK/tree-demo
+clients=8
+seconds=5
+
+say() {
+    printf '\n%s\n' "$*"
+}
+
+began() {
+    start=$(date +%s.%N)
+}
+
+took() {
+    awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN {printf "   (%.1f s)\n", b - a}'
+}
+
+psql() {
+    "$tree$bindir/psql" -X -q -v ON_ERROR_STOP=1 "$@"
+}
+
+# Shows a statement, its result and its time: show statement [option of psql].
+show() {
+    echo "   $1" | sed '2,$s/^/   /'
+    began
+    psql ${2:+"$2"} -c "$1" | sed '/^$/d; s/^/      /'
+    took
+}
+
+# The first column of the first row, for a claim.
+value() {
+    psql -At -c "$1"
+}
+
+claim() {
+    description=$1
+    shift
+    if [ "$@" ]; then
+        echo "   HOLDS: $description"
+    else
+        echo "   DOES NOT HOLD: $description ($*)"
+        exit 1
+    fi
+}
+
+# -n, because pgbench otherwise empties pgbench_history before it begins.
+run_pgbench() {
+    echo "   pgbench --client $clients --time $seconds    (its own TPC-B-like script)"
+    began
+    "$tree$bindir/pgbench" -n -c "$clients" -j 2 -T "$seconds" >"$UIDGEN_WORK/log/pgbench" 2>&1 || {
+        cat "$UIDGEN_WORK/log/pgbench"
+        exit 1
+    }
+    grep -E '^(tps|latency average|number of transactions actually)' "$UIDGEN_WORK/log/pgbench" | sed 's/^/      /'
+    took
+}
+
+# The row about a draw is written a little after the draw: wait for it, but not long.
+wait_for() {
+    for _ in $(seq 100); do
+        [ "$(value "$1")" != t ] || return 0
+        sleep 0.1
+    done
+}
+
+duplicates='SELECT count(*) AS duplicates FROM
+       (SELECT id FROM pgbench_history GROUP BY id HAVING count(*) > 1) AS twice'
+
+# The primary key would refuse a duplicate. It is not asked here: a sequential scan
+# counts, so that a broken index could not hide one.
+check_no_duplicates() {
+    show "$duplicates"
+    claim "no id came twice" "$(value "SET enable_indexscan = off; SET enable_indexonlyscan = off;
+        SET enable_bitmapscan = off; $duplicates")" = 0
+}
+
+say "1. Build the extension and install it into a private copy of PostgreSQL."
+began
+if ! build_tree demo; then
+    cat "$UIDGEN_WORK/log/build-demo"
+    exit 1
+fi
+took
+
+say "2. Start a private server with shared_preload_libraries = 'uidgen'."
+began
+make_server server-demo "$tree"
+start_server server-demo "$tree"
+took
+
+say "3. Give the table that pgbench writes to most an id out of uidgen."
+show "CREATE EXTENSION uidgen"
+echo "   pgbench --initialize"
+began
+"$tree$bindir/pgbench" -i -q >"$UIDGEN_WORK/log/pgbench-init" 2>&1 || { cat "$UIDGEN_WORK/log/pgbench-init"; exit 1; }
+took
+show "ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT uid_next()"
+
+say "4. $clients clients write for $seconds seconds."
+run_pgbench
+show "SELECT count(*) AS rows FROM pgbench_history"
+claim "every transaction has its row" "$(value 'SELECT count(*) FROM pgbench_history')" -gt 0
+check_no_duplicates
+
+say "5. An id says when, where and as which number it was made. mtime is the row's
+   own time, written by pgbench: the start of the transaction, in local time."
+show "SELECT h.mtime, d.* FROM pgbench_history h, LATERAL
+       (SELECT h.id, (uid_decode(h.id)).*) d ORDER BY h.id LIMIT 5"
+worst="SELECT max(abs(extract(epoch FROM uid_timestamp(id) - mtime::timestamptz)))
+       AS \"largest distance in seconds\" FROM pgbench_history"
+show "$worst"
+claim "no id is further than 10 s from its row" "$(value "SELECT ($worst) < 10")" = t
+wait_for 'SELECT count(*) = 1 FROM worker_node'
+show "SELECT * FROM worker_node" -x
+claim "one incarnation of the server, one row" "$(value 'SELECT count(*) FROM worker_node')" = 1
+
+say "6. A crash while the $clients clients write: the server is stopped without a checkpoint."
+echo "   pgbench & sleep 3; pg_ctl stop --mode immediate; pg_ctl start"
+began
+"$tree$bindir/pgbench" -n -c "$clients" -j 2 -T 60 >"$UIDGEN_WORK/log/pgbench-crash" 2>&1 &
+sleep 3
+stop_server server-demo "$tree" immediate
+wait $! || true
+start_server server-demo "$tree"
+took
+echo "   Which rows survived is kept, to tell them from those to come:"
+show "CREATE TABLE before_crash AS SELECT id FROM pgbench_history"
+show "SELECT count(*) AS rows FROM before_crash"
+
+say "7. The same benchmark goes on. The rows of before are those whose id stands in
+   before_crash; all others are new."
+run_pgbench
+check_no_duplicates
+compare="SELECT max(h.id) FILTER (WHERE b.id IS NOT NULL) AS highest_before,
+       min(h.id) FILTER (WHERE b.id IS NULL) AS lowest_after,
+       count(*) FILTER (WHERE b.id IS NULL) AS new_rows
+       FROM pgbench_history h LEFT JOIN before_crash b USING (id)"
+show "$compare"
+claim "there are new rows, and each has a higher id than every old one" \
+    "$(value "SELECT new_rows > 0 AND lowest_after > highest_before FROM ($compare) AS c")" = t
+
+say "8. The server is a new incarnation, and drew a new worker id for it."
+wait_for 'SELECT count(*) = 2 FROM worker_node'
+show "SELECT * FROM worker_node" -x
+claim "two incarnations, two rows" "$(value 'SELECT count(*) FROM worker_node')" = 2
+
+say "9. A segment: consecutive numbers, out of ranges that are durable before they are used."
+show "SELECT segment_create('test', 1, 1000)"
+show "SELECT segment_next('test') FROM generate_series(1, 3)"
+claim "the next one is 4" "$(value "SELECT segment_next('test')")" = 4
+
+say "Every claim holds. Stopping the server and removing everything."
+stop_server server-demo "$tree" fast

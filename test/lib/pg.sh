@@ -1,0 +1,57 @@
+# Private copies of PostgreSQL, and private servers. Sourced by what runs in the
+# work directory; the current directory is the copy of the checkout there.
+# shellcheck shell=sh
+
+bindir=$("$PG_CONFIG" --bindir)
+pg_tests=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
+jobs=$(nproc)
+export bindir pg_tests
+
+# Builds a copy of the source and installs it into a private copy of PostgreSQL:
+# build_tree name make-variable... PostgreSQL finds its files relative to its own
+# binary, so a copied tree finds the extension that is installed beside it.
+# The source copy is $UIDGEN_WORK/build-name, the tree $UIDGEN_WORK/tree-name.
+build_tree() {
+    name=$1
+    shift
+    build=$UIDGEN_WORK/build-$name
+    tree=$UIDGEN_WORK/tree-$name
+    cp -R . "$build"
+    copy_postgresql "$tree"
+    make -C "$build" -j"$jobs" PG_CONFIG="$PG_CONFIG" "$@" >"$UIDGEN_WORK/log/build-$name" 2>&1 &&
+        make -C "$build" PG_CONFIG="$PG_CONFIG" "$@" install DESTDIR="$tree" \
+            >>"$UIDGEN_WORK/log/build-$name" 2>&1
+}
+
+# bitcode is for inlining by the JIT compiler only, and large.
+copy_postgresql() {
+    for directory in "$bindir" "$("$PG_CONFIG" --pkglibdir)" "$("$PG_CONFIG" --sharedir)"; do
+        mkdir -p "$1$directory"
+        tar -C "$directory" --exclude=./bitcode --exclude=./man -c . | tar -C "$1$directory" -x
+    done
+}
+
+make_variable() {
+    make -s PG_CONFIG="$PG_CONFIG" --eval="print-variable: ; @echo \$($1)" print-variable
+}
+
+# A server of our own in $UIDGEN_WORK/$1, reached through its socket only:
+# make_server name tree; then start_server name tree, psql, stop_server name tree mode.
+make_server() {
+    "$2$bindir/initdb" -D "$UIDGEN_WORK/$1" -A trust -U postgres --no-locale -E UTF8 \
+        >"$UIDGEN_WORK/log/initdb-$1"
+    {
+        cat test/regress.conf
+        echo "listen_addresses = ''"
+        echo "unix_socket_directories = '$UIDGEN_WORK/tmp'"
+    } >>"$UIDGEN_WORK/$1/postgresql.conf"
+    export PGHOST="$UIDGEN_WORK/tmp" PGUSER=postgres PGDATABASE=postgres
+}
+
+start_server() {
+    "$2$bindir/pg_ctl" -D "$UIDGEN_WORK/$1" -l "$UIDGEN_WORK/log/server-$1" -s -w start
+}
+
+stop_server() {
+    "$2$bindir/pg_ctl" -D "$UIDGEN_WORK/$1" -s -w -m "$3" stop
+}

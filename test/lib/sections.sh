@@ -1,0 +1,272 @@
+#!/bin/sh
+# Runs the sections that are named in the arguments, or all. Started by test/check
+# in a copy of the checkout, as an ordinary user.
+set -eu
+. test/lib/pg.sh
+
+passed=0
+failed=0
+
+# A section counts with these two and tests to its end, whatever fails.
+add() {
+    section_passed=$((section_passed + $1))
+    section_failed=$((section_failed + $2))
+}
+
+section() {
+    printf '\n== %s: %s\n' "$1" "$2"
+    section_passed=0
+    section_failed=0
+    began=$(date +%s)
+    "section_$1"
+    printf '== %s: %d passed, %d failed, %d s\n' \
+        "$1" "$section_passed" "$section_failed" $(($(date +%s) - began))
+    passed=$((passed + section_passed))
+    failed=$((failed + section_failed))
+}
+
+# A hang is a failure, not a wait without end.
+bounded() {
+    timeout --kill-after=30 900 "$@"
+}
+
+# grep -c says 0 and fails where there is nothing to count.
+count() {
+    grep -cE "$1" "$2" || true
+}
+
+show() {
+    sed 's/^/   /' "$1"
+}
+
+# built name make-variable...: builds a tree once; a build counts as one test.
+built() {
+    [ ! -d "$UIDGEN_WORK/tree-$1" ] || return 0
+    began_build=$(date +%s)
+    if build_tree "$@"; then
+        echo "ok     build $* ($(($(date +%s) - began_build)) s)"
+        add 1 0
+        return 0
+    fi
+    echo "FAILED build $*"
+    tail -n 40 "$UIDGEN_WORK/log/build-$1" | sed 's/^/   /'
+    add 0 1
+    return 1
+}
+
+section_build() {
+    built main WERROR=1 || give_up
+}
+
+# Nothing else can be tested without a build.
+give_up() {
+    passed=$((passed + section_passed))
+    failed=$((failed + section_failed))
+    finish
+}
+
+section_rules() {
+    log=$UIDGEN_WORK/log/rules
+    bounded sh test/rules "$UIDGEN_WORK/build-main" >"$log" 2>&1 || true
+    show "$log"
+    add "$(count '^ok' "$log")" "$(count '^not ok' "$log")"
+    grep -q '^end of rules$' "$log" || { echo "FAILED test/rules did not reach its end"; add 0 1; }
+}
+
+# GoogleTest says how many passed and failed at the end of each program.
+section_unit() {
+    log=$UIDGEN_WORK/log/unit
+    if [ ! -f test/unit/Makefile ]; then
+        echo "none yet"
+        return 0
+    fi
+    status=0
+    bounded make -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" check >"$log" 2>&1 || status=$?
+    ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests*, listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
+        bad=1
+    fi
+    if [ "$bad" = 0 ]; then
+        grep -E '^\[==========\] [0-9]+ tests? .* ran' "$log" | sed 's/^/   /'
+    else
+        tail -n 60 "$log" | sed 's/^/   /'
+    fi
+    add "$ok" "$bad"
+}
+
+# pg_regress_on label tree program option... -- test...
+# PostgreSQL 15 reports "test name ... ok", later ones "ok 1 - name".
+pg_regress_on() {
+    label=$1
+    of_tree=$2
+    program=$3
+    shift 3
+    out=$UIDGEN_WORK/$label
+    log=$UIDGEN_WORK/log/$label
+    mkdir "$out"
+    status=0
+    bounded "$pg_tests/$program" --outputdir="$out" --temp-instance="$out/instance" \
+        --temp-config=test/regress.conf --bindir="$UIDGEN_WORK/tree-$of_tree$bindir" \
+        --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
+    grep -E '^((not )?ok |(test|    ) *[^ ]+ +\.\.\. )' "$log" || true
+    ok=$(count '^ok |\.\.\. ok' "$log")
+    bad=$(count '^not ok |\.\.\. (FAILED|failed)' "$log")
+    if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
+        bad=1
+        tail -n 20 "$log"
+        tail -n 20 "$out/log/postmaster.log" 2>/dev/null || true
+    fi
+    head -n 200 "$out/regression.diffs" 2>/dev/null || true
+    if grep -s -m 5 'runtime error:' "$out/log/postmaster.log"; then
+        bad=$((bad + 1))
+    fi
+    add "$ok" "$bad"
+}
+
+regress_on() {
+    tests=$(make_variable REGRESS)
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    pg_regress_on "$1" "$2" regress/pg_regress --inputdir=. \
+        $(make_variable REGRESS_OPTS) $tests
+}
+
+# Once as users build it, once with undefined behaviour turned into a crash.
+section_regress() {
+    if [ -z "$(make_variable REGRESS)" ]; then
+        echo "none yet"
+        return 0
+    fi
+    regress_on regress main
+    if built ubsan SANITIZE=undefined; then
+        echo "once more, built with UBSan:"
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 regress_on regress-ubsan ubsan
+    fi
+}
+
+section_isolation() {
+    specs=$(find test/isolation/specs -name '*.spec' 2>/dev/null | sed 's,.*/,,; s,\.spec$,,' | sort)
+    if [ -z "$specs" ]; then
+        echo "none yet"
+        return 0
+    fi
+    # shellcheck disable=SC2086 # a list of words
+    pg_regress_on isolation main isolation/pg_isolation_regress \
+        --inputdir=test/isolation --load-extension=uidgen $specs
+}
+
+# tap_jobs: reads lines "tree file fault" and runs them, as many at a time as there
+# are processors; each leaves output and result in a directory of its own, log/tap-file-fault.
+tap_jobs() {
+    xargs -r -P "$jobs" -L 1 sh test/lib/tap-one.sh
+}
+
+result_of() {
+    cat "$UIDGEN_WORK/log/tap-$1-$2/result" 2>/dev/null || echo "0 1"
+}
+
+section_tap() {
+    files=$(find test/tap -name '*.t' | sort)
+    if [ -z "$files" ]; then
+        echo "none yet"
+        return 0
+    fi
+    for file in $files; do
+        echo "main $file -"
+    done | tap_jobs
+    for file in $files; do
+        # shellcheck disable=SC2046 # two numbers
+        add $(result_of "$(basename "$file" .t)" -)
+    done
+}
+
+fault_rows() {
+    grep -v '^#' test/faults.tsv | awk 'NF >= 2 {for (i = 2; i <= NF; i++) print $1, $i}'
+}
+
+# A test proves something only if it can fail. The build with faults breaks one
+# promise at a time; each row of test/faults.tsv names the tests that must notice.
+# First each of these tests must pass in that build with no fault chosen.
+section_faults() {
+    if [ ! -f test/faults.tsv ]; then
+        echo "none yet"
+        return 0
+    fi
+    built faults UIDGEN_FAULTS=1 || return 0
+    check_that_table_is_complete
+    {
+        fault_rows | awk '{print $2}' | sort -u | while read -r file; do
+            echo "faults $file none"
+        done
+        fault_rows | while read -r fault file; do
+            echo "faults $file $fault"
+        done
+    } | tap_jobs >"$UIDGEN_WORK/log/faults"
+    fault_rows >"$UIDGEN_WORK/log/fault-rows"
+    while read -r fault file; do
+        judge_fault "$fault" "$file"
+    done <"$UIDGEN_WORK/log/fault-rows"
+}
+
+# The fault must make an assertion fail. A test that merely dies proves nothing.
+judge_fault() {
+    name=$(basename "$2" .t)
+    sound=$(result_of "$name" none)
+    not_ok=$(count '^not ok' "$UIDGEN_WORK/log/tap-$name-$1/output")
+    if [ "${sound#* }" != 0 ]; then
+        echo "FAILED $2 does not pass without a fault"
+        show "$UIDGEN_WORK/log/tap-$name-none/summary"
+        add 0 1
+    elif [ "$not_ok" = 0 ]; then
+        echo "FAILED fault $1 was not noticed by $2"
+        show "$UIDGEN_WORK/log/tap-$name-$1/summary"
+        add 0 1
+    else
+        echo "ok     fault $1 is caught by $2: $(grep -m 1 '^not ok' "$UIDGEN_WORK/log/tap-$name-$1/output")"
+        add 1 0
+    fi
+}
+
+# The server itself says which faults it knows.
+check_that_table_is_complete() {
+    tree=$UIDGEN_WORK/tree-faults
+    make_server server-faults "$tree"
+    start_server server-faults "$tree"
+    "$tree$bindir/psql" -XAtc "SELECT unnest(enumvals) FROM pg_settings WHERE name = 'uidgen.fault'" |
+        sort >"$UIDGEN_WORK/log/faults-known"
+    stop_server server-faults "$tree" immediate
+    if [ ! -s "$UIDGEN_WORK/log/faults-known" ]; then
+        echo "FAILED the build with faults has no setting uidgen.fault"
+        add 0 1
+    fi
+    while read -r fault; do
+        if [ "$fault" != none ] && ! fault_rows | grep -q "^$fault "; then
+            echo "FAILED fault $fault has no row in test/faults.tsv"
+            add 0 1
+        fi
+    done <"$UIDGEN_WORK/log/faults-known"
+}
+
+finish() {
+    echo
+    [ "$failed" = 0 ] || echo "Logs and servers' files are kept in $UIDGEN_WORK"
+    echo "$passed passed, $failed failed"
+    [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+    exit
+}
+
+[ $# -gt 0 ] || set -- rules unit regress isolation tap faults
+
+echo "Testing with $("$PG_CONFIG" --version), $(g++ --version | head -n 1)"
+section build "the extension, warnings as errors, into a private copy of PostgreSQL"
+for name in "$@"; do
+    case $name in
+        rules) section rules "what the source and the objects may contain (docs/design.md says why)" ;;
+        unit) section unit "the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
+        regress) section regress "SQL files against a server, compared with expected output" ;;
+        isolation) section isolation "sessions that interleave step by step" ;;
+        tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
+        faults) section faults "builds that break a promise on purpose must be caught" ;;
+    esac
+done
+finish

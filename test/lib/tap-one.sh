@@ -1,0 +1,62 @@
+#!/bin/sh
+# Runs one TAP file: tap-one.sh tree file fault ("-": leave the fault unset).
+# Writes output, messages, summary and result ("passed failed") to log/tap-file-fault.
+set -eu
+. test/lib/pg.sh
+tree=$1
+file=$2
+fault=$3
+
+name=$(basename "$file" .t)
+directory=$UIDGEN_WORK/log/tap-$name-$fault
+mkdir -p "$directory"
+[ "$fault" = - ] || export UIDGEN_FAULT="$fault"
+
+# PostgreSQL 15 reads TESTDIR, later ones the two after it.
+export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"
+export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
+export PG_REGRESS="$pg_tests/regress/pg_regress"
+export PATH="$UIDGEN_WORK/tree-$tree$bindir:$PATH"
+export PERL5LIB="$pg_tests/perl:test/tap"
+
+# What to show of a failure. The last words of a test that died are in its log.
+explain() {
+    grep -hE '^(not ok|Bail out)' "$directory/output" || true
+    head -n 40 "$directory/messages"
+    if [ "$status" != 0 ]; then
+        echo "end of the test's log:"
+        find "$directory" -name "regress_log_$name" -exec tail -n 20 {} +
+    fi
+}
+
+began=$(date +%s)
+status=0
+timeout --kill-after=30 600 perl "$file" >"$directory/output" 2>"$directory/messages" || status=$?
+seconds=$(($(date +%s) - began))
+
+passed=$(grep -E '^ok ' "$directory/output" | grep -ciEv '# *skip' || true)
+failed=$(grep -E '^not ok ' "$directory/output" | grep -ciEv '# *todo' || true)
+# A file that died, hung or did not keep its plan failed, whatever it asserted.
+# So did one that tested nothing, unless it said why it skips.
+if [ "$failed" = 0 ] && [ "$status" != 0 ]; then
+    failed=1
+fi
+if [ "$passed" = 0 ] && [ "$failed" = 0 ] && ! grep -qiE '^1\.\.0 # *skip' "$directory/output"; then
+    failed=1
+fi
+echo "$passed $failed" >"$directory/result"
+
+{
+    if [ "$failed" = 0 ]; then
+        echo "ok     $file: $passed assertions, $seconds s"
+    else
+        echo "FAILED $file: $passed passed, $failed failed, exit status $status, $seconds s"
+        explain | sed 's/^/   /'
+    fi
+} >"$directory/summary"
+cat "$directory/summary"
+
+# Data directories are large, and of use only after a failure that surprises.
+if [ "$failed" = 0 ] || [ "$fault" != - ]; then
+    rm -rf "$directory/data" "$directory/tmp_check"/t_*
+fi
