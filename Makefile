@@ -23,7 +23,7 @@ include $(PGXS)
 
 # Server headers by -isystem: their warnings are not ours to mend.
 override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc $(CPPFLAGS)
-override CXXFLAGS += -std=c++17 -O2 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden \
+override CXXFLAGS += -std=c++17 -O2 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -fno-plt \
     -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers -MMD
 ifdef WERROR
 override CXXFLAGS += -Werror

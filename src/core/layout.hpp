@@ -122,17 +122,24 @@ constexpr Decoded decode(const Layout &l, int64_t id) noexcept {
              id >> worker_shift(l) & largest(l.worker_bits), id & largest(l.sequence_bits)}};
 }
 
-// The datacenter and worker fields of an id, in place: what join() adds to a position.
-constexpr uint64_t node_bits(const Layout &l, int64_t datacenter, int64_t worker) noexcept {
-    return static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
-           static_cast<uint64_t>(worker) << worker_shift(l);
+// What turns a position into an id, worked out once for many ids: join() does for a position what encode()
+// does for its parts, without the checks.
+struct Shape {
+    uint64_t node;          // datacenter and worker, in place
+    uint64_t sequence_mask; // the position's sequence number
+    int32_t gap;            // how far the tick moves up to make room for the node
+};
+
+// The datacenter, the worker, and the tick of every position must fit the layout.
+constexpr Shape shape_of(const Layout &l, int64_t datacenter, int64_t worker) noexcept {
+    return {static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
+                static_cast<uint64_t>(worker) << worker_shift(l),
+            static_cast<uint64_t>(largest(l.sequence_bits)), l.datacenter_bits + l.worker_bits};
 }
 
-// The id of a position: the same value as encode() of its parts, without the checks. The position's tick
-// must fit the layout.
-constexpr int64_t join(const Layout &l, uint64_t position, uint64_t node) noexcept {
-    const uint64_t sequence = position & static_cast<uint64_t>(largest(l.sequence_bits));
-    return static_cast<int64_t>((position >> l.sequence_bits) << time_shift(l) | node | sequence);
+constexpr int64_t join(const Shape &shape, uint64_t position) noexcept {
+    const uint64_t sequence = position & shape.sequence_mask;
+    return static_cast<int64_t>((position - sequence) << shape.gap | shape.node | sequence);
 }
 
 } // namespace uidgen::core

@@ -9,7 +9,12 @@
 #include "worker_node.hpp"
 
 namespace uidgen::pg {
+
+uint64_t transaction_number = 1;
+
 namespace {
+
+constexpr uint64_t never = 0;
 
 // Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
 constexpr int64_t largest_step = INT64_C(1) << 40;
@@ -25,7 +30,12 @@ void relation_invalidated(Datum, Oid relation) {
     }
     auto *a = static_cast<Attached *>(hash_search(entries, &relation, HASH_FIND, nullptr));
     if (a != nullptr)
-        a->checked_in = InvalidLocalTransactionId;
+        a->checked_in = never;
+}
+
+void transaction_event(XactEvent event, void *) {
+    if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE && event != XACT_EVENT_PARALLEL_PRE_COMMIT)
+        transaction_number++; // locks go with the transaction, and with them what was checked
 }
 
 Attached *entry_of(Oid sequence) {
@@ -45,14 +55,14 @@ Attached *entry_of(Oid sequence) {
 }
 
 void hold_lock(Attached *a) {
-    if (a->locked_in == current_local_xid())
+    if (a->locked_in == transaction_number)
         return;
     ResourceOwner owner = CurrentResourceOwner;
     if (!fault_is(Fault::release_lock))
         CurrentResourceOwner = TopTransactionResourceOwner;
     LockRelationOid(a->sequence, RowExclusiveLock);
     CurrentResourceOwner = owner;
-    a->locked_in = current_local_xid();
+    a->locked_in = transaction_number;
 }
 
 Relation open_checked(Oid sequence) {
@@ -233,7 +243,9 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
         report_in_recovery();
 
     Attached *a = entry_of(sequence);
-    a->checked_in = InvalidLocalTransactionId;
+    if (attached(a, GetUserId()) && a->slot->kind == kind)
+        return a; // checked already, through another expression
+    a->checked_in = never;
     a->function = function;
     hold_lock(a);
     Relation rel = open_checked(sequence);
@@ -251,7 +263,7 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
         worker_row_wanted(a->slot, function);
 
     a->role = GetUserId();
-    a->checked_in = current_local_xid();
+    a->checked_in = transaction_number;
     return a;
 }
 
@@ -263,12 +275,15 @@ void attach_again() {
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, entries);
     while (auto *a = static_cast<Attached *>(hash_seq_search(&scan))) {
-        a->checked_in = InvalidLocalTransactionId;
+        a->checked_in = never;
         a->window.length_ns = 0;
     }
 }
 
-void attach_register_callbacks() { CacheRegisterRelcacheCallback(relation_invalidated, 0); }
+void attach_register_callbacks() {
+    CacheRegisterRelcacheCallback(relation_invalidated, 0);
+    RegisterXactCallback(transaction_event, nullptr);
+}
 
 void adopt_page(Slot *slot, Relation sequence, core::SequenceState state) {
     if (slot->kind == SlotKind::generator) {

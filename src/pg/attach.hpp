@@ -19,7 +19,7 @@ struct Window {
     uint64_t length_ns; // 0: no window
     uint64_t floor;
     uint64_t limit;
-    uint64_t node; // datacenter and worker, in place
+    core::Shape shape; // of the ids
     core::Durability level;
 };
 
@@ -31,11 +31,11 @@ struct Share {
 };
 
 struct Attached {
-    Oid sequence; // must come first: the key of the backend's table
-    Oid role;     // whose privilege was checked
-    Oid function; // the SQL function that was called last: leads to the extension's tables
-    LocalTransactionId checked_in;
-    LocalTransactionId locked_in;
+    Oid sequence;        // must come first: the key of the backend's table
+    Oid role;            // whose privilege was checked
+    Oid function;        // the SQL function that was called last: leads to the extension's tables
+    uint64_t checked_in; // the transaction's number; 0: to be checked again
+    uint64_t locked_in;  // the transaction that took the lock
     Slot *slot;
     Slot *database; // generators: where the database's latest leased instant is kept
     uint64_t tenancy;
@@ -46,9 +46,12 @@ struct Attached {
 // Entries live as long as the backend, so callers may keep the pointer and test it with attached().
 Attached *attach(Oid sequence, SlotKind kind, Oid function);
 
-// Whether attach() has nothing to check again.
-inline bool attached(const Attached *a) {
-    return likely(a->checked_in == current_local_xid()) && likely(a->role == GetUserId());
+// Numbers this backend's transactions from 1.
+extern uint64_t transaction_number;
+
+// Whether attach() has nothing to check again for the current user, `role`.
+inline bool attached(const Attached *a, Oid role) {
+    return likely(a->checked_in == transaction_number) && likely(a->role == role);
 }
 
 // The sequence of an attached entry, open; its lock is held.

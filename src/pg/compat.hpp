@@ -33,32 +33,32 @@ inline bool rewritten_in_this_transaction(Relation rel) {
 using SearchPath = SearchPathMatcher;
 inline SearchPath *copy_search_path(MemoryContext context) { return GetSearchPathMatcher(context); }
 inline bool search_path_is(SearchPath *path) { return SearchPathMatchesCurrentEnvironment(path); }
-inline LocalTransactionId current_local_xid() { return MyProc->vxid.lxid; }
 // Named wait events: the name is registered with the first wait.
 inline uint32 wait_event(const char *name) { return WaitEventExtensionNew(name); }
 #else
 using SearchPath = OverrideSearchPath;
 inline SearchPath *copy_search_path(MemoryContext context) { return GetOverrideSearchPath(context); }
 inline bool search_path_is(SearchPath *path) { return OverrideSearchPathMatchesCurrent(path); }
-inline LocalTransactionId current_local_xid() { return MyProc->lxid; }
 inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 #endif
 
 // Whether synchronous_standby_names asks commits to wait, as SyncRepWaitForLSN decides it. Before the
 // checkpointer has read the setting once, the session's own value counts.
 #ifdef SYNC_STANDBY_DEFINED
+inline bool surely_no_standby_is_awaited() {
+    return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status == SYNC_STANDBY_INIT;
+}
 inline bool standbys_are_awaited() {
     const bits8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
-    if (likely(status == SYNC_STANDBY_INIT))
-        return false;
     return max_wal_senders > 0 &&
            ((status & SYNC_STANDBY_INIT) != 0 ? (status & SYNC_STANDBY_DEFINED) != 0
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
 }
 #else
-inline bool standbys_are_awaited() {
-    return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined;
+inline bool surely_no_standby_is_awaited() {
+    return !const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined;
 }
+inline bool standbys_are_awaited() { return max_wal_senders > 0 && !surely_no_standby_is_awaited(); }
 #endif
 
 } // namespace uidgen::pg

@@ -76,8 +76,8 @@ void open_window(Attached *a, int64_t tick, const core::Decision &decision, core
     window.floor = decision.floor;
     window.limit = decision.limit;
     window.level = level;
-    window.node =
-        core::node_bits(layout, settings::datacenter_id, generator.worker_id.load(std::memory_order_acquire));
+    window.shape =
+        core::shape_of(layout, settings::datacenter_id, generator.worker_id.load(std::memory_order_acquire));
 }
 
 void check_datacenter(const Attached *a) {

@@ -57,7 +57,7 @@ void durable_soon(uint64_t lsn);
 // What this session's synchronous_commit asks of a range. `off` asks for a flush all the same: unlike a lost
 // transaction, a value handed out twice can't be explained to anybody.
 inline core::Durability wanted_durability() {
-    if (synchronous_commit <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || likely(!standbys_are_awaited()))
+    if (synchronous_commit <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || !standbys_are_awaited())
         return core::Durability::local;
     return synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? core::Durability::remote_written
                                                                  : core::Durability::remote_flushed;

@@ -116,7 +116,7 @@ const Name *find_name(Oid function, const text *name) {
 
 Attached *attach_named(FunctionCallInfo fcinfo, text *name) {
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
-    if (likely(last != nullptr && last->generation == names_generation && attached(last->entry) &&
+    if (likely(last != nullptr && last->generation == names_generation && attached(last->entry, GetUserId()) &&
                last->entry->sequence == last->name->sequence && still_means(last->name, name)))
         return last->entry;
 
