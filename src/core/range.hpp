@@ -98,17 +98,18 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         next_.store(first, std::memory_order_release);
     }
 
-    // Takes the next ordinal if it lies in [begin, limit). The caller guarantees limit <= usable(level).
-    // Relaxed: the word orders only itself; durability was learnt with usable()'s acquire.
-    bool take(uint64_t begin, uint64_t limit, uint64_t *ordinal) noexcept {
+    // Takes up to `want` consecutive ordinals, all in [begin, limit). The caller guarantees limit <=
+    // usable(level). Relaxed: the word orders only itself; durability was learnt with usable()'s acquire.
+    Run take(uint64_t begin, uint64_t limit, uint64_t want) noexcept {
         uint64_t seen = next_.load(std::memory_order_relaxed);
-        do {
+        for (;;) {
             if (seen - begin >= limit - begin)
-                return false;
-        } while (!next_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed,
-                                              std::memory_order_relaxed));
-        *ordinal = seen;
-        return true;
+                return {seen, 0};
+            const uint64_t count = limit - seen < want ? limit - seen : want;
+            if (next_.compare_exchange_weak(seen, seen + count, std::memory_order_relaxed,
+                                            std::memory_order_relaxed))
+                return {seen, count};
+        }
     }
 
     uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }

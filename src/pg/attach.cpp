@@ -4,6 +4,7 @@
 #include "drop_hooks.hpp"
 #include "errors.hpp"
 #include "faults.hpp"
+#include "reclaim.hpp"
 #include "reserve.hpp"
 #include "settings.hpp"
 #include "worker_node.hpp"
@@ -93,16 +94,6 @@ Form_pg_sequence definition_of(Oid sequence, HeapTuple *tuple) {
     return reinterpret_cast<Form_pg_sequence>(GETSTRUCT(*tuple));
 }
 
-// Whether nextval can't move it: one step leads beyond the last value.
-bool is_lease_sequence(Oid sequence) {
-    HeapTuple tuple;
-    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
-    const bool is_lease = definition->seqincrement == PG_INT64_MAX && definition->seqmin == 1 &&
-                          definition->seqmax == PG_INT64_MAX && !definition->seqcycle;
-    ReleaseSysCache(tuple);
-    return is_lease;
-}
-
 // A transaction that gave the sequence a new file and rolls back brings the old page back, below what was
 // leased on the new one. So a generator takes no lease in that transaction. (A segment behaves as nextval.)
 void refuse_rewritten(Relation rel) {
@@ -170,6 +161,24 @@ SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
     return init;
 }
 
+// The bounds of the segment's row, or of the settings, or of a sequence too small for them.
+core::StepBounds step_bounds(Oid sequence, Oid function) {
+    const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
+    HeapTuple tuple;
+    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
+    const uint64_t span = static_cast<uint64_t>(definition->seqmax) - static_cast<uint64_t>(definition->seqmin);
+    const int64_t increment = definition->seqincrement;
+    ReleaseSysCache(tuple);
+    const uint64_t stride =
+        increment > 0 ? static_cast<uint64_t>(increment) : UINT64_C(0) - static_cast<uint64_t>(increment);
+    const auto bounded = [&](int64_t step) {
+        return core::bounded_by_sequence(Min(step, largest_step), span / stride + 1);
+    };
+    const int64_t base = own.step > 0 ? own.step : settings::segment_step;
+    const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;
+    return {bounded(base), bounded(Max(most, base))};
+}
+
 SlotInit segment_init(Relation rel, Oid function) {
     if (is_lease_sequence(RelationGetRelid(rel)))
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -179,9 +188,24 @@ SlotInit segment_init(Relation rel, Oid function) {
     init.kind = SlotKind::segment;
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
-    const int64_t step = read_segment_step(schema_of_function(function), RelationGetRelid(rel));
-    init.step = Min(step > 0 ? step : settings::segment_step, largest_step);
+    init.bounds = step_bounds(RelationGetRelid(rel), function);
     return init;
+}
+
+bool used_in_this_transaction(Oid sequence) {
+    const Attached *a = find_attached(sequence);
+    return a != nullptr && a->locked_in == transaction_number;
+}
+
+Slot *make_slot(SlotKey key, const SlotInit &init) {
+    Slot *slot = slot_find_or_make(key, init);
+    while (slot == nullptr) {
+        if (!reclaim_slot(used_in_this_transaction))
+            report_no_slot(settings::max_slots);
+        slot = slot_find_or_make(key, init); // null again if somebody else was faster
+        CHECK_FOR_INTERRUPTS();
+    }
+    return slot;
 }
 
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
@@ -189,7 +213,7 @@ void find_slot(Attached *a, Relation rel, SlotKind kind) {
     if (kind == SlotKind::generator && a->database == nullptr) {
         SlotInit init = {};
         init.kind = SlotKind::database;
-        a->database = slot_find_or_make({MyDatabaseId, InvalidOid}, init);
+        a->database = make_slot({MyDatabaseId, InvalidOid}, init);
     }
     Slot *slot = slot_find(key);
     if (slot == nullptr) {
@@ -200,7 +224,7 @@ void find_slot(Attached *a, Relation rel, SlotKind kind) {
         const SlotInit init =
             kind == SlotKind::generator ? generator_init(rel, a->function, a->database) : segment_init(rel, a->function);
         note_slot_of_new_relation(rel);
-        slot = slot_find_or_make(key, init);
+        slot = make_slot(key, init);
         if (fault_is(Fault::resume_lease) && kind == SlotKind::generator)
             slot->generator.ticks.publish(init.first_position,
                                           position_above(init.config.policy, init.expected.last_value), 0);
@@ -259,12 +283,27 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     }
     compare_with_page(a->slot, rel);
     relation_close(rel, NoLock);
+    a->slot->used_at.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
     if (kind == SlotKind::generator)
         worker_row_wanted(a->slot, function);
 
     a->role = GetUserId();
     a->checked_in = transaction_number;
     return a;
+}
+
+const Attached *find_attached(Oid sequence) {
+    return entries != nullptr ? static_cast<const Attached *>(hash_search(entries, &sequence, HASH_FIND, nullptr))
+                              : nullptr;
+}
+
+bool is_lease_sequence(Oid sequence) {
+    HeapTuple tuple;
+    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
+    const bool is_lease = definition->seqincrement == PG_INT64_MAX && definition->seqmin == 1 &&
+                          definition->seqmax == PG_INT64_MAX && !definition->seqcycle;
+    ReleaseSysCache(tuple);
+    return is_lease;
 }
 
 Relation open_attached(const Attached *a) { return relation_open(a->sequence, NoLock); }
@@ -293,7 +332,13 @@ void adopt_page(Slot *slot, Relation sequence, core::SequenceState state) {
         const uint64_t above_memory = ticks.written_range().until;
         ticks.give_up(Max(above_page, above_memory));
     } else {
-        slot->segment.word.give_up();
+        // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
+        // nothing.
+        SegmentState &segment = slot->segment;
+        if (segment.word.next() < segment.word.end())
+            segment.step = core::disturbed_step(segment.step.size);
+        segment.disturbed = true;
+        segment.word.give_up();
     }
     slot->expected = state;
     slot->file = file_of(sequence);

@@ -41,6 +41,8 @@ struct Attached {
     uint64_t tenancy;
     Window window; // generators
     Share share;   // segments
+    int64_t last_value; // segments: what segment_last() returns
+    bool has_last_value;
 };
 
 // Entries live as long as the backend, so callers may keep the pointer and test it with attached().
@@ -53,6 +55,13 @@ extern uint64_t transaction_number;
 inline bool attached(const Attached *a, Oid role) {
     return likely(a->checked_in == transaction_number) && likely(a->role == role);
 }
+
+// The entry of a sequence that was attached once in this session; null if it never was.
+const Attached *find_attached(Oid sequence);
+
+// Whether a sequence is made so that nextval can't move it: one step leads beyond its last value. Only such a
+// sequence can keep a generator's leases.
+bool is_lease_sequence(Oid sequence);
 
 // The sequence of an attached entry, open; its lock is held.
 Relation open_attached(const Attached *a);

@@ -19,7 +19,7 @@ enum GeneratorColumn : AttrNumber {
     generator_max_ahead_ms,
     generator_builtin = 12,
 };
-enum SegmentColumn : AttrNumber { segment_name = 1, segment_sequence, segment_step };
+enum SegmentColumn : AttrNumber { segment_name = 1, segment_sequence, segment_step, segment_max_step };
 
 // One row found by one column; visit(tuple, desc, arg) is called for it.
 using Visit = void (*)(HeapTuple tuple, TupleDesc desc, void *arg);
@@ -75,8 +75,9 @@ void copy_segment_sequence(HeapTuple tuple, TupleDesc desc, void *arg) {
     *static_cast<Oid *>(arg) = DatumGetObjectId(column(tuple, desc, segment_sequence));
 }
 
-void copy_segment_step(HeapTuple tuple, TupleDesc desc, void *arg) {
-    *static_cast<int64_t *>(arg) = DatumGetInt64(column(tuple, desc, segment_step));
+void copy_segment_steps(HeapTuple tuple, TupleDesc desc, void *arg) {
+    *static_cast<SegmentSteps *>(arg) = {DatumGetInt64(column(tuple, desc, segment_step)),
+                                         DatumGetInt64(column(tuple, desc, segment_max_step))};
 }
 
 Oid primary_key_index(Oid table) {
@@ -128,12 +129,12 @@ Oid read_segment_by_name(Oid schema, const text *name) {
     return sequence;
 }
 
-int64_t read_segment_step(Oid schema, Oid sequence) {
-    int64_t step = 0;
+SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
+    SegmentSteps steps = {0, 0};
     ScanKeyData key;
     ScanKeyInit(&key, segment_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
-    find_row(required_table(schema, "uid_segment"), InvalidOid, &key, copy_segment_step, &step);
-    return step;
+    find_row(required_table(schema, "uid_segment"), InvalidOid, &key, copy_segment_steps, &steps);
+    return steps;
 }
 
 } // namespace uidgen::pg

@@ -24,7 +24,11 @@ Oid read_default_generator(Oid schema);
 // The sequence of a named segment; InvalidOid if there is none of that name.
 Oid read_segment_by_name(Oid schema, const text *name);
 
-// The step of a segment, 0 if it has none of its own.
-int64_t read_segment_step(Oid schema, Oid sequence);
+// The step bounds of a segment's row, 0 where it has none of its own.
+struct SegmentSteps {
+    int64_t step;
+    int64_t max_step;
+};
+SegmentSteps read_segment_steps(Oid schema, Oid sequence);
 
 } // namespace uidgen::pg

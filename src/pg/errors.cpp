@@ -99,6 +99,13 @@ void report_not_a_generator(Oid relation) {
                     errhint("Make one with uid_generator_create(), or draw from a sequence with segment_next().")));
 }
 
+void report_no_slot(int slots) {
+    ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("all %d slots of uidgen are in use", slots),
+                    errdetail("Each generator and each segment that an open transaction uses holds one, and so does "
+                              "each database."),
+                    errhint("Set uidgen.max_slots in postgresql.conf to a higher number and restart the server.")));
+}
+
 void report_end_of_time(Oid generator, const core::Layout &layout) {
     ereport(ERROR,
             (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),

@@ -19,6 +19,9 @@ namespace uidgen::pg {
 
 [[noreturn]] void report_not_a_generator(Oid relation);
 
+// Every slot is held, and none can be reclaimed now.
+[[noreturn]] void report_no_slot(int slots);
+
 // The layout's time bits are used up.
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
 

@@ -1,8 +1,8 @@
-// uid_next(), uid_next_batch(), uid_last(): the entry points that draw ids.
+// uid_next(), uid_next_batch(), uid_next_array(), uid_last(): the entry points that draw ids.
 
 #include "attach.hpp"
+#include "batch.hpp"
 #include "config_table.hpp"
-#include "drop_hooks.hpp"
 #include "lease.hpp"
 #include "reserve.hpp"
 #include "time_source.hpp"
@@ -76,66 +76,24 @@ inline bool next_id(const Attached *a, Oid role, Datum *id) {
     return true;
 }
 
-// A batch: runs of consecutive positions, all taken before the first id is returned.
-struct Batch {
-    core::Run *runs;
-    int used;
-    int capacity;
-    core::Shape shape;
-    int at;          // the run being returned
-    uint64_t offset; // within it
-};
-
-void add_run(Batch *batch, core::Run run) {
-    if (batch->used == batch->capacity) {
-        batch->capacity *= 2;
-        batch->runs = static_cast<core::Run *>(
-            repalloc(batch->runs, static_cast<Size>(batch->capacity) * sizeof(core::Run)));
+void draw_ids(Attached *a, Batch *batch, uint64_t count) {
+    while (count > 0) {
+        const core::Run run = draw(a, count);
+        batch_add(batch, {run.first, 1, run.count});
+        count -= run.count;
     }
-    batch->runs[batch->used++] = run;
-}
-
-Batch *draw_batch(Attached *a, int32 count) {
-    constexpr int first_capacity = 4;
-    auto *batch = static_cast<Batch *>(palloc0(sizeof(Batch)));
-    batch->capacity = first_capacity;
-    batch->runs = static_cast<core::Run *>(palloc(first_capacity * sizeof(core::Run)));
-    for (auto left = static_cast<uint64_t>(count); left > 0;) {
-        const core::Run run = draw(a, left);
-        add_run(batch, run);
-        left -= run.count;
-    }
+    batch->has_shape = true;
     batch->shape = a->window.shape;
-    if (batch->used > 0) {
-        const core::Run &final_run = batch->runs[batch->used - 1];
-        hand_out(a, final_run.first + final_run.count - 1);
-    }
-    return batch;
+    last_id = batch_last(batch);
 }
 
-Datum return_batch(FunctionCallInfo fcinfo, Attached *(*attach_to)(FunctionCallInfo), int count_argument) {
-    if (SRF_IS_FIRSTCALL()) {
-        const int32 count = PG_GETARG_INT32(count_argument);
-        if (count < 0)
-            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("count %d of a batch is negative", count), errhint("Give a count of 0 or more.")));
-        Attached *a = attach_to(fcinfo);
-        FuncCallContext *context = SRF_FIRSTCALL_INIT();
-        MemoryContext caller = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-        context->user_fctx = draw_batch(a, count);
-        MemoryContextSwitchTo(caller);
-    }
-    FuncCallContext *context = SRF_PERCALL_SETUP();
-    auto *batch = static_cast<Batch *>(context->user_fctx);
-    if (batch->at == batch->used)
-        SRF_RETURN_DONE(context);
-    const core::Run &run = batch->runs[batch->at];
-    const int64_t id = core::join(batch->shape, run.first + batch->offset);
-    if (++batch->offset == run.count) {
-        batch->at++;
-        batch->offset = 0;
-    }
-    SRF_RETURN_NEXT(context, Int64GetDatum(id));
+// A set-returning function keeps its state in fn_extra, so a batch attaches anew.
+void draw_ids_default(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_ids(attach_default(fcinfo->flinfo->fn_oid), batch, count);
+}
+
+void draw_ids_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_ids(attach(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid), batch, count);
 }
 
 } // namespace
@@ -149,6 +107,8 @@ UIDGEN_SQL_FUNCTION(uid_next_default);
 UIDGEN_SQL_FUNCTION(uid_next_of);
 UIDGEN_SQL_FUNCTION(uid_next_batch_default);
 UIDGEN_SQL_FUNCTION(uid_next_batch_of);
+UIDGEN_SQL_FUNCTION(uid_next_array_default);
+UIDGEN_SQL_FUNCTION(uid_next_array_of);
 UIDGEN_SQL_FUNCTION(uid_last);
 
 // In both, GetUserId() comes first: fewer registers to save around the only call of the common case but the
@@ -174,19 +134,10 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     return next_id_slowly(a);
 }
 
-// A set-returning function keeps its state in fn_extra, so these attach anew for each batch.
-Datum uid_next_batch_default(PG_FUNCTION_ARGS) {
-    return return_batch(fcinfo, [](FunctionCallInfo call) { return attach_default(call->flinfo->fn_oid); }, 0);
-}
-
-Datum uid_next_batch_of(PG_FUNCTION_ARGS) {
-    return return_batch(
-        fcinfo,
-        [](FunctionCallInfo call) {
-            return attach(DatumGetObjectId(call->args[0].value), SlotKind::generator, call->flinfo->fn_oid);
-        },
-        1);
-}
+Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }
+Datum uid_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_ids_of); }
+Datum uid_next_array_default(PG_FUNCTION_ARGS) { return return_array(fcinfo, 0, draw_ids_default); }
+Datum uid_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_ids_of); }
 
 Datum uid_last(PG_FUNCTION_ARGS) {
     (void)fcinfo;

@@ -1,6 +1,8 @@
-// segment_next(): the entry points that draw from segments.
+// segment_next(), segment_next_batch(), segment_next_array(), segment_last(), segment_set(): the entry points of
+// segments. Each has two forms, by name and by regclass.
 
 #include "attach.hpp"
+#include "batch.hpp"
 #include "reserve.hpp"
 #include "segment_names.hpp"
 #include "segment_range.hpp"
@@ -8,20 +10,81 @@
 namespace uidgen::pg {
 namespace {
 
-inline bool take_from_share(const Attached *a, int64_t *value) {
-    const Share &share = a->share;
-    uint64_t ordinal = 0;
-    if (unlikely(!a->slot->segment.word.take(share.range.begin, share.limit, &ordinal)))
+inline Datum hand_out(Attached *a, int64_t value) {
+    a->last_value = value;
+    return Int64GetDatum(value);
+}
+
+// The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
+// awaited, so a share of any durability will do.
+inline bool next_value(Attached *a, Oid role, Datum *value) {
+    if (!attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
         return false;
-    *value = share.range.value(ordinal);
+    const ValueRun run = take_from_share(a, 1);
+    if (unlikely(run.count == 0))
+        return false;
+    *value = hand_out(a, run.first);
     return true;
 }
 
-[[gnu::noinline]] Datum next_value(Attached *a) {
-    int64_t value = 0;
-    if (a->share.level != wanted_durability() || !take_from_share(a, &value))
-        value = next_value_slowly(a);
-    return Int64GetDatum(value);
+[[gnu::noinline]] Datum next_value_slowly(Attached *a) {
+    ValueRun run = {0, 0, 0};
+    if (a->share.level == wanted_durability())
+        run = take_from_share(a, 1);
+    if (run.count == 0)
+        run = draw_values(a, 1);
+    return hand_out(a, run.first);
+}
+
+void draw_batch(Attached *a, Batch *batch, uint64_t count) {
+    while (count > 0) {
+        const ValueRun run = draw_values(a, count);
+        batch_add(batch, {static_cast<uint64_t>(run.first), static_cast<uint64_t>(run.increment), run.count});
+        count -= run.count;
+    }
+    a->last_value = batch_last(batch);
+}
+
+// A set-returning function keeps its state in fn_extra, so a batch attaches anew, without attach_named()'s memory
+// of the last name.
+Attached *attach_by_name(FunctionCallInfo fcinfo) {
+    return attach(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), SlotKind::segment,
+                  fcinfo->flinfo->fn_oid);
+}
+
+void draw_batch_named(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_batch(attach_by_name(fcinfo), batch, count);
+}
+
+void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_batch(attach(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid), batch, count);
+}
+
+// As currval: this session's last value, whoever drew since.
+Datum last_of(Oid sequence) {
+    const Attached *a = find_attached(sequence);
+    if (a == nullptr || !a->has_last_value)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("segment_last of \"%s\" is not yet defined in this session", get_rel_name(sequence)),
+                        errhint("Draw a value with segment_next() first.")));
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied for sequence %s", get_rel_name(sequence)),
+                        errhint("GRANT USAGE ON SEQUENCE to the role.")));
+    PG_RETURN_INT64(a->last_value);
+}
+
+// setval checks everything that is to be checked, and its page is what every session compares with at its next
+// transaction's first call; this one at its next call.
+Datum set_next(Oid sequence, int64_t value) {
+    if (is_lease_sequence(sequence))
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("sequence \"%s\" keeps a generator's leases", get_rel_name(sequence)),
+                        errhint("A generator's counter can't be set; make a new generator.")));
+    OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
+                     BoolGetDatum(false));
+    attach_again();
+    PG_RETURN_INT64(value);
 }
 
 } // namespace
@@ -33,21 +96,50 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(segment_next_of);
 UIDGEN_SQL_FUNCTION(segment_next_named);
+UIDGEN_SQL_FUNCTION(segment_next_batch_of);
+UIDGEN_SQL_FUNCTION(segment_next_batch_named);
+UIDGEN_SQL_FUNCTION(segment_next_array_of);
+UIDGEN_SQL_FUNCTION(segment_next_array_named);
+UIDGEN_SQL_FUNCTION(segment_last_of);
+UIDGEN_SQL_FUNCTION(segment_last_named);
+UIDGEN_SQL_FUNCTION(segment_set_of);
+UIDGEN_SQL_FUNCTION(segment_set_named);
 
-// The common case in few instructions: the caller's rights were checked in this transaction, and no standby is
-// awaited, so a share of any durability will do. GetUserId() comes first: nothing else is live across it.
+// GetUserId() comes first: nothing else is live across it.
 Datum segment_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     const Oid sequence = PG_GETARG_OID(0);
     auto *a = static_cast<Attached *>(fcinfo->flinfo->fn_extra); // of the previous call by this expression
-    int64_t value;
-    if (likely(a != nullptr && a->sequence == sequence) && attached(a, role) &&
-        likely(surely_no_standby_is_awaited()) && likely(take_from_share(a, &value)))
-        PG_RETURN_INT64(value);
+    Datum value;
+    if (likely(a != nullptr && a->sequence == sequence) && likely(next_value(a, role, &value)))
+        return value;
     a = attach(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
     fcinfo->flinfo->fn_extra = a;
-    return next_value(a);
+    return next_value_slowly(a);
 }
 
-Datum segment_next_named(PG_FUNCTION_ARGS) { return next_value(attach_named(fcinfo, PG_GETARG_TEXT_PP(0))); }
+Datum segment_next_named(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    text *name = PG_GETARG_TEXT_PP(0);
+    Attached *a = remembered_entry(fcinfo, name);
+    Datum value;
+    if (likely(a != nullptr) && likely(next_value(a, role, &value)))
+        return value;
+    return next_value_slowly(attach_named(fcinfo, name));
+}
+
+Datum segment_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }
+Datum segment_next_batch_named(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_named); }
+Datum segment_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_of); }
+Datum segment_next_array_named(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_named); }
+
+Datum segment_last_of(PG_FUNCTION_ARGS) { return last_of(PG_GETARG_OID(0)); }
+Datum segment_last_named(PG_FUNCTION_ARGS) {
+    return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)));
+}
+
+Datum segment_set_of(PG_FUNCTION_ARGS) { return set_next(PG_GETARG_OID(0), PG_GETARG_INT64(1)); }
+Datum segment_set_named(PG_FUNCTION_ARGS) {
+    return set_next(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1));
+}
 }

@@ -114,17 +114,22 @@ const Name *find_name(Oid function, const text *name) {
 
 } // namespace
 
-Attached *attach_named(FunctionCallInfo fcinfo, text *name) {
-    auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
-    if (likely(last != nullptr && last->generation == names_generation && attached(last->entry, GetUserId()) &&
-               last->entry->sequence == last->name->sequence && still_means(last->name, name)))
-        return last->entry;
+Attached *remembered_entry(FunctionCallInfo fcinfo, const text *name) {
+    const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
+    const bool known = last != nullptr && last->generation == names_generation &&
+                       last->entry->sequence == last->name->sequence && still_means(last->name, name);
+    return likely(known) ? last->entry : nullptr;
+}
 
+Oid sequence_named(Oid function, const text *name) { return find_name(function, name)->sequence; }
+
+Attached *attach_named(FunctionCallInfo fcinfo, const text *name) {
     if (!slots_exist())
         return attach(InvalidOid, SlotKind::segment, fcinfo->flinfo->fn_oid); // reports
     const Name *known = find_name(fcinfo->flinfo->fn_oid, name);
     const uint64 generation = names_made_in;
     Attached *entry = attach(known->sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
     if (last == nullptr) {
         last = static_cast<LastCall *>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(LastCall)));
         fcinfo->flinfo->fn_extra = last;

@@ -9,8 +9,15 @@
 
 namespace uidgen::pg {
 
-// The attached entry of the segment or sequence of that name; error if there is none. `extra` is the
-// caller's fn_extra, where the last name of this expression is remembered.
-Attached *attach_named(FunctionCallInfo fcinfo, text *name);
+// The sequence of the segment of that name, or of that name itself; error if there is none. `function` is the SQL
+// function that was called.
+Oid sequence_named(Oid function, const text *name);
+
+// The same, attached. The expression remembers its last name in fn_extra.
+Attached *attach_named(FunctionCallInfo fcinfo, const text *name);
+
+// The entry that attach_named() found for this expression's last call, if the name still means it; else null.
+// Whether it is attached is for the caller to see.
+Attached *remembered_entry(FunctionCallInfo fcinfo, const text *name);
 
 } // namespace uidgen::pg

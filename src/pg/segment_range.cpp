@@ -1,6 +1,7 @@
 #include "segment_range.hpp"
 
 #include "reserve.hpp"
+#include "time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -30,7 +31,7 @@ core::SequenceRule rule_of(Oid sequence) {
 struct View {
     core::Range range; // that holds the next ordinal
     bool found;
-    bool has_successor;
+    bool may_prefetch; // no range is reserved ahead yet, and it would not be thrown away
 };
 
 View view_of(const Attached *a) {
@@ -39,19 +40,45 @@ View view_of(const Attached *a) {
     SequencePage page = lock_page_for_reading(rel);
     const core::SegmentWord<> &word = a->slot->segment.word;
     view.found = word.current(&view.range);
-    view.has_successor = view.found && word.end() != view.range.end;
+    // While somebody else keeps moving the counter, a range reserved ahead would be lost as well.
+    view.may_prefetch = view.found && word.end() == view.range.end &&
+                        a->slot->segment.step.reason != core::StepReason::disturbed;
     unlock_page(&page);
     relation_close(rel, NoLock);
     return view;
 }
 
-// Reserves the next range, ahead of its use (`prefetch`) or because none is left; nothing to do if another
-// backend has. False: the sequence is used up.
-bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool prefetch) {
+// How many values the next range shall have, under the page's exclusive lock.
+uint64_t size_next_range(SegmentState *segment, int64_t now_us) {
+    segment->lasted_us = segment->reserved_at_us == 0 ? 0 : now_us - segment->reserved_at_us;
+    if (segment->disturbed)
+        segment->step.reason = core::StepReason::disturbed;
+    else if (segment->reserved_at_us != 0)
+        segment->step = core::next_step(segment->step.size, segment->bounds, segment->lasted_us);
+    return static_cast<uint64_t>(segment->step.size);
+}
+
+void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall_us) {
+    const Refill cause = segment->disturbed             ? Refill::disturbed
+                         : segment->reserved_at_us == 0 ? Refill::first
+                         : ahead                        ? Refill::ahead
+                                                        : Refill::late;
+    segment->refills[static_cast<uint32_t>(cause)]++;
+    segment->disturbed = false;
+    segment->reserved_at_us = now_us;
+    segment->refilled_at_us = wall_us;
+}
+
+// Reserves the next range, ahead of its use or because none is left; nothing to do if another backend has.
+// False: the sequence is used up.
+bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead) {
     Slot *slot = a->slot;
-    core::SegmentWord<> &word = slot->segment.word;
+    SegmentState &segment = slot->segment;
+    core::SegmentWord<> &word = segment.word;
     uint64_t lsn = InvalidXLogRecPtr;
     bool more = true;
+    const int64_t now_us = monotonic_ns() / ns_per_us;
+    const int64_t wall_us = wall_clock_ns() / ns_per_us;
 
     Relation rel = open_attached(a);
     SequencePage page = lock_page_for_writing(rel);
@@ -59,21 +86,21 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool prefe
     if (state.last_value != slot->expected.last_value || state.is_called != slot->expected.is_called)
         adopt_page(slot, rel, state);
     core::Range in_use;
-    const bool wanted = prefetch ? word.room() : !word.current(&in_use);
+    const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
-        const core::PlannedRange planned =
-            core::plan_range(state, rule, static_cast<uint64_t>(slot->segment.step));
+        const core::PlannedRange planned = core::plan_range(state, rule, size_next_range(&segment, now_us));
         more = planned.count > 0;
         if (more) {
             lsn = write_page(&page, planned.last);
             slot->expected = {planned.last, true};
             word.publish(planned.count, planned.first, rule.increment, lsn);
             slot->records.fetch_add(1, std::memory_order_relaxed);
+            note_refill(&segment, ahead, now_us, wall_us);
         }
     }
     unlock_page(&page);
     relation_close(rel, NoLock);
-    if (prefetch)
+    if (ahead)
         durable_soon(lsn);
     return more;
 }
@@ -87,7 +114,7 @@ void open_share(Attached *a, const View &view, core::Durability level) {
         word.confirm(level, range.end);
     }
     a->share = {range, range.end, level};
-    if (view.has_successor)
+    if (!view.may_prefetch)
         return;
     const uint64_t prefetch_at = range.begin + (range.end - range.begin) / prefetch_divisor;
     if (word.next() < prefetch_at)
@@ -98,15 +125,17 @@ void open_share(Attached *a, const View &view, core::Durability level) {
 
 } // namespace
 
-int64_t next_value_slowly(Attached *a) {
+ValueRun draw_values(Attached *a, uint64_t want) {
     for (;;) {
         const core::Durability level = wanted_durability();
         const View view = view_of(a);
         if (view.found) {
             open_share(a, view, level);
-            uint64_t ordinal = 0;
-            if (a->slot->segment.word.take(a->share.range.begin, a->share.limit, &ordinal))
-                return a->share.range.value(ordinal);
+            const ValueRun run = take_from_share(a, want);
+            if (run.count > 0) {
+                a->has_last_value = true;
+                return run;
+            }
         } else {
             const core::SequenceRule rule = rule_of(a->sequence);
             if (!reserve_range(a, rule, false))

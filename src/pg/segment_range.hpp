@@ -5,7 +5,22 @@
 
 namespace uidgen::pg {
 
-// The next value when the backend's share is used up or out of date. Error when the sequence is used up.
-int64_t next_value_slowly(Attached *a);
+// Consecutive values of a segment.
+struct ValueRun {
+    int64_t first;
+    int64_t increment;
+    uint64_t count;
+};
+
+// The next values, up to `want` (>= 1), when the backend's share is used up or out of date. Error when the sequence
+// is used up.
+ValueRun draw_values(Attached *a, uint64_t want);
+
+// The same, in the common case in few instructions; a count of 0 asks for draw_values().
+inline ValueRun take_from_share(const Attached *a, uint64_t want) {
+    const core::Range &range = a->share.range;
+    const core::Run run = a->slot->segment.word.take(range.begin, a->share.limit, want);
+    return {range.value(run.first), range.increment, run.count};
+}
 
 } // namespace uidgen::pg

@@ -16,6 +16,7 @@ int max_slots = 1024;
 int datacenter_id = 0;
 int max_wait_ms = 5000;
 int segment_step = 1000;
+int segment_max_step = 10000000;
 
 namespace {
 
@@ -56,7 +57,11 @@ void define(bool preloading, void (*changed)()) {
         "A generator waits when its ids would run ahead of the clock by more than its max_ahead.", &max_wait_ms,
         5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
-        "uidgen.segment_step", "How many values a segment without a step of its own reserves at a time.",
+        "uidgen.segment_max_step", "How far the step of a segment without a bound of its own may grow.",
+        "A range that was used up within 15 minutes doubles the step.", &segment_max_step, 10000000, 1, INT_MAX,
+        PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "uidgen.segment_step", "How many values a segment without a step of its own reserves at first.",
         "Takes effect for sequences first used after the change since the server started.", &segment_step, 1000, 1,
         INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #ifdef UIDGEN_FAULTS

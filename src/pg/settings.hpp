@@ -6,7 +6,8 @@ namespace uidgen::pg::settings {
 extern int max_slots;     // uidgen.max_slots
 extern int datacenter_id; // uidgen.datacenter_id
 extern int max_wait_ms;   // uidgen.max_wait
-extern int segment_step;  // uidgen.segment_step
+extern int segment_step;     // uidgen.segment_step
+extern int segment_max_step; // uidgen.segment_max_step
 
 // Called while shared_preload_libraries are loaded, and for a library loaded later: that one can't have
 // shared memory, so it defines no setting of it. `changed` is called when ids shall carry another datacenter

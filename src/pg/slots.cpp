@@ -39,6 +39,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     slot->kind = init.kind;
     slot->file = init.file;
     slot->expected = init.expected;
+    slot->used_at.store(0, std::memory_order_relaxed);
     slot->records.store(0, std::memory_order_relaxed);
     slot->flush_waits.store(0, std::memory_order_relaxed);
     slot->standby_waits.store(0, std::memory_order_relaxed);
@@ -50,8 +51,14 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
         generator.row.store(RowState::none, std::memory_order_relaxed);
     } else if (init.kind == SlotKind::segment) {
-        slot->segment.word.reset(0);
-        slot->segment.step = init.step;
+        SegmentState &segment = slot->segment;
+        segment.word.reset(0);
+        segment.bounds = init.bounds;
+        segment.step = {init.bounds.base, core::StepReason::base};
+        segment.disturbed = false;
+        segment.reserved_at_us = segment.lasted_us = segment.refilled_at_us = 0;
+        for (auto &count : segment.refills)
+            count = 0;
     } else {
         slot->database.leased_until_us.store(0, std::memory_order_relaxed);
     }
@@ -130,13 +137,7 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
         }
     }
     LWLockRelease(directory_lock);
-    if (index < 0)
-        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                        errmsg("all %d slots of uidgen are in use", settings::max_slots),
-                        errdetail("Each generator and each segment that was used since the server started "
-                                  "holds one, and so does each database."),
-                        errhint("Set uidgen.max_slots in postgresql.conf to a higher number and restart the server.")));
-    return &slots[index];
+    return index >= 0 ? &slots[index] : nullptr;
 }
 
 void slot_free(SlotKey key) {

@@ -20,6 +20,7 @@
 #include "../core/clock_policy.hpp"
 #include "../core/layout.hpp"
 #include "../core/range.hpp"
+#include "../core/step_policy.hpp"
 #include "../core/tick_word.hpp"
 #include "compat.hpp"
 
@@ -58,9 +59,24 @@ struct GeneratorState {
     int64_t drawn_at_us;
 };
 
+// Why a segment's range was reserved.
+enum class Refill : uint32_t {
+    first,     // none was there: the first use since the slot was made
+    ahead,     // before the range in use was used up
+    late,      // the range in use was used up, so a caller waited for the new one's flush
+    disturbed, // somebody else had moved the counter
+};
+constexpr uint32_t refill_causes = 4;
+
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
-    int64_t step;             // fixed
+    core::StepBounds bounds;  // fixed
+    core::RangeStep step;     // page: of the last range
+    bool disturbed;           // page: the counter was moved since the last range
+    int64_t reserved_at_us;   // page: when the last range was reserved, on the clock that never steps; 0: never
+    int64_t lasted_us;        // page: how long the range before that lasted; 0: unknown
+    int64_t refilled_at_us;   // page: when the last range was reserved, on the wall clock
+    uint64_t refills[refill_causes]; // page
 };
 
 struct DatabaseState {
@@ -72,6 +88,7 @@ struct Slot {
     SlotKind kind;
     // Changes whenever the slot is freed, so that a pointer kept by a backend can be told from a new tenant.
     std::atomic<uint64_t> tenancy;
+    std::atomic<int64_t> used_at; // start of the last transaction that used it: which one to reclaim first
     RelationFile file;            // page: the sequence's file that `expected` speaks of
     core::SequenceState expected; // page: what the sequence's page says unless somebody else moved it
     std::atomic<uint64_t> records;
@@ -94,7 +111,7 @@ struct SlotInit {
     core::SequenceState expected;
     GeneratorConfig config;   // generator
     uint64_t first_position;  // generator: nothing below it is handed out
-    int64_t step;             // segment
+    core::StepBounds bounds;  // segment
 };
 
 // The server has loaded the library at its start, so there are slots.
@@ -106,9 +123,10 @@ void slots_attach_memory();  // from shmem_startup_hook
 // Null if there is none.
 Slot *slot_find(SlotKey key);
 
-// The slot of that key, made with `init` if there is none. Error if all are in use.
+// The slot of that key, made with `init` if there is none. Null if all are in use.
 Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
 
+// Nothing happens if there is none.
 void slot_free(SlotKey key);
 void slots_free_database(Oid database);
 

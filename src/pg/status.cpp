@@ -30,7 +30,25 @@ Listing list_sequences() {
 }
 
 enum Column { col_sequence, col_kind, col_worker, col_last, col_until, col_first, col_length, col_left,
-              col_records, col_flush_waits, col_standby_waits, col_clock_waits, columns };
+              col_records, col_flush_waits, col_standby_waits, col_clock_waits,
+              col_next_ready, col_step, col_step_reason, col_refills, // one column a cause
+              col_last_refill = col_refills + refill_causes, col_rate, columns };
+
+const char *reason_name(core::StepReason reason) {
+    switch (reason) {
+    case core::StepReason::base:
+        return "base";
+    case core::StepReason::grown:
+        return "grown";
+    case core::StepReason::kept:
+        return "kept";
+    case core::StepReason::shrunk:
+        return "shrunk";
+    case core::StepReason::disturbed:
+        break;
+    }
+    return "disturbed";
+}
 
 void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls) {
     const core::Layout &layout = generator.config.layout;
@@ -44,27 +62,65 @@ void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls)
     values[col_last] = instant(generator.ticks.last());
     values[col_until] = instant(generator.ticks.written_range().until);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
+    for (int column = col_next_ready; column < columns; column++)
+        nulls[column] = true;
 }
 
-// The ranges are guarded by the page, so the sequence is opened for them.
-void fill_segment(const Slot *slot, Relation rel, Datum *values, bool *nulls) {
-    core::Range range = {};
+// What a segment's slot says under its page's lock.
+struct SegmentView {
+    core::Range range;
+    bool in_use;
+    bool next_ready;
+    uint64_t next;
+    core::RangeStep step;
+    int64_t lasted_us;
+    int64_t refilled_at_us;
+    uint64_t refills[refill_causes];
+};
+
+SegmentView view_of(const SegmentState &segment, Relation rel) {
+    SegmentView view = {};
     SequencePage page = lock_page_for_reading(rel);
-    const bool in_use = slot->segment.word.current(&range);
-    const uint64_t next = slot->segment.word.next();
+    view.in_use = segment.word.current(&view.range);
+    view.next_ready = view.in_use && segment.word.end() != view.range.end;
+    view.next = segment.word.next();
+    view.step = segment.step;
+    view.lasted_us = segment.lasted_us;
+    view.refilled_at_us = segment.refilled_at_us;
+    memcpy(view.refills, segment.refills, sizeof(view.refills));
     unlock_page(&page);
+    return view;
+}
+
+void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool *nulls) {
+    const SegmentView view = view_of(segment, rel);
+    const core::Range &range = view.range;
+    const bool in_use = view.in_use;
+    const uint64_t next = view.next;
     nulls[col_worker] = nulls[col_last] = nulls[col_until] = true;
     nulls[col_first] = nulls[col_length] = nulls[col_left] = !in_use;
     values[col_first] = Int64GetDatum(range.first);
     values[col_length] = Int64GetDatum(static_cast<int64_t>(range.end - range.begin));
     values[col_left] = Int64GetDatum(static_cast<int64_t>(range.end > next ? range.end - next : 0));
+    values[col_next_ready] = BoolGetDatum(view.next_ready);
+    values[col_step] = Int64GetDatum(view.step.size);
+    values[col_step_reason] = CStringGetTextDatum(reason_name(view.step.reason));
+    for (uint32_t cause = 0; cause < refill_causes; cause++)
+        values[col_refills + cause] = Int64GetDatum(static_cast<int64_t>(view.refills[cause]));
+    nulls[col_last_refill] = view.refilled_at_us == 0;
+    values[col_last_refill] = TimestampTzGetDatum(to_timestamptz(view.refilled_at_us));
+    nulls[col_rate] = !in_use || view.lasted_us <= 0;
+    if (!nulls[col_rate])
+        values[col_rate] = Float8GetDatum(static_cast<double>(range.end - range.begin) * 1e6 /
+                                          static_cast<double>(view.lasted_us));
 }
 
 void add_row(ReturnSetInfo *result, Oid sequence) {
-    Relation rel = try_relation_open(sequence, AccessShareLock); // keeps the slot while it is read
+    Relation rel = try_relation_open(sequence, AccessShareLock);
     if (rel == nullptr)
         return;
     const Slot *slot = slot_find({MyDatabaseId, sequence});
+    const uint64_t tenancy = slot != nullptr ? slot->tenancy.load(std::memory_order_acquire) : 0;
     if (slot != nullptr && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
         Datum values[columns] = {};
         bool nulls[columns] = {};
@@ -81,8 +137,10 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         if (is_generator)
             fill_generator(slot->generator, values, nulls);
         else
-            fill_segment(slot, rel, values, nulls);
-        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+            fill_segment(slot->segment, rel, values, nulls);
+        // This lock keeps DROP away, not a reclaim: a slot with a new tenant was nobody's while it was read.
+        if (slot->tenancy.load(std::memory_order_acquire) == tenancy)
+            tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     }
     relation_close(rel, AccessShareLock);
 }

@@ -140,6 +140,16 @@ LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_ne
 COMMENT ON FUNCTION uid_next_batch(regclass, integer) IS
   'count ids of a generator, rising, one a row; all are taken before the first is returned.';
 
+CREATE FUNCTION uid_next_array(count integer) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_default';
+COMMENT ON FUNCTION uid_next_array(integer) IS
+  'count ids of the default generator, rising, as an array.';
+
+CREATE FUNCTION uid_next_array(generator regclass, count integer) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_of';
+COMMENT ON FUNCTION uid_next_array(regclass, integer) IS
+  'count ids of a generator, rising, as an array.';
+
 CREATE FUNCTION uid_last() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
 COMMENT ON FUNCTION uid_last() IS
@@ -224,15 +234,19 @@ COMMENT ON SEQUENCE worker_node_id_seq IS 'Draws of worker ids; uidgen reserves 
 
 -- src/pg/config_table.cpp reads this table by column number: columns are only ever added at the end.
 CREATE TABLE uid_segment (
-  name     text     PRIMARY KEY CHECK (name <> ''),
-  sequence regclass NOT NULL UNIQUE,
-  step     bigint   CHECK (step BETWEEN 1 AND 1099511627776)
+  name        text     PRIMARY KEY CHECK (name <> ''),
+  sequence    regclass NOT NULL UNIQUE,
+  step        bigint   CHECK (step BETWEEN 1 AND 1099511627776),
+  max_step    bigint   CHECK (max_step BETWEEN coalesce(step, 1) AND 1099511627776),
+  description text
 );
 COMMENT ON TABLE uid_segment IS
   'One row a named segment. Rows are made by segment_create() and go away with their sequence.';
 COMMENT ON COLUMN uid_segment.name IS 'the name: any text';
 COMMENT ON COLUMN uid_segment.sequence IS 'the sequence that keeps the counter; USAGE on it lets a role draw';
-COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at a time, 1 to 2^40; NULL: the setting uidgen.segment_step';
+COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at first and at least, 1 to 2^40; NULL: the setting uidgen.segment_step';
+COMMENT ON COLUMN uid_segment.max_step IS 'how far the step may grow, step to 2^40; NULL: the setting uidgen.segment_max_step';
+COMMENT ON COLUMN uid_segment.description IS 'what the segment is for';
 
 ALTER TABLE uid_segment ENABLE ROW LEVEL SECURITY;
 CREATE POLICY uid_segment_read ON uid_segment FOR SELECT USING (true);
@@ -251,7 +265,8 @@ COMMENT ON FUNCTION uid_segment_changed() IS
 CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON uid_segment
   FOR EACH STATEMENT EXECUTE FUNCTION uid_segment_changed();
 
-CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL) RETURNS regclass
+CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
+    max_step bigint DEFAULT NULL, description text DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -273,14 +288,19 @@ BEGIN
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
   END IF;
 
+  IF max_step NOT BETWEEN coalesce(step, 1) AND 1099511627776 THEN
+    RAISE EXCEPTION 'max_step % of segment % is not valid', max_step, quote_literal(name)
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
+  END IF;
+
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s MINVALUE %s', relation, start, least(start, 1));
   sequence := format('uid_segments.%I', relation)::regclass;
-  INSERT INTO @extschema@.uid_segment VALUES (name, sequence, step);
+  INSERT INTO @extschema@.uid_segment VALUES (name, sequence, step, max_step, description);
   RETURN sequence;
 END
 $$;
-COMMENT ON FUNCTION segment_create(text, bigint, bigint) IS
-  'Makes a named segment that starts at start and reserves step values at a time (NULL: uidgen.segment_step). Its sequence is owned by the caller, in the schema uid_segments, which needs CREATE. GRANT USAGE ON SEQUENCE lets others draw.';
+COMMENT ON FUNCTION segment_create(text, bigint, bigint, bigint, text) IS
+  'Makes a named segment that starts at start and reserves step values at a time (NULL: uidgen.segment_step), up to max_step where they are in demand (NULL: uidgen.segment_max_step). Its sequence is owned by the caller, in the schema uid_segments, which needs CREATE. GRANT USAGE ON SEQUENCE lets others draw.';
 
 CREATE FUNCTION segment_drop(name text) RETURNS void
 LANGUAGE plpgsql
@@ -308,6 +328,46 @@ CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
 COMMENT ON FUNCTION segment_next(regclass) IS
   'The next value of a sequence, any permanent one: unlike nextval durable before it is returned, in order across sessions, and without a record for each 32. Needs USAGE.';
+
+CREATE FUNCTION segment_next_batch(name text, count integer) RETURNS SETOF bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'segment_next_batch_named';
+COMMENT ON FUNCTION segment_next_batch(text, integer) IS
+  'count values of a segment by its name, in order, one a row; all are taken before the first is returned. 0 gives none; a negative count is an error.';
+
+CREATE FUNCTION segment_next_batch(sequence regclass, count integer) RETURNS SETOF bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'segment_next_batch_of';
+COMMENT ON FUNCTION segment_next_batch(regclass, integer) IS
+  'count values of a sequence, in order, one a row; all are taken before the first is returned.';
+
+CREATE FUNCTION segment_next_array(name text, count integer) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_named';
+COMMENT ON FUNCTION segment_next_array(text, integer) IS
+  'count values of a segment by its name, in order, as an array.';
+
+CREATE FUNCTION segment_next_array(sequence regclass, count integer) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_of';
+COMMENT ON FUNCTION segment_next_array(regclass, integer) IS
+  'count values of a sequence, in order, as an array.';
+
+CREATE FUNCTION segment_last(name text) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_named';
+COMMENT ON FUNCTION segment_last(text) IS
+  'The value that this session drew last from the segment of that name, as currval; an error before the first one. Needs USAGE or SELECT.';
+
+CREATE FUNCTION segment_last(sequence regclass) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_of';
+COMMENT ON FUNCTION segment_last(regclass) IS
+  'The value that this session drew last from a sequence by segment_next(), as currval; an error before the first one.';
+
+CREATE FUNCTION segment_set(name text, value bigint) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set_named';
+COMMENT ON FUNCTION segment_set(text, bigint) IS
+  'Makes value the next one of the segment of that name: setval(sequence, value, false), in this session at once, in others at their next transaction''s first call. Needs UPDATE. Downward, values come again.';
+
+CREATE FUNCTION segment_set(sequence regclass, value bigint) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set_of';
+COMMENT ON FUNCTION segment_set(regclass, bigint) IS
+  'Makes value the next one of a sequence, as segment_set(text, bigint) does.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- A dropped sequence takes its row along: an oid left behind would one day be somebody else's
@@ -341,7 +401,10 @@ COMMENT ON EVENT TRIGGER uid_forget_dropped IS
 CREATE FUNCTION uid_slots(
     OUT sequence regclass, OUT kind text, OUT worker_id integer, OUT last_time timestamptz,
     OUT leased_until timestamptz, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
-    OUT records bigint, OUT flush_waits bigint, OUT standby_waits bigint, OUT clock_waits bigint)
+    OUT records bigint, OUT flush_waits bigint, OUT standby_waits bigint, OUT clock_waits bigint,
+    OUT next_ready boolean, OUT step bigint, OUT step_reason text,
+    OUT refills_first bigint, OUT refills_ahead bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
+    OUT last_refill timestamptz, OUT rate double precision)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_slots() IS
@@ -355,12 +418,14 @@ COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock. NULLs: not used since the start.';
 
 CREATE VIEW segment_status AS
-SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
-       s.records, s.flush_waits, s.standby_waits
+SELECT s.sequence, n.name, s.range_first, s.range_length,
+       (s.range_length - s.range_left)::double precision / nullif(s.range_length, 0) AS share_used, s.next_ready,
+       s.step, s.step_reason, s.refills_first, s.refills_ahead, s.refills_late, s.refills_disturbed,
+       s.flush_waits, s.standby_waits, s.last_refill, s.rate
   FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence = s.sequence
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
-  'Live state of each segment used since the server started: the range in use, what is left of it, records written, and how often a caller waited for a flush or for a standby.';
+  'Live state of each segment used since the server started: the range in use and the share of it that is used, whether the next one is reserved; the step and why it is so (base, grown, kept, shrunk, disturbed by somebody else''s nextval or setval); ranges reserved by cause; how often a caller waited for a flush or for a standby; when the last range was reserved, and how many values a second were drawn from the one before it.';
 
 CREATE VIEW t_sequence AS
 SELECT n.name AS pk_seq_name,

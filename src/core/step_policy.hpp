@@ -1,0 +1,64 @@
+// How many values a segment reserves at a time: Meituan Leaf's dynamic step (2017).
+//
+// A range that lasted less than 15 minutes was too small: the step doubles, up to a maximum. One that lasted 30
+// minutes or more was too large: the step halves, down to the base. So records are rare where values are in
+// demand, and little is lost at a restart where they are not. Time is an argument.
+#pragma once
+
+#include <cstdint>
+
+namespace uidgen::core {
+
+struct StepBounds {
+    int64_t base; // >= 1
+    int64_t most; // >= base
+};
+
+enum class StepReason : uint32_t {
+    base,      // the first range since the slot was made
+    grown,     // the last range was used up within 15 minutes
+    kept,      // it lasted 15 to 30 minutes, or a bound was reached
+    shrunk,    // it lasted longer
+    disturbed, // somebody else moved the counter, so what was reserved was lost
+};
+
+struct RangeStep {
+    int64_t size;
+    StepReason reason;
+};
+
+constexpr int64_t short_range_us = INT64_C(15) * 60 * 1000 * 1000;
+constexpr int64_t long_range_us = 2 * short_range_us;
+
+// A sequence's first and last value bound the step too: a restart loses two ranges at most, and a small
+// sequence must survive many.
+constexpr uint64_t least_ranges_in_sequence = 1024;
+
+constexpr int64_t bounded_by_sequence(int64_t step, uint64_t values) noexcept {
+    const uint64_t most = values / least_ranges_in_sequence;
+    if (most >= static_cast<uint64_t>(step))
+        return step;
+    return most > 0 ? static_cast<int64_t>(most) : 1;
+}
+
+// The step of the next range, when the last one lasted that long (between its reservation and this one).
+constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, int64_t lasted_us) noexcept {
+    if (lasted_us < short_range_us) {
+        const int64_t grown = step > bounds.most / 2 ? bounds.most : step * 2;
+        return grown > step ? RangeStep{grown, StepReason::grown} : RangeStep{step, StepReason::kept};
+    }
+    if (lasted_us >= long_range_us) {
+        const int64_t shrunk = step / 2 < bounds.base ? bounds.base : step / 2;
+        return shrunk < step ? RangeStep{shrunk, StepReason::shrunk} : RangeStep{step, StepReason::kept};
+    }
+    return {step, StepReason::kept};
+}
+
+// Each time that somebody else moves the counter, up to two ranges are lost. Halving the step each time bounds
+// the loss of a sequence that is drawn from by nextval too, by about four times the step in all; it grows back
+// by next_step() when that ends.
+constexpr RangeStep disturbed_step(int64_t step) noexcept {
+    return {step > 1 ? step / 2 : 1, StepReason::disturbed};
+}
+
+} // namespace uidgen::core

@@ -1,0 +1,94 @@
+#include "batch.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr int first_capacity = 4;
+
+int64_t value_at(const Batch *batch, const BatchRun &run, uint64_t offset) {
+    const uint64_t value = run.first + offset * run.increment;
+    return batch->has_shape ? core::join(batch->shape, value) : static_cast<int64_t>(value);
+}
+
+uint64_t checked_count(FunctionCallInfo fcinfo, int argument) {
+    const int32 count = PG_GETARG_INT32(argument);
+    if (count < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d of a batch is negative", count),
+                        errhint("Give a count of 0 or more.")));
+    return static_cast<uint64_t>(count);
+}
+
+Batch *drawn_batch(FunctionCallInfo fcinfo, uint64_t count, DrawBatch draw) {
+    auto *batch = static_cast<Batch *>(palloc0(sizeof(Batch)));
+    batch->capacity = first_capacity;
+    batch->runs = static_cast<BatchRun *>(palloc(first_capacity * sizeof(BatchRun)));
+    if (count > 0)
+        draw(fcinfo, batch, count);
+    return batch;
+}
+
+} // namespace
+
+void batch_add(Batch *batch, const BatchRun &run) {
+    if (batch->used == batch->capacity) {
+        batch->capacity *= 2;
+        batch->runs =
+            static_cast<BatchRun *>(repalloc(batch->runs, static_cast<Size>(batch->capacity) * sizeof(BatchRun)));
+    }
+    batch->runs[batch->used++] = run;
+}
+
+int64_t batch_last(const Batch *batch) {
+    const BatchRun &run = batch->runs[batch->used - 1];
+    return value_at(batch, run, run.count - 1);
+}
+
+Datum return_rows(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) {
+    if (SRF_IS_FIRSTCALL()) {
+        const uint64_t count = checked_count(fcinfo, count_argument);
+        FuncCallContext *context = SRF_FIRSTCALL_INIT();
+        MemoryContext caller = MemoryContextSwitchTo(context->multi_call_memory_ctx);
+        context->user_fctx = drawn_batch(fcinfo, count, draw);
+        MemoryContextSwitchTo(caller);
+    }
+    FuncCallContext *context = SRF_PERCALL_SETUP();
+    auto *batch = static_cast<Batch *>(context->user_fctx);
+    if (batch->at == batch->used)
+        SRF_RETURN_DONE(context);
+    const BatchRun &run = batch->runs[batch->at];
+    const int64_t value = value_at(batch, run, batch->offset);
+    if (++batch->offset == run.count) {
+        batch->at++;
+        batch->offset = 0;
+    }
+    SRF_RETURN_NEXT(context, Int64GetDatum(value));
+}
+
+Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) {
+    const uint64_t count = checked_count(fcinfo, count_argument);
+    constexpr uint64_t most = (MaxAllocSize - ARR_OVERHEAD_NONULLS(1)) / sizeof(int64_t);
+    if (count > most)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("an array can't hold %llu values", static_cast<unsigned long long>(count)),
+                        errhint("Give a count of at most %llu, or take rows instead of an array.",
+                                static_cast<unsigned long long>(most))));
+    if (count == 0)
+        PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT8OID));
+
+    const Batch *batch = drawn_batch(fcinfo, count, draw);
+    const Size size = ARR_OVERHEAD_NONULLS(1) + count * sizeof(int64_t);
+    auto *array = static_cast<ArrayType *>(palloc(size));
+    SET_VARSIZE(array, size);
+    array->ndim = 1;
+    array->dataoffset = 0;
+    array->elemtype = INT8OID;
+    *ARR_DIMS(array) = static_cast<int>(count);
+    *ARR_LBOUND(array) = 1;
+    auto *out = reinterpret_cast<int64_t *>(ARR_DATA_PTR(array));
+    for (int i = 0; i < batch->used; i++)
+        for (uint64_t offset = 0; offset < batch->runs[i].count; offset++)
+            *out++ = value_at(batch, batch->runs[i], offset);
+    PG_RETURN_ARRAYTYPE_P(array);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,60 @@
+#include "reclaim.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// Candidates are tried from the longest unused on; each try looks for the next one after the last.
+struct Candidate {
+    bool found;
+    int64_t used_at;
+    SlotKey key;
+};
+
+struct Search {
+    bool (*used_here)(Oid sequence);
+    Candidate after; // the last one tried
+    Candidate best;
+};
+
+bool before(const Candidate &a, const Candidate &b) {
+    if (a.used_at != b.used_at)
+        return a.used_at < b.used_at;
+    return a.key.database != b.key.database ? a.key.database < b.key.database : a.key.sequence < b.key.sequence;
+}
+
+void consider(Slot *slot, void *arg) {
+    auto *search = static_cast<Search *>(arg);
+    if (slot->kind == SlotKind::database ||
+        (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
+        return;
+    const Candidate candidate = {true, slot->used_at.load(std::memory_order_relaxed), slot->key};
+    if (search->after.found && !before(search->after, candidate))
+        return;
+    if (!search->best.found || before(candidate, search->best))
+        search->best = candidate;
+}
+
+} // namespace
+
+bool reclaim_slot(bool (*used_here)(Oid sequence)) {
+    if (IsInParallelMode())
+        return false;
+    Search search = {used_here, {}, {}};
+    for (;;) {
+        slots_visit(consider, &search);
+        if (!search.best.found)
+            return false;
+        const SlotKey key = search.best.key;
+        LOCKTAG tag;
+        SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
+        if (LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL) {
+            slot_free(key);
+            LockRelease(&tag, ExclusiveLock, false);
+            return true;
+        }
+        search.after = search.best;
+        search.best = {};
+    }
+}
+
+} // namespace uidgen::pg
