@@ -98,12 +98,13 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         next_.store(first, std::memory_order_release);
     }
 
-    // Takes up to `want` consecutive ordinals, all in [begin, limit). The caller guarantees limit <=
-    // usable(level). Relaxed: the word orders only itself; durability was learnt with usable()'s acquire.
-    Run take(uint64_t begin, uint64_t limit, uint64_t want) noexcept {
+    // Takes up to `want` consecutive ordinals below `limit`. The caller guarantees limit <= usable(level), and that
+    // all ordinals from the next one up to limit belong to one range: it has seen the word inside that range, and
+    // the word only grows. Relaxed: the word orders only itself; durability was learnt with usable()'s acquire.
+    Run take(uint64_t limit, uint64_t want) noexcept {
         uint64_t seen = next_.load(std::memory_order_relaxed);
         for (;;) {
-            if (seen - begin >= limit - begin)
+            if (seen >= limit)
                 return {seen, 0};
             const uint64_t count = limit - seen < want ? limit - seen : want;
             if (next_.compare_exchange_weak(seen, seen + count, std::memory_order_relaxed,

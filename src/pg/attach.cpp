@@ -14,6 +14,12 @@ namespace uidgen::pg {
 uint64_t transaction_number = 1;
 
 namespace {
+Attached nobody; // no sequence's entry
+}
+Attached *latest_generator = &nobody;
+Attached *latest_segment = &nobody;
+
+namespace {
 
 constexpr uint64_t never = 0;
 
@@ -21,6 +27,10 @@ constexpr uint64_t never = 0;
 constexpr int64_t largest_step = INT64_C(1) << 40;
 
 HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
+
+void remember(Attached *a, SlotKind kind) { (kind == SlotKind::generator ? latest_generator : latest_segment) = a; }
+
+void end_checks(Attached *a) { a->checked_in = a->fast_in = never; }
 
 void relation_invalidated(Datum, Oid relation) {
     if (entries == nullptr)
@@ -31,7 +41,7 @@ void relation_invalidated(Datum, Oid relation) {
     }
     auto *a = static_cast<Attached *>(hash_search(entries, &relation, HASH_FIND, nullptr));
     if (a != nullptr)
-        a->checked_in = never;
+        end_checks(a);
 }
 
 void transaction_event(XactEvent event, void *) {
@@ -267,9 +277,11 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
         report_in_recovery();
 
     Attached *a = entry_of(sequence);
-    if (attached(a, GetUserId()) && a->slot->kind == kind)
-        return a; // checked already, through another expression
-    a->checked_in = never;
+    if (attached(a, GetUserId()) && a->slot->kind == kind) {
+        remember(a, kind);
+        return a; // checked already; another sequence was used in between
+    }
+    end_checks(a);
     a->function = function;
     hold_lock(a);
     Relation rel = open_checked(sequence);
@@ -289,6 +301,8 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
 
     a->role = GetUserId();
     a->checked_in = transaction_number;
+    a->fast_in = standbys_are_awaited() ? never : transaction_number;
+    remember(a, kind);
     return a;
 }
 
@@ -314,7 +328,7 @@ void attach_again() {
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, entries);
     while (auto *a = static_cast<Attached *>(hash_seq_search(&scan))) {
-        a->checked_in = never;
+        end_checks(a);
         a->window.length_ns = 0;
     }
 }

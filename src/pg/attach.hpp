@@ -23,10 +23,12 @@ struct Window {
     core::Durability level;
 };
 
-// The part of a segment's range that this backend may take from.
+// The part of a segment's range that this backend may take from: ordinals from the next one up to `limit`. The
+// value of an ordinal is origin + ordinal * increment, modulo 2^64.
 struct Share {
-    core::Range range;
-    uint64_t limit; // == range.begin: nothing
+    uint64_t limit; // 0: nothing
+    uint64_t origin;
+    uint64_t increment;
     core::Durability level;
 };
 
@@ -36,6 +38,7 @@ struct Attached {
     Oid function;        // the SQL function that was called last: leads to the extension's tables
     uint64_t checked_in; // the transaction's number; 0: to be checked again
     uint64_t locked_in;  // the transaction that took the lock
+    uint64_t fast_in;    // checked_in, if no standby was awaited then: any durability will do; else 0
     Slot *slot;
     Slot *database; // generators: where the database's latest leased instant is kept
     uint64_t tenancy;
@@ -49,12 +52,22 @@ struct Attached {
 Attached *attach(Oid sequence, SlotKind kind, Oid function);
 
 // Numbers this backend's transactions from 1.
-extern uint64_t transaction_number;
+[[gnu::visibility("hidden")]] extern uint64_t transaction_number;
 
 // Whether attach() has nothing to check again for the current user, `role`.
 inline bool attached(const Attached *a, Oid role) {
     return likely(a->checked_in == transaction_number) && likely(a->role == role);
 }
+
+// The same, and nobody needs to look at synchronous_commit. A standby that comes to be awaited is so from the
+// transaction's next first call on; the transaction's own commit waits for it, and so for every range before.
+inline bool attached_fast(const Attached *a, Oid role) {
+    return likely(a->fast_in == transaction_number) && likely(a->role == role);
+}
+
+// The generator and the segment used last, never null: most calls are for the same one as the call before.
+[[gnu::visibility("hidden")]] extern Attached *latest_generator;
+[[gnu::visibility("hidden")]] extern Attached *latest_segment;
 
 // The entry of a sequence that was attached once in this session; null if it never was.
 const Attached *find_attached(Oid sequence);

@@ -64,10 +64,9 @@ inline Datum hand_out(const Attached *a, uint64_t position) {
     return hand_out(a, run.first);
 }
 
-// The common case, in few instructions: the caller's rights were checked in this transaction, and no standby
-// is awaited, so a window of any durability will do.
+// The common case, in few instructions.
 inline bool next_id(const Attached *a, Oid role, Datum *id) {
-    if (unlikely(a == nullptr) || !attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
+    if (!attached_fast(a, role))
         return false;
     const core::Run run = take_in_window(a);
     if (unlikely(run.count == 0))
@@ -117,7 +116,7 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
-    if (likely(next_id(default_entry, role, &id)))
+    if (likely(default_entry != nullptr) && likely(next_id(default_entry, role, &id)))
         return id;
     return next_id_slowly(attach_default(fcinfo->flinfo->fn_oid));
 }
@@ -125,13 +124,10 @@ Datum uid_next_default(PG_FUNCTION_ARGS) {
 Datum uid_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     const Oid generator = PG_GETARG_OID(0);
-    auto *a = static_cast<Attached *>(fcinfo->flinfo->fn_extra); // of the previous call by this expression
     Datum id;
-    if (likely(a != nullptr && a->sequence == generator) && likely(next_id(a, role, &id)))
+    if (likely(latest_generator->sequence == generator) && likely(next_id(latest_generator, role, &id)))
         return id;
-    a = attach(generator, SlotKind::generator, fcinfo->flinfo->fn_oid);
-    fcinfo->flinfo->fn_extra = a;
-    return next_id_slowly(a);
+    return next_id_slowly(attach(generator, SlotKind::generator, fcinfo->flinfo->fn_oid));
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }

@@ -10,15 +10,14 @@
 namespace uidgen::pg {
 namespace {
 
-inline Datum hand_out(Attached *a, int64_t value) {
-    a->last_value = value;
-    return Int64GetDatum(value);
+inline Datum hand_out(Attached *a, uint64_t value) {
+    a->last_value = static_cast<int64_t>(value);
+    return UInt64GetDatum(value);
 }
 
-// The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
-// awaited, so a share of any durability will do.
+// The common case, in few instructions.
 inline bool next_value(Attached *a, Oid role, Datum *value) {
-    if (!attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
+    if (!attached_fast(a, role))
         return false;
     const ValueRun run = take_from_share(a, 1);
     if (unlikely(run.count == 0))
@@ -39,7 +38,7 @@ inline bool next_value(Attached *a, Oid role, Datum *value) {
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
     while (count > 0) {
         const ValueRun run = draw_values(a, count);
-        batch_add(batch, {static_cast<uint64_t>(run.first), static_cast<uint64_t>(run.increment), run.count});
+        batch_add(batch, {run.first, run.increment, run.count});
         count -= run.count;
     }
     a->last_value = batch_last(batch);
@@ -109,13 +108,10 @@ UIDGEN_SQL_FUNCTION(segment_set_named);
 Datum segment_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     const Oid sequence = PG_GETARG_OID(0);
-    auto *a = static_cast<Attached *>(fcinfo->flinfo->fn_extra); // of the previous call by this expression
     Datum value;
-    if (likely(a != nullptr && a->sequence == sequence) && likely(next_value(a, role, &value)))
+    if (likely(latest_segment->sequence == sequence) && likely(next_value(latest_segment, role, &value)))
         return value;
-    a = attach(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
-    fcinfo->flinfo->fn_extra = a;
-    return next_value_slowly(a);
+    return next_value_slowly(attach(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid));
 }
 
 Datum segment_next_named(PG_FUNCTION_ARGS) {

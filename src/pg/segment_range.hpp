@@ -7,8 +7,8 @@ namespace uidgen::pg {
 
 // Consecutive values of a segment.
 struct ValueRun {
-    int64_t first;
-    int64_t increment;
+    uint64_t first; // as int64_t; the arithmetic of sequences is modulo 2^64
+    uint64_t increment;
     uint64_t count;
 };
 
@@ -18,9 +18,9 @@ ValueRun draw_values(Attached *a, uint64_t want);
 
 // The same, in the common case in few instructions; a count of 0 asks for draw_values().
 inline ValueRun take_from_share(const Attached *a, uint64_t want) {
-    const core::Range &range = a->share.range;
-    const core::Run run = a->slot->segment.word.take(range.begin, a->share.limit, want);
-    return {range.value(run.first), range.increment, run.count};
+    const Share &share = a->share;
+    const core::Run run = a->slot->segment.word.take(share.limit, want);
+    return {share.origin + run.first * share.increment, share.increment, run.count};
 }
 
 } // namespace uidgen::pg
