@@ -76,7 +76,7 @@ Relation open_checked(Oid sequence) {
                         errhint("Name a sequence, or a segment made with segment_create().")));
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name),
-                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", quote_identifier(name))));
+                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", qualified_name(sequence))));
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("sequence \"%s\" is %s", name,
@@ -103,20 +103,23 @@ bool is_lease_sequence(Oid sequence) {
     return is_lease;
 }
 
+// What a parallel worker can know of a new file, as its relcache doesn't say what the leader did: the catalog row was
+// written by this transaction, and the file is not the sequence's first, which has the sequence's oid as its number.
+bool rewritten_by_leader(Relation rel) {
+    if (file_of(rel) == RelationGetRelid(rel))
+        return false;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
+    if (!HeapTupleIsValid(tuple))
+        return true;
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return ours;
+}
+
 // A transaction that gave the sequence a new file and rolls back brings the old page back, below what was
 // leased on the new one. So a generator takes no lease in that transaction. (A segment behaves as nextval.)
 void refuse_rewritten(Relation rel) {
-    bool rewritten = rewritten_in_this_transaction(rel);
-    if (!rewritten && IsParallelWorker()) {
-        // A worker's relcache doesn't know what its leader did in this transaction; the catalog row does. It
-        // can't tell a new file from a new sequence, so the leader has to draw first.
-        HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
-        rewritten = HeapTupleIsValid(tuple) &&
-                    TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-        if (HeapTupleIsValid(tuple))
-            ReleaseSysCache(tuple);
-    }
-    if (rewritten)
+    if (rewritten_in_this_transaction(rel) || (IsParallelWorker() && rewritten_by_leader(rel)))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("generator \"%s\" was altered in this transaction", RelationGetRelationName(rel)),
                         errdetail("Ids drawn now could come again if the transaction rolled back."),
@@ -129,7 +132,7 @@ void check_lease_sequence(Relation rel) {
                         errmsg("sequence \"%s\" can't keep a generator's leases", RelationGetRelationName(rel)),
                         errdetail("nextval could move it."),
                         errhint("ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
-                                quote_identifier(RelationGetRelationName(rel)))));
+                                qualified_name(RelationGetRelid(rel)))));
 }
 
 core::SequenceState state_on_page(Relation rel) {
@@ -146,8 +149,8 @@ uint64_t position_above(const core::ClockPolicy &policy, int64_t last_value) {
     return static_cast<uint64_t>(tick) << policy.sequence_bits;
 }
 
-// A generator that has no history starts above every lease that the database's generators took since the
-// server started, so that an extension made anew does not repeat ids.
+// A generator that has no history starts above every lease of those that the database has lost since the server
+// started, so that a generator or an extension made anew does not repeat ids.
 uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
     const uint64_t above_page = position_above(config.policy, state.last_value);
     const auto leased_us = static_cast<int64_t>(database->database.leased_until_us.load(std::memory_order_relaxed));
@@ -162,10 +165,12 @@ SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
     init.kind = SlotKind::generator;
     if (!read_generator_config(schema_of_function(function), RelationGetRelid(rel), &init.config))
         report_not_a_generator(RelationGetRelid(rel));
+    refuse_rewritten(rel);
+    check_lease_sequence(rel);
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
     init.first_position = first_position(init.config, init.expected, database);
-    if (fault_is(Fault::resume_lease))
+    if (fault_is(Fault::resume_lease) && init.expected.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
     return init;
 }
@@ -193,10 +198,6 @@ void find_slot(Attached *a, Relation rel, SlotKind kind) {
     }
     Slot *slot = slot_find(key);
     if (slot == nullptr) {
-        if (kind == SlotKind::generator) {
-            refuse_rewritten(rel);
-            check_lease_sequence(rel);
-        }
         const SlotInit init =
             kind == SlotKind::generator ? generator_init(rel, a->function, a->database) : segment_init(rel, a->function);
         note_slot_of_new_relation(rel);

@@ -37,7 +37,7 @@ struct Attached {
     uint64_t checked_in; // the transaction's number; 0: to be checked again
     uint64_t locked_in;  // the transaction that took the lock
     Slot *slot;
-    Slot *database; // generators: where the database's latest leased instant is kept
+    Slot *database; // generators: where the leases of those that are gone are kept
     uint64_t tenancy;
     Window window; // generators
     Share share;   // segments

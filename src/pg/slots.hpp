@@ -64,7 +64,7 @@ struct SegmentState {
 };
 
 struct DatabaseState {
-    std::atomic<uint64_t> leased_until_us; // latest instant that any generator of the database has leased
+    std::atomic<uint64_t> leased_until_us; // latest instant leased by a generator of the database that is gone
 };
 
 struct Slot {
@@ -111,6 +111,10 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
 
 void slot_free(SlotKey key);
 void slots_free_database(Oid database);
+
+// The sequence is about to be dropped: what its generator has leased goes into the database's slot at once, for one
+// made anew in the same transaction. Whether it has a slot.
+bool slot_note_drop(SlotKey key);
 
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
