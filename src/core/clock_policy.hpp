@@ -41,7 +41,7 @@ constexpr int64_t lesser(int64_t a, int64_t b) noexcept { return a < b ? a : b; 
 
 // A lease shorter than this is not worth a record: it bounds the records a second under a bulk load that
 // lives at max_ahead to 16 a lease.
-constexpr int64_t least_extension(const ClockPolicy &p) noexcept { return p.lease < 16 ? 1 : p.lease / 16; }
+constexpr int64_t least_extension(const ClockPolicy &p) noexcept { return (p.lease + 15) / 16; }
 
 // Up to which tick a lease that starts at `from` may go: never more than max_ahead above the clock (P4).
 constexpr int64_t lease_end(const ClockPolicy &p, int64_t from, int64_t now) noexcept {
@@ -63,8 +63,11 @@ constexpr Decision decide(const ClockPolicy &p, int64_t now, uint64_t last, uint
 
     if (next_tick >= p.end)
         return {Step::exhausted, floor, 0, 0, 0};
-    if (next_tick > now + p.max_ahead)
-        return {Step::wait, floor, 0, 0, next_tick - p.max_ahead - now};
+    // How much must fit below the clock's bound: the tick itself, or a record that is worth writing.
+    const int64_t ticks = next < written ? 1 : detail::least_extension(p);
+    const int64_t behind = detail::lesser(next_tick + ticks, p.end) - (now + p.max_ahead + 1);
+    if (behind > 0)
+        return {Step::wait, floor, 0, 0, behind};
 
     if (next < usable) {
         // The allowance ends with the tick now + max_ahead, which is below p.end + max_ahead and above 0.
@@ -85,11 +88,7 @@ constexpr Decision decide(const ClockPolicy &p, int64_t now, uint64_t last, uint
     if (next < written)
         return {Step::confirm, floor, 0, 0, 0};
 
-    const int64_t until = detail::lease_end(p, next_tick, now);
-    const int64_t missing = detail::least_extension(p) - (until - next_tick);
-    if (missing > 0 && until < p.end)
-        return {Step::wait, floor, 0, 0, missing};
-    return {Step::reserve, floor, 0, until, 0};
+    return {Step::reserve, floor, 0, detail::lease_end(p, next_tick, now), 0};
 }
 
 } // namespace uidgen::core

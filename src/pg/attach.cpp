@@ -1,12 +1,10 @@
 #include "attach.hpp"
 
-#include "config_table.hpp"
 #include "drop_hooks.hpp"
 #include "errors.hpp"
 #include "faults.hpp"
-#include "reclaim.hpp"
+#include "new_slot.hpp"
 #include "reserve.hpp"
-#include "settings.hpp"
 #include "worker_node.hpp"
 
 namespace uidgen::pg {
@@ -22,9 +20,6 @@ Attached *latest_segment = &nobody;
 namespace {
 
 constexpr uint64_t never = 0;
-
-// Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
-constexpr int64_t largest_step = INT64_C(1) << 40;
 
 HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
@@ -76,8 +71,9 @@ void hold_lock(Attached *a) {
     a->locked_in = transaction_number;
 }
 
+// The lock is held, so the relation stays; a look-up of its own, as try_relation_open() does, would tell nothing more.
 Relation open_checked(Oid sequence) {
-    Relation rel = try_relation_open(sequence, NoLock);
+    Relation rel = RelationIdGetRelation(sequence);
     if (rel == nullptr)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", sequence),
                         errhint("It was dropped; name one that exists.")));
@@ -87,7 +83,7 @@ Relation open_checked(Oid sequence) {
                         errhint("Name a sequence, or a segment made with segment_create().")));
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name),
-                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", quote_identifier(name))));
+                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", qualified_name(sequence))));
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("sequence \"%s\" is %s", name,
@@ -97,150 +93,22 @@ Relation open_checked(Oid sequence) {
     return rel;
 }
 
-Form_pg_sequence definition_of(Oid sequence, HeapTuple *tuple) {
-    *tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-    if (!HeapTupleIsValid(*tuple))
-        elog(ERROR, "cache lookup failed for sequence %u", sequence);
-    return reinterpret_cast<Form_pg_sequence>(GETSTRUCT(*tuple));
-}
-
-// A transaction that gave the sequence a new file and rolls back brings the old page back, below what was
-// leased on the new one. So a generator takes no lease in that transaction. (A segment behaves as nextval.)
-void refuse_rewritten(Relation rel) {
-    bool rewritten = rewritten_in_this_transaction(rel);
-    if (!rewritten && IsParallelWorker()) {
-        // A worker's relcache doesn't know what its leader did in this transaction; the catalog row does. It
-        // can't tell a new file from a new sequence, so the leader has to draw first.
-        HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
-        rewritten = HeapTupleIsValid(tuple) &&
-                    TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-        if (HeapTupleIsValid(tuple))
-            ReleaseSysCache(tuple);
-    }
-    if (rewritten)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("generator \"%s\" was altered in this transaction", RelationGetRelationName(rel)),
-                        errdetail("Ids drawn now could come again if the transaction rolled back."),
-                        errhint("Commit first, then draw.")));
-}
-
-void check_lease_sequence(Relation rel) {
-    if (!is_lease_sequence(RelationGetRelid(rel)))
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("sequence \"%s\" can't keep a generator's leases", RelationGetRelationName(rel)),
-                        errdetail("nextval could move it."),
-                        errhint("ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
-                                quote_identifier(RelationGetRelationName(rel)))));
-}
-
-core::SequenceState state_on_page(Relation rel) {
-    SequencePage page = lock_page_for_reading(rel);
-    const core::SequenceState state = read_page(page);
-    unlock_page(&page);
-    return state;
-}
-
-// The first position above everything that the page says was ever leased.
-uint64_t position_above(const core::ClockPolicy &policy, int64_t last_value) {
-    const int64_t last = Max(last_value, 0);
-    const int64_t tick = last < policy.end ? last + 1 : policy.end;
-    return static_cast<uint64_t>(tick) << policy.sequence_bits;
-}
-
-// A generator that has no history starts above every lease that the database's generators took since the
-// server started, so that an extension made anew does not repeat ids.
-uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
-    const uint64_t above_page = position_above(config.policy, state.last_value);
-    const auto leased_us = static_cast<int64_t>(database->database.leased_until_us.load(std::memory_order_relaxed));
-    if (state.last_value > 1 || leased_us == 0)
-        return above_page;
-    const uint64_t above_all = position_above(config.policy, core::tick_at(config.layout, leased_us));
-    return Max(above_page, above_all);
-}
-
-SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
-    SlotInit init = {};
-    init.kind = SlotKind::generator;
-    if (!read_generator_config(schema_of_function(function), RelationGetRelid(rel), &init.config))
-        report_not_a_generator(RelationGetRelid(rel));
-    init.file = file_of(rel);
-    init.expected = state_on_page(rel);
-    init.first_position = first_position(init.config, init.expected, database);
-    if (fault_is(Fault::resume_lease))
-        init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
-    return init;
-}
-
-// The bounds of the segment's row, or of the settings, or of a sequence too small for them.
-core::StepBounds step_bounds(Oid sequence, Oid function) {
-    const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
-    HeapTuple tuple;
-    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
-    const uint64_t span = static_cast<uint64_t>(definition->seqmax) - static_cast<uint64_t>(definition->seqmin);
-    const int64_t increment = definition->seqincrement;
-    ReleaseSysCache(tuple);
-    const uint64_t stride =
-        increment > 0 ? static_cast<uint64_t>(increment) : UINT64_C(0) - static_cast<uint64_t>(increment);
-    const auto bounded = [&](int64_t step) {
-        return core::bounded_by_sequence(Min(step, largest_step), span / stride + 1);
-    };
-    const int64_t base = own.step > 0 ? own.step : settings::segment_step;
-    const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;
-    return {bounded(base), bounded(Max(most, base))};
-}
-
-SlotInit segment_init(Relation rel, Oid function) {
-    if (is_lease_sequence(RelationGetRelid(rel)))
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("sequence \"%s\" keeps a generator's leases", RelationGetRelationName(rel)),
-                        errhint("Draw from it with uid_next().")));
-    SlotInit init = {};
-    init.kind = SlotKind::segment;
-    init.file = file_of(rel);
-    init.expected = state_on_page(rel);
-    init.bounds = step_bounds(RelationGetRelid(rel), function);
-    return init;
-}
-
 bool used_in_this_transaction(Oid sequence) {
     const Attached *a = find_attached(sequence);
     return a != nullptr && a->locked_in == transaction_number;
 }
 
-Slot *make_slot(SlotKey key, const SlotInit &init) {
-    Slot *slot = slot_find_or_make(key, init);
-    while (slot == nullptr) {
-        if (!reclaim_slot(used_in_this_transaction))
-            report_no_slot(settings::max_slots);
-        slot = slot_find_or_make(key, init); // null again if somebody else was faster
-        CHECK_FOR_INTERRUPTS();
-    }
-    return slot;
-}
-
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
-    const SlotKey key = {MyDatabaseId, a->sequence};
-    if (kind == SlotKind::generator && a->database == nullptr) {
-        SlotInit init = {};
-        init.kind = SlotKind::database;
-        a->database = make_slot({MyDatabaseId, InvalidOid}, init);
-    }
-    Slot *slot = slot_find(key);
-    if (slot == nullptr) {
-        if (kind == SlotKind::generator) {
-            refuse_rewritten(rel);
-            check_lease_sequence(rel);
-        }
-        const SlotInit init =
-            kind == SlotKind::generator ? generator_init(rel, a->function, a->database) : segment_init(rel, a->function);
+    if (kind == SlotKind::generator && a->database == nullptr)
+        a->database = new_database_slot(used_in_this_transaction);
+    a->slot = slot_find({MyDatabaseId, a->sequence});
+    if (a->slot == nullptr) {
         note_slot_of_new_relation(rel);
-        slot = make_slot(key, init);
-        if (fault_is(Fault::resume_lease) && kind == SlotKind::generator)
-            slot->generator.ticks.publish(init.first_position,
-                                          position_above(init.config.policy, init.expected.last_value), 0);
+        a->slot = kind == SlotKind::generator
+                      ? new_generator_slot(rel, a->function, a->database, used_in_this_transaction)
+                      : new_segment_slot(rel, a->function, used_in_this_transaction);
     }
-    a->slot = slot;
-    a->tenancy = slot->tenancy.load(std::memory_order_acquire);
+    a->tenancy = a->slot->tenancy.load(std::memory_order_acquire);
     a->window = {};
     a->share = {};
 }
@@ -250,8 +118,10 @@ bool page_is_expected(const Slot *slot, Relation rel, core::SequenceState state)
            slot->expected.is_called == state.is_called;
 }
 
-void compare_with_page(Slot *slot, Relation rel) {
-    SequencePage page = lock_page_for_reading(rel);
+void compare_with_page(Attached *a, Relation rel) {
+    Slot *slot = a->slot;
+    SequencePage page = lock_page_for_reading(rel, a->buffer);
+    a->buffer = page.buffer;
     const bool expected = page_is_expected(slot, rel, read_page(page));
     const bool new_file = slot->file != file_of(rel);
     unlock_page(&page);
@@ -291,9 +161,9 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     if (a->slot->kind != kind) {
         if (kind == SlotKind::generator)
             report_not_a_generator(sequence);
-        segment_init(rel, function); // names the reason
+        report_lease_sequence(sequence);
     }
-    compare_with_page(a->slot, rel);
+    compare_with_page(a, rel);
     relation_close(rel, NoLock);
     a->slot->used_at.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
     if (kind == SlotKind::generator)
@@ -309,15 +179,6 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
 const Attached *find_attached(Oid sequence) {
     return entries != nullptr ? static_cast<const Attached *>(hash_search(entries, &sequence, HASH_FIND, nullptr))
                               : nullptr;
-}
-
-bool is_lease_sequence(Oid sequence) {
-    HeapTuple tuple;
-    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
-    const bool is_lease = definition->seqincrement == PG_INT64_MAX && definition->seqmin == 1 &&
-                          definition->seqmax == PG_INT64_MAX && !definition->seqcycle;
-    ReleaseSysCache(tuple);
-    return is_lease;
 }
 
 Relation open_attached(const Attached *a) { return relation_open(a->sequence, NoLock); }

@@ -40,8 +40,9 @@ struct Attached {
     uint64_t locked_in;  // the transaction that took the lock
     uint64_t fast_in;    // checked_in, if no standby was awaited then: any durability will do; else 0
     Slot *slot;
-    Slot *database; // generators: where the database's latest leased instant is kept
+    Slot *database; // generators: where the leases of those that are gone are kept
     uint64_t tenancy;
+    Buffer buffer; // where the page was last
     Window window; // generators
     Share share;   // segments
     int64_t last_value; // segments: what segment_last() returns
@@ -71,10 +72,6 @@ inline bool attached_fast(const Attached *a, Oid role) {
 
 // The entry of a sequence that was attached once in this session; null if it never was.
 const Attached *find_attached(Oid sequence);
-
-// Whether a sequence is made so that nextval can't move it: one step leads beyond its last value. Only such a
-// sequence can keep a generator's leases.
-bool is_lease_sequence(Oid sequence);
 
 // The sequence of an attached entry, open; its lock is held.
 Relation open_attached(const Attached *a);

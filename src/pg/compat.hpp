@@ -18,12 +18,18 @@ namespace uidgen::pg {
 #if PG_VERSION_NUM >= 160000
 using RelationFile = RelFileNumber;
 inline RelationFile file_of(Relation rel) { return rel->rd_locator.relNumber; }
+inline bool pin_if_still_there(Relation rel, Buffer buffer) {
+    return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, 0, buffer);
+}
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 }
 #else
 using RelationFile = Oid;
 inline RelationFile file_of(Relation rel) { return rel->rd_node.relNode; }
+inline bool pin_if_still_there(Relation rel, Buffer buffer) {
+    return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, 0, buffer);
+}
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
 }

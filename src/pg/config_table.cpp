@@ -80,12 +80,25 @@ void copy_segment_steps(HeapTuple tuple, TupleDesc desc, void *arg) {
                                          DatumGetInt64(column(tuple, desc, segment_max_step))};
 }
 
-Oid primary_key_index(Oid table) {
+// The unique index on that column alone; InvalidOid, so a scan of the table, if there is none.
+Oid index_on(Oid table, AttrNumber column_number) {
+    Oid found = InvalidOid;
     Relation rel = table_open(table, AccessShareLock);
-    RelationGetIndexList(rel); // fills rd_pkindex
-    const Oid index = rel->rd_pkindex;
+    List *indexes = RelationGetIndexList(rel);
+    ListCell *cell;
+    foreach (cell, indexes) {
+        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+        if (!HeapTupleIsValid(tuple))
+            continue;
+        const auto *index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+        if (index->indisunique && index->indisvalid && index->indnkeyatts == 1 &&
+            index->indkey.values[0] == column_number)
+            found = lfirst_oid(cell);
+        ReleaseSysCache(tuple);
+    }
+    list_free(indexes);
     table_close(rel, AccessShareLock);
-    return index;
+    return found;
 }
 
 Oid required_table(Oid schema, const char *name) {
@@ -106,7 +119,7 @@ bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config) {
     const Oid table = required_table(schema, "uid_generator");
     ScanKeyData key;
     ScanKeyInit(&key, generator_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(generator));
-    return find_row(table, primary_key_index(table), &key, copy_generator, config);
+    return find_row(table, index_on(table, generator_sequence), &key, copy_generator, config);
 }
 
 Oid read_default_generator(Oid schema) {
@@ -125,7 +138,7 @@ Oid read_segment_by_name(Oid schema, const text *name) {
     ScanKeyData key;
     ScanKeyEntryInitialize(&key, 0, segment_name, BTEqualStrategyNumber, InvalidOid, DEFAULT_COLLATION_OID, F_TEXTEQ,
                            PointerGetDatum(name));
-    find_row(table, primary_key_index(table), &key, copy_segment_sequence, &sequence);
+    find_row(table, index_on(table, segment_name), &key, copy_segment_sequence, &sequence);
     return sequence;
 }
 
@@ -133,7 +146,8 @@ SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
     SegmentSteps steps = {0, 0};
     ScanKeyData key;
     ScanKeyInit(&key, segment_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
-    find_row(required_table(schema, "uid_segment"), InvalidOid, &key, copy_segment_steps, &steps);
+    const Oid table = required_table(schema, "uid_segment");
+    find_row(table, index_on(table, segment_sequence), &key, copy_segment_steps, &steps);
     return steps;
 }
 

@@ -1,8 +1,7 @@
 // Reading the extension's own tables: uid_generator and uid_segment.
 //
 // Read with a snapshot made now, as catalogs are: a generator that another session has just committed is
-// there for a transaction with an older snapshot too, since its sequence is. Row-level security does not
-// apply: it guards who may write a row.
+// there for a transaction with an older snapshot too, since its sequence is.
 #pragma once
 
 #include "slots.hpp"

@@ -8,7 +8,7 @@
 namespace uidgen::pg {
 namespace {
 
-// The layout used last, of a named generator or (generator = InvalidOid) of the default one. Layouts never
+// The layout used last, of a named generator or of the default one. Layouts never
 // change; a generator that goes away, or the extension, sends an invalidation.
 struct CachedLayout {
     bool valid;
@@ -20,6 +20,15 @@ CachedLayout cached;
 
 void relation_invalidated(Datum, Oid) { cached.valid = false; }
 
+// The default generator, as an argument; a caller's generator is never this.
+constexpr Oid the_default = InvalidOid;
+
+Oid named(Oid generator) {
+    if (generator == the_default)
+        report_not_a_generator(generator);
+    return generator;
+}
+
 const core::Layout &layout_of(Oid generator, Oid function) {
     const Oid schema = schema_of_function(function);
     if (cached.valid && cached.generator == generator && cached.function_schema == schema)
@@ -30,7 +39,7 @@ const core::Layout &layout_of(Oid generator, Oid function) {
         registered = true;
     }
     GeneratorConfig config;
-    const Oid sequence = OidIsValid(generator) ? generator : read_default_generator(schema);
+    const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
     if (!read_generator_config(schema, sequence, &config))
         report_not_a_generator(sequence);
     cached = {true, generator, schema, config.layout};
@@ -93,10 +102,10 @@ UIDGEN_SQL_FUNCTION(uid_encode_of);
 UIDGEN_SQL_FUNCTION(uid_timestamp_default);
 UIDGEN_SQL_FUNCTION(uid_timestamp_of);
 
-Datum uid_decode_default(PG_FUNCTION_ARGS) { return decode(fcinfo, InvalidOid); }
-Datum uid_decode_of(PG_FUNCTION_ARGS) { return decode(fcinfo, PG_GETARG_OID(1)); }
-Datum uid_encode_default(PG_FUNCTION_ARGS) { return encode(fcinfo, InvalidOid); }
-Datum uid_encode_of(PG_FUNCTION_ARGS) { return encode(fcinfo, PG_GETARG_OID(4)); }
-Datum uid_timestamp_default(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, InvalidOid); }
-Datum uid_timestamp_of(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, PG_GETARG_OID(1)); }
+Datum uid_decode_default(PG_FUNCTION_ARGS) { return decode(fcinfo, the_default); }
+Datum uid_decode_of(PG_FUNCTION_ARGS) { return decode(fcinfo, named(PG_GETARG_OID(1))); }
+Datum uid_encode_default(PG_FUNCTION_ARGS) { return encode(fcinfo, the_default); }
+Datum uid_encode_of(PG_FUNCTION_ARGS) { return encode(fcinfo, named(PG_GETARG_OID(4))); }
+Datum uid_timestamp_default(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, the_default); }
+Datum uid_timestamp_of(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, named(PG_GETARG_OID(1))); }
 }

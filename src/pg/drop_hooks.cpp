@@ -41,7 +41,7 @@ void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_
     // The hook runs before DROP DATABASE looks for other sessions, so this is a note, not yet a drop.
     if (class_id == DatabaseRelationId)
         note_database(object);
-    else if (class_id == RelationRelationId && slot_find({MyDatabaseId, object}) != nullptr)
+    else if (class_id == RelationRelationId && slot_note_drop({MyDatabaseId, object}))
         note_suspect(object, false);
 }
 

@@ -37,6 +37,13 @@ const char *layout_problem(core::LayoutFault fault) {
 
 } // namespace
 
+const char *qualified_name(Oid relation) {
+    const char *name = get_rel_name(relation);
+    if (name == nullptr)
+        return psprintf("%u", relation);
+    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
+}
+
 void report_not_preloaded() {
     const char *loaded = GetConfigOption("shared_preload_libraries", true, false);
     const bool others = loaded != nullptr && loaded[0] != '\0';

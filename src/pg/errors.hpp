@@ -7,6 +7,9 @@
 
 namespace uidgen::pg {
 
+// A relation's name as SQL takes it, with its schema; its number if it has no name any more.
+const char *qualified_name(Oid relation);
+
 // The library was not loaded at server start, so there is no shared memory.
 [[noreturn]] void report_not_preloaded();
 

@@ -38,8 +38,6 @@ void reserve_lease(Attached *a, int64_t until_tick, bool prefetch) {
         slot->expected = {until_tick - 1, true};
         generator.ticks.publish(written, until, lsn);
         slot->records.fetch_add(1, std::memory_order_relaxed);
-        core::raise_to(a->database->database.leased_until_us,
-                       static_cast<uint64_t>(core::start_of(layout, until_tick)), std::memory_order_relaxed);
     }
     unlock_page(&page);
     relation_close(rel, NoLock);

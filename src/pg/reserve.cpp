@@ -14,8 +14,9 @@ Form_pg_sequence_data counter_on(Page page) {
     return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
 }
 
-SequencePage lock_page(Relation sequence, GenericXLogState *record, int mode) {
-    const SequencePage page = {sequence, ReadBuffer(sequence, 0), record};
+SequencePage lock_page(Relation sequence, Buffer recent, GenericXLogState *record, int mode) {
+    const bool pinned = BufferIsValid(recent) && pin_if_still_there(sequence, recent);
+    const SequencePage page = {sequence, pinned ? recent : ReadBuffer(sequence, 0), record};
     LockBuffer(page.buffer, mode);
     const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
     if (*magic != sequence_magic)
@@ -53,10 +54,12 @@ void wait_for_standby(uint64_t lsn, core::Durability level) {
 
 } // namespace
 
-SequencePage lock_page_for_reading(Relation sequence) { return lock_page(sequence, nullptr, BUFFER_LOCK_SHARE); }
+SequencePage lock_page_for_reading(Relation sequence, Buffer recent) {
+    return lock_page(sequence, recent, nullptr, BUFFER_LOCK_SHARE);
+}
 
 SequencePage lock_page_for_writing(Relation sequence) {
-    return lock_page(sequence, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
+    return lock_page(sequence, InvalidBuffer, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
 core::SequenceState read_page(const SequencePage &page) {

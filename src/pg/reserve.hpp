@@ -33,8 +33,9 @@ struct SequencePage {
     GenericXLogState *record; // only for writing
 };
 
-// For reading: a shared lock.
-SequencePage lock_page_for_reading(Relation sequence);
+// For reading: a shared lock. `recent` is the buffer where the page was last seen, which saves the look-up if it is
+// still there.
+SequencePage lock_page_for_reading(Relation sequence, Buffer recent = InvalidBuffer);
 // For a reservation: an exclusive lock. Allocates before it locks.
 SequencePage lock_page_for_writing(Relation sequence);
 

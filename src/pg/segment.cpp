@@ -3,6 +3,7 @@
 
 #include "attach.hpp"
 #include "batch.hpp"
+#include "new_slot.hpp"
 #include "reserve.hpp"
 #include "segment_names.hpp"
 #include "segment_range.hpp"
@@ -76,10 +77,8 @@ Datum last_of(Oid sequence) {
 // setval checks everything that is to be checked, and its page is what every session compares with at its next
 // transaction's first call; this one at its next call.
 Datum set_next(Oid sequence, int64_t value) {
-    if (is_lease_sequence(sequence))
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("sequence \"%s\" keeps a generator's leases", get_rel_name(sequence)),
-                        errhint("A generator's counter can't be set; make a new generator.")));
+    if (get_rel_relkind(sequence) == RELKIND_SEQUENCE && is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
                      BoolGetDatum(false));
     attach_again();
@@ -104,11 +103,14 @@ UIDGEN_SQL_FUNCTION(segment_last_named);
 UIDGEN_SQL_FUNCTION(segment_set_of);
 UIDGEN_SQL_FUNCTION(segment_set_named);
 
-// GetUserId() comes first: nothing else is live across it.
+// GetUserId() comes first: nothing else is live across it. Not STRICT: the function's own test of one argument costs
+// less than the executor's loop over all.
 Datum segment_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     const Oid sequence = PG_GETARG_OID(0);
     Datum value;
+    if (unlikely(PG_ARGISNULL(0)))
+        PG_RETURN_NULL();
     if (likely(latest_segment->sequence == sequence) && likely(next_value(latest_segment, role, &value)))
         return value;
     return next_value_slowly(attach(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid));
@@ -116,6 +118,8 @@ Datum segment_next_of(PG_FUNCTION_ARGS) {
 
 Datum segment_next_named(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
+    if (unlikely(PG_ARGISNULL(0)))
+        PG_RETURN_NULL();
     text *name = PG_GETARG_TEXT_PP(0);
     Attached *a = remembered_entry(fcinfo, name);
     Datum value;

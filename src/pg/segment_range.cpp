@@ -1,5 +1,6 @@
 #include "segment_range.hpp"
 
+#include "new_slot.hpp"
 #include "reserve.hpp"
 #include "time_source.hpp"
 
@@ -55,6 +56,7 @@ uint64_t size_next_range(SegmentState *segment, int64_t now_us) {
         segment->step.reason = core::StepReason::disturbed;
     else if (segment->reserved_at_us != 0)
         segment->step = core::next_step(segment->step.size, segment->bounds, segment->lasted_us);
+    segment->step.size = Min(segment->step.size, segment->bounds.most); // which may be smaller than it was
     return static_cast<uint64_t>(segment->step.size);
 }
 
@@ -79,6 +81,8 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead
     bool more = true;
     const int64_t now_us = monotonic_ns() / ns_per_us;
     const int64_t wall_us = wall_clock_ns() / ns_per_us;
+    // Read for each range, so that a changed row, setting or sequence counts from the next range on.
+    const core::StepBounds bounds = step_bounds(a->sequence, a->function);
 
     Relation rel = open_attached(a);
     SequencePage page = lock_page_for_writing(rel);
@@ -88,6 +92,7 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead
     core::Range in_use;
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
+        segment.bounds = bounds;
         const core::PlannedRange planned = core::plan_range(state, rule, size_next_range(&segment, now_us));
         more = planned.count > 0;
         if (more) {

@@ -64,8 +64,20 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     }
 }
 
+void remember_leases(const Slot &slot) {
+    const DirectoryEntry *entry = lookup({slot.key.database, InvalidOid}, HASH_FIND);
+    const bool has_leased = slot.kind == SlotKind::generator && slot.records.load(std::memory_order_relaxed) > 0;
+    if (!has_leased || entry == nullptr)
+        return;
+    const core::Layout &layout = slot.generator.config.layout;
+    const auto until = static_cast<int64_t>(slot.generator.ticks.written_range().until >> layout.sequence_bits);
+    core::raise_to(slots[entry->index].database.leased_until_us,
+                   static_cast<uint64_t>(core::start_of(layout, until)), std::memory_order_relaxed);
+}
+
 void free_entry(DirectoryEntry *entry) {
     Slot *slot = &slots[entry->index];
+    remember_leases(*slot);
     slot->kind = SlotKind::unused;
     slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
     lookup(entry->key, HASH_REMOVE);
@@ -146,6 +158,15 @@ void slot_free(SlotKey key) {
     if (entry != nullptr)
         free_entry(entry);
     LWLockRelease(directory_lock);
+}
+
+bool slot_note_drop(SlotKey key) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    if (entry != nullptr)
+        remember_leases(slots[entry->index]);
+    LWLockRelease(directory_lock);
+    return entry != nullptr;
 }
 
 void slots_free_database(Oid database) {

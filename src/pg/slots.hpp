@@ -70,7 +70,7 @@ constexpr uint32_t refill_causes = 4;
 
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
-    core::StepBounds bounds;  // fixed
+    core::StepBounds bounds;  // page: as they were for the last range
     core::RangeStep step;     // page: of the last range
     bool disturbed;           // page: the counter was moved since the last range
     int64_t reserved_at_us;   // page: when the last range was reserved, on the clock that never steps; 0: never
@@ -80,7 +80,7 @@ struct SegmentState {
 };
 
 struct DatabaseState {
-    std::atomic<uint64_t> leased_until_us; // latest instant that any generator of the database has leased
+    std::atomic<uint64_t> leased_until_us; // latest instant leased by a generator of the database that is gone
 };
 
 struct Slot {
@@ -129,6 +129,10 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
 // Nothing happens if there is none.
 void slot_free(SlotKey key);
 void slots_free_database(Oid database);
+
+// The sequence is about to be dropped: what its generator has leased goes into the database's slot at once, for one
+// made anew in the same transaction. Whether it has a slot.
+bool slot_note_drop(SlotKey key);
 
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "config_table.hpp"
+#include "errors.hpp"
 #include "reserve.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
@@ -73,7 +74,7 @@ void insert_row(const Wanted &row) {
         Int32GetDatum(node_type()),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
         TimestampTzGetDatum(to_timestamptz(generator.drawn_at_us)),
-        text_datum(quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)), get_rel_name(sequence))),
+        text_datum(qualified_name(sequence)),
         Int32GetDatum(generator.worker_id.load(std::memory_order_acquire)),
         Int32GetDatum(settings::datacenter_id),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
@@ -98,6 +99,9 @@ bool table_is_free(Oid table) {
            ConditionalLockRelationOid(table, RowExclusiveLock);
 }
 
+// Somebody else's uncommitted row of the same id would be waited for; nobody's commit shall.
+constexpr int lock_timeout_ms = 1;
+
 // In a subtransaction of its own, so that whatever goes wrong leaves the caller's transaction as it was.
 bool try_insert_row(const Wanted &row, Oid table) {
     MemoryContext context = CurrentMemoryContext;
@@ -109,6 +113,8 @@ bool try_insert_row(const Wanted &row, Oid table) {
     const Oid table_owner = rel->rd_rel->relowner;
     table_close(rel, NoLock);
 
+    const int callers_timeout = LockTimeout;
+    LockTimeout = lock_timeout_ms;
     GetUserIdAndSecContext(&role, &security);
     BeginInternalSubTransaction(nullptr);
     PG_TRY();
@@ -130,6 +136,7 @@ bool try_insert_row(const Wanted &row, Oid table) {
         FreeErrorData(error);
     }
     PG_END_TRY();
+    LockTimeout = callers_timeout;
     MemoryContextSwitchTo(context);
     CurrentResourceOwner = owner;
     return written;

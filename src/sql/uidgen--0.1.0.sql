@@ -49,15 +49,49 @@ COMMENT ON COLUMN uid_generator.max_ahead_ms IS 'how far the time in an id may b
 COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
 COMMENT ON COLUMN uid_generator.builtin IS 'true for the default generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
 
--- A row may be added by the owner of the sequence that it describes, and by nobody else.
-ALTER TABLE uid_generator ENABLE ROW LEVEL SECURITY;
-CREATE POLICY uid_generator_read ON uid_generator FOR SELECT USING (true);
-CREATE POLICY uid_generator_add ON uid_generator FOR INSERT WITH CHECK (
-  NOT builtin AND EXISTS (
-    SELECT FROM pg_catalog.pg_class c
-     WHERE c.oid = generator AND c.relkind = 'S'
-       AND c.relnamespace = 'uid_generators'::pg_catalog.regnamespace
-       AND pg_catalog.pg_has_role(c.relowner, 'USAGE')));
+-- A row may be added by the owner of the sequence that it describes, and by the owner of the table. (Row-level security
+-- would say the same, and keep the owner of the database from dumping and restoring it.)
+CREATE FUNCTION uid_check_registration() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- The trigger's arguments: the column that names the sequence, and the schema that it must be in.
+  sequence regclass := to_jsonb(NEW) ->> TG_ARGV[0];
+BEGIN
+  IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
+     AND (coalesce((to_jsonb(NEW) ->> 'builtin')::boolean, false)
+          OR NOT EXISTS (SELECT FROM pg_class
+                          WHERE oid = sequence AND relkind = 'S' AND relnamespace = TG_ARGV[1]::regnamespace
+                            AND pg_has_role(relowner, 'USAGE'))) THEN
+    RAISE EXCEPTION 'permission denied to register sequence % in %', sequence, TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege',
+            HINT = 'Use uid_generator_create() or segment_create(); they register what they make.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION uid_check_registration() IS
+  'Trigger of uid_generator and uid_segment: only the owner of a sequence may register it.';
+
+CREATE FUNCTION uid_refuse_change() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RAISE EXCEPTION 'generator % can''t be changed', OLD.generator
+    USING ERRCODE = 'feature_not_supported',
+          DETAIL = 'Its ids would no longer decode, and could meet those drawn before.',
+          HINT = 'Make another generator with uid_generator_create().';
+END
+$$;
+COMMENT ON FUNCTION uid_refuse_change() IS
+  'Trigger of uid_generator: a layout never changes.';
+
+CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
+  FOR EACH ROW EXECUTE FUNCTION uid_check_registration('generator', 'uid_generators');
+CREATE TRIGGER uid_refuse_change BEFORE UPDATE ON uid_generator
+  FOR EACH ROW EXECUTE FUNCTION uid_refuse_change();
 GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE NOT builtin');
 
@@ -66,6 +100,7 @@ CREATE SEQUENCE uid_generators.uid_default
   INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
 SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
+GRANT SELECT ON SEQUENCE uid_generators.uid_default TO pg_database_owner; -- for pg_dump
 SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
 COMMENT ON SEQUENCE uid_generators.uid_default IS
   'Lease sequence of the database''s default generator, the one behind uid_next().';
@@ -125,8 +160,10 @@ LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default
 COMMENT ON FUNCTION uid_next() IS
   'The next id of the database''s default generator: unique, above every earlier one, positive. Made for DEFAULT uid_next().';
 
+-- Functions that are called once a row and have an argument are not STRICT: they return NULL for NULL themselves, for
+-- a dozen instructions less.
 CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
 COMMENT ON FUNCTION uid_next(regclass) IS
   'The next id of a generator. Needs USAGE on its sequence.';
 
@@ -224,6 +261,7 @@ COMMENT ON COLUMN worker_node.datacenter_id IS 'the server''s uidgen.datacenter_
 COMMENT ON COLUMN worker_node.system_identifier IS 'the server''s system identifier, as pg_control_system() shows it';
 COMMENT ON COLUMN worker_node.timeline IS 'the timeline on which the server wrote';
 GRANT SELECT ON worker_node TO pg_monitor, pg_database_owner;
+GRANT SELECT ON SEQUENCE worker_node_id_seq TO pg_database_owner; -- for pg_dump
 SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS 'Draws of worker ids; uidgen reserves from it in any transaction, also a read-only one.';
@@ -248,13 +286,8 @@ COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at first and
 COMMENT ON COLUMN uid_segment.max_step IS 'how far the step may grow, step to 2^40; NULL: the setting uidgen.segment_max_step';
 COMMENT ON COLUMN uid_segment.description IS 'what the segment is for';
 
-ALTER TABLE uid_segment ENABLE ROW LEVEL SECURITY;
-CREATE POLICY uid_segment_read ON uid_segment FOR SELECT USING (true);
-CREATE POLICY uid_segment_add ON uid_segment FOR INSERT WITH CHECK (EXISTS (
-  SELECT FROM pg_catalog.pg_class c
-   WHERE c.oid = sequence AND c.relkind = 'S'
-     AND c.relnamespace = 'uid_segments'::pg_catalog.regnamespace
-     AND pg_catalog.pg_has_role(c.relowner, 'USAGE')));
+CREATE TRIGGER uid_check_registration BEFORE INSERT OR UPDATE ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_check_registration('sequence', 'uid_segments');
 GRANT SELECT, INSERT ON uid_segment TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('uid_segment', '');
 
@@ -320,12 +353,12 @@ COMMENT ON FUNCTION segment_drop(text) IS
   'Drops a named segment and its sequence. Only the sequence''s owner may.';
 
 CREATE FUNCTION segment_next(name text) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_named';
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_named';
 COMMENT ON FUNCTION segment_next(text) IS
   'The next value of the segment of that name; if there is none, of the sequence of that name, which may be qualified and is searched as nextval does.';
 
 CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
 COMMENT ON FUNCTION segment_next(regclass) IS
   'The next value of a sequence, any permanent one: unlike nextval durable before it is returned, in order across sessions, and without a record for each 32. Needs USAGE.';
 

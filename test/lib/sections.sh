@@ -1,29 +1,10 @@
 #!/bin/sh
-# Runs the sections that are named in the arguments, or all. Started by test/check
-# in a copy of the checkout, as an ordinary user.
+# Runs the sections that are named in the arguments. Started by test/check in a copy
+# of the checkout, as an ordinary user. What passed and failed is in the file totals;
+# the exit status says only whether it came to its end.
 set -eu
 . test/lib/pg.sh
-
-passed=0
-failed=0
-
-# A section counts with these two and tests to its end, whatever fails.
-add() {
-    section_passed=$((section_passed + $1))
-    section_failed=$((section_failed + $2))
-}
-
-section() {
-    printf '\n== %s: %s\n' "$1" "$2"
-    section_passed=0
-    section_failed=0
-    began=$(date +%s)
-    "section_$1"
-    printf '== %s: %d passed, %d failed, %d s\n' \
-        "$1" "$section_passed" "$section_failed" $(($(date +%s) - began))
-    passed=$((passed + section_passed))
-    failed=$((failed + section_failed))
-}
+. test/lib/totals.sh
 
 # A hang is a failure, not a wait without end.
 bounded() {
@@ -55,14 +36,7 @@ built() {
 }
 
 section_build() {
-    built main WERROR=1 || give_up
-}
-
-# Nothing else can be tested without a build.
-give_up() {
-    passed=$((passed + section_passed))
-    failed=$((failed + section_failed))
-    finish
+    built main WERROR=1 || true
 }
 
 section_rules() {
@@ -247,18 +221,10 @@ check_that_table_is_complete() {
     done <"$UIDGEN_WORK/log/faults-known"
 }
 
-finish() {
-    echo
-    [ "$failed" = 0 ] || echo "Logs and servers' files are kept in $UIDGEN_WORK"
-    echo "$passed passed, $failed failed"
-    [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
-    exit
-}
-
-[ $# -gt 0 ] || set -- rules unit regress isolation tap faults
-
 echo "Testing with $("$PG_CONFIG" --version), $(g++ --version | head -n 1)"
 section build "the extension, warnings as errors, into a private copy of PostgreSQL"
+# Nothing else can be tested without a build.
+[ "$section_failed" = 0 ] || exit 0
 for name in "$@"; do
     case $name in
         rules) section rules "what the source and the objects may contain (docs/design.md says why)" ;;
@@ -269,4 +235,3 @@ for name in "$@"; do
         faults) section faults "builds that break a promise on purpose must be caught" ;;
     esac
 done
-finish

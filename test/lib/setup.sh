@@ -1,6 +1,6 @@
 # Prepares the machine and a work directory. Sourced by test/check and test/demo,
-# which set $top to the checkout; keep_on_failure=yes keeps the work directory of a
-# run that failed. Sets PG_CONFIG and work.
+# which set $top to the checkout; more_packages names packages that the sourcing script
+# needs beside the usual ones. Sets PG_CONFIG and work. keep=yes keeps the work directory.
 # shellcheck shell=sh
 : "${top:?the sourcing script sets it}"
 
@@ -17,7 +17,8 @@ find_major() {
 }
 
 needed_packages() {
-    echo g++ make perl git shellcheck libgtest-dev libfaketime libipc-run-perl
+    # shellcheck disable=SC2086 # a list of words
+    echo g++ make perl git shellcheck libgtest-dev libfaketime libipc-run-perl ${more_packages:-}
     if [ -z "${PG_CONFIG:-}" ]; then
         echo "postgresql-$1 postgresql-server-dev-$1"
     fi
@@ -166,8 +167,7 @@ run_in_copy() {
         PG_CONFIG="$PG_CONFIG" UIDGEN_WORK="$work" sh "$script" "$@" </dev/null &
     cd /
     wait $! || status=$?
-    [ "$status" = 0 ] || keep=${keep_on_failure:-}
-    exit "$status"
+    return "$status"
 }
 
 # Every process of a run works somewhere in the work directory.

@@ -1,0 +1,113 @@
+#!/bin/sh
+# Counts the instructions of a call. Started by bench/instructions in a copy of the
+# checkout, as an ordinary user.
+set -eu
+. bench/lib/server.sh
+
+rows=2000
+transactions=20
+profiles=$UIDGEN_WORK/profiles
+
+# The functions, one a line: a name, a tab, the call.
+functions() {
+    printf '%s\t%s\n' \
+        'no-op' 'bench_noop()' \
+        'no-op with an argument' "bench_noop('plain'::regclass)" \
+        'clock_gettime' 'bench_clock()' \
+        'uid_next()' 'uid_next()' \
+        'uid_next(regclass)' "uid_next('uid_generators.bench'::regclass)" \
+        'segment_next(regclass)' "segment_next('uid_segments.bench'::regclass)" \
+        'segment_next(text)' "segment_next('bench'::text)" \
+        'nextval, CACHE 1000' "nextval('cache_1000')" \
+        'nextval, CACHE 1' "nextval('cache_1')" \
+        'gen_random_uuid' 'gen_random_uuid()'
+}
+
+names() {
+    functions | cut -f1
+}
+
+# A clock tick of an hour: under valgrind a call takes so long that ticks of a
+# millisecond would begin with every other call.
+make_data() {
+    make_databases
+    psql -c "SET session_replication_role = replica;
+        UPDATE uid_generator SET tick_us = 3600000000, time_bits = 28, sequence_bits = 29,
+        lease_ms = 36000000, max_ahead_ms = 72000000"
+    stop_server server-bench "$tree" fast
+}
+
+# Runs statements from standard input in a single process under callgrind, on a copy
+# of the server's files, because a generator starts above its last lease. callgrind
+# begins a new profile whenever the function $2 has returned: $profiles/$1.1, .2, ...
+# and counts only inside the function $3.
+profile() {
+    cp -R "$data" "$data-$1"
+    valgrind --tool=callgrind --callgrind-out-file="$profiles/$1" --dump-after="$2" \
+        --toggle-collect="$3" --dump-instr=no \
+        "$tree$bindir/postgres" --single -D "$data-$1" -c uidgen.max_wait=0 postgres \
+        >"$UIDGEN_WORK/log/$1" 2>&1 || {
+        cat "$UIDGEN_WORK/log/$1"
+        exit 1
+    }
+}
+
+# Sums of the profiles of run $1 whose trigger is the function, in order.
+totals() {
+    find "$profiles" -name "$1.*" | sort -V | while read -r file; do
+        awk '/^desc: Trigger: --dump-after/ {wanted = 1} /^(summary|totals):/ {sum = $2} END {if (wanted) print sum}' "$file"
+    done
+}
+
+warm_up() {
+    echo "SELECT bench_settle();"
+    functions | cut -f2 | sed 's/.*/SELECT &;/'
+}
+
+# The calls, each in a query of its own, then once more with 1 call a row and with 21.
+# The first use of a generator runs queries inside, and so makes profiles that nobody
+# expects: only what the last queries left is read. OFFSET 0 keeps the subquery whole;
+# its volatile columns are evaluated though nobody reads them.
+marginal_statements() {
+    warm_up
+    functions | cut -f2 | while read -r call; do
+        for n in 1 21; do
+            echo "SELECT count(*) FROM (SELECT $(calls "$n" "$call") FROM generate_series(1, $rows) OFFSET 0) AS s;"
+        done
+    done
+}
+
+marginal() {
+    marginal_statements | profile marginal standard_ExecutorRun standard_ExecutorRun
+    totals marginal | tail -n $((2 * $(names | wc -l))) |
+        awk -v rows="$rows" 'NR % 2 == 1 {one = $1} NR % 2 == 0 {printf "%.1f\n", ($1 - one) / 20 / rows}'
+}
+
+# Whole transactions of a prepared statement with one call, after a first one. The
+# median, as some transactions write a record.
+first_statements() {
+    warm_up
+    functions | cut -f2 | awk '{printf "PREPARE p%d AS SELECT %s;\n", NR, $0}'
+    for n in $(seq "$(names | wc -l)"); do
+        for _ in $(seq "$transactions"); do
+            echo "EXECUTE p$n;"
+        done
+    done
+}
+
+first() {
+    first_statements | profile first CommitTransactionCommand PostgresMain
+    totals first | tail -n $((transactions * $(names | wc -l))) |
+        awk -v n="$transactions" '{print int((NR - 1) / n), $1}' | sort -k1n -k2n |
+        awk -v n="$transactions" 'NR % n == int(n / 2) {print $2}'
+}
+
+mkdir "$profiles"
+build_all
+describe_machine
+make_data
+marginal >"$UIDGEN_WORK/marginal"
+first >"$UIDGEN_WORK/first"
+names | paste "$UIDGEN_WORK/marginal" "$UIDGEN_WORK/first" - |
+    awk -F'\t' 'NR == 1 {none = $1; none_first = $2}
+        {printf "%-24s marginal %8.1f  no-op %+9.1f   transaction %8d  no-op %+8d\n", $3, $1, $1 - none, $2, $2 - none_first}'

@@ -1,0 +1,119 @@
+#!/bin/sh
+# Runs the sections that are named in the arguments, or all. Started by bench/run in a
+# copy of the checkout, as an ordinary user.
+set -eu
+. bench/lib/server.sh
+
+rounds=9
+seconds=2
+
+functions() {
+    printf '%s\t%s\n' \
+        'no-op' 'bench_noop()' \
+        'nextval, CACHE 1' "nextval('cache_1')" \
+        'segment_next(regclass)' "segment_next('uid_segments.bench'::regclass)" \
+        'uid_next()' 'uid_next()'
+}
+
+section_calls() {
+    psql -v rounds="$rounds" -f bench/calls.sql
+}
+
+# The median of the numbers on standard input.
+median() {
+    sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'
+}
+
+# Transactions a second: tps file clients
+tps() {
+    file=$1
+    clients=$2
+    "$tree$bindir/pgbench" -n -M prepared -f "$file" -c "$clients" -j 2 -T "$seconds" \
+        >"$UIDGEN_WORK/log/pgbench" 2>&1 || {
+        cat "$UIDGEN_WORK/log/pgbench" >&2
+        exit 1
+    }
+    sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$UIDGEN_WORK/log/pgbench"
+}
+
+# Interleaved rounds of pgbench; prints the median of each function and client count,
+# times $3, and beside the first function: interleaved label template factor clients...
+# The template's F is the call.
+interleaved() {
+    label=$1
+    template=$2
+    factor=$3
+    shift 3
+    functions | while IFS="$(printf '\t')" read -r name call; do
+        echo "$template" | sed "s/F/$call/" >"$UIDGEN_WORK/$label-$name.sql"
+    done
+    for _ in $(seq "$pgbench_rounds"); do
+        for clients in "$@"; do
+            functions | cut -f1 | while read -r name; do
+                tps "$UIDGEN_WORK/$label-$name.sql" "$clients" >>"$UIDGEN_WORK/$label-$name.$clients"
+            done
+        done
+    done
+    for clients in "$@"; do
+        functions | cut -f1 | while read -r name; do
+            echo "$clients $(median <"$UIDGEN_WORK/$label-$name.$clients") $name"
+        done | awk -v factor="$factor" '{c = $1; v = $2 * factor; $1 = $2 = ""}
+            NR == 1 {none = v}
+            {printf "%2d clients  %-24s %10.2f  %5.2f x no-op\n", c, $0, v, v / none}'
+    done
+}
+
+section_bulk() {
+    pgbench_rounds=3
+    echo "million ids a second"
+    interleaved bulk 'SELECT count(F) FROM generate_series(1, 10000);' 0.01 1 2 8 32
+}
+
+section_first() {
+    pgbench_rounds=5
+    echo "thousand transactions a second, one call each"
+    interleaved first 'SELECT F;' 0.001 1 8
+}
+
+# Draws for about 15 s at a fixed rate, in a transaction each or in one for all, and
+# counts how often a call waited for a flush: waits_at rate own|one. The calls before
+# the count take the first lease and write the row of worker_node.
+waits_at() {
+    status="SELECT flush_waits, records FROM uid_generator_status WHERE generator = 'uid_generators.uid_default'::regclass"
+    psql -d stock -c 'SELECT uid_next()' -c 'SELECT pg_sleep(0.5)' >"$UIDGEN_WORK/log/waits"
+    {
+        [ "$2" = own ] || echo "BEGIN READ ONLY;"
+        echo "SELECT uid_next();"
+        printf '%s \\gset before_\n' "$status"
+        for _ in $(seq $((15 * $1))); do
+            echo "SELECT uid_next(); SELECT pg_sleep(1.0 / $1);"
+        done
+        printf '%s \\gset after_\n' "$status"
+        printf '%s\n' '\echo waits: :before_flush_waits :after_flush_waits :before_records :after_records'
+    } | psql -d stock -At | sed -n 's/^waits: //p' |
+        awk -v rate="$1" -v kind="$2" '{printf "%4d calls a second, %-26s %3d flush waits, %3d records\n",
+            rate, kind == "own" ? "a transaction each:" : "one read-only transaction:", $2 - $1, $4 - $3}'
+}
+
+section_waits() {
+    for rate in 10 20 100; do
+        waits_at "$rate" own
+        waits_at "$rate" one
+    done
+}
+
+section_core() {
+    make -s -C bench PG_CONFIG="$PG_CONFIG" core_bench
+    bench/core_bench --benchmark_min_time=0.2 --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
+        2>/dev/null | grep -E '^Benchmark|_median'
+}
+
+[ $# -gt 0 ] || set -- calls bulk first waits core
+build_all
+describe_machine
+make_databases
+for name in "$@"; do
+    printf '\n== %s\n' "$name"
+    "section_$name"
+done
+stop_server server-bench "$tree" fast

@@ -1,0 +1,145 @@
+-- What a user meets first: ids, their parts, batches, a segment.
+CREATE EXTENSION uidgen;
+
+-- Runs one statement; what became of it, in one line.
+CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  result text;
+  hint text;
+BEGIN
+  EXECUTE statement INTO result;
+  RETURN coalesce(result, 'NULL');
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+  RETURN format('%s %s | %s', SQLSTATE, SQLERRM, hint);
+END
+$$;
+
+-- Nothing drawn yet.
+SELECT uid_last();
+\echo :LAST_ERROR_SQLSTATE
+
+-- A column's default.
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), note text NOT NULL);
+INSERT INTO orders (note) SELECT 'order ' || i FROM generate_series(1, 10000) AS i;
+SELECT count(*), count(DISTINCT id) AS ids, min(id) > 0 AS positive FROM orders;
+SELECT bool_and(id > before) AS increasing
+  FROM (SELECT id, lag(id) OVER (ORDER BY ctid) AS before FROM orders) AS o WHERE before IS NOT NULL;
+SELECT uid_last() = max(id) AS last FROM orders;
+INSERT INTO orders (note) VALUES ('one more') RETURNING id = uid_last() AS last;
+
+-- The time in an id is the clock's, at most max_ahead above it.
+SELECT date_trunc('milliseconds', clock_timestamp()) AS before \gset
+SELECT uid_next() AS id \gset
+SELECT generated_at BETWEEN :'before' AND clock_timestamp() + interval '2 s' AS truthful,
+       datacenter_id, worker_id BETWEEN 0 AND 31 AS worker_id, sequence BETWEEN 0 AND 4095 AS sequence,
+       abs(extract(epoch FROM clock_timestamp() - generated_at)) < 5 AS recent
+  FROM uid_decode(:id);
+SELECT uid_last() = :id AS last;
+SELECT uid_timestamp(:id) = (uid_decode(:id)).generated_at AS same_time;
+SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence) = :id AS round_trip
+  FROM uid_decode(:id) AS d;
+SELECT count(*) AS round_trips
+  FROM orders, uid_decode(id) AS d
+ WHERE uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence) = id
+   AND uid_timestamp(id) = d.generated_at;
+
+-- The server's ids carry one worker id, which worker_node leads back to.
+SELECT count(DISTINCT (uid_decode(id)).worker_id) AS worker_ids FROM orders;
+SELECT w.type IN (1, 2) AS type, w.launch_date = pg_postmaster_start_time()::date AS launch_date,
+       w.created <= w.modified AS times, w.generator, w.datacenter_id, w.host_name <> '' AS host_name,
+       w.port = current_setting('port') AS port,
+       w.system_identifier = (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
+       w.timeline, w.id % 32 = w.worker_id AS number_of_draw
+  FROM worker_node AS w, uid_decode(uid_next()) AS d
+ WHERE w.worker_id = d.worker_id;
+SELECT count(*) FROM worker_node;
+
+-- Arithmetic at its bounds.
+SELECT uid_encode('2026-01-01 00:00:00+00', 0, 0, 0) AS lowest;
+SELECT uid_encode('2026-01-01 00:00:00.001+00', 1, 2, 3) = (1::bigint << 22) + (1 << 17) + (2 << 12) + 3 AS fields;
+SELECT uid_encode('2095-09-07 15:47:35.551+00', 31, 31, 4095) AS highest;
+SELECT generated_at AT TIME ZONE 'UTC' AS generated_at, datacenter_id, worker_id, sequence FROM uid_decode(0);
+SELECT generated_at AT TIME ZONE 'UTC' AS generated_at, datacenter_id, worker_id, sequence
+  FROM uid_decode(9223372036854775807);
+SELECT uid_timestamp(0) AT TIME ZONE 'UTC' AS lowest, uid_timestamp(9223372036854775807) AT TIME ZONE 'UTC' AS highest;
+SELECT uid_encode('2026-01-01 00:00:00.0019+00', 0, 0, 0) = uid_encode('2026-01-01 00:00:00.001+00', 0, 0, 0) AS within_tick;
+SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
+  ('uid_decode(-1)'),
+  ('uid_decode(-9223372036854775808)'),
+  ('uid_timestamp(-1)'),
+  ('uid_encode(''2025-12-31 23:59:59.999+00'', 0, 0, 0)'),
+  ('uid_encode(''2095-09-07 15:47:35.552+00'', 0, 0, 0)'),
+  ('uid_encode(''infinity'', 0, 0, 0)'),
+  ('uid_encode(''-infinity'', 0, 0, 0)'),
+  ('uid_encode(''294276-12-31 23:59:59.999999+00'', 0, 0, 0)'),
+  ('uid_encode(''4713-01-01 00:00:00+00 BC'', 0, 0, 0)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', 32, 0, 0)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', -1, 0, 0)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', 0, 32, 0)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', 0, -1, 0)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', 0, 0, 4096)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', 0, 0, -1)'),
+  ('uid_encode(''2026-01-01 00:00:00+00'', 2147483647, 2147483647, 2147483647)')) AS v(statement);
+
+-- A NULL gives a NULL and draws nothing.
+SELECT uid_next() AS id \gset
+SELECT uid_next(NULL) IS NULL AS next, uid_decode(NULL) IS NULL AS decode, uid_timestamp(NULL) IS NULL AS timestamp,
+       uid_encode(NULL, 0, 0, 0) IS NULL AS encode, uid_encode(now(), NULL, 0, 0) IS NULL AS encode_datacenter,
+       segment_next(NULL::text) IS NULL AS segment, segment_next(NULL::regclass) IS NULL AS segment_regclass;
+SELECT uid_last() = :id AS nothing_drawn;
+
+-- Batches.
+SELECT count(*), count(DISTINCT id), bool_and(id > before) AS increasing
+  FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM uid_next_batch(10000) WITH ORDINALITY AS b(id, n)) AS b;
+SELECT uid_next() AS id \gset
+SELECT count(*), min(id) > :id AS above FROM uid_next_batch(100) AS id;
+SELECT count(*) FROM uid_next_batch(0);
+SELECT count(*) FROM uid_next_batch(NULL);
+SELECT * FROM uid_next_batch(-1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM uid_next_batch(-2147483648);
+SELECT count(*) FROM (SELECT uid_next_batch(1000) LIMIT 3) AS b;
+SELECT count(*) FROM (SELECT * FROM uid_next_batch(1000) LIMIT 3) AS b;
+-- uid_last is a batch's last id, also when not all of it was returned.
+CREATE TABLE batch AS SELECT id FROM uid_next_batch(50) AS id;
+SELECT max(id) = uid_last() AS last FROM batch;
+SELECT id AS first FROM uid_next_batch(50) AS id LIMIT 1 \gset
+SELECT uid_last() AS last \gset
+SELECT :last > :first AS last, uid_next() > :last AS next;
+-- In the target list, for several rows at once, and two at once.
+SELECT count(*), count(DISTINCT id) FROM (SELECT uid_next_batch(n) AS id FROM generate_series(0, 5) AS n) AS b;
+SELECT count(*), count(DISTINCT id) FROM (SELECT unnest(ARRAY[a, b]) AS id
+  FROM (SELECT uid_next_batch(5) AS a, uid_next_batch(5) AS b) AS s) AS b;
+
+-- A generator of one's own.
+SELECT uid_generator_create('invoices') AS generator;
+CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT uid_next('uid_generators.invoices'));
+INSERT INTO invoices SELECT FROM generate_series(1, 1000);
+INSERT INTO invoices SELECT id FROM uid_next_batch('uid_generators.invoices', 1000) AS id;
+SELECT count(*), min(id) > 0 AS positive FROM invoices;
+SELECT uid_last() = max(id) AS last FROM invoices;
+SELECT count(*) AS in_both FROM invoices JOIN orders USING (id);
+SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, 'uid_generators.invoices') = id AS round_trip,
+       uid_timestamp(id, 'uid_generators.invoices') = d.generated_at AS same_time
+  FROM (SELECT uid_next('uid_generators.invoices') AS id) AS i, uid_decode(id, 'uid_generators.invoices') AS d;
+SELECT count(DISTINCT worker_id) AS worker_ids FROM worker_node;
+SELECT generator, preset, worker_id BETWEEN 0 AND 31 AS worker_id, last_time <= leased_until AS lease,
+       leased_until < clock_timestamp() + interval '2.001 s' AS max_ahead, records > 0 AS records
+  FROM uid_generator_status ORDER BY generator::text;
+SELECT count(*) FROM uid_next_batch('uid_generators.invoices', 0);
+SELECT count(*) FROM uid_next_batch(NULL, 5);
+SELECT * FROM uid_next_batch('uid_generators.invoices', -1);
+
+-- A segment.
+SELECT segment_create('test');
+SELECT segment_next('test'), segment_next('test'), segment_next('test');
+CREATE TABLE test (id bigint PRIMARY KEY DEFAULT segment_next('test'));
+INSERT INTO test SELECT FROM generate_series(1, 10);
+SELECT min(id), max(id), count(*) FROM test;
+SELECT * FROM t_sequence;
+SELECT sequence, name, range_first, range_length, range_left, records > 0 AS records FROM segment_status;
+
+DROP TABLE orders, invoices, batch, test;
+DROP FUNCTION outcome(text);
+DROP EXTENSION uidgen CASCADE;

@@ -1,0 +1,202 @@
+-- What is refused, with which words, and that a refusal moves nothing.
+CREATE EXTENSION uidgen;
+CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  result text;
+  detail text;
+  hint text;
+BEGIN
+  EXECUTE statement INTO result;
+  RETURN coalesce(result, 'NULL');
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
+END
+$$;
+\pset format unaligned
+\pset tuples_only on
+\pset fieldsep '\n   '
+
+-- Relations that are no sequence, or none that outlives a crash.
+CREATE TABLE a_table (id bigint);
+CREATE VIEW a_view AS SELECT 1 AS id;
+CREATE INDEX an_index ON a_table (id);
+CREATE SEQUENCE plain;
+CREATE TEMPORARY SEQUENCE fleeting;
+CREATE UNLOGGED SEQUENCE unlogged;
+SELECT uid_generator_create('mine');
+SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
+  ('segment_next(''a_table''::regclass)'), ('segment_next(''a_view''::regclass)'), ('segment_next(''an_index''::regclass)'),
+  ('segment_next(''a_table'')'), ('segment_next(''pg_class'')'),
+  ('segment_next(''fleeting''::regclass)'), ('segment_next(''fleeting'')'),
+  ('segment_next(''unlogged''::regclass)'), ('segment_next(''unlogged'')'),
+  ('segment_next(0::regclass)'), ('segment_next(4294967295::oid::regclass)'),
+  ('segment_next(''no_such'')'), ('segment_next(''no_such''::regclass)'),
+  ('segment_next(''uid_generators.mine'')'), ('segment_next(''uid_generators.mine''::regclass)'),
+  ('segment_next(''uid_generators.uid_default''::regclass)'),
+  ('uid_next(''a_table'')'), ('uid_next(''fleeting'')'), ('uid_next(''unlogged'')'), ('uid_next(''plain'')'),
+  ('uid_next(0)'), ('uid_next(4294967295::oid)'), ('uid_next(''no_such'')'),
+  ('uid_next_batch(''plain'', 1)'), ('uid_next_batch(''a_table'', 0)'),
+  ('uid_decode(1, ''plain'')'), ('uid_decode(1, ''a_table'')'), ('uid_timestamp(1, 0)'),
+  ('uid_encode(''2026-02-01'', 0, 0, 0, ''plain'')')) AS v(statement);
+-- Made permanent, it works.
+ALTER SEQUENCE unlogged SET LOGGED;
+SELECT segment_next('unlogged');
+ALTER SEQUENCE unlogged SET UNLOGGED;
+SELECT segment_next('unlogged');
+ALTER SEQUENCE unlogged SET LOGGED;
+SELECT segment_next('unlogged') > 1;
+
+-- The numbers of what was dropped.
+SELECT uid_generator_create('short_lived')::oid AS generator, segment_create('short_lived')::oid AS segment \gset
+SELECT uid_next(:generator) > 0, segment_next(:segment::regclass);
+DROP SEQUENCE uid_generators.short_lived, uid_segments.short_lived;
+SELECT replace(outcome('SELECT uid_next(' || :generator || ')'), :'generator', '<oid>');
+SELECT replace(outcome('SELECT segment_next(' || :segment || '::oid::regclass)'), :'segment', '<oid>');
+
+-- A sequence that uidgen draws from as a segment does not become a generator, nor the other way about.
+SELECT segment_next('plain');
+SELECT outcome('SELECT uid_next(''plain'')');
+SELECT uid_next('uid_generators.mine') > 0;
+SELECT outcome('SELECT segment_next(''uid_generators.mine'')');
+SELECT segment_next('plain');
+
+-- nextval does not move a lease sequence.
+SELECT last_value AS mark FROM uid_generators.mine \gset
+SELECT outcome('SELECT nextval(''uid_generators.mine'')') FROM generate_series(1, 3);
+SELECT outcome('SELECT nextval(''uid_generators.uid_default'')');
+SELECT last_value = :mark, is_called FROM uid_generators.mine;
+SELECT uid_generator_create('unused');
+SELECT outcome('SELECT nextval(''uid_generators.unused'')');
+SELECT last_value, is_called FROM uid_generators.unused;
+-- setval by its owner: ids go on above what was drawn, and above what was set.
+SELECT uid_next('uid_generators.mine') AS id \gset
+SELECT setval('uid_generators.mine', 1);
+SELECT uid_next('uid_generators.mine') > :id;
+SELECT uid_next('uid_generators.mine') AS id \gset
+SELECT setval('uid_generators.mine', 5, false);
+SELECT uid_next('uid_generators.mine') > :id;
+SELECT uid_next('uid_generators.mine') AS id \gset
+ALTER SEQUENCE uid_generators.mine RESTART;
+SELECT uid_next('uid_generators.mine') > :id;
+SELECT setval('uid_generators.unused', (extract(epoch FROM timestamptz '2090-01-01 00:00:00+00' - '2026-01-01 00:00:00+00') * 1000)::bigint) > 0;
+SET uidgen.max_wait = 0;
+SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.unused'')'), '[0-9.]+ (m?s)\y', '<n> \1', 'g');
+SELECT setval('uid_generators.unused', 9223372036854775807) > 0;
+SELECT outcome('SELECT uid_next(''uid_generators.unused'')');
+RESET uidgen.max_wait;
+-- A lease sequence that nextval could move is refused.
+ALTER SEQUENCE uid_generators.mine INCREMENT 1;
+SELECT outcome('SELECT uid_next(''uid_generators.mine'')');
+ALTER SEQUENCE uid_generators.mine INCREMENT 9223372036854775807 CYCLE;
+SELECT outcome('SELECT uid_next(''uid_generators.mine'')');
+ALTER SEQUENCE uid_generators.mine NO CYCLE;
+SELECT uid_next('uid_generators.mine') > :id;
+ALTER SEQUENCE uid_generators.mine SET UNLOGGED;
+SELECT outcome('SELECT uid_next(''uid_generators.mine'')');
+ALTER SEQUENCE uid_generators.mine SET LOGGED;
+SELECT uid_next('uid_generators.mine') > :id;
+
+-- Names of generators.
+SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
+  ('uid_generator_create('''')'), ('uid_generator_create(NULL)'),
+  ('uid_generator_create(repeat(''g'', 64))'), ('uid_generator_create(repeat(''ü'', 32))'),
+  ('uid_generator_create(repeat(''g'', 63))'),
+  ('uid_generator_create(''mine'')'), ('uid_generator_create(''uid_default'')'),
+  ('uid_generator_create(''Up er "quoted" o''''clock.dot'')'),
+  ('uid_next(''uid_generators."Up er ""quoted"" o''''clock.dot"'') > 0'),
+  ('uid_generator_create(''; DROP TABLE a_table; --'')'),
+  ('uid_generator_create(''%I%s'')'),
+  ('uid_generator_create(''x'', ''no such preset'')'), ('uid_generator_create(''x'', NULL)'), ('uid_generator_create(''x'', '''')'),
+  ('uid_preset(''no such preset'')'), ('uid_preset(NULL)')) AS v(statement);
+SELECT count(*) FROM a_table;
+SELECT generator FROM uid_generator ORDER BY generator::text COLLATE "C";
+
+-- Names and numbers of segments.
+SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
+  ('segment_create('''')'), ('segment_create(NULL)'),
+  ('segment_create(''s'', NULL)'), ('segment_create(''s'', 1, 0)'), ('segment_create(''s'', 1, -1)'),
+  ('segment_create(''s'', 1, -9223372036854775808)'), ('segment_create(''s'', 1, 1099511627777)'),
+  ('segment_create(''s'', -9223372036854775808, 3)'), ('segment_next(''s'')'), ('segment_next(''s'')'),
+  ('segment_create(''s'')'),
+  ('segment_create(''t'', 9223372036854775807)'), ('segment_next(''t'')'), ('segment_next(''t'')'),
+  ('segment_create(repeat(''l'', 100))'), ('segment_create(repeat(''l'', 100))'),
+  ('segment_create(''; DROP TABLE a_table; --'')'),
+  ('segment_drop(NULL)'), ('segment_drop('''')'), ('segment_drop(''plain'')'), ('segment_drop(''s'')'), ('segment_drop(''s'')')
+  ) AS v(statement);
+SELECT name FROM uid_segment ORDER BY name COLLATE "C";
+
+-- Rows of uid_generator that a superuser wrote by hand.
+CREATE FUNCTION with_row(change text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  result text;
+BEGIN
+  EXECUTE format('UPDATE uid_generator SET %s WHERE generator = ''uid_generators.absurd''::regclass', change);
+  result := outcome('SELECT uid_next(''uid_generators.absurd'') > 0');
+  IF result LIKE '%layout%' THEN
+    result := result || E'\n   ' || outcome('SELECT uid_decode(1, ''uid_generators.absurd'')');
+  END IF;
+  -- Back to what it was, and no slot left.
+  RAISE EXCEPTION USING ERRCODE = 'UID00', MESSAGE = result;
+EXCEPTION
+  WHEN SQLSTATE 'UID00' THEN RETURN SQLERRM;
+  WHEN OTHERS THEN RETURN format('%s %s', SQLSTATE, SQLERRM);
+END
+$$;
+SELECT uid_generator_create('absurd');
+-- A row never changes: a slot that was made from it would go on with the old one, or with one that was rolled back.
+SELECT outcome('UPDATE uid_generator SET sequence_bits = 2 WHERE generator = ''uid_generators.absurd''::regclass');
+-- Whoever takes that guard away still meets the checks of the layout.
+ALTER TABLE uid_generator DISABLE TRIGGER uid_refuse_change;
+SELECT change, with_row(change) FROM (VALUES
+  ('tick_us = 0'), ('tick_us = -1'), ('tick_us = 3600000001'), ('tick_us = 9223372036854775807'),
+  ('epoch = ''infinity'''), ('epoch = ''-infinity'''), ('epoch = ''1969-12-31 23:59:59+00'''), ('epoch = ''294276-12-31 00:00:00+00'''),
+  ('time_bits = 0'), ('time_bits = -1'), ('time_bits = 48'), ('time_bits = 32767'),
+  ('datacenter_bits = -1'), ('datacenter_bits = 32'), ('worker_bits = -1'), ('worker_bits = 32'), ('worker_bits = -32768'),
+  ('sequence_bits = -1'), ('sequence_bits = 32'), ('sequence_bits = 13'), ('time_bits = 42'),
+  ('time_bits = 47, tick_us = 3600000000, sequence_bits = 0'),
+  ('lease_ms = 0'), ('lease_ms = -1'), ('max_ahead_ms = 999'), ('max_ahead_ms = NULL'), ('time_bits = NULL'),
+  ('generator = NULL'), ('generator = 0')) AS v(change);
+-- A life that is over, and one that has not begun.
+SELECT uid_generator_create('over'), uid_generator_create('future');
+UPDATE uid_generator SET time_bits = 1 WHERE generator = 'uid_generators.over'::regclass;
+UPDATE uid_generator SET epoch = '2095-01-01 00:00:00+00' WHERE generator = 'uid_generators.future'::regclass;
+SELECT outcome('SELECT uid_next(''uid_generators.over'')');
+SET uidgen.max_wait = 0;
+SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '[0-9.]+ (m?s)\y', '<n> \1', 'g');
+RESET uidgen.max_wait;
+-- A sequence that is no lease sequence.
+INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
+VALUES ('plain', 'mine', '2026-01-01', 1000, 41, 0, 0, 0, 1000, 2000);
+SELECT outcome('SELECT uid_next(''plain'')');
+DELETE FROM uid_generator WHERE generator = 'plain'::regclass;
+-- No datacenter, no worker, no sequence number: narrow, but right.
+SELECT uid_generator_create('narrow');
+UPDATE uid_generator SET worker_bits = 0, datacenter_bits = 0, sequence_bits = 0 WHERE generator = 'uid_generators.narrow'::regclass;
+SELECT count(*), count(DISTINCT id) FROM uid_next_batch('uid_generators.narrow', 500) AS id;
+SELECT uid_encode(generated_at, 0, 0, 0, 'uid_generators.narrow') = id
+  FROM (SELECT uid_next('uid_generators.narrow') AS id) AS i, uid_decode(id, 'uid_generators.narrow');
+SET uidgen.datacenter_id = 1;
+SELECT outcome('SELECT uid_next(''uid_generators.narrow'')');
+RESET uidgen.datacenter_id;
+
+-- Settings.
+SET uidgen.datacenter_id = -1;
+SET uidgen.datacenter_id = 32;
+SELECT outcome('SELECT uid_next()');
+RESET uidgen.datacenter_id;
+SET uidgen.segment_step = 0;
+SET uidgen.max_wait = -1;
+SET uidgen.max_slots = 5;
+SET uidgen.no_such_setting = 1;
+
+-- The triggers' functions are not for calling.
+SELECT outcome('SELECT uid_segment_changed()');
+SELECT outcome('SELECT uid_forget_dropped()');
+
+DROP VIEW a_view;
+DROP TABLE a_table;
+DROP SEQUENCE plain, unlogged;
+DROP FUNCTION outcome(text), with_row(text);
+SET client_min_messages = warning;
+DROP EXTENSION uidgen CASCADE;

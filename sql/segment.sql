@@ -1,0 +1,262 @@
+-- Segments: names, sequences of every kind, and what moves them from outside.
+CREATE EXTENSION uidgen;
+
+-- Any text is a name.
+SELECT segment_create(name, start) IS NOT NULL AS made
+  FROM (VALUES (repeat('n', 200), 1), (repeat('n', 199) || 'm', 1000), ('UPPER', 2000), ('upper', 3000),
+               ('with.dots.in.it', 4000), ('quo"te', 5000), ('a''postrophe', 6000), ('名前 ünïcode', 7000),
+               (' ', 8000), ('pg_class', 9000), ('a%sb%Ic', 10000), (repeat('ü', 31) || 'x', 11000), (repeat('ü', 32), 12000),
+               (E'line\nbreak', 13000), ('"quoted"', 14000), ('semi;colon--', 15000)) AS v(name, start);
+SELECT segment_next(repeat('n', 200)) AS long, segment_next(repeat('n', 199) || 'm') AS long_other,
+       segment_next('UPPER') AS "UPPER", segment_next('upper') AS upper, segment_next('with.dots.in.it') AS dots,
+       segment_next('quo"te') AS quote, segment_next('a''postrophe') AS apostrophe, segment_next('名前 ünïcode') AS unicode,
+       segment_next(' ') AS space, segment_next('pg_class') AS "table", segment_next('a%sb%Ic') AS percent,
+       segment_next(repeat('ü', 31) || 'x') AS bytes_63, segment_next(repeat('ü', 32)) AS bytes_64,
+       segment_next(E'line\nbreak') AS line_break, segment_next('"quoted"') AS quoted, segment_next('semi;colon--') AS semicolon;
+-- Through one expression.
+SELECT array_agg(segment_next(name) ORDER BY name COLLATE "C") = array_agg(expected ORDER BY name COLLATE "C") AS right_ones
+  FROM (SELECT name, CASE WHEN name ~ '^n+$' THEN 2 ELSE s.seqstart + 1 END AS expected
+          FROM uid_segment JOIN pg_sequence AS s ON s.seqrelid = sequence WHERE name !~ 'm$') AS n;
+SELECT count(*) AS rows, count(DISTINCT sequence) AS sequences, count(*) FILTER (WHERE sequence::text LIKE 'uid_segments.%') AS at_home
+  FROM uid_segment;
+SELECT count(segment_drop(name)) AS dropped FROM (SELECT name FROM uid_segment OFFSET 0) AS n;
+SELECT count(*) FROM uid_segment;
+SELECT count(*) FROM pg_class WHERE relnamespace = 'uid_segments'::regnamespace;
+SELECT segment_drop('UPPER');
+\echo :LAST_ERROR_SQLSTATE
+SELECT segment_next('UPPER');
+\echo :LAST_ERROR_SQLSTATE
+
+-- The name of an existing table.
+CREATE TABLE customers (id bigint PRIMARY KEY DEFAULT segment_next('customers'), name text);
+INSERT INTO customers (name) VALUES ('too early');
+SELECT segment_create('customers');
+INSERT INTO customers (name) VALUES ('one'), ('two') RETURNING id;
+
+-- Text that names no segment names a sequence, as nextval would find it.
+CREATE SCHEMA first;
+CREATE SCHEMA second;
+CREATE SEQUENCE first.plain;
+CREATE SEQUENCE second.plain START 100;
+CREATE SEQUENCE second."Mixed Case" START 500;
+SELECT segment_next('plain');
+SELECT segment_next('first.plain'), segment_next('second.plain'), segment_next('second."Mixed Case"');
+SET search_path = first, second, public;
+SELECT segment_next('plain');
+SET search_path = second, first, public;
+SELECT segment_next('plain'), segment_next('"Mixed Case"');
+SELECT segment_next('PLAIN');
+SET search_path = public;
+SELECT segment_next('no.such.sequence.at.all');
+SELECT segment_next('nobody.plain');
+SELECT segment_next('');
+SELECT segment_next('"');
+-- The same expression, another search_path.
+CREATE FUNCTION along_paths(paths text[]) RETURNS TABLE (path text, value bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  FOREACH path IN ARRAY paths LOOP
+    PERFORM set_config('search_path', path || ', public', true);
+    value := segment_next('plain');
+    RETURN NEXT;
+  END LOOP;
+END
+$$;
+BEGIN;
+SELECT * FROM along_paths('{first, second, first, first, second}');
+ROLLBACK;
+-- A sequence that comes before the one found, in the same search_path, and goes again.
+SET search_path = first, second, public;
+SELECT segment_next('"Mixed Case"');
+CREATE SEQUENCE first."Mixed Case" START 900;
+SELECT segment_next('"Mixed Case"');
+DROP SEQUENCE first."Mixed Case";
+SELECT segment_next('"Mixed Case"');
+-- A named segment wins, from the moment of its making to its end.
+SELECT segment_next('plain');
+SELECT segment_create('plain', 70000);
+SELECT segment_next('plain');
+SET search_path = second, public;
+SELECT segment_next('plain');
+SELECT segment_drop('plain');
+SELECT segment_next('plain');
+BEGIN;
+SELECT segment_create('plain', 80000);
+SELECT segment_next('plain');
+ROLLBACK;
+SELECT segment_next('plain');
+RESET search_path;
+-- Renamed schema, renamed sequence, sequence moved to another schema.
+SELECT segment_next('first.plain') AS before;
+ALTER SCHEMA first RENAME TO third;
+SELECT segment_next('third.plain') AS after;
+SELECT segment_next('first.plain');
+ALTER SEQUENCE third.plain RENAME TO fancy;
+SELECT segment_next('third.fancy') AS after;
+SELECT segment_next('third.plain');
+ALTER SEQUENCE third.fancy SET SCHEMA second;
+SELECT segment_next('second.fancy') AS after;
+
+-- Sequences of every origin, as regclass.
+CREATE TABLE origins (a bigserial, b bigint GENERATED ALWAYS AS IDENTITY, c smallserial);
+SELECT segment_next('origins_a_seq'::regclass), segment_next(pg_get_serial_sequence('origins', 'b')::regclass),
+       segment_next('origins_c_seq'::regclass);
+ALTER TABLE origins ALTER a SET DEFAULT segment_next('origins_a_seq'::regclass);
+INSERT INTO origins (c) SELECT i FROM generate_series(1, 3) AS i;
+SELECT a FROM origins ORDER BY a;
+-- The constant follows a rename and stops a DROP.
+ALTER SEQUENCE origins_a_seq RENAME TO renamed_seq;
+INSERT INTO origins (c) VALUES (4) RETURNING a;
+DROP SEQUENCE renamed_seq;
+CREATE SEQUENCE tied;
+CREATE TABLE tying (id bigint DEFAULT segment_next('tied'::regclass));
+DROP SEQUENCE tied;
+\echo :LAST_ERROR_SQLSTATE
+DROP TABLE tying;
+DROP SEQUENCE tied;
+
+-- START, INCREMENT, MINVALUE, MAXVALUE, CYCLE mean what they mean for nextval.
+SET uidgen.segment_step = 10;
+CREATE FUNCTION draws(sequence regclass, n integer) RETURNS bigint[] LANGUAGE sql VOLATILE AS
+  'SELECT array_agg(segment_next(sequence)) FROM generate_series(1, n)';
+CREATE SEQUENCE start_at START 42;
+CREATE SEQUENCE by_seven INCREMENT 7;
+CREATE SEQUENCE downward INCREMENT -3;
+CREATE SEQUENCE cut_short MAXVALUE 5;
+CREATE SEQUENCE cut_by_step INCREMENT 4 MAXVALUE 50;
+CREATE SEQUENCE below_zero START -5 MINVALUE -10 MAXVALUE 3;
+CREATE SEQUENCE rounds MINVALUE 3 MAXVALUE 8 START 5 CYCLE;
+CREATE SEQUENCE rounds_down INCREMENT -4 MINVALUE -10 MAXVALUE 8 START 3 CYCLE;
+CREATE SEQUENCE pair MINVALUE 7 MAXVALUE 8 START 8 CYCLE;
+CREATE SEQUENCE at_top START 9223372036854775805;
+CREATE SEQUENCE at_bottom INCREMENT -1 MINVALUE -9223372036854775808 START -9223372036854775806;
+CREATE SEQUENCE giant_steps INCREMENT 4611686018427387904 MINVALUE -9223372036854775808 START -9223372036854775808;
+CREATE SEQUENCE small AS smallint START 32764;
+SELECT draws('start_at', 12);
+SELECT draws('by_seven', 12);
+SELECT draws('downward', 12);
+SELECT draws('cut_short', 5);
+SELECT segment_next('cut_short'::regclass);
+\echo :LAST_ERROR_SQLSTATE
+SELECT last_value, is_called FROM cut_short;
+SELECT segment_next('cut_short'::regclass);
+SELECT nextval('cut_short');
+ALTER SEQUENCE cut_short MAXVALUE 6;
+SELECT segment_next('cut_short'::regclass);
+SELECT draws('cut_by_step', 13);
+SELECT segment_next('cut_by_step'::regclass);
+SELECT draws('below_zero', 9);
+SELECT segment_next('below_zero'::regclass);
+SELECT draws('rounds', 20);
+SELECT draws('rounds_down', 12);
+SELECT draws('pair', 5);
+SELECT draws('at_top', 3);
+SELECT segment_next('at_top'::regclass);
+SELECT draws('at_bottom', 3);
+SELECT segment_next('at_bottom'::regclass);
+\echo :LAST_ERROR_SQLSTATE
+SELECT draws('giant_steps', 4);
+SELECT segment_next('giant_steps'::regclass);
+SELECT draws('small', 4);
+SELECT segment_next('small'::regclass);
+-- Side by side with nextval.
+CREATE SEQUENCE twin_a INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
+CREATE SEQUENCE twin_b INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
+SELECT count(*) AS same FROM (SELECT segment_next('twin_a'::regclass) AS a, nextval('twin_b') AS b FROM generate_series(1, 200)) AS t
+ WHERE a = b;
+
+-- What a range is: step values of the segment, or uidgen.segment_step.
+SELECT segment_create('stepped', 100, 5);
+SELECT * FROM t_sequence WHERE pk_seq_name = 'stepped';
+SELECT draws('uid_segments.stepped', 1), current_val, increment_val FROM t_sequence WHERE pk_seq_name = 'stepped';
+SELECT range_first, range_length, range_left FROM segment_status WHERE name = 'stepped';
+SELECT draws('uid_segments.stepped', 6);
+SELECT * FROM t_sequence WHERE pk_seq_name = 'stepped';
+SELECT range_first, range_length, range_left FROM segment_status WHERE name = 'stepped';
+SELECT segment_create('unstepped', -7);
+SELECT * FROM t_sequence WHERE pk_seq_name = 'unstepped';
+SELECT draws('uid_segments.unstepped', 3);
+SELECT * FROM t_sequence WHERE pk_seq_name = 'unstepped';
+SELECT range_first, range_length, range_left FROM segment_status WHERE name = 'unstepped';
+SELECT segment_create('single step', 1, 1);
+SELECT segment_next('single step'), segment_next('single step'), segment_next('single step');
+SELECT segment_create('top', 9223372036854775806, 1099511627776);
+SELECT segment_next('top'), segment_next('top');
+SELECT segment_next('top');
+RESET uidgen.segment_step;
+
+-- nextval between two draws: each goes on above the other.
+CREATE SEQUENCE shared;
+SELECT segment_next('shared'::regclass);
+SELECT nextval('shared');
+SELECT segment_next('shared'::regclass);
+SELECT nextval('shared') > 1002 AS above;
+CREATE SEQUENCE shared_busy;
+SELECT count(*), count(DISTINCT v) FROM (SELECT unnest(ARRAY[segment_next('shared_busy'::regclass), nextval('shared_busy')]) AS v
+  FROM generate_series(1, 3000)) AS s;
+DO $$
+BEGIN
+  CREATE TABLE drawn (v bigint);
+  FOR i IN 1 .. 30 LOOP
+    INSERT INTO drawn SELECT segment_next('shared_busy'::regclass) FROM generate_series(1, 37 * i);
+    INSERT INTO drawn SELECT nextval('shared_busy') FROM generate_series(1, 5);
+    COMMIT;
+  END LOOP;
+END
+$$;
+SELECT count(*), count(DISTINCT v) FROM drawn;
+DROP TABLE drawn;
+
+-- setval takes effect at the next transaction's first call.
+CREATE SEQUENCE moved;
+SELECT segment_next('moved'::regclass);
+SELECT setval('moved', 50000);
+SELECT segment_next('moved'::regclass);
+SELECT setval('moved', 60000, false);
+SELECT segment_next('moved'::regclass);
+BEGIN;
+SELECT setval('moved', 70000);
+SELECT segment_next('moved'::regclass);
+COMMIT;
+SELECT segment_next('moved'::regclass);
+ALTER SEQUENCE moved RESTART 90000;
+SELECT segment_next('moved'::regclass);
+BEGIN;
+ALTER SEQUENCE moved RESTART 100000;
+SELECT segment_next('moved'::regclass);
+ROLLBACK;
+SELECT segment_next('moved'::regclass) > 90000 AS above;
+ALTER SEQUENCE moved INCREMENT 10;
+SELECT segment_next('moved'::regclass) AS before \gset
+SELECT segment_next('moved'::regclass) - :before AS difference;
+SELECT segment_create('imported');
+SELECT segment_next('imported');
+SELECT setval('uid_segments.imported', 12345);
+SELECT segment_next('imported');
+
+-- A named segment follows its sequence.
+ALTER SEQUENCE uid_segments.imported RENAME TO exported;
+SELECT segment_next('imported');
+ALTER SEQUENCE uid_segments.exported SET SCHEMA public;
+SELECT segment_next('imported');
+SELECT name, sequence FROM uid_segment WHERE name = 'imported';
+UPDATE uid_segment SET name = 'renamed' WHERE name = 'imported';
+SELECT segment_next('renamed');
+SELECT segment_next('imported');
+DROP SEQUENCE exported;
+SELECT segment_next('renamed');
+\echo :LAST_ERROR_SQLSTATE
+SELECT count(*) FROM uid_segment WHERE name = 'renamed';
+-- A segment made anew begins anew.
+SELECT segment_create('again', 10);
+SELECT segment_next('again');
+SELECT segment_drop('again');
+SELECT segment_create('again', 20);
+SELECT segment_next('again');
+
+DROP FUNCTION draws(regclass, integer), along_paths(text[]);
+DROP TABLE customers, origins;
+DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,
+  giant_steps, small, twin_a, twin_b, shared, shared_busy, moved;
+SET client_min_messages = warning;
+DROP SCHEMA third, second CASCADE;
+DROP EXTENSION uidgen CASCADE;

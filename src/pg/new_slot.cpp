@@ -1,0 +1,167 @@
+#include "new_slot.hpp"
+
+#include "config_table.hpp"
+#include "errors.hpp"
+#include "faults.hpp"
+#include "reclaim.hpp"
+#include "reserve.hpp"
+#include "settings.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
+constexpr int64_t largest_step = INT64_C(1) << 40;
+
+Form_pg_sequence definition_of(Oid sequence, HeapTuple *tuple) {
+    *tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+    if (!HeapTupleIsValid(*tuple))
+        elog(ERROR, "cache lookup failed for sequence %u", sequence);
+    return reinterpret_cast<Form_pg_sequence>(GETSTRUCT(*tuple));
+}
+
+// What a parallel worker can know of a new file, as its relcache doesn't say what the leader did: the catalog row was
+// written by this transaction, and the file is not the sequence's first, which has the sequence's oid as its number.
+bool rewritten_by_leader(Relation rel) {
+    if (file_of(rel) == RelationGetRelid(rel))
+        return false;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
+    if (!HeapTupleIsValid(tuple))
+        return true;
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return ours;
+}
+
+core::SequenceState state_on_page(Relation rel) {
+    SequencePage page = lock_page_for_reading(rel);
+    const core::SequenceState state = read_page(page);
+    unlock_page(&page);
+    return state;
+}
+
+// A generator that has no history starts above every lease of those that the database has lost since the server
+// started, so that a generator or an extension made anew does not repeat ids.
+uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
+    const uint64_t above_page = position_above(config.policy, state.last_value);
+    const auto leased_us = static_cast<int64_t>(database->database.leased_until_us.load(std::memory_order_relaxed));
+    if (state.last_value > 1 || leased_us == 0)
+        return above_page;
+    const uint64_t above_all = position_above(config.policy, core::tick_at(config.layout, leased_us));
+    return Max(above_page, above_all);
+}
+
+SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
+    SlotInit init = {};
+    init.kind = SlotKind::generator;
+    if (!read_generator_config(schema_of_function(function), RelationGetRelid(rel), &init.config))
+        report_not_a_generator(RelationGetRelid(rel));
+    refuse_rewritten(rel);
+    check_lease_sequence(rel);
+    init.file = file_of(rel);
+    init.expected = state_on_page(rel);
+    init.first_position = first_position(init.config, init.expected, database);
+    if (fault_is(Fault::resume_lease) && init.expected.last_value > init.config.policy.lease)
+        init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
+    return init;
+}
+
+SlotInit segment_init(Relation rel, Oid function) {
+    if (is_lease_sequence(RelationGetRelid(rel)))
+        report_lease_sequence(RelationGetRelid(rel));
+    SlotInit init = {};
+    init.kind = SlotKind::segment;
+    init.file = file_of(rel);
+    init.expected = state_on_page(rel);
+    init.bounds = step_bounds(RelationGetRelid(rel), function);
+    return init;
+}
+
+Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
+    Slot *slot = slot_find_or_make(key, init);
+    while (slot == nullptr) {
+        if (!reclaim_slot(used_here))
+            report_no_slot(settings::max_slots);
+        slot = slot_find_or_make(key, init); // null again if somebody else was faster
+        CHECK_FOR_INTERRUPTS();
+    }
+    return slot;
+}
+
+} // namespace
+
+bool is_lease_sequence(Oid sequence) {
+    HeapTuple tuple;
+    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
+    const bool is_lease = definition->seqincrement == PG_INT64_MAX && definition->seqmin == 1 &&
+                          definition->seqmax == PG_INT64_MAX && !definition->seqcycle;
+    ReleaseSysCache(tuple);
+    return is_lease;
+}
+
+void check_lease_sequence(Relation rel) {
+    if (!is_lease_sequence(RelationGetRelid(rel)))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("sequence \"%s\" can't keep a generator's leases", RelationGetRelationName(rel)),
+                        errdetail("nextval could move it."),
+                        errhint("ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
+                                qualified_name(RelationGetRelid(rel)))));
+}
+
+void report_lease_sequence(Oid sequence) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                    errmsg("sequence \"%s\" keeps a generator's leases", get_rel_name(sequence)),
+                    errhint("Draw from it with uid_next(); its counter can't be set.")));
+}
+
+void refuse_rewritten(Relation rel) {
+    if (rewritten_in_this_transaction(rel) || (IsParallelWorker() && rewritten_by_leader(rel)))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" was altered in this transaction", RelationGetRelationName(rel)),
+                        errdetail("Ids drawn now could come again if the transaction rolled back."),
+                        errhint("Commit first, then draw.")));
+}
+
+uint64_t position_above(const core::ClockPolicy &policy, int64_t last_value) {
+    const int64_t last = Max(last_value, 0);
+    const int64_t tick = last < policy.end ? last + 1 : policy.end;
+    return static_cast<uint64_t>(tick) << policy.sequence_bits;
+}
+
+core::StepBounds step_bounds(Oid sequence, Oid function) {
+    const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
+    HeapTuple tuple;
+    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
+    const uint64_t span = static_cast<uint64_t>(definition->seqmax) - static_cast<uint64_t>(definition->seqmin);
+    const int64_t increment = definition->seqincrement;
+    ReleaseSysCache(tuple);
+    const uint64_t stride =
+        increment > 0 ? static_cast<uint64_t>(increment) : UINT64_C(0) - static_cast<uint64_t>(increment);
+    const auto bounded = [&](int64_t step) {
+        return core::bounded_by_sequence(Min(step, largest_step), span / stride + 1);
+    };
+    const int64_t base = own.step > 0 ? own.step : settings::segment_step;
+    const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;
+    return {bounded(base), bounded(Max(most, base))};
+}
+
+Slot *new_database_slot(UsedHere used_here) {
+    SlotInit init = {};
+    init.kind = SlotKind::database;
+    return make_slot({MyDatabaseId, InvalidOid}, init, used_here);
+}
+
+Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedHere used_here) {
+    const SlotInit init = generator_init(rel, function, database);
+    Slot *slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
+    if (fault_is(Fault::resume_lease))
+        slot->generator.ticks.publish(init.first_position,
+                                      position_above(init.config.policy, init.expected.last_value), 0);
+    return slot;
+}
+
+Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here) {
+    return make_slot({MyDatabaseId, RelationGetRelid(rel)}, segment_init(rel, function), used_here);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,134 @@
+# The section majors: the extension on other majors of PostgreSQL than this machine's,
+# each in the Debian that ships it. Sourced by test/check, which sets $top, and $work
+# before the section runs.
+# shellcheck shell=sh disable=SC2154
+
+majors='17:trixie 18:forky'
+tested_there='regress isolation tap'
+roots=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
+namespaces=
+
+# Why the section cannot run, or nothing.
+majors_hindrance() {
+    if [ -n "${UIDGEN_QUICK:-}" ]; then
+        echo "this is a quick run (--quick, or UIDGEN_QUICK in the environment)"
+    elif [ "$(id -u)" != 0 ]; then
+        echo "only root can make a Debian in a directory and go there; run sudo test/check"
+    elif ! unshare --mount --pid --ipc --fork --mount-proc true 2>/dev/null; then
+        echo "root may not mount anything here, as in many containers"
+    fi
+}
+
+# A Debian mirror, as apt has understood its own configuration. Security and backports
+# stand elsewhere, or have another label.
+debian_mirror() {
+    # shellcheck disable=SC2016 # for apt
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
+        'Origin: Debian' 'Label: Debian' 'Component: main' 2>/dev/null | head -n 1
+}
+
+# Starts root.sh in the background, and leaves its number in $!.
+in_namespaces() {
+    unshare --mount --pid --ipc --fork --kill-child --mount-proc sh "$top/test/lib/root.sh" "$@" &
+    namespaces="$namespaces $!"
+}
+
+# Ends what in_namespaces started. unshare itself waits until the kernel has ended the
+# last process there, so nothing writes any more when this returns.
+stop_namespaces() {
+    for process in $namespaces; do
+        first_inside=$(cat "/proc/$process/task/$process/children" 2>/dev/null) || continue
+        # shellcheck disable=SC2086 # one number, or none
+        kill -KILL ${first_inside:-"$process"} 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+    done
+    namespaces=
+}
+
+section_majors() {
+    hindrance=$(majors_hindrance)
+    if [ -n "$hindrance" ]; then
+        echo "skipped: $hindrance"
+        add 0 0 1
+        return 0
+    fi
+    mirror=$(debian_mirror)
+    [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror); } || true
+    if [ -z "$mirror" ]; then
+        echo "FAILED to find a Debian mirror in apt's configuration"
+        add 0 1
+        return 0
+    fi
+    make_roots
+    for pair in $made; do
+        test_major "${pair%:*}" "${pair#*:}"
+    done
+}
+
+# All at the same time: most of it is waiting for the network and the disk. Those that
+# succeed are listed in $made.
+make_roots() {
+    made=
+    started=
+    mkdir -p "$roots"
+    if [ ! -O "$roots" ]; then
+        echo "FAILED: $roots belongs to somebody else"
+        add 0 1
+        return 0
+    fi
+    for pair in $majors; do
+        echo "Making a Debian ${pair#*:} with PostgreSQL ${pair%:*} in $roots, or finding it there ..."
+        in_namespaces make "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}" "$mirror" \
+            >"$work/log/root-${pair%:*}" 2>&1
+        started="$started $pair:$!"
+    done
+    for entry in $started; do
+        status=0
+        wait "${entry##*:}" || status=$?
+        judge_root "${entry%:*}" "$status"
+    done
+    namespaces=
+}
+
+# judge_root major:suite status
+judge_root() {
+    log=$work/log/root-${1%:*}
+    if [ "$2" = 0 ]; then
+        echo "ok     Debian ${1#*:} with PostgreSQL ${1%:*}: $(tail -n 1 "$log")"
+        sed -n 's/^step /       /p' "$log"
+        add 1 0
+        made="$made $1"
+    else
+        echo "FAILED Debian ${1#*:} with PostgreSQL ${1%:*}"
+        tail -n 30 "$log" | sed 's/^/   /'
+        add 0 1
+    fi
+}
+
+# What an interrupted or failed run began is of no use to the next one.
+remove_incomplete_roots() {
+    for entry in ${started:-}; do
+        pair=${entry%:*}
+        sh "$top/test/lib/root.sh" tidy "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}"
+    done
+}
+
+# test_major major suite: the same sections as here, on a copy of the same checkout.
+test_major() {
+    there=$work/major-$1
+    mkdir -p "$there/tmp" "$there/log"
+    cp -R "$work/src" "$there/src"
+    printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$tested_there"
+    status=0
+    # shellcheck disable=SC2086 # a list of words
+    in_namespaces run "$roots/$2" "$2" "$1" "$there" $tested_there
+    wait $! || status=$?
+    namespaces=
+    touch "$there/totals"
+    # shellcheck disable=SC2046 # three numbers
+    add $(sums "$there")
+    if [ "$status" != 0 ]; then
+        echo "FAILED to reach the end on PostgreSQL $1: status $status"
+        add 0 1
+    fi
+}

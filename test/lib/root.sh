@@ -1,0 +1,157 @@
+#!/bin/sh
+# A Debian with another major of PostgreSQL, in a directory. Started as root by
+# test/lib/majors.sh:
+#
+#   root.sh make DIRECTORY SUITE MAJOR MIRROR       unless it is there, and recent
+#   root.sh run  DIRECTORY SUITE MAJOR WORK SECTION...
+#   root.sh tidy DIRECTORY SUITE MAJOR              removes it if it is not complete
+#
+# The first two run in namespaces of their own for mounts, processes and System V IPC.
+# So what they mount is seen by nobody else, and when they end, in whatever way, the
+# kernel ends everything that they started and undoes every mount.
+set -eu
+umask 022
+command=$1
+root=$(realpath -m "$2")
+suite=$3
+major=$4
+shift 4
+
+packages="postgresql-$major postgresql-server-dev-$major g++ make perl libipc-run-perl libfaketime"
+recipe="$suite: $packages"
+# What a root is made from. The file stands beside a root that is complete, and
+# disappears before anything of the root does.
+complete=$root.complete
+
+# A second run waits for the first, and uses what it made. None makes a root anew
+# while another tests in it.
+lock() {
+    exec 9>"$root.lock"
+    flock "$1" 9
+}
+
+usable() {
+    [ "$(cat "$complete" 2>/dev/null)" = "$recipe" ] && [ -n "$(find "$complete" -mtime -7)" ]
+}
+
+# Mounts under it would be emptied by rm. There are none: see above. This makes sure.
+remove_root() {
+    rm -f "$complete"
+    if awk '{print $5}' /proc/self/mountinfo | grep -qF "$root/"; then
+        echo "Something is mounted in $root. Unmount it, then remove the directory."
+        exit 1
+    fi
+    rm -rf --one-file-system "$root"
+}
+
+# step name command...: its time is shown after success; all it says, after a failure.
+step() {
+    name=$1
+    shift
+    start=$(date +%s)
+    "$@"
+    echo "step $name: $(($(date +%s) - start)) s"
+}
+
+# As root inside.
+inside() {
+    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive "$@" </dev/null
+}
+
+make_root() {
+    lock --exclusive
+    if usable; then
+        echo "kept from an earlier run"
+        return 0
+    fi
+    started=$(date +%s)
+    remove_root
+    export_proxy
+    step "debootstrap" bootstrap "$1"
+    write_configuration
+    mount -t proc proc "$root/proc"
+    step "apt-get update" inside apt-get update -q
+    # shellcheck disable=SC2086 # a list of words
+    step "apt-get install" inside apt-get install -y -q --no-install-recommends \
+        -o Dpkg::Options::=--force-unsafe-io $packages
+    inside apt-get clean
+    umount "$root/proc"
+    # After a power failure too, the file must not be there without the rest.
+    sync -f "$root"
+    echo "$recipe" >"$complete"
+    echo "made in $(($(date +%s) - started)) s"
+}
+
+# A suite younger than this debootstrap is made like the suite that they all come from.
+bootstrap() {
+    script=
+    scripts=${DEBOOTSTRAP_DIR:-/usr/share/debootstrap}/scripts
+    [ -e "$scripts/$suite" ] || script=$scripts/sid
+    mkdir -p "$root"
+    debootstrap --variant=minbase "$suite" "$root" "$1" ${script:+"$script"} || {
+        tail -n 20 "$root/debootstrap/debootstrap.log" 2>/dev/null || true
+        return 1
+    }
+}
+
+# debootstrap asks the environment for the proxy that apt has in its configuration.
+export_proxy() {
+    eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+    [ -z "${http_proxy:-}" ] || export http_proxy
+    [ -z "${https_proxy:-}" ] || export https_proxy
+}
+
+# apt inside is to reach the mirror as apt outside does, and no package is to start a
+# server or create a cluster.
+write_configuration() {
+    apt-config dump --no-empty --format '%f "%v";%n' Acquire::http::Proxy Acquire::https::Proxy \
+        Acquire::Check-Date Acquire::Check-Valid-Until >"$root/etc/apt/apt.conf.d/90outside"
+    echo 'Acquire::Retries "3";' >>"$root/etc/apt/apt.conf.d/90outside"
+    printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+    chmod +x "$root/usr/sbin/policy-rc.d"
+    mkdir -p "$root/etc/postgresql-common/createcluster.d"
+    echo 'create_main_cluster = false' >"$root/etc/postgresql-common/createcluster.d/none.conf"
+    echo '127.0.0.1 localhost' >"$root/etc/hosts"
+}
+
+# If another run holds the lock, it is not ours to remove.
+tidy() {
+    exec 9>"$root.lock"
+    flock --nonblock 9 || return 0
+    if [ -e "$root" ] && [ ! -e "$complete" ]; then
+        remove_root
+    fi
+}
+
+# The root itself is read-only for the tests, so that the next run finds it as this
+# one did. They have the work directory as /mnt, and a /tmp and a /dev/shm of their own.
+mount_all() {
+    mount --bind "$root" "$root"
+    mount -o remount,bind,ro "$root"
+    mount -t proc proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+    mount --bind "$1" "$root/mnt"
+}
+
+run_sections() {
+    lock --shared
+    if ! usable; then
+        echo "$root is not complete"
+        exit 1
+    fi
+    mount_all "$1"
+    shift
+    inside chown -R postgres: /mnt
+    chroot --userspec=postgres:postgres "$root" env -i --chdir=/mnt/src PATH=/usr/bin:/bin HOME=/mnt \
+        LANG=C.UTF-8 TMPDIR=/mnt/tmp PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" \
+        UIDGEN_WORK=/mnt sh test/lib/sections.sh "$@" </dev/null
+}
+
+case $command in
+    make) make_root "$@" ;;
+    run) run_sections "$@" ;;
+    tidy) tidy ;;
+esac

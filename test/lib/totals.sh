@@ -1,0 +1,38 @@
+# How sections are run and counted. Sourced by what runs sections; UIDGEN_WORK is set.
+# shellcheck shell=sh
+
+# A section counts with these and tests to its end, whatever fails:
+# add passed failed [skipped].
+add() {
+    section_passed=$((section_passed + $1))
+    section_failed=$((section_failed + $2))
+    section_skipped=$((section_skipped + ${3:-0}))
+}
+
+# section name text: runs the function section_name, and writes its totals down.
+section() {
+    printf '\n== %s: %s\n' "$1" "$2"
+    section_passed=0
+    section_failed=0
+    section_skipped=0
+    began=$(date +%s)
+    "section_$1"
+    record "$1" "$section_passed" "$section_failed" "$section_skipped"
+    printf '== %s: %s, %d s\n' "$1" \
+        "$(totals "$section_passed" "$section_failed" "$section_skipped")" $(($(date +%s) - began))
+}
+
+totals() {
+    printf '%d passed, %d failed' "$1" "$2"
+    [ "$3" = 0 ] || printf ', %d skipped' "$3"
+}
+
+# record name passed failed skipped
+record() {
+    echo "$*" >>"$UIDGEN_WORK/totals"
+}
+
+# Three numbers: the sums over all lines of a work directory's totals.
+sums() {
+    awk '{p += $2; f += $3; s += $4} END {print p + 0, f + 0, s + 0}' "$1/totals"
+}

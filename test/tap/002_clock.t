@@ -1,0 +1,230 @@
+# Clocks that are wrong. Uniqueness and order never depend on the clock; what it
+# decides is how truthful an id's time is (never more than max_ahead above the clock
+# of the call) and how long a call may wait (never more than uidgen.max_wait).
+#
+# The default preset: a lease of 1 s, ids up to 2 s ahead of the clock. All clocks
+# stand still at instants that the test chooses, so nothing depends on the machine.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $hour = 3600;
+my $year = 365 * 24 * $hour;
+
+my $node = new_node('clock', conf => "autovacuum = off\nuidgen.max_wait = 200ms\n");
+use_fake_clock($node);
+freeze_clock($node, 0);
+start_uidgen($node);
+
+# Every id of the default generator that a client has received, in order.
+my @all;
+
+# Draws one by one, until an error or the count. Each row says whether the id's time
+# was at most 2 s above the clock of its call. Returns how many ids came, and the error.
+my $untruthful = 0;
+
+sub draw
+{
+	my ($count) = @_;
+	my ($output, $error);
+	$node->psql(
+		'postgres',
+		"\\set VERBOSITY verbose\nSELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s'"
+		  . " FROM (SELECT uid_next() AS id FROM generate_series(1, $count) OFFSET 0) AS d",
+		on_error_stop => 0, stdout => \$output, stderr => \$error);
+	my @rows = map { [ split /\|/ ] } split /\n/, $output;
+	push @all, map { $_->[0] } @rows;
+	$untruthful += grep { $_->[1] ne 't' } @rows;
+	return (scalar(@rows), $error);
+}
+
+# A batch, so that a test may come to the end of what the clock allows.
+sub draw_batch
+{
+	my ($count) = @_;
+	my $output = $node->safe_psql('postgres',
+		"SELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s' FROM uid_next_batch($count) AS id");
+	my @rows = map { [ split /\|/ ] } split /\n/, $output;
+	push @all, map { $_->[0] } @rows;
+	$untruthful += grep { $_->[1] ne 't' } @rows;
+	return scalar @rows;
+}
+
+sub ms_ahead
+{
+	return $node->safe_psql('postgres',
+		"SELECT round(extract(epoch FROM uid_timestamp($all[-1]) - clock_timestamp()) * 1000)");
+}
+
+sub ahead_by
+{
+	my ($error) = @_;
+	return $error =~ /is ahead of the clock by ([\d.]+) s more than it may be/ ? $1 : $error;
+}
+
+# ---------------------------------------------------------------------------
+# A small step back. Expected: ids go on above the last one, ahead of the clock.
+# ---------------------------------------------------------------------------
+
+freeze_clock($node, 10);
+draw(10);
+is(ms_ahead(), 0, 'an id carries the time of its call');
+freeze_clock($node, 9.5);
+my ($count, $error) = draw(10);
+is($count, 10, 'half a second back: ids go on');
+is(ms_ahead(), 500, '... half a second ahead of the clock');
+
+# A tick has 4096 numbers. At one instant the generator has 2001 ticks: that of the
+# clock, and max_ahead beyond it. Expected: after a step back of 1.875 s there
+# are ids for 126 ms left; then the call waits, gives up, and takes nothing.
+freeze_clock($node, 8.125);
+draw_batch(125 * 4096);
+is(ms_ahead(), 2000, '1.875 s back: ids go on until they are max_ahead ahead of the clock');
+($count, $error) = draw(4096 * 2);
+is($count, 0, 'then a statement that needs more than is allowed fails');
+like($error, qr/ERROR:  55000: generator "uid_default" is ahead of the clock/, '... with a clear error');
+is(ahead_by($error), '0.001', '... that names how far the generator is ahead');
+my ($waited) = $error =~ /waited (\d+) ms and took no id/;
+cmp_ok($waited, '>=', 200, '... after uidgen.max_wait');
+
+# ---------------------------------------------------------------------------
+# One hour back while the server runs, and across a restart.
+# Expected: the generator is an hour ahead of the clock, 2 s of which are allowed: an
+# error that says so. When the clock is right again, ids go on.
+# ---------------------------------------------------------------------------
+
+freeze_clock($node, 20);
+draw(10);
+freeze_clock($node, 20 - $hour);
+($count, $error) = draw(1);
+is($count, 0, 'an hour back: no id');
+is(ahead_by($error), $hour - 2 . '.000', '... the error names the hour, less what is allowed');
+is(sqlstate($node, "SELECT segment_next('any') FROM segment_create('any')"),
+	'00000', 'a segment does not look at the clock');
+freeze_clock($node, 20);
+($count, $error) = draw(10);
+is($count, 10, 'the clock is right again: ids go on');
+
+freeze_clock($node, 20 - $hour);
+$node->stop('fast');
+start_node($node);
+($count, $error) = draw(1);
+is($count, 0, 'an hour back across a restart: no id');
+cmp_ok(ahead_by($error), '>', $hour - 2, '... the counter in the database remembers the hour');
+# No lease ends more than max_ahead above the clock; the first id after a start comes one tick later.
+cmp_ok(ahead_by($error), '<=', $hour + 0.001, '... and no lease ended more than max_ahead above the clock');
+freeze_clock($node, 22);
+($count, $error) = draw(10);
+is($count, 10, 'the clock is right again after a restart: ids go on');
+
+# ---------------------------------------------------------------------------
+# The wait. Expected: it shows in pg_stat_activity, ends when the clock is mended,
+# and a cancel ends it (57014) without an id.
+# ---------------------------------------------------------------------------
+
+my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+  . " AND state = 'active' AND wait_event IN ('Extension', 'UidgenClock')";
+
+freeze_clock($node, 22 - $hour);
+my $session = hold_open($node);
+$session->query_safe("SET uidgen.max_wait = '1d'");
+send_query($session, 'SELECT uid_next()');
+ok($node->poll_query_until('postgres', $waiting), 'a call that waits for the clock is seen waiting');
+freeze_clock($node, 30);
+my ($mended) = finish_query($session);
+like($mended, qr/^\d+$/, 'a clock that is mended ends the wait with an id');
+push @all, $mended;
+
+freeze_clock($node, 30 - $hour);
+send_query($session, "\\set VERBOSITY verbose\nSELECT uid_next()");
+ok($node->poll_query_until('postgres', $waiting), 'it waits again');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event IN ('Extension', 'UidgenClock')");
+($mended, $error) = finish_query($session);
+is($mended, '', 'a call that is cancelled while it waits returns no id');
+like($error, qr/ERROR:  57014:/, '... and says that it was cancelled');
+freeze_clock($node, 31);
+push @all, $session->query_safe('SELECT uid_next()');
+$session->quit;
+
+# The wait of a server that is asked to stop.
+freeze_clock($node, 31 - $hour);
+$session = hold_open($node);
+$session->query_safe("SET uidgen.max_wait = '1d'");
+send_query($session, 'SELECT uid_next()');
+ok($node->poll_query_until('postgres', $waiting), 'it waits again');
+$node->stop('fast');
+pass('a fast shutdown does not wait for it');
+freeze_clock($node, 40);
+start_node($node);
+draw(10);
+
+# ---------------------------------------------------------------------------
+# One year forward, and back. Expected: ids of the wrong year are given out, as the
+# clock says; back in the right year the generator is a year ahead and says so, also
+# after a crash. Nothing is repeated.
+# ---------------------------------------------------------------------------
+
+freeze_clock($node, $year);
+($count, $error) = draw(10);
+is($count, 10, 'a year forward: ids go on');
+is(ms_ahead(), 0, '... with the time that the clock says');
+freeze_clock($node, 50);
+($count, $error) = draw(1);
+is($count, 0, 'and back: no id');
+is(ahead_by($error), $year - 52 . '.000', '... the error names the year');
+$node->stop('immediate');
+start_node($node);
+($count, $error) = draw(1);
+is($count, 0, 'after a crash: no id');
+cmp_ok(ahead_by($error), '>=', $year - 52, '... the counter in the database remembers the year');
+freeze_clock($node, $year + 10);
+($count, $error) = draw(10);
+is($count, 10, 'a year later ids go on');
+
+# ---------------------------------------------------------------------------
+# The time bits are used up: the last tick of 41 bits of milliseconds since 2026 is
+# 2095-09-07 15:47:35.551. Expected: its ids are given out, then an error (2200H)
+# that names the end; a failed call hands out nothing.
+# ---------------------------------------------------------------------------
+
+# In the middle of the tick, because libfaketime rounds.
+set_clock($node, '2095-09-07 15:47:35.5515');
+is( $node->safe_psql('postgres',
+		"SELECT timestamptz '2026-01-01 00:00+00' + interval '1 ms' * (2::bigint ^ 41 - 1) = date_trunc('milliseconds', clock_timestamp())"),
+	't', 'the clock stands at the last tick');
+is(draw_batch(4095), 4095, 'the last tick: ids are given out');
+is(sqlstate($node, 'SELECT count(*) FROM uid_next_batch(2)'),
+	'2200H', 'a batch of more than are left: the time bits are used up');
+($count, $error) = draw(1);
+is($count, 0, 'a failed batch leaves nothing behind it');
+is( $node->safe_psql('postgres', "SELECT $all[-1] > 0, generated_at, sequence FROM uid_decode($all[-1])"),
+	"t|2095-09-07 15:47:35.551+00|4094", 'the last id is positive and of the last tick');
+my ($state, $message) = sqlstate($node, 'SELECT uid_next()');
+is($state, '2200H', 'the time bits are used up: an error');
+like($message, qr/2095-09-07 15:47:35.552/, '... that names the end');
+$node->stop('immediate');
+start_node($node);
+is(sqlstate($node, 'SELECT uid_next()'), '2200H', 'after a crash still');
+set_clock($node, '2120-01-01 00:00:00');
+is(sqlstate($node, 'SELECT uid_next()'), '2200H', 'a clock long after the end: an error');
+is(sqlstate($node, "SELECT uid_generator_create('late'); SELECT uid_next('uid_generators.late')"),
+	'2200H', 'a new generator with a clock long after the end: an error');
+set_clock($node, '2095-09-07 15:47:35.000');
+is(sqlstate($node, 'SELECT uid_next()'), '2200H', 'and no id comes again when the clock goes back');
+
+# ---------------------------------------------------------------------------
+# Over all of the above.
+# ---------------------------------------------------------------------------
+
+my @disorder = grep { $all[$_] <= $all[ $_ - 1 ] } 1 .. $#all;
+is(scalar(@disorder), 0, 'all ids strictly increase in the order of the calls')
+  or diag("position $disorder[0] of " . scalar(@all));
+is($untruthful, 0, 'no id was more than max_ahead above the clock of its call');
+note(scalar(@all) . ' ids');
+
+$node->stop;
+done_testing();

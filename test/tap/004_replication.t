@@ -1,0 +1,292 @@
+# Standbys, promotion, and wal_level = minimal.
+#
+# A value is safe when the record of its range is where a commit's record would be:
+# flushed here, and on the synchronous standby if synchronous_commit asks for it. And
+# on whatever part of the log survives, a surviving row's range survived, too.
+#
+# All clocks stand still at one instant, so that it is the counter that keeps ids
+# apart, and not the clock.
+use strict;
+use warnings;
+
+use File::Basename;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+# Each standby compares each page that it replays with the primary's.
+my $conf = "autovacuum = off\nuidgen.max_wait = 200ms\nwal_consistency_checking = 'all'\n";
+
+sub frozen_node
+{
+	my ($name, %opts) = @_;
+	my $node = new_node($name, conf => $conf . (delete $opts{conf} // ''), %opts);
+	use_fake_clock($node);
+	freeze_clock($node);
+	return $node;
+}
+
+sub standby_of
+{
+	my ($primary, $backup, $name, %opts) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name, %opts);
+	$node->init_from_backup($primary, $backup, has_streaming => 1);
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+	use_fake_clock($node);
+	freeze_clock($node);
+	return $node;
+}
+
+# The primary's machine is gone: neither it nor its frozen walsender sends any more.
+sub lose
+{
+	my ($primary, $walsender) = @_;
+	$primary->kill9;
+	kill 'KILL', $walsender;
+	thaw($walsender);
+}
+
+sub waits_for_standby
+{
+	my ($node, $what) = @_;
+	ok( $node->poll_query_until('postgres',
+			"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+		$what);
+}
+
+sub cancel_wait
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres',
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+}
+
+sub again
+{
+	my ($before, @new) = @_;
+	my %known = map { $_ => 1 } @$before;
+	my @twice = grep { $known{$_} } @new;
+	return join ' ', splice @twice, 0, 5;
+}
+
+sub lines
+{
+	return split /\n/, $_[0];
+}
+
+# ---------------------------------------------------------------------------
+# A synchronous standby that does not answer. Expected: a draw that needs a new range
+# waits as a commit would; a cancel ends the wait with an error (57014), without a
+# value; with synchronous_commit = local it does not wait, but the next session with
+# `on` does, for the very same range. After a promotion nothing comes again that was
+# returned under the promise of the standby.
+# ---------------------------------------------------------------------------
+
+my $primary = frozen_node('primary');
+start_uidgen($primary);
+$primary->safe_psql('postgres',
+	"SELECT uid_generator_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
+$primary->safe_psql('postgres',
+	"SELECT segment_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
+$primary->backup('first');
+my $standby = standby_of($primary, 'first', 'sync');
+start_node($standby);
+$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'sync'\n");
+$primary->reload;
+$primary->poll_query_until('postgres',
+	"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'sync' AND sync_state = 'sync'")
+  or BAIL_OUT('the standby did not become synchronous');
+
+# Drawn in read-only transactions: they take no xid, so their commit waits for nobody.
+my $session = hold_open($primary);
+my (@ids, @values);
+
+sub draw_steady
+{
+	my ($ids, $values) = @_;
+	$session->query_safe('BEGIN READ ONLY');
+	push @ids, lines($session->query_safe("SELECT uid_next_batch('uid_generators.steady', $ids)"));
+	push @values,
+	  lines($session->query_safe("SELECT segment_next('steady') FROM generate_series(1, $values)"));
+	$session->query_safe('COMMIT');
+}
+draw_steady(100, 50);
+my $walsender = freeze_walsender($primary, 'sync');
+# The ranges in use are with the standby, so that there is nothing to wait for.
+draw_steady(100, 40);
+is(scalar(@ids) + scalar(@values), 290, 'while the standby is stalled, ranges that it has are used up');
+
+foreach my $case (
+	[ 'uid_next', "SELECT uid_next('uid_generators.fresh')" ],
+	[ 'uid_next_batch', "SELECT uid_next_batch('uid_generators.fresh', 10)" ],
+	[ 'segment_next', "SELECT segment_next('fresh')" ])
+{
+	my ($name, $sql) = @$case;
+	send_query($session, "\\set VERBOSITY verbose\nBEGIN READ ONLY;\n$sql");
+	waits_for_standby($primary, "$name: a new range waits for the stalled standby");
+	cancel_wait($primary);
+	my ($output, $error) = finish_query($session);
+	like($error, qr/ERROR:  57014:/, '... a cancel ends the wait with an error');
+	is($output, '', '... and no value is handed out');
+	$session->query_safe('ROLLBACK');
+}
+
+# A generator's first lease starts above all leases of the database: give it time.
+freeze_clock($primary, 5);
+foreach my $case (
+	[ 'uid_next', "SELECT uid_next('uid_generators.local')" ],
+	[ 'segment_next', "SELECT segment_next('local')" ])
+{
+	my ($name, $sql) = @$case;
+	my $local = hold_open($primary);
+	$local->query_safe('SET synchronous_commit = local');
+	like($local->query_safe($sql), qr/^\d+$/, "$name with synchronous_commit = local does not wait");
+	send_query($session, $sql);
+	waits_for_standby($primary, '... the next session with on waits for the same range');
+	cancel_wait($primary);
+	my ($output) = finish_query($session);
+	is($output, '', '... and gets no value without the standby');
+	like($local->query_safe($sql), qr/^\d+$/, '... while the first one still does not wait');
+	$local->quit;
+}
+
+lose($primary, $walsender);
+$standby->promote;
+my @new_ids = lines($standby->safe_psql('postgres', "SELECT uid_next_batch('uid_generators.steady', 5000)"));
+my @new_values =
+  lines($standby->safe_psql('postgres', "SELECT segment_next('steady') FROM generate_series(1, 5000)"));
+is(again(\@ids, @new_ids), '', 'after the promotion no id comes again');
+cmp_ok($new_ids[0], '>', $ids[-1], '... they are above');
+is(again(\@values, @new_values), '', 'after the promotion no value comes again');
+cmp_ok($new_values[0], '>', $values[-1], '... they are above');
+freeze_clock($standby, 5);
+is(sqlstate($standby, "SELECT uid_next('uid_generators.fresh'), segment_next('fresh')"),
+	'00000', 'generator and segment whose draws were cancelled work');
+$standby->stop;
+
+# ---------------------------------------------------------------------------
+# Standbys read, and don't draw. One has no uidgen in shared_preload_libraries, and
+# the library not even installed: replay does not need it.
+# An asynchronous standby is behind when the primary is lost: rows are lost, but no
+# new id equals one in a row that survived.
+# ---------------------------------------------------------------------------
+
+# A copy of the installation, without the library.
+sub install_without_library
+{
+	my ($node) = @_;
+	my $tree = PostgreSQL::Test::Utils::tempdir() . '/tree';
+	my %place = map { split /\|/ } lines($node->safe_psql('postgres',
+			"SELECT name, setting FROM pg_config WHERE name IN ('BINDIR', 'PKGLIBDIR', 'SHAREDIR')"));
+	foreach my $directory (values %place)
+	{
+		system_or_bail('mkdir', '-p', dirname("$tree$directory"));
+		next if -e "$tree$directory";
+		system_or_bail('cp', '-R', $directory, dirname("$tree$directory"));
+	}
+	unlink "$tree$place{PKGLIBDIR}/uidgen.so" or die "no library to remove: $!";
+	return (dirname("$tree$place{BINDIR}"), "$place{PKGLIBDIR}/uidgen.so", "$tree$place{PKGLIBDIR}/uidgen.so");
+}
+
+$primary = frozen_node('primary2');
+start_uidgen($primary);
+my ($install, $library, $missing) = install_without_library($primary);
+$primary->safe_psql('postgres', <<'END');
+SELECT segment_create('rows', 1, 20);
+CREATE TABLE rows (id bigint DEFAULT uid_next(), v bigint DEFAULT segment_next('rows'));
+INSERT INTO rows SELECT FROM generate_series(1, 100);
+END
+$primary->backup('second');
+$standby = standby_of($primary, 'second', 'async');
+start_node($standby);
+my $bare = standby_of($primary, 'second', 'bare', install_path => $install);
+$bare->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+start_node($bare);
+$primary->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 1000)');
+$primary->wait_for_catchup($standby);
+$primary->wait_for_catchup($bare);
+
+my ($state, $message) = sqlstate($standby, 'SELECT uid_next()');
+is($state, '25006', 'uid_next on a standby: an error');
+like($message, qr/HINT:  Draw on the primary/, '... that says where to draw');
+is(sqlstate($standby, "SELECT segment_next('rows')"), '25006', 'segment_next on a standby: the same');
+is( $standby->safe_psql('postgres', 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
+	$primary->safe_psql('postgres', 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
+	'uid_decode works on a standby');
+is( $bare->safe_psql('postgres', 'SELECT count(*), max(id), max(v) FROM rows'),
+	$primary->safe_psql('postgres', 'SELECT count(*), max(id), max(v) FROM rows'),
+	'a standby without the library replays all');
+like((sqlstate($bare, 'SELECT uid_next()'))[1], qr/could not access file/, '... where uidgen really is missing');
+
+my $async_walsender = freeze_walsender($primary, 'async');
+my $bare_walsender = freeze_walsender($primary, 'bare');
+$primary->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 3000)');
+my $written = $primary->safe_psql('postgres', 'SELECT count(*) FROM rows');
+kill 'KILL', $bare_walsender;
+lose($primary, $async_walsender);
+thaw($bare_walsender);
+
+my $duplicates = 'SELECT count(*) - count(DISTINCT id), count(*) - count(DISTINCT v) FROM rows';
+$standby->promote;
+cmp_ok($standby->safe_psql('postgres', 'SELECT count(*) FROM rows'),
+	'<', $written, 'the asynchronous standby was behind: rows are lost');
+$standby->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 5000)');
+is($standby->safe_psql('postgres', $duplicates), '0|0',
+	'after its promotion no new id or value equals one in a surviving row');
+$standby->stop;
+
+$bare->promote;
+# Now install the library, and preload it.
+system_or_bail('cp', $library, $missing);
+$bare->stop;
+$bare->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\n");
+start_node($bare);
+$bare->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 5000)');
+is($bare->safe_psql('postgres', $duplicates), '0|0',
+	'promoted, with the library, the bare standby draws: no id or value of a surviving row');
+$bare->stop;
+
+# ---------------------------------------------------------------------------
+# wal_level = minimal: what a transaction makes is not logged, but written out at its
+# commit. Expected: a generator and a segment work in the transaction that makes them,
+# and after a crash that follows the commit nothing comes again.
+# ---------------------------------------------------------------------------
+
+my $minimal = frozen_node('minimal', allows_streaming => 0,
+	conf => "wal_level = minimal\nmax_wal_senders = 0\narchive_mode = off\n");
+start_node($minimal);
+foreach my $database ('logged', 'synced')
+{
+	# 0: a new relation's file is synced at commit; otherwise its pages are logged.
+	freeze_clock($minimal, 0);
+	my $threshold = $database eq 'synced' ? '0' : '2MB';
+	$minimal->safe_psql('postgres', "CREATE DATABASE $database");
+	my $output = $minimal->safe_psql($database, <<END);
+SET wal_skip_threshold = '$threshold';
+BEGIN;
+CREATE EXTENSION uidgen;
+SELECT segment_create('small', 1, 100) IS NULL;
+SELECT uid_generator_create('small') IS NULL;
+SELECT uid_next_batch(1000);
+SELECT uid_next_batch('uid_generators.small', 1000);
+SELECT segment_next('small') FROM generate_series(1, 250);
+COMMIT;
+END
+	my @all = grep { /^\d+$/ } lines($output);
+	is(scalar(@all), 2250, "wal_level = minimal, $database: draws in the transaction that makes everything");
+	$minimal->stop('immediate');
+	start_node($minimal);
+	cmp_ok($minimal->safe_psql($database, 'SELECT uid_next()'),
+		'>', $all[999], '... after a crash the next id is above');
+	# Its lease began a second ahead, above the default generator's: half a second of
+	# the clock makes room for one more lease, and is still below what was drawn.
+	freeze_clock($minimal, 0.5);
+	cmp_ok($minimal->safe_psql($database, "SELECT uid_next('uid_generators.small')"),
+		'>', $all[1999], '... also of the generator that the transaction made');
+	cmp_ok($minimal->safe_psql($database, "SELECT segment_next('small')"),
+		'>', $all[2249], '... the next value is above');
+}
+$minimal->stop;
+
+done_testing();

@@ -1,0 +1,206 @@
+# Dumps: whatever way a database is dumped and restored, its generators, segments and worker ids carry on above
+# everything that is in the restored rows.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $source = new_node('source');
+start_uidgen($source);
+my $target = new_node('target');
+use_fake_clock($target);
+start_node($target);
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+sub both
+{
+	my ($sql) = @_;
+	$_->safe_psql('postgres', $sql) foreach ($source, $target);
+	return;
+}
+
+# Runs SQL that must fail; returns what psql wrote to stderr.
+sub failure
+{
+	my ($on, $dbname, $sql) = @_;
+	my ($status, undef, $stderr) = $on->psql($dbname, $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $status == 0 ? 'no error' : $stderr;
+}
+
+sub dump_to
+{
+	my ($dbname, $file, @options) = @_;
+	return $source->command_ok([ 'pg_dump', @options, '-f', "$directory/$file", '-d', $source->connstr($dbname) ],
+		"pg_dump @options $dbname");
+}
+
+sub restore
+{
+	my ($node, $dbname, $file, @options) = @_;
+	my @command =
+	  $file =~ /\.sql$/
+	  ? ('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/$file", '-d', $node->connstr($dbname))
+	  : ('pg_restore', '--exit-on-error', @options, '-d', $node->connstr($dbname), "$directory/$file");
+	return $node->command_ok(\@command, "restore of $file @options");
+}
+
+# What must be the same after a restore: all that is data.
+my $everything = <<'SQL';
+SELECT 'generator', g.generator::text, g.preset, g.epoch::text, g.time_bits || '/' || g.datacenter_bits || '/' || g.worker_bits || '/' || g.sequence_bits, g.builtin::text, pg_sequence_last_value(g.generator)::text
+  FROM uid_generator g
+UNION ALL SELECT 'segment', n.name, n.sequence::text, n.step::text, s.seqincrement::text, s.seqmin::text, pg_sequence_last_value(n.sequence)::text
+  FROM uid_segment n JOIN pg_sequence s ON s.seqrelid = n.sequence
+UNION ALL SELECT 'node', id::text, generator, worker_id::text, system_identifier::text, created::text, host_name FROM worker_node
+UNION ALL SELECT 'identity', last_value::text, is_called::text, '', '', '', '' FROM worker_node_id_seq
+UNION ALL SELECT 'acl', oid::regclass::text, relowner::regrole::text, array_to_string(ARRAY(SELECT unnest(relacl)::text ORDER BY 1), ','), '', '', '' FROM pg_class
+  WHERE relkind = 'S' AND relname <> 'worker_node_id_seq' OR relname IN ('uid_generator', 'uid_segment', 'worker_node', 'documents')
+UNION ALL SELECT 'schema acl', nspname, array_to_string(ARRAY(SELECT unnest(nspacl)::text ORDER BY 1), ','), '', '', '', '' FROM pg_namespace WHERE nspname LIKE 'uid_%'
+UNION ALL SELECT 'rows', count(*)::text, max(id)::text, max(other)::text, max(ticket)::text, max(named)::text, '' FROM documents
+ORDER BY 1, 2, 3
+SQL
+
+# Draws in every way must be above every row.
+my $above = <<'SQL';
+SELECT uid_next() > max(id), uid_next('uid_generators.of_alice') > max(other), segment_next('Any "name", of.any kind') > max(named),
+       segment_next('serials'::regclass) > max(ticket), uid_next('uid_generators.of_bob') > 0 FROM documents
+SQL
+
+both('CREATE ROLE alice; CREATE ROLE bob; CREATE ROLE carol');
+my $fill = <<'SQL';
+GRANT CREATE ON SCHEMA uid_generators, uid_segments TO alice, bob;
+GRANT CREATE ON SCHEMA public TO alice;
+SET ROLE alice;
+SELECT uid_generator_create('of_alice');
+SELECT segment_create('Any "name", of.any kind', 500, 7), segment_create(repeat('long name ', 30));
+GRANT USAGE ON SEQUENCE uid_generators.of_alice TO bob WITH GRANT OPTION;
+GRANT USAGE ON SEQUENCE uid_segments."Any ""name"", of.any kind" TO PUBLIC;
+SET ROLE bob;
+SELECT uid_generator_create('of_bob'), segment_create('unused', -5);
+GRANT ALL ON SEQUENCE uid_generators.of_alice TO carol;
+SET ROLE alice;
+CREATE SEQUENCE serials;
+CREATE TABLE documents (
+  id bigint PRIMARY KEY DEFAULT uid_next(),
+  other bigint DEFAULT uid_next('uid_generators.of_alice'),
+  ticket bigint DEFAULT segment_next('serials'::regclass),
+  named bigint DEFAULT segment_next('Any "name", of.any kind'));
+INSERT INTO documents SELECT FROM generate_series(1, 5000);
+RESET ROLE;
+SELECT uid_next('uid_generators.of_bob');
+REVOKE USAGE ON SEQUENCE uid_generators.uid_default FROM PUBLIC;
+GRANT USAGE ON SEQUENCE uid_generators.uid_default TO alice;
+SQL
+$source->safe_psql('postgres', $fill);
+my $expected = $source->safe_psql('postgres', $everything);
+like($expected, qr/^node\|.*uid_generators\.of_bob/m, 'there is something to lose');
+
+# Whole dumps, into another server and into another database of the same.
+foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $target, 'custom', '-Fc' ],
+	[ 'again.dump', $source, 'beside', '-Fc' ])
+{
+	my ($file, $node, $dbname, $format) = @$case;
+	dump_to('postgres', $file, $format);
+	$node->safe_psql('postgres', "CREATE DATABASE $dbname");
+	restore($node, $dbname, $file);
+	is($node->safe_psql($dbname, $everything), $expected, "everything is back ($file)");
+	is($node->safe_psql($dbname, 'SELECT count(*) FROM worker_node AS w JOIN uid_generator AS g ON g.generator::text = w.generator'),
+		3, 'with the rows of worker_node');
+	is($node->safe_psql($dbname, $above), 't|t|t|t|t', 'draws go on above');
+	$node->safe_psql($dbname, 'INSERT INTO documents SELECT FROM generate_series(1, 3000)');
+	is($node->safe_psql($dbname, 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT ticket), count(DISTINCT named) FROM documents'),
+		'8000|8000|8000|8000|8000', 'and repeat nothing');
+	is( $node->safe_psql($dbname,
+			'SELECT count(*), bool_and(n.id > o.last) FROM worker_node AS n, (SELECT max(id) AS last FROM worker_node WHERE '
+			  . "created <= (SELECT max(created) FROM worker_node WHERE id <= 3)) AS o WHERE n.id > 3"),
+		'3|t', 'new draws of worker ids are above the old ones');
+	like(failure($node, $dbname, "SET ROLE carol; SELECT uid_next('uid_generators.of_bob')"), qr/ERROR:  42501/, 'who may not draw may not');
+	is($node->safe_psql($dbname, "SET ROLE carol; SELECT uid_next('uid_generators.of_alice') > 0"), 't', 'who may may');
+	like(failure($node, $dbname, 'SET ROLE carol; SELECT uid_next()'), qr/ERROR:  42501/, "what was revoked of the extension's own stays revoked");
+	is($node->safe_psql($dbname, "SET ROLE bob; SELECT uid_generator_create('another'); SELECT uid_next('uid_generators.another') > 0; DROP SEQUENCE uid_generators.another"),
+		"uid_generators.another\nt", 'and who may make');
+	is($node->safe_psql($dbname, 'SELECT count(*) FROM uid_generator'), 3, 'rows go with their sequences');
+}
+
+# A server whose clock is far behind the dump's: better no id than one that is there already.
+{
+	set_clock($target, '-1h');
+	$target->safe_psql('postgres', 'CREATE DATABASE behind');
+	restore($target, 'behind', 'whole.dump');
+	like(failure($target, 'behind', 'SET uidgen.max_wait = 0; SELECT uid_next()'), qr/ERROR:  55000.*ahead of the clock/s, 'an hour behind, no id is drawn');
+	like(failure($target, 'behind', "SET uidgen.max_wait = 0; SELECT uid_next('uid_generators.of_alice')"), qr/ERROR:  55000.*ahead of the clock/s, 'from no generator');
+	set_clock($target, '+0');
+	is($target->safe_psql('behind', $above), 't|t|t|t|t', 'with the clock set right draws go on above');
+	$target->safe_psql('postgres', 'DROP DATABASE behind');
+}
+
+# Schema and data apart.
+{
+	dump_to('postgres', 'schema.dump', '-Fc', '--schema-only');
+	dump_to('postgres', 'data.dump', '-Fc', '--data-only');
+	$target->safe_psql('postgres', 'CREATE DATABASE apart');
+	restore($target, 'apart', 'schema.dump');
+	is($target->safe_psql('apart', 'SELECT generator, builtin FROM uid_generator'), 'uid_generators.uid_default|t', 'a schema has no rows');
+	is($target->safe_psql('apart', 'SELECT uid_next() > 0'), 't', 'but a default generator');
+	my $session = hold_open($target, dbname => 'apart');
+	is($session->query_safe("SELECT segment_next('serials'::regclass)"), 1, 'and sequences');
+	my $id = $session->query_safe('SELECT uid_next()');
+	my ($row) = $target->safe_psql('apart', 'SELECT count(*) FROM worker_node');
+	is($row, 1, 'and a worker id drawn');
+	$target->safe_psql('apart', 'TRUNCATE worker_node');
+	restore($target, 'apart', 'data.dump');
+	cmp_ok($session->query_safe("SELECT segment_next('serials'::regclass)"),
+		'>', $target->safe_psql('apart', 'SELECT max(ticket) FROM documents'), 'data restored into a live server: the segment in use follows upward');
+	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'and ids go on above those drawn before');
+	is($session->query_safe($above), 't|t|t|t|t', 'and above those restored');
+	$session->quit;
+	is($target->safe_psql('apart', 'SELECT count(*) FROM uid_segment'), 3, 'with all names');
+}
+
+# The extension in a schema of its own.
+{
+	$source->safe_psql('postgres', 'CREATE DATABASE elsewhere');
+	$source->safe_psql('elsewhere', <<'SQL');
+CREATE SCHEMA "my Schema";
+CREATE EXTENSION uidgen SCHEMA "my Schema";
+SELECT "my Schema".uid_generator_create('g'), "my Schema".segment_create('s', 9);
+CREATE TABLE t (id bigint DEFAULT "my Schema".uid_next(), other bigint DEFAULT "my Schema".uid_next('uid_generators.g'), n bigint DEFAULT "my Schema".segment_next('s'));
+INSERT INTO t SELECT FROM generate_series(1, 1500);
+SQL
+	is($source->safe_psql('elsewhere', 'SELECT count(DISTINCT id), count(DISTINCT other), min(n), max(n) FROM t'), '1500|1500|9|1508', 'the extension in another schema works');
+	is($source->safe_psql('elsewhere', 'SELECT count(*) FROM "my Schema".worker_node'), 2, 'with its rows of worker_node');
+	dump_to('elsewhere', 'elsewhere.dump', '-Fc');
+	$target->safe_psql('postgres', 'CREATE DATABASE elsewhere');
+	restore($target, 'elsewhere', 'elsewhere.dump');
+	$target->safe_psql('elsewhere', 'INSERT INTO t SELECT FROM generate_series(1, 1500)');
+	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM t'), '3000|3000|3000|3000', 'dumped and restored it carries on');
+	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id) FROM "my Schema".worker_node'), '4|4', 'also with worker ids');
+	$target->safe_psql('elsewhere', 'DROP SEQUENCE uid_generators.g, uid_segments.s CASCADE');
+	is($target->safe_psql('elsewhere', 'SELECT count(*), (SELECT count(*) FROM "my Schema".uid_segment) FROM "my Schema".uid_generator'), '1|0', 'DROP SEQUENCE takes rows along there too');
+}
+
+# A dump by the owner of the database, who is no superuser and did not make the extension.
+{
+	$source->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
+	$source->safe_psql('postgres', 'CREATE DATABASE owned OWNER boss');
+	$source->safe_psql('owned', "CREATE EXTENSION uidgen; SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('g'), segment_create('s'); SELECT uid_next(), segment_next('s')");
+	$source->command_ok([ 'pg_dump', '-Fc', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ],
+		'the owner of the database can dump it');
+}
+
+# All of a server.
+{
+	$source->command_ok([ 'pg_dumpall', '-f', "$directory/all.sql", '-d', $source->connstr('postgres') ], 'pg_dumpall');
+	my $third = new_node('third');
+	start_node($third);
+	# Says that the roles and databases of initdb are there already.
+	PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', "$directory/all.sql", '-d', $third->connstr('postgres') ]);
+	is($third->safe_psql('postgres', $everything), $expected, 'everything is back (pg_dumpall)');
+	is($third->safe_psql('postgres', $above), 't|t|t|t|t', 'draws go on above');
+	is($third->safe_psql('beside', 'SELECT uid_next() > max(id) FROM documents'), 't', 'in every database');
+	$third->stop;
+}
+
+done_testing();

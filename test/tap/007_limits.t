@@ -1,0 +1,259 @@
+# Where there is no room, no shared memory, no sensible setting; sessions that are ended in the middle; and a
+# search_path that leads to somebody else's code.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $node = new_node('limits', conf => "uidgen.max_slots = 4\n");
+start_uidgen($node);
+
+# Runs SQL that must fail; returns what psql wrote to stderr.
+sub failure
+{
+	my ($on, $sql, $dbname) = @_;
+	my ($status, undef, $stderr) =
+	  $on->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $status == 0 ? 'no error' : $stderr;
+}
+
+# All slots in use: one for the database, one for its generator, two segments.
+{
+	$node->safe_psql('postgres',
+		"SELECT uid_next(), segment_create('a'), segment_create('b'), segment_create('c'), uid_generator_create('g')");
+	is($node->safe_psql('postgres', "SELECT segment_next('a'), segment_next('b')"), '1|1', 'four slots are in use');
+	my $session = hold_open($node);
+	my $id = $session->query_safe('SELECT uid_next()');
+	my $error = failure($node, "SELECT segment_next('c')");
+	like($error, qr/53400/, 'a fifth is refused');
+	like($error, qr/HINT:.*uidgen\.max_slots/, 'with a hint that names the setting');
+	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/53400/, 'for a generator too');
+	$node->safe_psql('postgres', 'CREATE DATABASE other');
+	$node->safe_psql('other', 'CREATE EXTENSION uidgen');
+	like(failure($node, 'SELECT uid_next()', 'other'), qr/53400/, 'and for another database');
+	is($node->safe_psql('postgres', "SELECT last_value, is_called FROM uid_segments.c"), '1|f', 'nothing was burned');
+
+	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '2|2', 'those in use go on');
+	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'and so do ids');
+	$node->safe_psql('postgres', "SELECT segment_drop('a')");
+	is($node->safe_psql('postgres', "SELECT segment_next('c')"), 1, 'a dropped segment frees its slot');
+	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/53400/, 'one slot only');
+	is($session->query_safe("SELECT segment_next('b')"), 3, 'b goes on');
+	$node->safe_psql('postgres', "BEGIN; SELECT segment_create('passing'); SELECT segment_drop('b'); ROLLBACK");
+	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/53400/, 'a rolled back DROP frees nothing');
+	$node->safe_psql('postgres', "SELECT segment_drop('b')");
+	like(
+		failure($node,
+			"BEGIN; SELECT segment_create('passing'); SELECT segment_next('passing'); SELECT 1 / 0"),
+		qr/22012/, 'a segment made in a transaction that fails');
+	$session->quit;
+	is($node->safe_psql('postgres', "SELECT uid_next('uid_generators.g') > 0"), 't', 'gives its slot back');
+	$node->safe_psql('postgres', "SELECT segment_drop('c')");
+	$node->safe_psql('postgres', 'DROP SEQUENCE uid_generators.g');
+	$node->safe_psql('postgres', 'DROP DATABASE other');
+}
+
+# The hint is good.
+$node->append_conf('postgresql.conf', "uidgen.max_slots = 20\n");
+$node->restart;
+
+# The datacenter id belongs to a server or a database.
+{
+	my $show = 'SELECT datacenter_id FROM uid_decode(uid_next())';
+	is($node->safe_psql('postgres', $show), 0, 'datacenter id 0 without a setting');
+	my $session = hold_open($node);
+	my $before = $session->query_safe('SELECT uid_next()');
+	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET uidgen.datacenter_id = 3');
+	is($node->safe_psql('postgres', $show), 3, 'ALTER DATABASE SET uidgen.datacenter_id shows in ids');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM uid_next_batch(100) AS id, uid_decode(id) WHERE datacenter_id = 3'),
+		100, 'in batches too');
+	is($session->query_safe("BEGIN; $show; SET LOCAL uidgen.datacenter_id = 31; $show; COMMIT; $show"),
+		"0\n31\n0", 'a change takes effect at once, also within a transaction');
+	cmp_ok($session->query_safe('SELECT uid_next() >> 22'), '>=', $before >> 22, 'and the time goes on');
+	$session->quit;
+	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET uidgen.datacenter_id = 32');
+	my $error = failure($node, $show);
+	like($error, qr/22023/, 'a number that does not fit is an error');
+	like($error, qr/HINT:.*\b0 to 31\b/, 'that names the range');
+	like(failure($node, 'SELECT count(*) FROM uid_next_batch(5)'), qr/22023/, 'for batches too');
+	$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET uidgen.datacenter_id');
+	$node->safe_psql('postgres', "CREATE ROLE ordinary LOGIN");
+	like(failure($node, 'SET ROLE ordinary; SET uidgen.datacenter_id = 4'), qr/42501/, 'an ordinary role may not set it');
+}
+
+# A session that is ended in mid-batch takes nothing along.
+{
+	my $before = $node->safe_psql('postgres', 'SELECT uid_next()');
+	foreach my $how ('cancel', 'terminate')
+	{
+		my $run = background_loop($node,
+			sql => "SET application_name = 'batch'; SELECT count(*) FROM uid_next_batch(2000000000)");
+		$node->poll_query_until('postgres',
+			"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'batch' AND state = 'active' AND query LIKE '%uid_next_batch%'")
+		  or die 'the batch did not begin';
+		my $others = $node->safe_psql('postgres', 'SELECT uid_next()');
+		cmp_ok($others, '>', $before, "others draw while a batch of 2,000,000,000 is under way");
+		is( $node->safe_psql('postgres', "SELECT pg_${how}_backend(pid) FROM pg_stat_activity WHERE application_name = 'batch'"),
+			't', "pg_${how}_backend");
+		ok( $node->poll_query_until('postgres',
+				"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'batch'"),
+			'ends it');
+		my ($log) = stop_loop($run);
+		is(slurp_file($log), '', 'no id of it was handed out');
+		like(slurp_file("$log.err"), $how eq 'cancel' ? qr/canceling statement/ : qr/terminating connection/, 'it says why');
+		my $after = $node->safe_psql('postgres', 'SELECT uid_next()');
+		cmp_ok($after, '>', $others, 'ids go on above');
+		$before = $after;
+	}
+	is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), min(id) > ' . $before . ' FROM uid_next_batch(50000) AS id'),
+		'50000|50000|t', 'and a batch works');
+}
+
+# Somebody's own schema, first in the search_path, with functions, operators and tables named like those of
+# pg_catalog and of uidgen: nobody calls them.
+{
+	my @calls = (
+		"SELECT uid_generator_create('in_trap')", "SELECT segment_create('in_trap', 1, 5)",
+		"SELECT segment_create(repeat('in trap ', 20))", "SELECT segment_next('in_trap')",
+		"SELECT segment_next(repeat('in trap ', 20))", "SELECT uid_next()", "SELECT uid_next('uid_generators.in_trap')",
+		"SELECT count(*) FROM uid_next_batch(10)", "SELECT public.uid_decode(uid_next())", "SELECT uid_timestamp(1)",
+		"SELECT uid_encode('2026-02-01', 0, 0, 0)", "SELECT public.uid_preset('snowflake')",
+		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
+		"SELECT * FROM public.uid_slots()", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
+		"SELECT segment_drop(repeat('in trap ', 20))");
+	$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE attacker LOGIN;
+CREATE SCHEMA trap AUTHORIZATION attacker;
+GRANT SELECT ON worker_node TO attacker;
+SET ROLE attacker;
+CREATE TABLE trap.caught (who text DEFAULT current_user, what text);
+GRANT USAGE ON SCHEMA trap TO PUBLIC;
+GRANT INSERT ON trap.caught TO PUBLIC;
+CREATE FUNCTION trap.catch(what text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS
+  'BEGIN INSERT INTO trap.caught (who, what) VALUES (session_user, what); END';
+CREATE FUNCTION trap.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''format''); RETURN NULL; END';
+CREATE FUNCTION trap.format(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''format''); RETURN NULL; END';
+CREATE FUNCTION trap.setval(regclass, bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''setval''); RETURN NULL; END';
+CREATE FUNCTION trap.setval(regclass, bigint, boolean) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''setval''); RETURN NULL; END';
+CREATE FUNCTION trap.octet_length(text) RETURNS integer LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''octet_length''); RETURN NULL; END';
+CREATE FUNCTION trap.quote_literal(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''quote_literal''); RETURN NULL; END';
+CREATE FUNCTION trap.md5(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''md5''); RETURN NULL; END';
+CREATE FUNCTION trap.pg_has_role(oid, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_has_role''); RETURN NULL; END';
+CREATE FUNCTION trap.current_setting(text, boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''current_setting''); RETURN NULL; END';
+CREATE FUNCTION trap.has_sequence_privilege(oid, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''has_sequence_privilege''); RETURN NULL; END';
+CREATE FUNCTION trap.has_sequence_privilege(regclass, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''has_sequence_privilege''); RETURN NULL; END';
+CREATE FUNCTION trap.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_sequence_last_value''); RETURN NULL; END';
+CREATE FUNCTION trap.cardinality(oid[]) RETURNS integer LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''cardinality''); RETURN NULL; END';
+CREATE FUNCTION trap.uid_preset(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_preset''); RETURN NULL; END';
+CREATE FUNCTION trap.uid_decode(bigint) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_decode''); RETURN NULL; END';
+CREATE FUNCTION trap.uid_forget_dropped() RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_forget_dropped''); RETURN NULL; END';
+CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''now''); RETURN NULL; END';
+CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''clock_timestamp''); RETURN NULL; END';
+CREATE FUNCTION trap.uid_slots() RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_slots''); RETURN NULL; END';
+CREATE FUNCTION trap.pg_event_trigger_dropped_objects() RETURNS oid LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''dropped''); RETURN NULL; END';
+CREATE FUNCTION trap.same(oid, oid) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
+CREATE FUNCTION trap.same(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
+CREATE FUNCTION trap.same(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
+CREATE FUNCTION trap.same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
+CREATE FUNCTION trap.same(bigint, integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
+CREATE FUNCTION trap.join(text, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''||''); RETURN NULL; END';
+CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap.same);
+CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.same);
+CREATE OPERATOR trap.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = trap.same);
+CREATE OPERATOR trap.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.same);
+CREATE OPERATOR trap.< (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
+CREATE OPERATOR trap.> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
+CREATE OPERATOR trap.<= (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
+CREATE OPERATOR trap.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.join);
+CREATE TABLE trap.worker_node (LIKE public.worker_node);
+CREATE TABLE trap.uid_generator (LIKE public.uid_generator);
+CREATE TABLE trap.uid_segment (LIKE public.uid_segment);
+CREATE TABLE trap.pg_class (oid oid, relname name);
+CREATE TABLE trap.pg_sequence (seqrelid oid);
+CREATE SEQUENCE trap.uid_default;
+CREATE SEQUENCE trap.worker_node_id_seq;
+INSERT INTO trap.uid_segment VALUES ('in_trap', 'trap.uid_default', 1);
+CREATE DOMAIN trap.regclass AS text;
+CREATE DOMAIN trap.record AS text;
+CREATE DOMAIN trap.bigint AS text;
+GRANT ALL ON ALL TABLES IN SCHEMA trap TO PUBLIC;
+SQL
+	cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM pg_proc WHERE pronamespace = 'trap'::regnamespace"),
+		'>', 20, 'the trap is set');
+	is($node->safe_psql('postgres', "SET search_path = trap, public, pg_catalog; SELECT now() IS NULL; SELECT 1::oid = 2::oid"),
+		"t\nt", 'and works');
+	$node->safe_psql('postgres', 'TRUNCATE trap.caught');
+
+	foreach my $call (@calls)
+	{
+		my ($status, undef, $stderr) = $node->psql('postgres',
+			"SET search_path = trap, public, pg_catalog; $call");
+		is($stderr, '', "under a hostile search_path: $call");
+	}
+	is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT what || ' as ' || who, ', ') FROM trap.caught"),
+		'', "nothing of the attacker's was executed");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM trap.worker_node'), 0, "nothing was written to the attacker's tables");
+	is($node->safe_psql('postgres', "SELECT last_value, is_called FROM trap.uid_default"), '1|f', 'no sequence of the attacker moved');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.in_trap'"),
+		1, 'the row of worker_node is in the right table');
+
+	# A temporary table or type goes before everything else, also before pg_catalog.
+	is( $node->safe_psql('postgres',
+			"CREATE TEMP TABLE uid_segment (name text, sequence regclass, step bigint);"
+			  . "CREATE TEMP TABLE uid_generator (generator regclass); CREATE TEMP TABLE worker_node (id bigint); CREATE TEMP TABLE pg_class (oid oid);"
+			  . "CREATE DOMAIN pg_temp.regclass AS text; SELECT segment_create('temp'), uid_generator_create('temp');"
+			  . "SELECT segment_next('temp'), uid_next('uid_generators.temp') > 0; SELECT segment_drop('temp')"),
+		"uid_segments.temp|uid_generators.temp\n1|t\n", 'temporary tables of the same names change nothing');
+}
+$node->stop;
+
+# A server that has not loaded the library.
+foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
+{
+	my $name = 'without' . ($loaded =~ tr/,//) . ($loaded eq '' ? 'out' : '');
+	my $bare = PostgreSQL::Test::Cluster->new($name);
+	$bare->init;
+	$bare->append_conf('postgresql.conf', "shared_preload_libraries = '$loaded'\n") if $loaded ne '';
+	$bare->start;
+	$bare->safe_psql('postgres', 'CREATE EXTENSION uidgen');
+	my $line = quotemeta("shared_preload_libraries = '" . ($loaded eq '' ? '' : "$loaded, ") . "uidgen'");
+	foreach my $call ('uid_next()', "uid_next('uid_generators.uid_default')", "segment_next('s')", "segment_next('s'::regclass)",
+		'count(*) FROM uid_next_batch(3)')
+	{
+		$bare->safe_psql('postgres', 'CREATE SEQUENCE IF NOT EXISTS s');
+		my $error = failure($bare, "SELECT $call");
+		like($error, qr/ERROR:  55000/, "not preloaded: $call is an error");
+		like($error, qr/HINT:.*$line/, 'with the line to set');
+	}
+	like(failure($bare, "LOAD 'uidgen'; SELECT uid_next()"), qr/ERROR:  55000/, 'loading it into the session does not help');
+	like(failure($bare, "SELECT uid_last()"), qr/ERROR:  55000/, 'nothing was drawn');
+	is( $bare->safe_psql('postgres',
+			"SELECT uid_encode('2026-01-01 00:00:00.001+00', 1, 2, 3), datacenter_id, worker_id, sequence, generated_at = uid_timestamp(4333571) "
+			  . "FROM uid_decode(4333571)"),
+		((1 << 22) + (1 << 17) + (2 << 12) + 3) . '|1|2|3|t', 'arithmetic on ids works');
+	is($bare->safe_psql('postgres', "SELECT segment_create('tickets', 10, 7), uid_generator_create('g')"),
+		'uid_segments.tickets|uid_generators.g', 'generators and segments can be made');
+	is($bare->safe_psql('postgres', 'SELECT * FROM t_sequence'), 'tickets|10|7', 't_sequence shows what is known');
+	is($bare->safe_psql('postgres', 'SELECT count(*) FROM segment_status'), 0, 'segment_status is empty');
+	is($bare->safe_psql('postgres', 'SELECT count(*) FROM uid_slots()'), 0, 'and uid_slots()');
+	is( $bare->safe_psql('postgres',
+			'SELECT generator, worker_id, last_time, leased_until, records FROM uid_generator_status ORDER BY generator::text'),
+		"uid_generators.g||||\nuid_generators.uid_default||||", 'uid_generator_status has NULLs');
+	$bare->safe_psql('postgres', "SELECT segment_drop('tickets'); DROP SEQUENCE uid_generators.g");
+	is($bare->safe_psql('postgres', 'SELECT count(*) FROM uid_segment') . $bare->safe_psql('postgres', 'SELECT count(*) FROM uid_generator'),
+		'01', 'DROP takes rows along');
+	if ($loaded eq 'auto_explain')
+	{
+		# The hint is good.
+		$bare->append_conf('postgresql.conf', "shared_preload_libraries = 'auto_explain, uidgen'\n");
+		$bare->restart;
+		is($bare->safe_psql('postgres', "SELECT uid_next() > 0, segment_next('s')"), 't|1', 'after the hint was followed it works');
+	}
+	$bare->safe_psql('postgres', 'DROP EXTENSION uidgen');
+	$bare->stop;
+}
+
+done_testing();

@@ -1,0 +1,274 @@
+# Who may draw, who may make, and that worker_node is written whoever draws and never in anybody's way.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $node = new_node('roles');
+start_node($node);
+
+# Runs SQL that must fail; returns what psql wrote to stderr.
+sub failure
+{
+	my ($sql, $dbname) = @_;
+	my ($status, undef, $stderr) =
+	  $node->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $status == 0 ? 'no error' : $stderr;
+}
+
+sub sql
+{
+	return $node->safe_psql('postgres', $_[0]);
+}
+
+sub session_failure
+{
+	my ($session, $sql) = @_;
+	$session->query("\\set VERBOSITY verbose\n$sql");
+	my $stderr = $session->{stderr};
+	$session->{stderr} = '';
+	return $stderr;
+}
+
+sql('CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE carol LOGIN; CREATE ROLE boss LOGIN');
+
+# The default generator is open to everybody, from the transaction on that makes it.
+is(sql('BEGIN; CREATE EXTENSION uidgen; SET ROLE bob; SELECT uid_next() > 0; SELECT count(*) FROM uid_next_batch(10); RESET ROLE; COMMIT'),
+	"t\n10", 'the default generator is open to every role, also in the transaction that creates the extension');
+is(sql('SET SESSION AUTHORIZATION bob; SELECT uid_next() > 0'), 't', 'and afterwards');
+is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_decode(uid_next()) IS NOT NULL, uid_last() > 0, count(*) FROM uid_generator_status"),
+	't|t|1', 'with its status');
+
+# Who may make.
+{
+	foreach my $call ("uid_generator_create('x')", "segment_create('x')")
+	{
+		like(failure("SET SESSION AUTHORIZATION alice; SELECT $call"), qr/ERROR:  42501/, "$call needs CREATE on the schema");
+	}
+	is(sql('SELECT count(*) FROM uid_generator WHERE NOT builtin') . sql('SELECT count(*) FROM uid_segment'), '00', 'nothing was left');
+	sql('GRANT CREATE ON SCHEMA uid_generators, uid_segments TO alice');
+	is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_generator_create('a'), segment_create('a'), segment_create('b')"),
+		'uid_generators.a|uid_segments.a|uid_segments.b', 'with it, it works');
+	is(sql("SELECT DISTINCT relowner::regrole FROM pg_class WHERE relnamespace IN ('uid_generators'::regnamespace, 'uid_segments'::regnamespace) AND relname <> 'uid_default'"),
+		'alice', 'what it makes belongs to the caller');
+	is(sql("SET SESSION AUTHORIZATION alice; BEGIN; SELECT uid_generator_create('b'); SELECT uid_next('uid_generators.b') > 0; ROLLBACK"),
+		"uid_generators.b\nt", 'and is used at once');
+	sql('CREATE DATABASE own OWNER boss');
+	$node->safe_psql('own', 'CREATE EXTENSION uidgen');
+	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('x'), segment_create('x'); SELECT uid_next('uid_generators.x') > 0, segment_next('x')"),
+		"uid_generators.x|uid_segments.x\nt|1", 'the owner of the database may');
+	is($node->safe_psql('own', 'SET SESSION AUTHORIZATION boss; SELECT count(*) FROM worker_node'), 1, 'and reads worker_node');
+	like(failure('SET SESSION AUTHORIZATION bob; SELECT segment_drop(\'x\')', 'own'), qr/ERROR:  42501/, 'only its owner drops a segment');
+	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT segment_drop('x'); SELECT count(*) FROM uid_segment"), "\n0", 'which needs nothing more');
+}
+
+# Who may draw.
+{
+	my @calls = ("uid_next('uid_generators.a')", "count(*) FROM uid_next_batch('uid_generators.a', 3)",
+		"segment_next('a')", "segment_next('uid_segments.a'::regclass)");
+	my $state = "SELECT (SELECT last_value FROM uid_generators.a), (SELECT last_value || is_called::text FROM uid_segments.a), (SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'a\$')";
+	my $before = sql($state);
+	foreach my $call (@calls)
+	{
+		like(failure("SET SESSION AUTHORIZATION bob; SELECT $call"), qr/ERROR:  42501.*permission denied for sequence a\b/s, "$call of somebody else's is refused");
+	}
+	like(failure("SET SESSION AUTHORIZATION bob; SELECT nextval('uid_generators.a')"), qr/ERROR:  42501/, 'nextval too');
+	is(sql($state), $before, 'nothing was burned');
+
+	sql('SET SESSION AUTHORIZATION alice; GRANT USAGE ON SEQUENCE uid_generators.a, uid_segments.a TO bob');
+	is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.a') > 0, segment_next('a'), segment_next('uid_segments.a'::regclass)"),
+		't|1|2', 'USAGE lets a role draw');
+	is(sql("SET SESSION AUTHORIZATION bob; SELECT pk_seq_name, current_val, increment_val FROM t_sequence ORDER BY 1"),
+		"a|1|1000\nb|1|1000", 't_sequence is open to all');
+	$before = sql('SELECT last_value, is_called FROM uid_generators.a');
+	like(failure("SET SESSION AUTHORIZATION bob; SELECT nextval('uid_generators.a')"), qr/ERROR:  2200H/, 'but not call nextval on a lease sequence');
+	is(sql('SELECT last_value, is_called FROM uid_generators.a'), $before, 'whose high-water mark stays');
+	like(failure("SET SESSION AUTHORIZATION bob; SELECT setval('uid_generators.a', 5)"), qr/ERROR:  42501/, 'nor setval');
+	sql('SET SESSION AUTHORIZATION alice; REVOKE USAGE ON SEQUENCE uid_generators.a FROM bob; GRANT SELECT ON SEQUENCE uid_generators.a TO bob');
+	like(failure("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.a')"), qr/ERROR:  42501/, 'SELECT is not enough');
+	sql('SET SESSION AUTHORIZATION alice; GRANT UPDATE ON SEQUENCE uid_generators.a TO bob');
+	is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.a') > 0"), 't', 'UPDATE is, as for nextval');
+	sql('SET SESSION AUTHORIZATION alice; REVOKE ALL ON SEQUENCE uid_generators.a, uid_segments.a FROM bob');
+}
+
+# A privilege is each caller's own, also within one transaction.
+{
+	sql(<<'SQL');
+CREATE FUNCTION lend() RETURNS text LANGUAGE sql SECURITY DEFINER VOLATILE AS
+  $$ SELECT (uid_next('uid_generators.a') > 0)::text || (segment_next('a') > 0)::text || (segment_next('uid_segments.a'::regclass) > 0)::text $$;
+ALTER FUNCTION lend() OWNER TO alice;
+SQL
+	my $session = hold_open($node);
+	$session->query_safe('SET SESSION AUTHORIZATION bob');
+	foreach my $call ("uid_next('uid_generators.a')", "segment_next('a')", "segment_next('uid_segments.a'::regclass)",
+		"count(*) FROM uid_next_batch('uid_generators.a', 3)")
+	{
+		$session->query_safe('BEGIN; SAVEPOINT a');
+		is($session->query_safe('SELECT lend()'), 'truetruetrue', 'a SECURITY DEFINER function draws');
+		like(session_failure($session, "SELECT $call"), qr/ERROR:  42501/, "its caller may not, in the same transaction: $call");
+		$session->query_safe('ROLLBACK TO a');
+		is($session->query_safe('SELECT lend()'), 'truetruetrue', 'and it goes on');
+		$session->query_safe('ROLLBACK');
+	}
+	$session->quit;
+
+	# One prepared statement, two roles.
+	$session = hold_open($node);
+	$session->query_safe("PREPARE id AS SELECT uid_next('uid_generators.a') > 0; PREPARE n AS SELECT segment_next('a') > 0; PREPARE r AS SELECT segment_next('uid_segments.a'::regclass) > 0");
+	foreach my $statement ('id', 'n', 'r')
+	{
+		$session->query_safe('BEGIN; SET LOCAL ROLE alice');
+		is($session->query_safe("EXECUTE $statement"), 't', "a prepared statement draws for its owner: $statement");
+		$session->query_safe('SET LOCAL ROLE bob');
+		like(session_failure($session, "EXECUTE $statement"), qr/ERROR:  42501/, 'and not for another role');
+		$session->query_safe('ROLLBACK');
+	}
+	# One expression, evaluated under two roles.
+	like(session_failure($session, <<'SQL'), qr/ERROR:  42501/, 'an expression evaluated again under another role is checked again');
+DO $$
+BEGIN
+  FOR i IN 1 .. 2 LOOP
+    PERFORM uid_next('uid_generators.a'), segment_next('a');
+    SET LOCAL ROLE bob;
+  END LOOP;
+END
+$$;
+SQL
+	$session->quit;
+}
+
+# The tables: who may add, and that nobody changes or removes.
+{
+	sql('CREATE SEQUENCE public.of_super; GRANT CREATE ON SCHEMA public TO alice');
+	sql('SET SESSION AUTHORIZATION alice; CREATE SEQUENCE public.of_alice; CREATE TABLE uid_generators.a_table (id bigint)');
+	sql("CREATE SEQUENCE uid_generators.of_super; CREATE SEQUENCE uid_segments.of_super");
+	my $generator = sub {
+		my ($sequence, $builtin) = @_;
+		return "INSERT INTO uid_generator SELECT '$sequence', 'snowflake', p.*, now(), " . ($builtin // 'false') . " FROM uid_preset('snowflake') p";
+	};
+	foreach my $sequence ('uid_generators.of_super', 'public.of_alice', 'public.of_super', 'uid_generators.a_table')
+	{
+		like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->($sequence)), qr/ERROR:  42501/, "alice adds no row for $sequence to uid_generator");
+	}
+	like(failure('SET SESSION AUTHORIZATION bob; ' . $generator->('uid_generators.a')), qr/ERROR:  42501/, "nor bob one for alice's generator");
+	sql('SET SESSION AUTHORIZATION alice; CREATE SEQUENCE uid_generators.by_hand INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE');
+	like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand', 'true')), qr/ERROR:  42501/, 'nobody adds a builtin row');
+	sql('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand'));
+	is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_next('uid_generators.by_hand') > 0"), 't', 'a row for a sequence of her own works');
+	like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand')), qr/ERROR:  23505/, 'once');
+	foreach my $sequence ('uid_segments.of_super', 'public.of_alice', 'public.of_super', 'uid_generators.a')
+	{
+		like(failure("SET SESSION AUTHORIZATION alice; INSERT INTO uid_segment VALUES ('mine', '$sequence')"), qr/ERROR:  42501/, "alice adds no row for $sequence to uid_segment");
+	}
+	like(failure("SET SESSION AUTHORIZATION bob; INSERT INTO uid_segment VALUES ('mine', 'uid_segments.a')"), qr/ERROR:  42501/, "nor bob one for alice's segment");
+	foreach my $role ('alice', 'bob')
+	{
+		foreach my $change ('UPDATE uid_generator SET builtin = true', 'DELETE FROM uid_generator', 'TRUNCATE uid_generator',
+			"UPDATE uid_segment SET name = 'other'", 'DELETE FROM uid_segment', 'TRUNCATE uid_segment',
+			'UPDATE worker_node SET worker_id = 0', 'DELETE FROM worker_node', 'TRUNCATE worker_node', 'SELECT * FROM worker_node',
+			"INSERT INTO worker_node SELECT 1, '', '', 1, now(), now(), now(), '', 0, 0, 0, 0",
+			"SELECT nextval('worker_node_id_seq')", "SELECT setval('worker_node_id_seq', 1)", "SELECT segment_next('worker_node_id_seq')",
+			"SELECT setval('uid_generators.uid_default', 1)", 'ALTER SEQUENCE uid_generators.uid_default RESTART', 'DROP SEQUENCE uid_generators.uid_default',
+			'DROP EVENT TRIGGER uid_forget_dropped')
+		{
+			like(failure("SET SESSION AUTHORIZATION $role; $change"), qr/ERROR:  42501/, "$role may not: $change");
+		}
+	}
+	like(failure("INSERT INTO uid_generator SELECT 'uid_generators.of_super', 'snowflake', p.*, now(), false FROM uid_preset('snowflake') p; SELECT uid_next('uid_generators.of_super')"),
+		qr/ERROR:  55000/, 'a sequence that nextval could move is no lease sequence');
+	# Dropping one's own takes the row along, though one may not delete it.
+	sql('SET SESSION AUTHORIZATION alice; DROP SEQUENCE uid_generators.by_hand, uid_segments.b');
+	is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ 'by_hand|^[0-9]'") . sql("SELECT count(*) FROM uid_segment WHERE name = 'b'"),
+		'00', "a role's DROP SEQUENCE takes its row along");
+}
+
+# worker_node is written whoever draws, in nobody's way.
+{
+	my $rows = sub { return sql("SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.$_[0]'") };
+	my $make = sub { sql("SELECT uid_generator_create('$_[0]'); GRANT USAGE ON SEQUENCE uid_generators.$_[0] TO PUBLIC") };
+	my $draw = sub { return "SELECT uid_next('uid_generators.$_[0]') > 0" };
+
+	$make->('w1');
+	is(sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w1')), 't', 'a role without rights on worker_node draws');
+	is($rows->('w1'), 1, 'and its row is written');
+	is(sql("SELECT worker_id = (SELECT worker_id FROM worker_node WHERE generator = 'uid_generators.w1') FROM uid_decode(uid_next('uid_generators.w1'), 'uid_generators.w1')"),
+		't', 'with the worker id that is in the ids');
+
+	$make->('w2');
+	sql('SET SESSION AUTHORIZATION bob; BEGIN; ' . $draw->('w2') . '; ROLLBACK');
+	is($rows->('w2'), 0, 'a rollback takes the row back');
+	sql('SET SESSION AUTHORIZATION bob; BEGIN; SAVEPOINT a; ' . $draw->('w2') . '; ROLLBACK TO a; COMMIT');
+	is($rows->('w2'), 1, 'the next transaction that commits writes it');
+	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w2'));
+	is($rows->('w2'), 1, 'once');
+
+	$make->('w3');
+	is(sql('SET SESSION AUTHORIZATION bob; BEGIN READ ONLY; ' . $draw->('w3') . '; COMMIT'), 't', 'a READ ONLY transaction does not fail for it');
+	is(sql('SET SESSION AUTHORIZATION bob; SET default_transaction_read_only = on; ' . $draw->('w3')), 't', 'nor any other of a READ ONLY session');
+	is($rows->('w3'), 0, 'and writes nothing');
+	sql('SET SESSION AUTHORIZATION bob; BEGIN ISOLATION LEVEL SERIALIZABLE; ' . $draw->('w3') . '; COMMIT');
+	is($rows->('w3'), 1, 'a SERIALIZABLE one writes it');
+
+	# Somebody holds the table. A commit is under no statement_timeout, so a wait would be one for ever.
+	$make->('w4');
+	my $locker = hold_open($node);
+	$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
+	my ($timed_out, $drawn) = (0);
+	$node->psql('postgres', 'SET SESSION AUTHORIZATION bob; BEGIN; ' . $draw->('w4') . '; COMMIT; ' . $draw->('w4'),
+		stdout => \$drawn, timeout => 30, timed_out => \$timed_out);
+	is($timed_out . $drawn, "0t\nt", "LOCK TABLE worker_node in another session does not hold up a draw's commit");
+	$locker->query_safe('COMMIT');
+	is($rows->('w4'), 0, 'the row waits');
+	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w4'));
+	is($rows->('w4'), 1, 'for a transaction that finds the table free');
+	# Somebody holds the very key.
+	$make->('w5');
+	$locker->query_safe("BEGIN; INSERT INTO worker_node SELECT (SELECT last_value + 1 FROM worker_node_id_seq), '', '', 1, now(), now(), now(), 'squatter', 0, 0, 0, 0");
+	$node->psql('postgres', 'SET SESSION AUTHORIZATION bob; ' . $draw->('w5'), timeout => 30, timed_out => \$timed_out);
+	is($timed_out, 0, 'nor does an uncommitted row with the same id');
+	$locker->query_safe('ROLLBACK');
+	$locker->quit;
+	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w5'));
+	is($rows->('w5'), 1, 'the row is written later');
+
+	# A trigger that fails.
+	sql(<<'SQL');
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no rows today''; END';
+CREATE TRIGGER refuse BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION refuse();
+CREATE TABLE work (id bigint, who text);
+GRANT INSERT ON work TO bob;
+SQL
+	$make->('w6');
+	is(sql("SET SESSION AUTHORIZATION bob; BEGIN; INSERT INTO work SELECT uid_next('uid_generators.w6'), 'one'; SELECT current_user; COMMIT; INSERT INTO work SELECT uid_next('uid_generators.w6'), current_user; SELECT current_user"),
+		"bob\nbob", 'a trigger on worker_node that raises does not hurt the caller');
+	is(sql('SELECT count(*), count(DISTINCT id), min(who) FROM work'), '2|2|bob', 'whose own work is committed');
+	is($rows->('w6'), 0, 'no row is written');
+	ok($node->log_contains('could not write the row of worker_node: no rows today'), 'the log says why');
+	sql('DROP TRIGGER refuse ON worker_node');
+	# A trigger that draws, from a generator that has no worker id yet.
+	$make->('w7');
+	sql(<<'SQL');
+CREATE FUNCTION draw_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM uid_next(''uid_generators.w7''); RETURN NEW; END';
+CREATE TRIGGER draw_too BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION draw_too();
+SQL
+	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w6'));
+	is($rows->('w6'), 1, 'the row is written when the trigger lets it, and when that draws');
+	sql('DROP TRIGGER draw_too ON worker_node');
+	sql($draw->('w7'));
+	is($rows->('w7'), 1, 'and so is the one of the generator drawn from there');
+
+	# Without the table, or with another in its place, ids go on.
+	$make->('w8');
+	sql('ALTER TABLE worker_node RENAME TO worker_node_away');
+	is(sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w8')), 't', 'without the table ids go on');
+	sql('ALTER TABLE worker_node_away RENAME TO worker_node');
+	sql($draw->('w8'));
+	is($rows->('w8'), 1, 'and the row is written when it is back');
+	is(sql('SELECT count(*), count(DISTINCT id) FROM worker_node') =~ /^(\d+)\|\1$/ ? 1 : 0, 1, 'each draw has one row');
+	is(sql('SELECT count(*) FROM worker_node AS a JOIN worker_node AS b ON a.worker_id = b.worker_id AND a.id < b.id'), 0, 'no two live generators have one worker id');
+}
+
+done_testing();

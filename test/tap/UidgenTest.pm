@@ -1,0 +1,274 @@
+# Helpers of the TAP tests, on top of PostgreSQL::Test::Cluster (15 and later).
+#
+#   my $node = new_node('primary');            # initdb, preloaded, fsync on
+#   start_uidgen($node);                       # start, CREATE EXTENSION
+#   start_node($node);                         # start again: after a crash, a standby
+#
+#   use_fake_clock($node);                     # before start_node or start_uidgen
+#   set_clock($node, '-1h');                   # at any time: relative to the real clock
+#   freeze_clock($node, 2.5);                  # stands still, 2.5 s after a fixed instant
+#
+#   my $loop = background_loop($node, clients => 4, sql => 'SELECT uid_next()');
+#   ... crash, promote, wait ...
+#   my @logs = stop_loop($loop);               # one file per client: what it received
+#   assert_unique(@logs);                      # one assertion; lists values seen twice
+#
+#   my $session = hold_open($node);            # psql that stays: query, query_safe, quit
+#   send_query($session, $sql);                # do not wait for the answer
+#   my ($out, $err) = finish_query($session);  # wait for it
+#   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session
+#   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);
+#
+# The environment's UIDGEN_FAULT, if not empty, goes to the server as uidgen.fault:
+# the tests that must notice a broken promise run with it (test/faults.tsv).
+# PostgreSQL::Test::Cluster turns fsync and restart_after_crash off; here both are
+# on, because durability is what most tests are about.
+package UidgenTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use POSIX ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+
+our @EXPORT = qw(new_node start_uidgen start_node use_fake_clock set_clock
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw);
+
+my $settings = <<'END';
+shared_preload_libraries = 'uidgen'
+fsync = on
+restart_after_crash = on
+wal_level = replica
+log_checkpoints = off
+max_connections = 40
+max_prepared_transactions = 5
+END
+
+# new_node($name, conf => lines for postgresql.conf, anything that init takes)
+sub new_node
+{
+	my ($name, %opts) = @_;
+	my $conf = delete $opts{conf} // '';
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(allows_streaming => 1, %opts);
+	$node->append_conf('postgresql.conf', $settings . fault_setting() . $conf);
+	return $node;
+}
+
+sub fault_setting
+{
+	my $fault = $ENV{UIDGEN_FAULT} // '';
+	return $fault eq '' ? '' : "uidgen.fault = '$fault'\n";
+}
+
+sub start_uidgen
+{
+	my ($node) = @_;
+	start_node($node);
+	$node->safe_psql('postgres', 'CREATE EXTENSION uidgen');
+	return;
+}
+
+# Cluster's start, with the environment that a false clock needs.
+sub start_node
+{
+	my ($node, %opts) = @_;
+	local %ENV = (%ENV, %{ $node->{uidgen_env} // {} });
+	return $node->start(%opts);
+}
+
+# The library reads the file at each call, and leaves the monotonic clock alone, so
+# that waits last as long as they should.
+sub use_fake_clock
+{
+	my ($node) = @_;
+	my ($library) = glob('/usr/lib/*/faketime/libfaketime.so.1');
+	die "libfaketime is not installed" unless defined $library;
+
+	$node->{uidgen_clock} = $node->basedir . '/clock';
+	$node->{uidgen_env} = {
+		LD_PRELOAD => $library,
+		FAKETIME_TIMESTAMP_FILE => $node->{uidgen_clock},
+		FAKETIME_NO_CACHE => 1,
+		DONT_FAKE_MONOTONIC => 1,
+		TZ => 'UTC'
+	};
+	set_clock($node, '+0');
+	return;
+}
+
+# Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'. The rename lets
+# no reader see half a file.
+sub set_clock
+{
+	my ($node, $offset) = @_;
+	my $file = $node->{uidgen_clock};
+
+	open my $fh, '>', "$file.new" or die "could not write $file.new: $!";
+	print $fh "$offset\n";
+	close $fh;
+	rename "$file.new", $file or die "could not rename $file.new: $!";
+	return;
+}
+
+# The clock stands still, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC.
+# So nothing that a test finds is due to time that passed. libfaketime's fractions are
+# floating point: use such as are exact, 0.5, 0.125.
+sub freeze_clock
+{
+	my ($node, $seconds) = @_;
+	my $micros = sprintf('%.0f', ($seconds // 0) * 1e6);
+	my $whole = 1795262400 + POSIX::floor($micros / 1e6);
+	return set_clock($node,
+		POSIX::strftime('%Y-%m-%d %H:%M:%S', gmtime $whole)
+		  . sprintf('.%06d', $micros % 1e6));
+}
+
+# Each client sends one statement after the other until it is stopped, its server
+# is gone, or a statement fails; on_error_stop => 0 goes on after errors. A value is
+# written by the client as it comes, so the logs survive whatever the server does.
+sub background_loop
+{
+	my ($node, %opts) = @_;
+	my $sql = $opts{sql} // 'SELECT uid_next()';
+	my $on_error_stop = $opts{on_error_stop} // 1;
+	my $directory = PostgreSQL::Test::Utils::tempdir();
+	my $feed = 'while [ ! -e "$1" ]; do echo "$0;" || exit 0; done';
+	my (@runs, @logs);
+
+	foreach my $client (1 .. $opts{clients} // 1)
+	{
+		my $log = "$directory/client$client";
+		push @logs, $log;
+		push @runs, IPC::Run::start(
+			[ 'sh', '-c', $feed, $sql, "$directory/stop" ], '2>', '/dev/null', '|',
+			[
+				$node->installed_command('psql'), '-XAtq', '-v',
+				"ON_ERROR_STOP=$on_error_stop", '-d',
+				$node->connstr($opts{dbname} // 'postgres')
+			],
+			'>', $log, '2>', "$log.err");
+	}
+	return { stop => "$directory/stop", runs => \@runs, logs => \@logs };
+}
+
+sub stop_loop
+{
+	my ($loop) = @_;
+	append_to_file($loop->{stop}, '');
+	$_->finish foreach @{ $loop->{runs} };
+	return @{ $loop->{logs} };
+}
+
+# One assertion over all values in all files, one value per line; returns their
+# number. No value at all is a failure, because it proves nothing.
+sub assert_unique
+{
+	my @logs = @_;
+	my ($total, %seen) = (0);
+
+	foreach my $log (@logs)
+	{
+		foreach my $value (split /\n/, slurp_file($log))
+		{
+			$total++;
+			$seen{$value}++;
+		}
+	}
+	my @twice = sort grep { $seen{$_} > 1 } keys %seen;
+	my $several = @logs > 1 ? scalar(@logs) . ' clients' : 'one client';
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($total > 0 && !@twice, "no value came twice ($several)")
+	  or diag("$total values, of which came more than once: "
+		  . scalar(@twice) . "\n" . join("\n", splice(@twice, 0, 5)));
+	note("$total values");
+	return $total;
+}
+
+# A session that outlives a failed statement.
+sub hold_open
+{
+	my ($node, %opts) = @_;
+	my $dbname = delete $opts{dbname} // 'postgres';
+	return $node->background_psql($dbname, on_error_stop => 0, %opts);
+}
+
+# Sends a statement that may take as long as the test wants; finish_query returns
+# what it and all before it wrote, and forgets it.
+sub send_query
+{
+	my ($session, $sql) = @_;
+	$session->query_until(qr/^sent$/m, "\\echo sent\n$sql;\n");
+	return;
+}
+
+sub finish_query
+{
+	my ($session) = @_;
+	$session->{stderr} = '' unless defined $session->{stderr};
+	my $output = $session->query('');
+	my $error = $session->{stderr};
+	$session->{stderr} = '';
+	return ($output, $error);
+}
+
+# The SQLSTATE of a statement; '00000' if it succeeds. In list context the whole
+# message, too. $on is a node, or a session of hold_open.
+sub sqlstate
+{
+	my ($on, $sql) = @_;
+	my ($output, $error);
+	if ($on->isa('PostgreSQL::Test::BackgroundPsql'))
+	{
+		send_query($on, "\\set VERBOSITY verbose\n$sql");
+		($output, $error) = finish_query($on);
+	}
+	else
+	{
+		$on->psql('postgres', "\\set VERBOSITY verbose\n$sql",
+			on_error_stop => 0, stdout => \$output, stderr => \$error);
+	}
+	my ($state) = $error =~ /(?:ERROR|FATAL):  (\w{5}):/;
+	return wantarray ? ($state // '00000', $error) : $state // '00000';
+}
+
+# A standby that does not answer: its walsender on the primary stands still.
+my %frozen;
+
+sub freeze_walsender
+{
+	my ($node, $standby) = @_;
+	my $pid = $node->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_replication WHERE application_name = '$standby'");
+	die "$standby is not connected" unless $pid =~ /^\d+$/;
+	kill 'STOP', $pid or die "could not stop process $pid: $!";
+	$frozen{$pid} = 1;
+	# A signal takes a moment; "T" is the state of a stopped process.
+	Time::HiRes::sleep(0.01)
+	  until slurp_file("/proc/$pid/stat") =~ /^\d+ \(.*\) T/;
+	return $pid;
+}
+
+sub thaw
+{
+	my ($pid) = @_;
+	delete $frozen{$pid};
+	return kill 'CONT', $pid;
+}
+
+# A stopped process would hold up the shutdown of its server.
+END
+{
+	my $status = $?;
+	thaw($_) foreach keys %frozen;
+	$? = $status;
+}
+
+1;
