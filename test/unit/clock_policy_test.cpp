@@ -1,0 +1,437 @@
+// The policy: a table of decisions with their numbers, every state of small policies checked against what any
+// answer must satisfy, and random histories of a model generator with a clock that jumps and crashes that
+// lose what was not durable.
+#include "clock_policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <ostream>
+#include <random>
+#include <vector>
+
+namespace uidgen::core {
+
+std::ostream &operator<<(std::ostream &out, const ClockPolicy &p) {
+    return out << "bits " << p.sequence_bits << " end " << p.end << " lease " << p.lease << " max_ahead "
+               << p.max_ahead;
+}
+
+std::ostream &operator<<(std::ostream &out, const Decision &d) {
+    static const char *const names[] = {"take", "confirm", "reserve", "wait", "exhausted"};
+    return out << names[static_cast<int>(d.step)] << " floor " << d.floor << " limit " << d.limit
+               << " reserve_until " << d.reserve_until << " wait_ticks " << d.wait_ticks;
+}
+
+} // namespace uidgen::core
+
+using namespace uidgen::core;
+
+namespace {
+
+uint64_t position(const ClockPolicy &p, int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; }
+int64_t tick_of(const ClockPolicy &p, uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); }
+
+// ---------------------------------------------------------------------------------------------------------
+// The table. A tick has 4 positions: tick t begins at 4t. A lease of 100 ticks is prefetched after 25 of
+// them, and a record that adds fewer than 7 is not worth writing.
+
+constexpr ClockPolicy plain = {2, 1000, 100, 200};
+
+struct Case {
+    const char *when;
+    int64_t now;
+    uint64_t last;
+    uint64_t usable;
+    uint64_t written;
+    Decision want;
+};
+
+class DecideTable : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DecideTable, GivesTheExpectedStep) {
+    const Case &c = GetParam();
+    const Decision got = decide(plain, c.now, c.last, c.usable, c.written);
+    EXPECT_EQ(got.step, c.want.step) << c.when << ": " << got;
+    EXPECT_EQ(got.floor, c.want.floor) << c.when << ": " << got;
+    EXPECT_EQ(got.limit, c.want.limit) << c.when << ": " << got;
+    EXPECT_EQ(got.reserve_until, c.want.reserve_until) << c.when << ": " << got;
+    EXPECT_EQ(got.wait_ticks, c.want.wait_ticks) << c.when << ": " << got;
+}
+
+const Case cases[] = {
+    // A take stops where the prefetch is due, at tick 125, so that the prefetch is not passed over.
+    {"lease fresh, clock ahead of the word", 110, 403, 800, 800, {Step::take, 440, 500, 0, 0}},
+    {"lease fresh, word ahead of the clock", 100, 450, 800, 800, {Step::take, 400, 500, 0, 0}},
+    {"last position before the prefetch", 100, 498, 800, 800, {Step::take, 400, 500, 0, 0}},
+    {"prefetch due", 124, 499, 800, 800, {Step::take, 496, 800, 300, 0}},
+    {"next lease already written", 124, 499, 800, 1200, {Step::take, 496, 800, 0, 0}},
+    // The prefetched lease may not end above now + max_ahead + 1 = 261, 204, 211.
+    {"prefetch cut short by the clock", 60, 600, 800, 800, {Step::take, 240, 800, 261, 0}},
+    {"prefetch of 4 ticks is not worth a record", 3, 600, 800, 800, {Step::take, 12, 800, 0, 0}},
+    {"prefetch of 11 ticks is", 10, 600, 800, 800, {Step::take, 40, 800, 211, 0}},
+    // What is usable ends above the allowance: now + max_ahead + 1 = 151, which begins at 604.
+    {"the allowance is the limit", -50, 600, 800, 1200, {Step::take, 0, 604, 0, 0}},
+    {"one position of the allowance left", -50, 602, 800, 1200, {Step::take, 0, 604, 0, 0}},
+    {"allowance used up", -50, 603, 800, 1200, {Step::wait, 0, 0, 0, 1}},
+    {"clock far back", -10000, 603, 800, 1200, {Step::wait, 0, 0, 0, 9951}},
+    // Everything leased is used up: the wait is until a record of 7 ticks fits, here up to 307.
+    {"too little room for a record", 105, 1199, 1200, 1200, {Step::wait, 420, 0, 0, 1}},
+    {"just enough room for a record", 106, 1199, 1200, 1200, {Step::reserve, 424, 0, 307, 0}},
+    {"ahead of the clock, and nothing leased", 90, 1199, 1200, 1200, {Step::wait, 360, 0, 0, 16}},
+    {"clock at the epoch", 0, 3, 800, 1200, {Step::take, 0, 800, 0, 0}},
+    {"written but not usable", 190, 799, 800, 1200, {Step::confirm, 760, 0, 0, 0}},
+    {"nothing usable after a long rest", 290, 500, 800, 1200, {Step::confirm, 1160, 0, 0, 0}},
+    {"everything written is used up", 250, 1199, 1200, 1200, {Step::reserve, 1000, 0, 400, 0}},
+    {"clock beyond all leases", 600, 1199, 1200, 1200, {Step::reserve, 2400, 0, 700, 0}},
+    {"lease cut short by the clock", 150, 1199, 1200, 1200, {Step::reserve, 600, 0, 351, 0}},
+    // Tick 999 is the last one; a record that ends with it is worth writing, however short.
+    {"lease cut short by the end of time", 950, 3799, 3800, 3800, {Step::reserve, 3800, 0, 1000, 0}},
+    {"lease of the last tick", 999, 3995, 3996, 3996, {Step::reserve, 3996, 0, 1000, 0}},
+    {"prefetch cut short by the end of time", 940, 3700, 3800, 3800, {Step::take, 3760, 3800, 1000, 0}},
+    {"last position of the last tick", 990, 3998, 4000, 4000, {Step::take, 3960, 4000, 0, 0}},
+    {"time used up", 990, 3999, 4000, 4000, {Step::exhausted, 3960, 0, 0, 0}},
+    {"time used up, clock back", 5, 3999, 4000, 4000, {Step::exhausted, 20, 0, 0, 0}},
+    {"clock at the end", 1000, 400, 800, 800, {Step::exhausted, 4000, 0, 0, 0}},
+    {"clock beyond the end", INT64_C(1) << 50, 400, 800, 800, {Step::exhausted, 4000, 0, 0, 0}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases, DecideTable, ::testing::ValuesIn(cases));
+
+// The widest layouts: the end stands at position 2^63.
+TEST(Decide, TheWidestTimeField) {
+    const ClockPolicy p = {16, INT64_C(1) << 47, 1000, 2000};
+    const uint64_t end = UINT64_C(1) << 63;
+    const Decision take = decide(p, p.end - 1, end - 2, end, end);
+    EXPECT_EQ(take.step, Step::take);
+    EXPECT_EQ(take.limit, end);
+    EXPECT_EQ(decide(p, p.end - 1, end - 1, end, end).step, Step::exhausted);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Every state of small policies.
+
+uint64_t next_of(const ClockPolicy &p, int64_t now, uint64_t last) {
+    const uint64_t floor = now > 0 ? position(p, std::min(now, p.end)) : 0;
+    return std::max(last + 1, floor);
+}
+
+struct State {
+    int64_t now;
+    uint64_t last;
+    uint64_t usable;
+    uint64_t written;
+};
+
+Decision decide(const ClockPolicy &p, const State &s, int64_t later = 0) {
+    return decide(p, s.now + later, s.last, s.usable, s.written);
+}
+
+int64_t latest_lease_end(const ClockPolicy &p, int64_t now) { return std::min(now + p.max_ahead + 1, p.end); }
+
+void expect_sound_take(const ClockPolicy &p, const State &s, const Decision &d) {
+    EXPECT_GT(d.limit, next_of(p, s.now, s.last));
+    EXPECT_LE(d.limit, s.usable);
+    EXPECT_LE(tick_of(p, d.limit - 1), s.now + p.max_ahead);
+    if (d.reserve_until == 0)
+        return;
+    EXPECT_GT(d.reserve_until, tick_of(p, s.written));
+    EXPECT_LE(d.reserve_until, latest_lease_end(p, s.now));
+}
+
+void expect_sound_reserve(const ClockPolicy &p, const State &s, const Decision &d) {
+    const uint64_t next = next_of(p, s.now, s.last);
+    EXPECT_GE(next, s.written);
+    EXPECT_GT(d.reserve_until, tick_of(p, next)) << "the record would not help the caller";
+    EXPECT_LE(d.reserve_until, latest_lease_end(p, s.now));
+}
+
+// A wait is as long as it must be and no longer: no caller waits twice, or for nothing.
+void expect_sound_wait(const ClockPolicy &p, const State &s, const Decision &d) {
+    ASSERT_GT(d.wait_ticks, 0);
+    EXPECT_NE(decide(p, s, d.wait_ticks).step, Step::wait) << "waits again";
+    EXPECT_EQ(decide(p, s, d.wait_ticks - 1).step, Step::wait) << "waits too long";
+}
+
+void expect_sound(const ClockPolicy &p, const State &s) {
+    const Decision d = decide(p, s);
+    const uint64_t next = next_of(p, s.now, s.last);
+    EXPECT_EQ(d.step == Step::exhausted, tick_of(p, next) >= p.end);
+    if (d.step == Step::take)
+        expect_sound_take(p, s, d);
+    else if (d.step == Step::confirm)
+        EXPECT_TRUE(s.usable <= next && next < s.written);
+    else if (d.step == Step::reserve)
+        expect_sound_reserve(p, s, d);
+    else if (d.step == Step::wait)
+        expect_sound_wait(p, s, d);
+    if (::testing::Test::HasFailure())
+        ADD_FAILURE() << p << ", now " << s.now << " last " << s.last << " usable " << s.usable << " written "
+                      << s.written << ": " << d;
+}
+
+// All combinations in which a word may stand; `last` may be anywhere below or above the bounds.
+void expect_sound_everywhere(const ClockPolicy &p, int64_t stride) {
+    for (int64_t now = -p.max_ahead - 3; now <= p.end + 2; now++)
+        for (int64_t written = 0; written <= p.end; written += stride)
+            for (int64_t usable = 0; usable <= written; usable += stride)
+                for (uint64_t last = 0; last < position(p, p.end); last += static_cast<uint64_t>(stride)) {
+                    expect_sound(p, {now, last, position(p, usable), position(p, written)});
+                    if (::testing::Test::HasFailure())
+                        return;
+                }
+}
+
+TEST(Decide, EveryStateOfSmallPolicies) {
+    for (int64_t lease : {1, 2, 4})
+        for (int64_t more : {0, 1, 3})
+            for (int32_t bits : {0, 1})
+                expect_sound_everywhere({bits, 10, lease, lease + more}, 1);
+}
+
+// Leases for which a record has a least length of more than one tick.
+TEST(Decide, EveryStateOfLongerLeases) {
+    for (int64_t lease : {17, 33, 48})
+        expect_sound_everywhere({0, 64, lease, lease + 5}, 4);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// A model generator: the word, the page that keeps the high-water mark, and what a crash leaves of it.
+
+struct History {
+    uint64_t taken = 0;
+    uint64_t records = 0;
+    uint64_t waits = 0;
+    uint64_t crashes = 0;
+    bool exhausted = false;
+};
+
+class Generator {
+  public:
+    Generator(const ClockPolicy &policy, uint64_t seed) : policy_(policy), random_(seed) { restart(); }
+
+    // One call for `want` positions. It ends with them, or with the end of time.
+    void draw(uint64_t want) {
+        int idle = 0;
+        bool waited = false;
+        while (want > 0 && !history_.exhausted && !::testing::Test::HasFailure()) {
+            const Decision d = decision();
+            EXPECT_FALSE(waited && d.step == Step::wait) << "waits again: " << policy_ << ": " << d;
+            waited = d.step == Step::wait;
+            const uint64_t got = perform(d, want);
+            want -= got;
+            idle = got > 0 ? 0 : idle + 1;
+            ASSERT_LE(idle, 3) << "no position after wait, reserve, confirm: " << policy_ << ": " << d;
+        }
+    }
+
+    void move_clock(int64_t by) { now_ += by; }
+
+    // The server dies. Every confirmed record survives; of the later ones, those up to some point.
+    void crash() {
+        history_.crashes++;
+        marks_.resize(durable_ + random_() % (marks_.size() - durable_ + 1));
+        restart();
+    }
+
+    // Somebody moves the counter up, as setval or a restore would.
+    void move_counter(int64_t by) {
+        const int64_t mark = std::min(marks_.back() + by, policy_.end);
+        write(mark, mark);
+        word_.give_up(position(policy_, mark));
+    }
+
+    // A backend flushes for reasons of its own.
+    void confirm() {
+        const WrittenRange written = word_.written_range();
+        durable_ = std::max(durable_, static_cast<size_t>(written.lsn));
+        word_.confirm(Durability::local, written.until);
+    }
+
+    const History &history() const { return history_; }
+    int64_t now() const { return now_; }
+    uint64_t last() const { return word_.last(); }
+
+  private:
+    Decision decision() const {
+        const uint64_t last = word_.last();
+        const uint64_t usable = word_.usable(Durability::local);
+        return decide(policy_, {now_, last, usable, word_.written_range().until});
+    }
+
+    uint64_t perform(const Decision &d, uint64_t want) {
+        switch (d.step) {
+        case Step::take:
+            return take(d, want);
+        case Step::confirm:
+            confirm();
+            break;
+        case Step::reserve:
+            reserve(d.reserve_until);
+            break;
+        case Step::wait:
+            history_.waits++;
+            now_ += d.wait_ticks;
+            break;
+        case Step::exhausted:
+            EXPECT_TRUE(now_ >= policy_.end || tick_of(policy_, word_.last() + 1) >= policy_.end) << policy_;
+            history_.exhausted = true;
+            break;
+        }
+        return 0;
+    }
+
+    uint64_t take(const Decision &d, uint64_t want) {
+        if (d.reserve_until != 0)
+            reserve(d.reserve_until);
+        const Run run = word_.take(d.floor, d.limit, want);
+        if (run.count > 0)
+            expect_sound_run(run, d.floor, want);
+        return run.count;
+    }
+
+    void expect_sound_run(const Run &run, uint64_t floor, uint64_t want) {
+        const uint64_t last = run.first + run.count - 1;
+        EXPECT_LE(run.count, want);
+        EXPECT_GE(run.first, floor);
+        EXPECT_GT(run.first, handed_out_) << "P1, P2: not above all earlier positions: " << policy_;
+        EXPECT_LE(tick_of(policy_, last), now_ + policy_.max_ahead) << "P4: " << policy_;
+        EXPECT_LT(tick_of(policy_, last), policy_.end) << "P3: " << policy_;
+        EXPECT_LT(tick_of(policy_, last), marks_[durable_ - 1]) << "handed out before it is durable: " << policy_;
+        handed_out_ = last;
+        history_.taken += run.count;
+    }
+
+    void reserve(int64_t until) {
+        EXPECT_LE(until, now_ + policy_.max_ahead + 1) << "P4: a lease ends too far ahead: " << policy_;
+        EXPECT_LE(until, policy_.end) << policy_;
+        EXPECT_GT(until, marks_.back()) << "the record adds nothing: " << policy_;
+        write(until, marks_.back());
+    }
+
+    void write(int64_t until, int64_t from) {
+        history_.records++;
+        marks_.push_back(until);
+        word_.publish(position(policy_, from), position(policy_, until), marks_.size());
+    }
+
+    // Whatever the log still holds was replayed, and is on disk.
+    void restart() {
+        durable_ = marks_.size();
+        word_.reset(position(policy_, marks_.back()));
+    }
+
+    const ClockPolicy policy_;
+    std::mt19937_64 random_;
+    TickWord<> word_;
+    int64_t now_ = 5;
+    std::vector<int64_t> marks_{1}; // the high-water mark after each record, whose lsn is its place from 1 on
+    size_t durable_ = 1;            // so many of the records are durable
+    uint64_t handed_out_ = 0;       // no lease holds position 0: the first mark is 1
+    History history_;
+};
+
+ClockPolicy random_policy(std::mt19937_64 &random) {
+    static const int64_t leases[] = {1, 2, 5, 15, 16, 17, 31, 32, 100, 1000};
+    const int64_t lease = leases[random() % std::size(leases)];
+    const int64_t max_ahead = lease + static_cast<int64_t>(random() % static_cast<uint64_t>(2 * lease));
+    const int64_t end = random() % 2 == 0 ? INT64_C(1) << 41 : INT64_C(1) << (5 + random() % 12);
+    return {static_cast<int32_t>(random() % 14), end, lease, max_ahead};
+}
+
+// Forward more often than back, now and then by far more than max_ahead.
+int64_t random_jump(std::mt19937_64 &random, const ClockPolicy &p) {
+    const int64_t reach = random() % 10 == 0 ? 10 * p.max_ahead : p.lease;
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(2 * reach + 1)) - reach * 4 / 5;
+}
+
+uint64_t random_want(std::mt19937_64 &random, const ClockPolicy &p) {
+    return random() % 4 == 0 ? 1 + random() % position(p, p.lease + 2) : 1 + random() % 3;
+}
+
+void random_event(Generator &generator, std::mt19937_64 &random, const ClockPolicy &p) {
+    const uint64_t dice = random() % 100;
+    if (dice < 70)
+        generator.draw(random_want(random, p));
+    else if (dice < 90)
+        generator.move_clock(random_jump(random, p));
+    else if (dice < 95)
+        generator.crash();
+    else if (dice < 99)
+        generator.confirm();
+    else
+        generator.move_counter(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(p.lease)));
+}
+
+void add(History &all, const History &one) {
+    all.taken += one.taken;
+    all.records += one.records;
+    all.waits += one.waits;
+    all.crashes += one.crashes;
+}
+
+TEST(Generator, RandomHistoriesStayUniqueOrderedAndTruthful) {
+    std::mt19937_64 random(20260105);
+    History all;
+    int ended = 0;
+    for (int i = 0; i < 3000 && !HasFailure(); i++) {
+        const ClockPolicy policy = random_policy(random);
+        Generator generator(policy, random());
+        for (int j = 0; j < 300 && !HasFailure(); j++)
+            random_event(generator, random, policy);
+        add(all, generator.history());
+        ended += generator.history().exhausted ? 1 : 0;
+    }
+    // The histories were what this test says they are.
+    EXPECT_GT(all.taken, 1000000u);
+    EXPECT_GT(all.records, 100000u);
+    EXPECT_GT(all.waits, 10000u);
+    EXPECT_GT(all.crashes, 10000u);
+    EXPECT_GT(ended, 100);
+}
+
+// Under a clock that stands still a generator hands out what max_ahead allows, less at most the last sixteenth
+// of a lease, for which it writes no record of its own; then it waits.
+TEST(Generator, AStandingClockIsFollowedNotOutrun) {
+    const ClockPolicy policy = {3, INT64_C(1) << 41, 100, 200};
+    Generator generator(policy, 1);
+    const int64_t least_record = 7;
+    generator.draw(position(policy, policy.max_ahead + 1 - (least_record - 1)));
+    EXPECT_EQ(generator.history().waits, 0u) << "max_ahead was not used up";
+    generator.draw(position(policy, least_record));
+    EXPECT_EQ(generator.history().waits, 1u);
+}
+
+// Every position up to the last one is handed out, and then none, whatever the clock says.
+TEST(Generator, TheEndOfTimeIsReachedAndStays) {
+    for (int64_t lease : {1, 7, 16, 40}) {
+        const ClockPolicy policy = {2, 256, lease, 2 * lease};
+        Generator generator(policy, 1);
+        const uint64_t all = position(policy, policy.end - generator.now());
+        generator.draw(all);
+        EXPECT_EQ(generator.history().taken, all);
+        EXPECT_FALSE(generator.history().exhausted);
+        generator.move_clock(-250);
+        generator.draw(1);
+        EXPECT_TRUE(generator.history().exhausted);
+        EXPECT_EQ(generator.history().taken, all);
+    }
+}
+
+// Under a bulk load that lives at max_ahead the clock sets the pace, and the records stay few.
+TEST(Generator, BulkLoadWritesAtMostSixteenRecordsALease) {
+    for (int64_t lease : {1, 2, 15, 16, 17, 20, 31, 32, 33, 100, 1000})
+        for (uint64_t batch : {1u, 7u, 1000u}) {
+            const ClockPolicy policy = {2, INT64_C(1) << 41, lease, 2 * lease};
+            Generator generator(policy, 1);
+            const int64_t leases = 20;
+            const int64_t start = generator.now();
+            while (generator.now() < start + leases * lease && !HasFailure())
+                generator.draw(batch);
+            const int64_t passed = generator.now() + policy.max_ahead - start;
+            EXPECT_LE(static_cast<int64_t>(generator.history().records), 16 * passed / lease + 4) << policy;
+        }
+}
+
+} // namespace

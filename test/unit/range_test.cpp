@@ -1,0 +1,267 @@
+// Ranges of a sequence: plan_range() beside a re-implementation of nextval that takes one step at a time in
+// 128-bit arithmetic, and the mapping from ordinals to values next to its bounds.
+#include "range.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <random>
+#include <vector>
+
+using namespace uidgen::core;
+
+namespace {
+
+using Wide = __int128;
+
+struct Sequence {
+    SequenceState state;
+    SequenceRule rule;
+};
+
+std::ostream &operator<<(std::ostream &out, const Sequence &s) {
+    return out << "last_value " << s.state.last_value << (s.state.is_called ? " (called)" : "") << " increment "
+               << s.rule.increment << " from " << s.rule.min_value << " to " << s.rule.max_value
+               << (s.rule.cycle ? " cycle" : "");
+}
+
+bool beyond(const SequenceRule &r, Wide value) {
+    return r.increment > 0 ? value > r.max_value : value < r.min_value;
+}
+
+// One nextval. False: it would report that the sequence reached its bound. `came_round` tells of a cycle.
+bool naive_nextval(Sequence &s, int64_t *value, bool *came_round) {
+    *came_round = false;
+    if (!s.state.is_called) {
+        s.state.is_called = true;
+        *value = s.state.last_value;
+        return true;
+    }
+    Wide next = static_cast<Wide>(s.state.last_value) + s.rule.increment;
+    if (beyond(s.rule, next)) {
+        if (!s.rule.cycle)
+            return false;
+        next = s.rule.increment > 0 ? s.rule.min_value : s.rule.max_value;
+        *came_round = true;
+    }
+    s.state.last_value = static_cast<int64_t>(next);
+    *value = s.state.last_value;
+    return true;
+}
+
+// What `count` calls of nextval give until the sequence is used up or comes round after the first value.
+std::vector<int64_t> naive_range(Sequence s, uint64_t count) {
+    std::vector<int64_t> values;
+    int64_t value = 0;
+    bool came_round = false;
+    while (values.size() < count && naive_nextval(s, &value, &came_round)) {
+        if (came_round && !values.empty())
+            break;
+        values.push_back(value);
+    }
+    return values;
+}
+
+Range as_range(const PlannedRange &planned, const SequenceRule &rule) {
+    return {0, planned.count, planned.first, rule.increment, 0};
+}
+
+void expect_like_nextval(const Sequence &s, uint64_t count) {
+    const PlannedRange planned = plan_range(s.state, s.rule, count);
+    const std::vector<int64_t> want = naive_range(s, count);
+    ASSERT_EQ(planned.count, want.size()) << s << " count " << count;
+    if (want.empty())
+        return;
+    EXPECT_EQ(planned.first, want.front()) << s << " count " << count;
+    EXPECT_EQ(planned.last, want.back()) << s << " count " << count;
+    const Range range = as_range(planned, s.rule);
+    for (uint64_t i = 0; i < want.size(); i++)
+        ASSERT_EQ(range.value(i), want[i]) << s << " count " << count;
+}
+
+void expect_planned(const Sequence &s, uint64_t count, const PlannedRange &want) {
+    const PlannedRange got = plan_range(s.state, s.rule, count);
+    EXPECT_EQ(got.count, want.count) << s;
+    EXPECT_EQ(got.first, want.first) << s;
+    EXPECT_EQ(got.last, want.last) << s;
+}
+
+TEST(PlanRange, Ascending) {
+    const SequenceRule rule = {1, 1, INT64_MAX, false};
+    expect_planned({{1, false}, rule}, 1000, {1000, 1, 1000});
+    expect_planned({{1, true}, rule}, 1000, {1000, 2, 1001});
+    expect_planned({{1000, true}, {5, 1, INT64_MAX, false}}, 3, {3, 1005, 1015});
+}
+
+TEST(PlanRange, Descending) {
+    const SequenceRule rule = {-1, INT64_MIN, -1, false};
+    expect_planned({{-1, false}, rule}, 1000, {1000, -1, -1000});
+    expect_planned({{-1, true}, rule}, 1000, {1000, -2, -1001});
+    expect_planned({{7, true}, {-5, -10, 10, false}}, 3, {3, 2, -8});
+}
+
+TEST(PlanRange, CutShortAtTheBound) {
+    expect_planned({{90, true}, {1, 1, 100, false}}, 1000, {10, 91, 100});
+    expect_planned({{90, true}, {7, 1, 100, false}}, 1000, {1, 97, 97});
+    expect_planned({{93, true}, {7, 1, 100, false}}, 1000, {1, 100, 100});
+    expect_planned({{-90, true}, {-7, -104, -1, false}}, 1000, {2, -97, -104});
+    // A cycle does not join the end and the start in one range.
+    expect_planned({{90, true}, {1, 1, 100, true}}, 1000, {10, 91, 100});
+}
+
+TEST(PlanRange, UsedUp) {
+    expect_planned({{100, true}, {1, 1, 100, false}}, 1000, {0, 0, 0});
+    expect_planned({{94, true}, {7, 1, 100, false}}, 1000, {0, 0, 0});
+    expect_planned({{1, true}, {-1, 1, 100, false}}, 1000, {0, 0, 0});
+    expect_planned({{INT64_MAX, true}, {1, 1, INT64_MAX, false}}, 1, {0, 0, 0});
+    expect_planned({{INT64_MIN, true}, {-1, INT64_MIN, -1, false}}, 1, {0, 0, 0});
+    expect_planned({{100, false}, {1, 1, 100, false}}, 1000, {1, 100, 100});
+}
+
+TEST(PlanRange, ComesRound) {
+    expect_planned({{100, true}, {1, 1, 100, true}}, 10, {10, 1, 10});
+    expect_planned({{1, true}, {-1, 1, 100, true}}, 10, {10, 100, 91});
+    expect_planned({{5, true}, {1, 5, 5, true}}, 10, {1, 5, 5});
+    expect_planned({{INT64_MAX, true}, {1, INT64_MIN, INT64_MAX, true}}, 2, {2, INT64_MIN, INT64_MIN + 1});
+}
+
+TEST(PlanRange, TheWholeOfInt64InOneRange) {
+    expect_planned({{INT64_MIN, false}, {1, INT64_MIN, INT64_MAX, false}}, UINT64_MAX,
+                   {UINT64_MAX, INT64_MIN, INT64_MAX - 1});
+    expect_planned({{INT64_MAX, false}, {-1, INT64_MIN, INT64_MAX, false}}, UINT64_MAX,
+                   {UINT64_MAX, INT64_MAX, INT64_MIN + 1});
+    expect_planned({{INT64_MIN, true}, {1, INT64_MIN, INT64_MAX, false}}, UINT64_MAX,
+                   {UINT64_MAX, INT64_MIN + 1, INT64_MAX});
+}
+
+TEST(PlanRange, TheLargestIncrements) {
+    const SequenceRule up = {INT64_MAX, INT64_MIN, INT64_MAX, false};
+    expect_planned({{INT64_MIN, false}, up}, 10, {3, INT64_MIN, INT64_MAX - 1});
+    expect_planned({{0, true}, up}, 10, {1, INT64_MAX, INT64_MAX});
+    expect_planned({{1, true}, up}, 10, {0, 0, 0});
+    const SequenceRule down = {INT64_MIN, INT64_MIN, INT64_MAX, false};
+    expect_planned({{INT64_MAX, false}, down}, 10, {2, INT64_MAX, -1});
+    expect_planned({{-1, true}, down}, 10, {0, 0, 0});
+    expect_planned({{0, true}, down}, 10, {1, INT64_MIN, INT64_MIN});
+}
+
+// The sequence of a generator's leases: nextval always fails there, and so must a segment.
+TEST(PlanRange, ALeaseSequenceGivesNothing) {
+    const SequenceRule rule = {INT64_MAX, 1, INT64_MAX, false};
+    for (int64_t last : {INT64_C(1), INT64_C(2), INT64_C(1) << 47, INT64_MAX})
+        expect_planned({{last, true}, rule}, 1000, {0, 0, 0});
+}
+
+int64_t random_value(std::mt19937_64 &random) {
+    const int64_t small = static_cast<int64_t>(random() % 41) - 20;
+    switch (random() % 5) {
+    case 0:
+        return INT64_MAX - 20 + std::abs(small);
+    case 1:
+        return INT64_MIN + 20 - std::abs(small);
+    case 2:
+        return static_cast<int64_t>(random());
+    default:
+        return small;
+    }
+}
+
+int64_t random_increment(std::mt19937_64 &random) {
+    for (;;) {
+        const int64_t increment = random_value(random);
+        if (increment != 0)
+            return increment;
+    }
+}
+
+Sequence random_sequence(std::mt19937_64 &random) {
+    for (;;) {
+        const int64_t low = random_value(random);
+        const int64_t high = random_value(random);
+        const int64_t last = random_value(random);
+        if (low <= last && last <= high)
+            return {{last, random() % 2 == 0}, {random_increment(random), low, high, random() % 2 == 0}};
+    }
+}
+
+TEST(PlanRange, RandomStatesLikeNextval) {
+    std::mt19937_64 random(20260103);
+    for (int i = 0; i < 200000 && !HasFatalFailure(); i++)
+        expect_like_nextval(random_sequence(random), 1 + random() % 30);
+}
+
+TEST(PlanRange, EverySmallSequenceLikeNextval) {
+    for (int64_t low = -4; low <= 4; low++)
+        for (int64_t high = low; high <= 4; high++)
+            for (int64_t last = low; last <= high; last++)
+                for (int64_t increment = -5; increment <= 5; increment++)
+                    for (int flags = 0; flags < 4 && increment != 0 && !HasFatalFailure(); flags++)
+                        for (uint64_t count = 1; count <= 6; count++)
+                            expect_like_nextval(
+                                {{last, (flags & 1) != 0}, {increment, low, high, (flags & 2) != 0}}, count);
+}
+
+// Range after range gives what nextval gives call after call, also across a cycle.
+TEST(PlanRange, RangesFollowEachOtherLikeNextval) {
+    std::mt19937_64 random(20260104);
+    for (int i = 0; i < 5000; i++) {
+        Sequence calls = random_sequence(random);
+        Sequence ranges = calls;
+        for (int j = 0; j < 10; j++) {
+            const PlannedRange planned = plan_range(ranges.state, ranges.rule, 1 + random() % 5);
+            int64_t value = 0;
+            bool came_round = false;
+            if (planned.count == 0) {
+                ASSERT_FALSE(naive_nextval(calls, &value, &came_round)) << calls;
+                break;
+            }
+            for (uint64_t k = 0; k < planned.count; k++) {
+                ASSERT_TRUE(naive_nextval(calls, &value, &came_round)) << calls;
+                ASSERT_EQ(as_range(planned, ranges.rule).value(k), value) << calls;
+            }
+            ranges.state = {planned.last, true};
+        }
+    }
+}
+
+TEST(Range, HoldsItsOrdinalsAndNoOthers) {
+    for (uint64_t begin : {UINT64_C(0), UINT64_C(1), (UINT64_C(1) << 63) - 2, UINT64_MAX - 10}) {
+        const Range range = {begin, begin + 3, 100, 10, 0};
+        EXPECT_FALSE(range.holds(begin - 1));
+        EXPECT_TRUE(range.holds(begin));
+        EXPECT_TRUE(range.holds(begin + 2));
+        EXPECT_FALSE(range.holds(begin + 3));
+        EXPECT_FALSE(range.holds(begin + (UINT64_C(1) << 63)));
+        EXPECT_EQ(range.value(begin), 100);
+        EXPECT_EQ(range.value(begin + 2), 120);
+    }
+}
+
+TEST(Range, AnEmptyRangeHoldsNothing) {
+    for (uint64_t begin : {UINT64_C(0), UINT64_C(5), UINT64_MAX}) {
+        const Range empty = {begin, begin, 0, 0, 0};
+        EXPECT_FALSE(empty.holds(begin));
+        EXPECT_FALSE(empty.holds(begin - 1));
+        EXPECT_FALSE(empty.holds(begin + 1));
+    }
+}
+
+TEST(Range, ValuesReachBothEndsOfInt64) {
+    const uint64_t begin = UINT64_MAX - 5;
+    const Range up = {begin, begin + 3, INT64_MIN, INT64_MAX, 0};
+    EXPECT_EQ(up.value(begin), INT64_MIN);
+    EXPECT_EQ(up.value(begin + 1), -1);
+    EXPECT_EQ(up.value(begin + 2), INT64_MAX - 1);
+    const Range down = {begin, begin + 2, INT64_MAX, INT64_MIN, 0};
+    EXPECT_EQ(down.value(begin), INT64_MAX);
+    EXPECT_EQ(down.value(begin + 1), -1);
+}
+
+TEST(Range, TheLongestRange) {
+    const Range range = {0, UINT64_MAX, INT64_MIN, 1, 0};
+    EXPECT_TRUE(range.holds(UINT64_MAX - 1));
+    EXPECT_FALSE(range.holds(UINT64_MAX));
+    EXPECT_EQ(range.value(UINT64_MAX - 1), INT64_MAX - 1);
+}
+
+} // namespace
