@@ -26,7 +26,7 @@ constexpr int32_t max_time_bits = 47;
 constexpr int32_t max_field_bits = 31;
 constexpr int32_t max_id_bits = 63;
 constexpr int64_t max_tick_us = INT64_C(3600) * 1000 * 1000;
-// 4713 BC .. 294276 AD is what timestamptz can show; a layout must stay inside 1970 .. 294246 AD.
+// A timestamptz ends in the year 294276; layouts end 60 years earlier at the latest, so that sums can't overflow.
 constexpr int64_t max_instant_us = INT64_C(9223371331200000000) - INT64_C(946684800000000);
 
 enum class LayoutFault : uint8_t {

@@ -89,7 +89,7 @@ struct Range {
 // sequence's page, read under that lock, shared or exclusive.
 template <template <typename> class Atom = std::atomic> class SegmentWord {
   public:
-    // Only while nobody else can reach the word. Ordinals start at `first`, so a test can start near a wrap.
+    // Only while nobody else can reach the word. Ordinals start at `first`; 64 bits of them are never used up.
     void reset(uint64_t first) noexcept {
         for (auto &range : ranges_)
             range = {first, first, 0, 0, 0};

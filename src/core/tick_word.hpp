@@ -14,7 +14,7 @@
 //   5. `lsn` covers at least every record up to `written` that a reader of `written` has seen: publish()
 //      stores lsn first and written last (release); written_range() loads in the opposite order (acquire).
 //
-// Who writes what: `last` by anybody; publish() by one caller at a time (whoever holds the exclusive lock of
+// Who writes what: `last` by anybody; publish() and give_up() by one caller at a time (whoever holds the exclusive lock of
 // the page that keeps the high-water mark); confirm() by anybody who has made `lsn` durable.
 //
 // Atom may be replaced by a test's own atomic that explores interleavings.
@@ -50,7 +50,7 @@ inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) no
 
 template <template <typename> class Atom = std::atomic> class TickWord {
   public:
-    // Only while nobody else can reach the word: the first position to be handed out, nothing leased.
+    // Only while nobody else can reach the word: the first position to be handed out (>= 1), nothing leased.
     void reset(uint64_t next) noexcept {
         last_.store(next - 1, std::memory_order_relaxed);
         lsn_.store(0, std::memory_order_relaxed);
@@ -85,7 +85,8 @@ template <template <typename> class Atom = std::atomic> class TickWord {
             written_.store(until, std::memory_order_release); // pairs with written_range()
     }
 
-    // Everything below `next` is given up: no position under it is handed out any more.
+    // Everything below `next` (>= 1) is given up: no position under it is handed out any more. One caller at a time,
+    // and not beside publish().
     void give_up(uint64_t next) noexcept {
         raise(next - 1);
         if (next > written_.load(std::memory_order_relaxed))

@@ -118,7 +118,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
   public:
     Segment() { word_.reset(0); }
 
-    Draw draw(uint64_t) {
+    Draw draw(uint64_t want) {
         for (;;) {
             core::Range range{};
             if (!current(&range)) {
@@ -126,9 +126,10 @@ template <template <typename> class Atom, typename Lock> class Segment {
                 continue;
             }
             confirm(range);
-            uint64_t ordinal = 0;
-            if (word_.take(range.begin, limit_in(range), &ordinal))
-                return {static_cast<uint64_t>(range.value(ordinal)), 1, ordinal < log_.durable_below()};
+            const core::Run run = word_.take(limit_in(range), want);
+            if (run.count > 0)
+                return {static_cast<uint64_t>(range.value(run.first)), run.count,
+                        run.first + run.count <= log_.durable_below()};
         }
     }
 

@@ -685,12 +685,12 @@ template <typename Word> struct Segment {
     // A value, or 0: nothing is published that has one left.
     int64_t draw() {
         Range range{};
-        uint64_t ordinal = 0;
         while (current(&range)) {
-            if (!word.take(range.begin, limit_in(range), &ordinal))
+            const Run run = word.take(limit_in(range), 1);
+            if (run.count == 0)
                 continue;
             was_durable = was_durable && range.lsn <= flushed.load(std::memory_order_relaxed);
-            return range.value(ordinal);
+            return range.value(run.first);
         }
         return 0;
     }
@@ -711,8 +711,7 @@ template <typename Word> struct SegmentTakers : Segment<Word> {
     int64_t values[2] = {0, 0};
 
     SegmentTakers() {
-        uint64_t ordinal = 0;
-        this->word.take(0, 2, &ordinal);
+        this->word.take(2, 1);
     }
     template <int self> static void caller(SegmentTakers &w) { w.values[self] = w.draw(); }
     static void publisher(SegmentTakers &w) { w.publish_successor(); }
@@ -724,8 +723,8 @@ template <typename Word> struct SegmentTakers : Segment<Word> {
 
 // Finds the ordinal in the range first, and takes afterwards without looking again.
 struct ChecksThenTakesSegment : PlainSegment {
-    bool take(uint64_t begin, uint64_t limit, uint64_t *ordinal) {
-        return next() - begin < limit - begin && PlainSegment::take(begin, limit + 100, ordinal);
+    Run take(uint64_t limit, uint64_t want) {
+        return next() < limit ? PlainSegment::take(limit + 100, want) : Run{limit, 0};
     }
 };
 

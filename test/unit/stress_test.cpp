@@ -172,9 +172,9 @@ TEST(Threads, WhoeverSeesASegmentsBoundSeesItsRecord) {
                 word.confirm(local, i + 1);
             }
         while (word.next() < draws) {
-            uint64_t ordinal = 0;
-            if (word.take(0, word.usable(local), &ordinal)) {
-                EXPECT_EQ(durable[ordinal], ordinal);
+            const Run run = word.take(word.usable(local), 1);
+            if (run.count > 0) {
+                EXPECT_EQ(durable[run.first], run.first);
             }
         }
     });

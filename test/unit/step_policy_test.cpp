@@ -1,0 +1,91 @@
+// The dynamic step: Leaf's rule between bounds, with time as an argument.
+
+#include <gtest/gtest.h>
+
+#include "step_policy.hpp"
+
+namespace {
+
+using namespace uidgen::core;
+
+constexpr int64_t minute_us = INT64_C(60) * 1000 * 1000;
+constexpr StepBounds bounds = {1000, 1000000};
+
+void expect_step(const RangeStep &step, int64_t size, StepReason reason) {
+    EXPECT_EQ(step.size, size);
+    EXPECT_EQ(step.reason, reason);
+}
+
+TEST(NextStep, DoublesWhenTheRangeLastedLessThan15Minutes) {
+    expect_step(next_step(1000, bounds, 0), 2000, StepReason::grown);
+    expect_step(next_step(1000, bounds, 15 * minute_us - 1), 2000, StepReason::grown);
+}
+
+TEST(NextStep, KeepsFrom15To30Minutes) {
+    expect_step(next_step(4000, bounds, 15 * minute_us), 4000, StepReason::kept);
+    expect_step(next_step(4000, bounds, 30 * minute_us - 1), 4000, StepReason::kept);
+}
+
+TEST(NextStep, HalvesFrom30MinutesOn) {
+    expect_step(next_step(4000, bounds, 30 * minute_us), 2000, StepReason::shrunk);
+    expect_step(next_step(4001, bounds, INT64_MAX), 2000, StepReason::shrunk);
+}
+
+TEST(NextStep, StaysBetweenItsBounds) {
+    expect_step(next_step(600000, bounds, 0), 1000000, StepReason::grown);
+    expect_step(next_step(1000000, bounds, 0), 1000000, StepReason::kept);
+    expect_step(next_step(1500, bounds, 30 * minute_us), 1000, StepReason::shrunk);
+    expect_step(next_step(1000, bounds, 30 * minute_us), 1000, StepReason::kept);
+}
+
+TEST(NextStep, AStepBelowTheBaseGrowsAndDoesNotShrink) {
+    expect_step(next_step(10, bounds, 0), 20, StepReason::grown);
+    // Halving may not raise: below the base, a slow range keeps the step or lifts it to the base, never more.
+    EXPECT_LE(next_step(10, bounds, INT64_MAX).size, bounds.base);
+}
+
+TEST(NextStep, DoesNotOverflow) {
+    const StepBounds wide = {1, INT64_MAX};
+    expect_step(next_step(INT64_MAX, wide, 0), INT64_MAX, StepReason::kept);
+    expect_step(next_step(INT64_MAX / 2 + 1, wide, 0), INT64_MAX, StepReason::grown);
+}
+
+TEST(NextStep, AClockThatDoesNotAdvanceIsAShortRange) {
+    expect_step(next_step(1000, bounds, -1), 2000, StepReason::grown);
+}
+
+TEST(DisturbedStep, HalvesDownToOne) {
+    int64_t step = 1000;
+    int64_t lost = 0;
+    while (step > 1) {
+        lost += 2 * step; // the range in hand and the one ahead
+        step = disturbed_step(step).size;
+    }
+    EXPECT_LE(lost, 4 * 1000);
+    expect_step(disturbed_step(1), 1, StepReason::disturbed);
+}
+
+TEST(BoundedBySequence, AtMostOneIn1024) {
+    EXPECT_EQ(bounded_by_sequence(1000, 32767), 31);
+    EXPECT_EQ(bounded_by_sequence(1000, UINT64_C(2147483647)), 1000);
+    EXPECT_EQ(bounded_by_sequence(10000000, UINT64_C(2147483647)), 2097151);
+    EXPECT_EQ(bounded_by_sequence(1000, 1024000), 1000);
+    EXPECT_EQ(bounded_by_sequence(1000, 10), 1);
+    EXPECT_EQ(bounded_by_sequence(1000, 1), 1);
+    EXPECT_EQ(bounded_by_sequence(INT64_MAX, UINT64_MAX), static_cast<int64_t>(UINT64_MAX / 1024));
+}
+
+// A day of demand, from one value an hour to ten million a second: the step settles where a range lasts 15 to 30
+// minutes, or at a bound.
+TEST(NextStep, SettlesAtTheDemand) {
+    for (const double rate : {1.0 / 3600, 0.1, 1.0, 10.0, 100.0, 1000.0, 1e5, 1e7}) {
+        RangeStep step = {bounds.base, StepReason::base};
+        for (int i = 0; i < 40; i++)
+            step = next_step(step.size, bounds, static_cast<int64_t>(static_cast<double>(step.size) / rate * 1e6));
+        const double lasts_us = static_cast<double>(step.size) / rate * 1e6;
+        const bool in_band = lasts_us >= short_range_us && lasts_us < long_range_us;
+        EXPECT_TRUE(in_band || step.size == bounds.base || step.size == bounds.most) << rate << ": " << step.size;
+    }
+}
+
+} // namespace
