@@ -172,7 +172,7 @@ TEST(Threads, WhoeverSeesASegmentsBoundSeesItsRecord) {
                 word.confirm(local, i + 1);
             }
         while (word.next() < draws) {
-            const Run run = word.take(word.usable(local), 1);
+            const auto run = word.take(word.usable(local), 1);
             if (run.count > 0) {
                 EXPECT_EQ(durable[run.first], run.first);
             }
