@@ -22,8 +22,7 @@ Batch *drawn_batch(FunctionCallInfo fcinfo, uint64_t count, DrawBatch draw) {
     auto *batch = static_cast<Batch *>(palloc0(sizeof(Batch)));
     batch->capacity = first_capacity;
     batch->runs = static_cast<BatchRun *>(palloc(first_capacity * sizeof(BatchRun)));
-    if (count > 0)
-        draw(fcinfo, batch, count);
+    draw(fcinfo, batch, count);
     return batch;
 }
 
@@ -72,10 +71,9 @@ Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) 
                         errmsg("an array can't hold %llu values", static_cast<unsigned long long>(count)),
                         errhint("Give a count of at most %llu, or take rows instead of an array.",
                                 static_cast<unsigned long long>(most))));
+    const Batch *batch = drawn_batch(fcinfo, count, draw); // of none too: the caller's rights are checked
     if (count == 0)
         PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT8OID));
-
-    const Batch *batch = drawn_batch(fcinfo, count, draw);
     const Size size = ARR_OVERHEAD_NONULLS(1) + count * sizeof(int64_t);
     auto *array = static_cast<ArrayType *>(palloc(size));
     SET_VARSIZE(array, size);

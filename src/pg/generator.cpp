@@ -83,7 +83,8 @@ void draw_ids(Attached *a, Batch *batch, uint64_t count) {
     }
     batch->has_shape = true;
     batch->shape = a->window.shape;
-    last_id = batch_last(batch);
+    if (batch->used > 0)
+        last_id = batch_last(batch);
 }
 
 // A set-returning function keeps its state in fn_extra, so a batch attaches anew.

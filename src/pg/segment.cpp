@@ -42,7 +42,8 @@ void draw_batch(Attached *a, Batch *batch, uint64_t count) {
         batch_add(batch, {run.first, run.increment, run.count});
         count -= run.count;
     }
-    a->last_value = batch_last(batch);
+    if (batch->used > 0)
+        a->last_value = batch_last(batch);
 }
 
 // A set-returning function keeps its state in fn_extra, so a batch attaches anew, without attach_named()'s memory

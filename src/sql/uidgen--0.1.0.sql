@@ -451,10 +451,10 @@ COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock. NULLs: not used since the start.';
 
 CREATE VIEW segment_status AS
-SELECT s.sequence, n.name, s.range_first, s.range_length,
+SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::double precision / nullif(s.range_length, 0) AS share_used, s.next_ready,
        s.step, s.step_reason, s.refills_first, s.refills_ahead, s.refills_late, s.refills_disturbed,
-       s.flush_waits, s.standby_waits, s.last_refill, s.rate
+       s.records, s.flush_waits, s.standby_waits, s.last_refill, s.rate
   FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence = s.sequence
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
