@@ -3,6 +3,9 @@
 #include "config_table.hpp"
 
 namespace uidgen::pg {
+
+uint64_t names_generation = 1;
+
 namespace {
 
 struct Name {
@@ -14,16 +17,13 @@ struct Name {
 
 HTAB *names = nullptr;
 MemoryContext names_context = nullptr; // all of the above
-uint64 names_generation = 1;           // changes when what was looked up may be wrong
 uint64 names_made_in = 0;              // the generation of what `names` holds
+uint64 names_kept = 0;                 // look-ups that `names_context` has memory of
 Oid names_table = InvalidOid;          // uid_segment
 
-// What an expression remembers of its last call; `name` is good only within its generation.
-struct LastCall {
-    uint64 generation;
-    const Name *name;
-    Attached *entry;
-};
+// A session that changes its search_path again and again looks the same names up again and again, and each time
+// leaves a copy behind: this bounds them.
+constexpr uint64 most_names = 65536;
 
 void catalog_changed(Datum, int, uint32) { names_generation++; }
 
@@ -54,6 +54,7 @@ void start_afresh() {
     control.hcxt = names_context;
     names = hash_create("uidgen segment names", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
     names_made_in = names_generation;
+    names_kept = 0;
 }
 
 bool same_text(const text *a, const text *b) {
@@ -61,8 +62,6 @@ bool same_text(const text *a, const text *b) {
            memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;
 }
 
-// Not enough for a LastCall: a name looked up again under another path keeps its place in the table, with
-// another sequence.
 bool still_means(const Name *known, const text *name) {
     return same_text(known->name, name) && (known->path == nullptr || search_path_is(known->path));
 }
@@ -87,6 +86,8 @@ const Name *look_up(Oid function, const text *name) {
                             errhint("Make it with segment_create(), or name an existing sequence.")));
     }
     // Looking up may have processed invalidations, which ended the table.
+    if (names_kept++ >= most_names)
+        names_generation++;
     if (names == nullptr || names_made_in != names_generation)
         start_afresh();
     const uint64 hash = hash_of(name);
@@ -114,13 +115,6 @@ const Name *find_name(Oid function, const text *name) {
 
 } // namespace
 
-Attached *remembered_entry(FunctionCallInfo fcinfo, const text *name) {
-    const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
-    const bool known = last != nullptr && last->generation == names_generation &&
-                       last->entry->sequence == last->name->sequence && still_means(last->name, name);
-    return likely(known) ? last->entry : nullptr;
-}
-
 Oid sequence_named(Oid function, const text *name) { return find_name(function, name)->sequence; }
 
 Attached *attach_named(FunctionCallInfo fcinfo, const text *name) {
@@ -134,7 +128,8 @@ Attached *attach_named(FunctionCallInfo fcinfo, const text *name) {
         last = static_cast<LastCall *>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(LastCall)));
         fcinfo->flinfo->fn_extra = last;
     }
-    *last = {generation, known, entry};
+    // A name looked up again under another path takes the same place in the table, but leaves this text and path.
+    *last = {generation, VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name), known->path, entry};
     return entry;
 }
 

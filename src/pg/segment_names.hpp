@@ -16,8 +16,29 @@ Oid sequence_named(Oid function, const text *name);
 // The same, attached. The expression remembers its last name in fn_extra.
 Attached *attach_named(FunctionCallInfo fcinfo, const text *name);
 
+// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are good within their
+// generation.
+struct LastCall {
+    uint64_t generation;
+    Size length;
+    const char *bytes;
+    SearchPath *path; // under which a plain sequence was found; null for a named segment
+    Attached *entry;
+};
+
+// Changes when what was looked up may be wrong.
+[[gnu::visibility("hidden")]] extern uint64_t names_generation;
+
 // The entry that attach_named() found for this expression's last call, if the name still means it; else null.
 // Whether it is attached is for the caller to see.
-Attached *remembered_entry(FunctionCallInfo fcinfo, const text *name);
+inline Attached *remembered_entry(FunctionCallInfo fcinfo, const text *name) {
+    const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
+    if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
+        return nullptr;
+    const Size length = VARSIZE_ANY_EXHDR(name);
+    const bool known = length == last->length && memcmp(VARDATA_ANY(name), last->bytes, length) == 0 &&
+                       (last->path == nullptr || search_path_is(last->path));
+    return likely(known) ? last->entry : nullptr;
+}
 
 } // namespace uidgen::pg
