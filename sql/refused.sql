@@ -186,7 +186,9 @@ SET uidgen.datacenter_id = 32;
 SELECT outcome('SELECT uid_next()');
 RESET uidgen.datacenter_id;
 SET uidgen.segment_step = 0;
-SET uidgen.max_wait = -1;
+\set VERBOSITY sqlstate
+SET uidgen.max_wait = -1; -- majors word it differently
+\set VERBOSITY default
 SET uidgen.max_slots = 5;
 SET uidgen.no_such_setting = 1;
 
