@@ -20,39 +20,73 @@ sub failure
 	return $status == 0 ? 'no error' : $stderr;
 }
 
-# All slots in use: one for the database, one for its generator, two segments.
+# Draws once for each of 100 rows in parallel mode; '53400' or whatever error there is, else the number of draws.
+sub parallel_draw
+{
+	my ($call) = @_;
+	my ($status, $stdout, $stderr) = $node->psql(
+		'postgres',
+		"SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+		  . "SELECT count(*) FROM rows WHERE $call > 0",
+		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $status == 0 ? $stdout : ($stderr =~ /ERROR:  (\w{5}):/)[0];
+}
+
+# All slots in use: one for the database, one for its generator, two segments. A slot is taken from a sequence that
+# no open transaction uses; when there is none such, and in parallel mode, the error is 53400.
 {
 	$node->safe_psql('postgres',
-		"SELECT uid_next(), segment_create('a'), segment_create('b'), segment_create('c'), uid_generator_create('g')");
-	is($node->safe_psql('postgres', "SELECT segment_next('a'), segment_next('b')"), '1|1', 'four slots are in use');
+		"SELECT segment_create('a'), segment_create('b'), segment_create('c'), uid_generator_create('g');"
+		  . 'CREATE TABLE rows (i integer) WITH (parallel_workers = 2); INSERT INTO rows SELECT generate_series(1, 100)');
 	my $session = hold_open($node);
+	$session->query_safe('BEGIN');
 	my $id = $session->query_safe('SELECT uid_next()');
+	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '1|1', 'four slots are in use by an open transaction');
 	my $error = failure($node, "SELECT segment_next('c')");
-	like($error, qr/53400/, 'a fifth is refused');
+	like($error, qr/ERROR:  53400/, 'a fifth is refused');
 	like($error, qr/HINT:.*uidgen\.max_slots/, 'with a hint that names the setting');
-	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/53400/, 'for a generator too');
+	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/ERROR:  53400/, 'for a generator too');
 	$node->safe_psql('postgres', 'CREATE DATABASE other');
 	$node->safe_psql('other', 'CREATE EXTENSION uidgen');
-	like(failure($node, 'SELECT uid_next()', 'other'), qr/53400/, 'and for another database');
+	like(failure($node, 'SELECT uid_next()', 'other'), qr/ERROR:  53400/, 'and for another database');
 	is($node->safe_psql('postgres', "SELECT last_value, is_called FROM uid_segments.c"), '1|f', 'nothing was burned');
-
-	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '2|2', 'those in use go on');
+	is($node->safe_psql('postgres', "SELECT segment_next('a'), segment_next('b')"), '2|2', 'what has a slot goes on in other sessions');
+	$session->query_safe("SAVEPOINT s");
+	is(sqlstate($session, "SELECT segment_next('c')"), '53400', 'a transaction does not take what it uses itself');
+	$session->query_safe("ROLLBACK TO s");
+	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '3|3', 'after the error those in use go on');
 	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'and so do ids');
+	$session->query_safe("PREPARE TRANSACTION 'holds slots'");
+	like(failure($node, "SELECT segment_next('c')"), qr/ERROR:  53400/, 'a prepared transaction is an open one');
+	$node->safe_psql('postgres', "ROLLBACK PREPARED 'holds slots'");
+	$session->quit;
+
+	# Nobody uses them now, but no slot is taken away in parallel mode.
+	like($node->safe_psql('postgres', 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;'
+			  . "EXPLAIN SELECT count(*) FROM rows WHERE segment_next('uid_segments.c'::regclass) > 0"),
+		qr/Gather/, 'a plan that draws in parallel workers');
+	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), '53400', 'in parallel mode no slot is taken away');
+	$node->safe_psql('postgres', "BEGIN; SELECT segment_create('passing'); SELECT segment_drop('a'); ROLLBACK");
+	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), '53400', 'a rolled back DROP frees nothing');
 	$node->safe_psql('postgres', "SELECT segment_drop('a')");
-	is($node->safe_psql('postgres', "SELECT segment_next('c')"), 1, 'a dropped segment frees its slot');
-	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/53400/, 'one slot only');
-	is($session->query_safe("SELECT segment_next('b')"), 3, 'b goes on');
-	$node->safe_psql('postgres', "BEGIN; SELECT segment_create('passing'); SELECT segment_drop('b'); ROLLBACK");
-	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/53400/, 'a rolled back DROP frees nothing');
+	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), 100, 'a dropped segment frees its slot');
+	is(parallel_draw("uid_next('uid_generators.g')"), '53400', 'one slot only');
+	is($node->safe_psql('postgres', "SELECT segment_next('b')"), 4, 'b goes on');
 	$node->safe_psql('postgres', "SELECT segment_drop('b')");
 	like(
 		failure($node,
 			"BEGIN; SELECT segment_create('passing'); SELECT segment_next('passing'); SELECT 1 / 0"),
 		qr/22012/, 'a segment made in a transaction that fails');
-	$session->quit;
-	is($node->safe_psql('postgres', "SELECT uid_next('uid_generators.g') > 0"), 't', 'gives its slot back');
-	$node->safe_psql('postgres', "SELECT segment_drop('c')");
-	$node->safe_psql('postgres', 'DROP SEQUENCE uid_generators.g');
+	is(parallel_draw("uid_next('uid_generators.g')"), 100, 'gives its slot back');
+
+	# Out of parallel mode a slot that no transaction uses is taken: a generator's or a segment's, of any database.
+	$node->safe_psql('postgres', "SELECT segment_create('d')");
+	is($node->safe_psql('postgres', "SELECT segment_next('d')"), 1, 'a segment takes a slot that nobody uses');
+	is($node->safe_psql('other', "SELECT uid_next() > 0"), 't', 'a generator and its database take two');
+	cmp_ok($node->safe_psql('postgres', "SELECT uid_next()"), '>', $id, 'a generator takes one back, above its last id');
+	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('c')"), '>', 100, 'a segment too, above its last value');
+	$node->safe_psql('postgres', "SELECT segment_drop('c'), segment_drop('d')");
+	$node->safe_psql('postgres', 'DROP SEQUENCE uid_generators.g; DROP TABLE rows');
 	$node->safe_psql('postgres', 'DROP DATABASE other');
 }
 
