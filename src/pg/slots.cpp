@@ -1,5 +1,6 @@
 #include "slots.hpp"
 
+#include "saved_ranges.hpp"
 #include "settings.hpp"
 
 namespace uidgen::pg {
@@ -53,6 +54,10 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     } else if (init.kind == SlotKind::segment) {
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
+        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, init.expected);
+        for (const RangeLeft &left : kept.left)
+            if (left.count > 0)
+                segment.word.publish(left.count, left.first, left.increment, kept.lsn);
         segment.bounds = init.bounds;
         segment.step = {init.bounds.base, core::StepReason::base};
         segment.disturbed = false;
@@ -100,6 +105,35 @@ bool worker_is_taken(const Slot *of, int32_t worker_id) {
     return false;
 }
 
+RangeLeft range_left(const core::Range &range, uint64_t next) {
+    const uint64_t from = Max(range.begin, next);
+    if (from >= range.end)
+        return {0, 0, 0};
+    return {range.end - from, range.value(from), range.increment};
+}
+
+// The ranges of the next segment from slot number *cursor on that has something left. Only when no backend is left.
+bool next_saved(SavedRanges *entry, int *cursor) {
+    while (*cursor < settings::max_slots) {
+        const Slot &slot = slots[(*cursor)++];
+        if (slot.kind != SlotKind::segment)
+            continue;
+        core::Range ranges[2];
+        slot.segment.word.ranges(ranges);
+        const uint64_t next = slot.segment.word.next();
+        *entry = {slot.key.database, slot.key.sequence, slot.file, slot.expected.last_value, InvalidXLogRecPtr,
+                  {range_left(ranges[0], next), range_left(ranges[1], next)}};
+        if (entry->left[0].count > 0 || entry->left[1].count > 0)
+            return true;
+    }
+    return false;
+}
+
+void save_ranges(int code, Datum) {
+    if (code == 0)
+        saved_ranges_write(next_saved);
+}
+
 } // namespace
 
 bool slots_exist() { return slots != nullptr; }
@@ -107,7 +141,7 @@ bool slots_exist() { return slots != nullptr; }
 void slots_request_memory() {
     const Size entries =
         hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
-    RequestAddinShmemSpace(add_size(slots_bytes_aligned(), entries));
+    RequestAddinShmemSpace(add_size(add_size(slots_bytes_aligned(), saved_ranges_bytes()), entries));
     RequestNamedLWLockTranche(tranche_name, 1);
 }
 
@@ -126,6 +160,9 @@ void slots_attach_memory() {
     slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory));
     if (!found)
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
+    saved_ranges_attach_memory();
+    if (!IsUnderPostmaster)
+        on_shmem_exit(save_ranges, 0);
     LWLockRelease(AddinShmemInitLock);
 }
 
@@ -161,10 +198,11 @@ void slot_free(SlotKey key) {
 }
 
 bool slot_note_drop(SlotKey key) {
-    LWLockAcquire(directory_lock, LW_SHARED);
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
     const DirectoryEntry *entry = lookup(key, HASH_FIND);
     if (entry != nullptr)
         remember_leases(slots[entry->index]);
+    saved_ranges_forget(key.database, key.sequence);
     LWLockRelease(directory_lock);
     return entry != nullptr;
 }
@@ -177,6 +215,7 @@ void slots_free_database(Oid database) {
     while (auto *entry = static_cast<DirectoryEntry *>(hash_seq_search(&scan)))
         if (entry->key.database == database)
             free_entry(entry);
+    saved_ranges_forget(database, InvalidOid);
     LWLockRelease(directory_lock);
 }
 

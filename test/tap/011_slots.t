@@ -1,0 +1,285 @@
+# More sequences than slots. Each change of slots gives up what the slot had in hand: two ranges at most.
+# Expected throughout: no value twice, values of each segment rising, gaps within that bound, and nothing taken from
+# an open transaction.
+use strict;
+use warnings;
+
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+use UidgenTest;
+
+my $step = 10;
+my $two_ranges = 2 * $step;
+my $conf = "autovacuum = off\nuidgen.segment_step = $step\nuidgen.segment_max_step = $step\n";
+my $node = new_node('slots', conf => $conf . "uidgen.max_slots = 20\n");
+start_uidgen($node);
+
+# Sequences s1, s2, ...; a transaction has no room for that many locks.
+my $make_sequences = 'DO $$ BEGIN FOR i IN 1 .. %d LOOP EXECUTE format($f$CREATE SEQUENCE s%%s$f$, i);'
+  . ' IF i %% 500 = 0 THEN COMMIT; END IF; END LOOP; END $$';
+
+sub sql
+{
+	return $node->safe_psql('postgres', $_[0]);
+}
+
+sub draw
+{
+	my ($on, $number) = @_;
+	my $sql = "SELECT segment_next('s$number')";
+	return $on == $node ? sql($sql) : $on->query_safe($sql);
+}
+
+# Has every slot change hands, unless an open transaction keeps it.
+sub change_all_slots
+{
+	sql(join ';', map { "SELECT segment_next('s$_')" } 41 .. 70);
+	return;
+}
+
+# Statements, one list for each of several sessions at a time; what each of them returned.
+sub run_at_once
+{
+	my @lists = @_;
+	my @runs;
+	foreach my $list (@lists)
+	{
+		my $output = '';
+		my $input = join '', map { "$_;\n" } @$list;
+		push @runs, [ IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
+				'<', \$input, '>', \$output), \$output ];
+	}
+	$_->[0]->finish foreach @runs;
+	return map { [ split /\n/, ${ $_->[1] } ] } @runs;
+}
+
+sql(sprintf $make_sequences, 100);
+
+# ---------------------------------------------------------------------------
+# 100 segments, 20 slots, 4 sessions, each with a list of its own of 500 draws of one value and of batches.
+# ---------------------------------------------------------------------------
+{
+	srand 1;
+	my @lists = map {
+		[ map {
+				my $number = 1 + int rand 100;
+				rand() < 0.9
+				  ? "SELECT $number, segment_next('s$number')"
+				  : "SELECT $number, v FROM segment_next_batch('s$number', 3) AS v";
+			} 1 .. 500 ]
+	} 1 .. 4;
+	my @logs = run_at_once(@lists);
+	my (%seen, $disorder);
+	foreach my $log (@logs)
+	{
+		my %last;
+		foreach my $line (@$log)
+		{
+			my ($number, $value) = split /\|/, $line;
+			$disorder //= "s$number: $value after $last{$number}" if $value <= ($last{$number} // 0);
+			$last{$number} = $value;
+			push @{ $seen{$number} }, $value;
+		}
+	}
+	cmp_ok(scalar(map { @$_ } @logs), '>=', 2000, 'four sessions draw from a hundred segments over twenty slots');
+	is($disorder // '', '', '... in each session the values of each segment rise');
+	my ($twice, $gap) = ('', 0);
+	foreach my $number (keys %seen)
+	{
+		my $before = 0;
+		foreach my $value (sort { $a <=> $b } @{ $seen{$number} })
+		{
+			$twice = "s$number: $value" if $value == $before;
+			$gap = $value - $before - 1 if $value - $before - 1 > $gap;
+			$before = $value;
+		}
+	}
+	is($twice, '', '... no value comes twice');
+	# Between two draws of a segment its slot is made anew once, as only a draw makes it.
+	cmp_ok($gap, '<', $two_ranges, "... and no gap is longer than two ranges (the longest: $gap)");
+	is(sql('SELECT count(*) FROM uid_slots()'), 20, '... all slots are in use');
+}
+
+# ---------------------------------------------------------------------------
+# A slot of an open transaction is not taken: the next value is the very next one. So is one of a transaction whose
+# savepoint was rolled back, and of a prepared one. Later the slot may go, and values go on above.
+# ---------------------------------------------------------------------------
+{
+	my @sessions = map { hold_open($node) } 1 .. 3;
+	$sessions[0]->query_safe('BEGIN');
+	$sessions[1]->query_safe('BEGIN READ ONLY; SAVEPOINT s');
+	$sessions[2]->query_safe('BEGIN');
+	my @first = map { draw($sessions[ $_ - 1 ], $_) } 1 .. 3;
+	$sessions[1]->query_safe('ROLLBACK TO s');
+	$sessions[2]->query_safe("PREPARE TRANSACTION 'slots'");
+	change_all_slots();
+	is(draw($sessions[0], 1), $first[0] + 1, 'the slot of an open transaction is not taken');
+	is(draw($sessions[1], 2), $first[1] + 1, '... nor of one whose draw was rolled back to a savepoint');
+	is(draw($node, 3), $first[2] + 1, '... nor of a prepared one');
+	is(draw($node, 1), $first[0] + 2, '... and other sessions draw from it');
+	$sessions[0]->query_safe('COMMIT');
+	$sessions[1]->query_safe('ROLLBACK');
+	change_all_slots();
+	foreach my $number (1, 2)
+	{
+		my $value = draw($sessions[ $number - 1 ], $number);
+		cmp_ok($value, '>', $first[ $number - 1 ] + 1, 'after the transaction, and a change of slots, the session goes on above');
+		cmp_ok($value, '<=', $first[ $number - 1 ] + 2 + $two_ranges, '... within two ranges');
+	}
+	is(draw($node, 3), $first[2] + 2, 'the slot of the prepared transaction is still there');
+	sql("COMMIT PREPARED 'slots'");
+	change_all_slots();
+	cmp_ok(draw($node, 3), '>', $first[2] + 2, '... until it ends');
+
+	# A session that only had the slot in an earlier transaction does not keep it, nor is it misled by its memory.
+	my $value = draw($sessions[0], 1);
+	change_all_slots();
+	my $other = draw($node, 1);
+	cmp_ok($other, '>', $value, 'a slot that was only used before is taken');
+	is(draw($sessions[0], 1), $other + 1, '... and the session that remembers it finds the new one');
+	is($sessions[0]->query_safe("SELECT segment_last('s1')"), $other + 1, '... with segment_last');
+	$_->quit foreach @sessions;
+}
+
+# ---------------------------------------------------------------------------
+# A transaction that needs more slots than there are.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	$session->query_safe('BEGIN');
+	my @values = map { draw($session, $_) } 1 .. 15;
+	$session->query_safe('SAVEPOINT s');
+	is(sqlstate($session, 'SELECT segment_next(format($$s%s$$, i)) FROM generate_series(16, 30) AS i'),
+		'53400', 'a transaction that uses more segments than there are slots gets an error');
+	$session->query_safe('ROLLBACK TO s');
+	is(draw($session, 15), $values[14] + 1, '... and what it has goes on');
+	$session->query_safe('COMMIT');
+	is($session->query_safe('SELECT count(segment_next(format($$s%s$$, i))) FROM generate_series(16, 30) AS i'),
+		15, '... and the others, too, in its next transaction');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# Generators lose their slots as well. Expected: ids unique and above, as after a restart; and every worker id that
+# is in an id has its row in worker_node.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	my @ids;
+	foreach my $round (1 .. 5)
+	{
+		my $from = $round % 2 ? $session : undef;
+		my $batch = 'SELECT string_agg(id::text, $$,$$) FROM uid_next_batch(5000) AS id';
+		push @ids, split /,/, $from ? $session->query_safe($batch) : sql($batch);
+		change_all_slots();
+	}
+	is(sql("SELECT count(*) FROM uid_slots() WHERE kind = 'generator'"), 0, 'the generator has lost its slot');
+	my @disorder = grep { $ids[$_] <= $ids[ $_ - 1 ] } 1 .. $#ids;
+	is(scalar(@ids) . ' ' . scalar(@disorder), '25000 0', '... five times, and yet all ids rise');
+	my $without_row = sql('SELECT count(*) FROM (VALUES ' . join(',', map { "($ids[$_ * 5000])" } 0 .. 4)
+		  . ') AS v(id), uid_decode(v.id) AS d WHERE NOT EXISTS (SELECT FROM worker_node AS n WHERE n.worker_id = d.worker_id)');
+	is($without_row, 0, '... each worker id has its row');
+
+	# Drawn where no row can be written; the generator's slot goes before any other transaction uses it.
+	my $id = sql('BEGIN READ ONLY; SELECT uid_next(); COMMIT');
+	change_all_slots();
+	sql('SELECT uid_next()');
+	is(sql("SELECT count(*) FROM uid_decode($id) AS d WHERE NOT EXISTS (SELECT FROM worker_node AS n WHERE n.worker_id = d.worker_id)"),
+		0, 'a worker id drawn in a read-only transaction has its row in the end, also when the slot changed hands');
+
+	# In an open transaction it keeps its slot.
+	$session->query_safe('BEGIN');
+	my $before = $session->query_safe('SELECT uid_next()');
+	change_all_slots();
+	is($session->query_safe("SELECT a.worker_id = b.worker_id FROM uid_decode($before) AS a, uid_decode(uid_next()) AS b"),
+		't', 'the slot of a generator in an open transaction is not taken');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# Slots of another database.
+# ---------------------------------------------------------------------------
+{
+	$node->safe_psql('postgres', 'CREATE DATABASE other');
+	$node->safe_psql('other', 'CREATE EXTENSION uidgen; ' . sprintf $make_sequences, 30);
+	my $held = hold_open($node, dbname => 'other');
+	my $not_held = hold_open($node, dbname => 'other');
+	$held->query_safe('BEGIN');
+	my @first = (draw($held, 1), draw($not_held, 2));
+	my $id = $not_held->query_safe('SELECT uid_next()');
+	change_all_slots();
+	is($node->safe_psql('other', 'SELECT string_agg(sequence::text, $$,$$) FROM uid_slots()'), 's1', "another database's slots are taken, but for one of an open transaction");
+	is(draw($held, 1), $first[0] + 1, '... which goes on');
+	cmp_ok(draw($not_held, 2), '>', $first[1], '... and so do the others, above');
+	cmp_ok($not_held->query_safe('SELECT uid_next()'), '>', $id, '... and ids');
+	$held->quit;
+	$not_held->quit;
+	# Both ways: its draws take slots of ours.
+	my $ours = draw($node, 1);
+	$node->safe_psql('other', join ';', map { "SELECT segment_next('s$_')" } 1 .. 30);
+	is(sql('SELECT count(*) FROM uid_slots()'), 0, 'it takes ours');
+	cmp_ok(draw($node, 1), '>', $ours, '... which go on above');
+	$node->safe_psql('postgres', 'DROP DATABASE other');
+	my $session = hold_open($node);
+	$session->query_safe('BEGIN');
+	is($session->query_safe('SELECT count(segment_next(format($$s%s$$, i))) FROM generate_series(1, 18) AS i'),
+		18, "when it is dropped its slots are free, and its own one, too");
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# Over a crash: what is given up with a slot is given up for good.
+# ---------------------------------------------------------------------------
+{
+	my %last = map { split /\|/ } split /\n/, sql(join ';', map { "SELECT $_, segment_next('s$_')" } 1 .. 100);
+	$node->stop('immediate');
+	start_node($node);
+	my %next = map { split /\|/ } split /\n/, sql(join ';', map { "SELECT $_, segment_next('s$_')" } 1 .. 100);
+	is(join(' ', grep { $next{$_} <= $last{$_} || $next{$_} > $last{$_} + $two_ranges } keys %next),
+		'', 'after a crash every segment goes on above, within two ranges');
+}
+
+# ---------------------------------------------------------------------------
+# What a change of slots costs: one session, one value a transaction, from ten segments and from a hundred.
+# ---------------------------------------------------------------------------
+{
+	my %seconds;
+	foreach my $segments (10, 100)
+	{
+		my $began = Time::HiRes::time();
+		sql("DO \$\$ BEGIN FOR i IN 0 .. 1999 LOOP PERFORM segment_next(format('s%s', 1 + i % $segments)); COMMIT; END LOOP; END \$\$");
+		$seconds{$segments} = Time::HiRes::time() - $began;
+	}
+	diag(sprintf 'a draw from a segment that has a slot: %.0f us; from one that has to take one: %.0f us',
+		$seconds{10} * 1e6 / 2000, $seconds{100} * 1e6 / 2000);
+}
+
+# ---------------------------------------------------------------------------
+# Ten thousand segments over a thousand slots. Three sessions visit them all, in different orders, twice.
+# ---------------------------------------------------------------------------
+{
+	sql('DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE format($f$DROP SEQUENCE s%s$f$, i); END LOOP; END $$');
+	$node->append_conf('postgresql.conf', "uidgen.max_slots = 1000\nsynchronous_commit = off\n");
+	$node->restart;
+	sql(sprintf $make_sequences, 10000);
+	sql('CREATE TABLE drawn (client integer, at bigserial, s integer, v bigint)');
+	my $visit = 'DO $$ BEGIN FOR i IN 0 .. 19999 LOOP INSERT INTO drawn (client, s, v)'
+	  . ' SELECT %d, s, segment_next(format($f$s%%s$f$, s)) FROM (SELECT (1 + (i::bigint * %d) %% 10000)::integer AS s) AS number;'
+	  . ' IF i %% 5 = 0 THEN COMMIT; END IF; END LOOP; END $$';
+	my $began = Time::HiRes::time();
+	run_at_once(map { [ sprintf $visit, $_, (undef, 1, 7919, 3331)[$_] ] } 1 .. 3);
+	diag(sprintf '60,000 draws from 10,000 segments over 1,000 slots by three sessions: %.1f s', Time::HiRes::time() - $began);
+	is(sql('SELECT count(*), count(DISTINCT (s, v)), count(DISTINCT s) FROM drawn'),
+		'60000|60000|10000', 'ten thousand segments over a thousand slots: no value twice');
+	is(sql('SELECT count(*) FROM (SELECT v - lag(v) OVER (PARTITION BY client, s ORDER BY at) AS rise FROM drawn) AS r WHERE rise <= 0'),
+		0, '... each session sees each segment rise');
+	cmp_ok(sql('SELECT max(gap) FROM (SELECT v - lag(v, 1, 0::bigint) OVER (PARTITION BY s ORDER BY v) - 1 AS gap FROM drawn) AS g'),
+		'<', $two_ranges, '... with gaps of less than two ranges');
+	is(sql('SELECT count(*) FROM uid_slots()'), 1000, '... and all slots in use');
+}
+
+$node->stop;
+done_testing();
