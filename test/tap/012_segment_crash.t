@@ -1,0 +1,132 @@
+# What a segment loses when its server ends, and that it is never more.
+#
+# In hand is what is left of the range in use, and the next range once it is reserved. Expected after a crash, a clean
+# stop, a promotion, in a restored dump: the next value is above every one handed out, and at most all that was in hand
+# is lost.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+# Nobody flushes but who has to.
+my $node = new_node('crash', conf => <<'END');
+autovacuum = off
+wal_writer_delay = 10s
+wal_writer_flush_after = 1GB
+bgwriter_delay = 10s
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1d
+END
+start_uidgen($node);
+
+# Segments in every state: how many values are drawn at a time. Ranges are 100 values, then 200, 400, 800.
+my %draws = (one => 1, tenth => 10, prefetched => 11, most => 99, whole => 100, switched => 101, growing => 777, long => 2500);
+$node->safe_psql('postgres', "SELECT segment_create('$_', 1, 100, 800)") foreach sort keys %draws;
+$node->safe_psql('postgres', 'CREATE SEQUENCE downward INCREMENT -1; CREATE SEQUENCE stride START 2 INCREMENT 3');
+
+my %last;
+
+# In a read-only transaction that stays open, so that no commit flushes anything.
+sub draw_all
+{
+	my ($on) = @_;
+	my $session = hold_open($on);
+	$session->query_safe('BEGIN READ ONLY');
+	foreach my $name (sort keys %draws)
+	{
+		$last{$name} = $session->query_safe("SELECT max(segment_next('$name')) FROM generate_series(1, $draws{$name})");
+	}
+	$last{downward} = $session->query_safe("SELECT min(segment_next('downward')) FROM generate_series(1, 150)");
+	$last{stride} = $session->query_safe("SELECT max(segment_next('stride')) FROM generate_series(1, 150)");
+	return $session;
+}
+
+# The number of values in hand, of each segment.
+sub in_hand
+{
+	my ($on) = @_;
+	return map { split /\|/ } split /\n/, $on->safe_psql('postgres',
+		'SELECT coalesce(name, sequence::text), range_left + CASE WHEN next_ready THEN step ELSE 0 END FROM segment_status');
+}
+
+sub compare
+{
+	my ($on, $dbname, $what, %hand) = @_;
+	my (@below, @wasted);
+	foreach my $name (sort keys %last)
+	{
+		my $next = $on->safe_psql($dbname, "SELECT segment_next('$name')");
+		my $skipped = $next - $last{$name} - 1;
+		$skipped = $last{$name} - $next - 1 if $name eq 'downward';
+		$skipped = ($next - $last{$name}) / 3 - 1 if $name eq 'stride';
+		push @below, "$name: $next after $last{$name}" if $skipped < 0;
+		push @wasted, "$name: $skipped of $hand{$name}" if $skipped > $hand{$name};
+	}
+	is(join(', ', @below), '', "$what: the next value is above all handed out");
+	is(join(', ', @wasted), '', '... and no more is lost than was in hand');
+	return;
+}
+
+foreach my $how ('crash', 'clean stop', 'second crash')
+{
+	my $session = draw_all($node);
+	my %hand = in_hand($node);
+	is(scalar(keys %hand), scalar(keys %last), "before the $how every segment has a range");
+	if ($how eq 'clean stop')
+	{
+		$session->quit;
+		$node->stop;
+	}
+	else
+	{
+		$node->stop('immediate');
+	}
+	start_node($node);
+	compare($node, 'postgres', $how, %hand);
+}
+
+# Sessions that draw while the server crashes: what their clients received does not come again.
+{
+	$node->safe_psql('postgres', "SELECT segment_create('busy', 1, 20)");
+	my $load = background_loop($node, clients => 4, sql => "SELECT segment_next('busy')");
+	$node->poll_query_until('postgres', "SELECT range_first > 1000 FROM segment_status WHERE name = 'busy'") or die 'no load';
+	$node->stop('immediate');
+	my @logs = stop_loop($load);
+	start_node($node);
+	my ($highest) = sort { $b <=> $a } map { split /\n/, slurp_file($_) } @logs;
+	assert_unique(@logs);
+	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('busy')"), '>', $highest, 'a crash under load: above all that four clients received');
+}
+
+# A dump, while the segments are in use.
+{
+	my $session = draw_all($node);
+	my %hand = in_hand($node);
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+	$node->command_ok([ 'pg_dump', '-f', $file, '-d', $node->connstr('postgres') ], 'pg_dump');
+	$node->safe_psql('postgres', 'CREATE DATABASE restored');
+	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $node->connstr('restored') ], 'restored');
+	compare($node, 'restored', 'in a restored dump', %hand);
+	is($session->query_safe("SELECT segment_next('one')"), $last{one} + 1, '... and the dumped database loses nothing');
+	$session->quit;
+}
+
+# A promotion. What the walsender has sent is what the ranges in use need: their records were flushed.
+{
+	$node->backup('base');
+	my $standby = PostgreSQL::Test::Cluster->new('standby');
+	$standby->init_from_backup($node, 'base', has_streaming => 1);
+	start_node($standby);
+	my $session = draw_all($node);
+	my %hand = in_hand($node);
+	$node->wait_for_catchup($standby);
+	$node->stop('immediate');
+	$standby->promote;
+	compare($standby, 'postgres', 'after a promotion', %hand);
+	$standby->stop;
+}
+
+done_testing();
