@@ -45,7 +45,7 @@ CREATE TABLE definitions AS
 SELECT format('AS %s INCREMENT %s%s%s', type, increment, bounds, cycle) AS definition
   FROM (VALUES ('smallint'), ('integer'), ('bigint')) AS t(type),
        (VALUES (1), (-1), (7), (-3), (32767), (-32768)) AS i(increment),
-       (VALUES (''), (' MINVALUE -50 MAXVALUE 30 START 12'), (' MINVALUE 10 MAXVALUE 10 START 10'),
+       (VALUES (''), (' MINVALUE -50 MAXVALUE 30 START 12'), (' MINVALUE 10 MAXVALUE 11 START 10'),
                (' MINVALUE -100 MAXVALUE -41 START -77')) AS b(bounds),
        (VALUES (''), (' CYCLE')) AS c(cycle)
 UNION ALL
@@ -53,6 +53,10 @@ SELECT format('INCREMENT %s MINVALUE -9223372036854775808 MAXVALUE 9223372036854
   FROM (VALUES (1), (-1), (3), (-5), (9223372036854775806), (9223372036854775807), (-9223372036854775807), (-9223372036854775808)) AS i(increment),
        (VALUES (9223372036854775800), (-9223372036854775800), (0)) AS s(start),
        (VALUES (''), (' CYCLE')) AS c(cycle)
+UNION ALL
+-- Wide enough for ranges of a thousand values, and about to end.
+SELECT format('INCREMENT %s MINVALUE -2000000 MAXVALUE 3000000 START %s%s', increment, start, cycle)
+  FROM (VALUES (1, 2999950), (3, 2999900), (-1, -1999950), (-3, -1999900)) AS v(increment, start), (VALUES (''), (' CYCLE')) AS c(cycle)
 UNION ALL
 SELECT format('AS %s START %s%s', type, start, cycle)
   FROM (VALUES ('smallint', 32700), ('integer', 2147483600)) AS t(type, start), (VALUES (''), (' CYCLE')) AS c(cycle)
