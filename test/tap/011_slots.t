@@ -103,6 +103,13 @@ sql(sprintf $make_sequences, 100);
 	is(sql('SELECT count(*) FROM uid_slots()'), 20, '... all slots are in use');
 }
 
+# The slot that goes is the one unused for the longest time: a segment in steady use keeps its own, whatever else is drawn.
+{
+	my @values = map { split /\n/, sql("SELECT segment_next('s1'); SELECT segment_next('s$_') IS NULL") } 2 .. 60;
+	@values = grep { /^\d+$/ } @values;
+	is($values[-1] - $values[0], 58, 'a segment in steady use keeps its slot: not a value is lost');
+}
+
 # ---------------------------------------------------------------------------
 # A slot of an open transaction is not taken: the next value is the very next one. So is one of a transaction whose
 # savepoint was rolled back, and of a prepared one. Later the slot may go, and values go on above.
@@ -253,6 +260,18 @@ sql(sprintf $make_sequences, 100);
 		sql("DO \$\$ BEGIN FOR i IN 0 .. 1999 LOOP PERFORM segment_next(format('s%s', 1 + i % $segments)); COMMIT; END LOOP; END \$\$");
 		$seconds{$segments} = Time::HiRes::time() - $began;
 	}
+	# A generator that loses its slot loses its lease, and may not run further ahead of the clock than max_ahead.
+	my $session = hold_open($node);
+	my $waited = 0;
+	foreach my $round (1 .. 20)
+	{
+		sql('DO $$ BEGIN FOR i IN 1 .. 40 LOOP PERFORM segment_next(format($f$s%s$f$, i)); COMMIT; END LOOP; END $$');
+		my $began = Time::HiRes::time();
+		$session->query_safe('SELECT uid_next()');
+		$waited += Time::HiRes::time() - $began;
+	}
+	$session->quit;
+	diag(sprintf 'an id of a generator that has to take a slot: %.1f ms', $waited * 1e3 / 20);
 	diag(sprintf 'a draw from a segment that has a slot: %.0f us; from one that has to take one: %.0f us',
 		$seconds{10} * 1e6 / 2000, $seconds{100} * 1e6 / 2000);
 }
