@@ -25,7 +25,7 @@ HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
 void remember(Attached *a, SlotKind kind) { (kind == SlotKind::generator ? latest_generator : latest_segment) = a; }
 
-void end_checks(Attached *a) { a->checked_in = a->fast_in = never; }
+void end_checks(Attached *a) { a->checked_in = never; }
 
 void relation_invalidated(Datum, Oid relation) {
     if (entries == nullptr)
@@ -101,9 +101,9 @@ bool used_in_this_transaction(Oid sequence) {
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
     if (kind == SlotKind::generator && a->database == nullptr)
         a->database = new_database_slot(used_in_this_transaction);
+    note_slot_of_new_relation(rel); // also when a parallel worker has made the slot
     a->slot = slot_find({MyDatabaseId, a->sequence});
     if (a->slot == nullptr) {
-        note_slot_of_new_relation(rel);
         a->slot = kind == SlotKind::generator
                       ? new_generator_slot(rel, a->function, a->database, used_in_this_transaction)
                       : new_segment_slot(rel, a->function, used_in_this_transaction);
@@ -113,9 +113,8 @@ void find_slot(Attached *a, Relation rel, SlotKind kind) {
     a->share = {};
 }
 
-bool page_is_expected(const Slot *slot, Relation rel, core::SequenceState state) {
-    return slot->file == file_of(rel) && slot->expected.last_value == state.last_value &&
-           slot->expected.is_called == state.is_called;
+bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {
+    return slot->file == file_of(rel) && same_state(slot->expected, state);
 }
 
 void compare_with_page(Attached *a, Relation rel) {
@@ -132,7 +131,7 @@ void compare_with_page(Attached *a, Relation rel) {
     if (likely(expected))
         return;
     page = lock_page_for_writing(rel);
-    const core::SequenceState state = read_page(page);
+    const PageState state = read_page(page);
     if (!page_is_expected(slot, rel, state)) // another backend may have adopted it meanwhile
         adopt_page(slot, rel, state);
     unlock_page(&page);
@@ -171,7 +170,6 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
 
     a->role = GetUserId();
     a->checked_in = transaction_number;
-    a->fast_in = standbys_are_awaited() ? never : transaction_number;
     remember(a, kind);
     return a;
 }
@@ -199,10 +197,10 @@ void attach_register_callbacks() {
     RegisterXactCallback(transaction_event, nullptr);
 }
 
-void adopt_page(Slot *slot, Relation sequence, core::SequenceState state) {
+void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
     if (slot->kind == SlotKind::generator) {
         core::TickWord<> &ticks = slot->generator.ticks;
-        const uint64_t above_page = position_above(slot->generator.config.policy, state.last_value);
+        const uint64_t above_page = position_above(slot->generator.config.policy, state.counter.last_value);
         // A counter moved downward doesn't take the generator back: it goes on above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
         ticks.give_up(Max(above_page, above_memory));

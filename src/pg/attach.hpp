@@ -38,7 +38,6 @@ struct Attached {
     Oid function;        // the SQL function that was called last: leads to the extension's tables
     uint64_t checked_in; // the transaction's number; 0: to be checked again
     uint64_t locked_in;  // the transaction that took the lock
-    uint64_t fast_in;    // checked_in, if no standby was awaited then: any durability will do; else 0
     Slot *slot;
     Slot *database; // generators: where the leases of those that are gone are kept
     uint64_t tenancy;
@@ -60,12 +59,6 @@ inline bool attached(const Attached *a, Oid role) {
     return likely(a->checked_in == transaction_number) && likely(a->role == role);
 }
 
-// The same, and nobody needs to look at synchronous_commit. A standby that comes to be awaited is so from the
-// transaction's next first call on; the transaction's own commit waits for it, and so for every range before.
-inline bool attached_fast(const Attached *a, Oid role) {
-    return likely(a->fast_in == transaction_number) && likely(a->role == role);
-}
-
 // The generator and the segment used last, never null: most calls are for the same one as the call before.
 [[gnu::visibility("hidden")]] extern Attached *latest_generator;
 [[gnu::visibility("hidden")]] extern Attached *latest_segment;
@@ -82,6 +75,6 @@ void attach_again();
 void attach_register_callbacks();
 
 // Gives up what a slot has in hand and takes over what the page says. Under the page's exclusive lock.
-void adopt_page(Slot *slot, Relation sequence, core::SequenceState state);
+void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 
 } // namespace uidgen::pg

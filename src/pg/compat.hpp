@@ -51,6 +51,9 @@ inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 // Whether synchronous_standby_names asks commits to wait, as SyncRepWaitForLSN decides it. Before the
 // checkpointer has read the setting once, the session's own value counts.
 #ifdef SYNC_STANDBY_DEFINED
+inline bool surely_no_standby_is_awaited() {
+    return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status == SYNC_STANDBY_INIT;
+}
 inline bool standbys_are_awaited() {
     const bits8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
     return max_wal_senders > 0 &&
@@ -58,9 +61,10 @@ inline bool standbys_are_awaited() {
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
 }
 #else
-inline bool standbys_are_awaited() {
-    return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined;
+inline bool surely_no_standby_is_awaited() {
+    return !const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined;
 }
+inline bool standbys_are_awaited() { return max_wal_senders > 0 && !surely_no_standby_is_awaited(); }
 #endif
 
 } // namespace uidgen::pg

@@ -66,6 +66,7 @@ enum class Outcome { committed, aborted, prepared };
 
 void settle(Outcome outcome) {
     ListCell *cell;
+    worker_rows_after_transaction(outcome == Outcome::committed); // while the slots are still theirs
     foreach (cell, suspects) {
         const auto *suspect = static_cast<Suspect *>(lfirst(cell));
         // After PREPARE the sequence stays locked; whoever uses it later finds all there is to know on its page.
@@ -75,7 +76,6 @@ void settle(Outcome outcome) {
         if (ends)
             slot_free({MyDatabaseId, suspect->relation});
     }
-    worker_rows_after_transaction(outcome == Outcome::committed);
     suspects = NIL; // their memory goes with the transaction
     dropped_databases = NIL;
 }

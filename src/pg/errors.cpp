@@ -45,7 +45,8 @@ const char *qualified_name(Oid relation) {
 }
 
 void report_not_preloaded() {
-    const char *loaded = GetConfigOption("shared_preload_libraries", true, false);
+    const bool may_know = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+    const char *loaded = may_know ? GetConfigOption("shared_preload_libraries", true, false) : nullptr;
     const bool others = loaded != nullptr && loaded[0] != '\0';
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("uidgen must be loaded when the server starts"),
@@ -109,7 +110,8 @@ void report_not_a_generator(Oid relation) {
 void report_no_slot(int slots) {
     ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("all %d slots of uidgen are in use", slots),
                     errdetail("Each generator and each segment that an open transaction uses holds one, and so does "
-                              "each database."),
+                              "each database; a parallel query takes none from others, and segments leave an eighth "
+                              "to generators."),
                     errhint("Set uidgen.max_slots in postgresql.conf to a higher number and restart the server.")));
 }
 

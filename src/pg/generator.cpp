@@ -64,9 +64,10 @@ inline Datum hand_out(const Attached *a, uint64_t position) {
     return hand_out(a, run.first);
 }
 
-// The common case, in few instructions.
+// The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
+// awaited, so a window of any durability will do.
 inline bool next_id(const Attached *a, Oid role, Datum *id) {
-    if (!attached_fast(a, role))
+    if (!attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
         return false;
     const core::Run run = take_in_window(a);
     if (unlikely(run.count == 0))

@@ -28,14 +28,14 @@ void reserve_lease(Attached *a, int64_t until_tick, bool prefetch) {
 
     Relation rel = open_attached(a);
     SequencePage page = lock_page_for_writing(rel);
-    const core::SequenceState state = read_page(page);
-    if (state.last_value != slot->expected.last_value)
+    const PageState state = read_page(page);
+    if (!same_state(state, slot->expected))
         adopt_page(slot, rel, state);
     const uint64_t written = generator.ticks.written_range().until;
     const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
     if (written < until) {
         lsn = write_page(&page, until_tick - 1);
-        slot->expected = {until_tick - 1, true};
+        slot->expected = read_page(page);
         generator.ticks.publish(written, until, lsn);
         slot->records.fetch_add(1, std::memory_order_relaxed);
     }

@@ -33,9 +33,9 @@ bool rewritten_by_leader(Relation rel) {
     return ours;
 }
 
-core::SequenceState state_on_page(Relation rel) {
+PageState state_on_page(Relation rel) {
     SequencePage page = lock_page_for_reading(rel);
-    const core::SequenceState state = read_page(page);
+    const PageState state = read_page(page);
     unlock_page(&page);
     return state;
 }
@@ -44,10 +44,10 @@ core::SequenceState state_on_page(Relation rel) {
 // started, so that a generator or an extension made anew does not repeat ids.
 uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
     const uint64_t above_page = position_above(config.policy, state.last_value);
-    const auto leased_us = static_cast<int64_t>(database->database.leased_until_us.load(std::memory_order_relaxed));
-    if (state.last_value > 1 || leased_us == 0)
+    const auto last_us = static_cast<int64_t>(database->database.handed_out_until_us.load(std::memory_order_relaxed));
+    if (state.last_value > 1 || last_us == 0)
         return above_page;
-    const uint64_t above_all = position_above(config.policy, core::tick_at(config.layout, leased_us));
+    const uint64_t above_all = position_above(config.policy, core::tick_at(config.layout, last_us));
     return Max(above_page, above_all);
 }
 
@@ -60,8 +60,8 @@ SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
     check_lease_sequence(rel);
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
-    init.first_position = first_position(init.config, init.expected, database);
-    if (fault_is(Fault::resume_lease) && init.expected.last_value > init.config.policy.lease)
+    init.first_position = first_position(init.config, init.expected.counter, database);
+    if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
     return init;
 }
@@ -80,7 +80,7 @@ SlotInit segment_init(Relation rel, Oid function) {
 Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
     Slot *slot = slot_find_or_make(key, init);
     while (slot == nullptr) {
-        if (!reclaim_slot(used_here))
+        if (!reclaim_slot(init.kind, used_here))
             report_no_slot(settings::max_slots);
         slot = slot_find_or_make(key, init); // null again if somebody else was faster
         CHECK_FOR_INTERRUPTS();
@@ -156,7 +156,7 @@ Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedH
     Slot *slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(init.first_position,
-                                      position_above(init.config.policy, init.expected.last_value), 0);
+                                      position_above(init.config.policy, init.expected.counter.last_value), 0);
     return slot;
 }
 

@@ -11,6 +11,7 @@ struct Candidate {
 };
 
 struct Search {
+    SlotKind wanted_for;
     bool (*used_here)(Oid sequence);
     Candidate after; // the last one tried
     Candidate best;
@@ -22,9 +23,18 @@ bool before(const Candidate &a, const Candidate &b) {
     return a.key.database != b.key.database ? a.key.database < b.key.database : a.key.sequence < b.key.sequence;
 }
 
+// A generator whose row in worker_node is still to be written would lose it.
+bool owes_row(const Slot *slot) {
+    if (slot->kind != SlotKind::generator)
+        return false;
+    const RowState row = slot->generator.row.load(std::memory_order_acquire);
+    return row == RowState::due || row == RowState::claimed;
+}
+
 void consider(Slot *slot, void *arg) {
     auto *search = static_cast<Search *>(arg);
     if (slot->kind == SlotKind::database ||
+        (slot->kind == SlotKind::generator && search->wanted_for == SlotKind::segment) || owes_row(slot) ||
         (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
         return;
     const Candidate candidate = {true, slot->used_at.load(std::memory_order_relaxed), slot->key};
@@ -36,10 +46,10 @@ void consider(Slot *slot, void *arg) {
 
 } // namespace
 
-bool reclaim_slot(bool (*used_here)(Oid sequence)) {
+bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence)) {
     if (IsInParallelMode())
         return false;
-    Search search = {used_here, {}, {}};
+    Search search = {wanted_for, used_here, {}, {}};
     for (;;) {
         slots_visit(consider, &search);
         if (!search.best.found)

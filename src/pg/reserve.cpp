@@ -62,9 +62,10 @@ SequencePage lock_page_for_writing(Relation sequence) {
     return lock_page(sequence, InvalidBuffer, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
-core::SequenceState read_page(const SequencePage &page) {
-    const FormData_pg_sequence_data *counter = counter_on(BufferGetPage(page.buffer));
-    return {counter->last_value, counter->is_called};
+PageState read_page(const SequencePage &page) {
+    Page contents = BufferGetPage(page.buffer);
+    const FormData_pg_sequence_data *counter = counter_on(contents);
+    return {{counter->last_value, counter->is_called}, PageGetLSN(contents)};
 }
 
 uint64_t write_page(SequencePage *page, int64_t last_value) {

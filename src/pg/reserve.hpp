@@ -39,7 +39,7 @@ SequencePage lock_page_for_reading(Relation sequence, Buffer recent = InvalidBuf
 // For a reservation: an exclusive lock. Allocates before it locks.
 SequencePage lock_page_for_writing(Relation sequence);
 
-core::SequenceState read_page(const SequencePage &page);
+PageState read_page(const SequencePage &page);
 
 // Moves the counter to `last_value` (is_called) and logs the page. At most once per lock. Returns the end of
 // the record, 0 if there is nothing to wait for.

@@ -133,13 +133,14 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     pfree(entries);
 }
 
-SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state) {
+SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state,
+                              XLogRecPtr page_lsn) {
     SavedRanges result = {};
     for (int32_t i = 0; i < saved->count; i++) {
         SavedRanges &entry = saved->entries[i];
         if (entry.database != database || entry.sequence != sequence)
             continue;
-        if (entry.file == file && entry.last_value == state.last_value && state.is_called)
+        if (entry.file == file && entry.last_value == state.last_value && state.is_called && entry.page_lsn == page_lsn)
             result = entry;
         entry.sequence = InvalidOid;
     }

@@ -33,6 +33,7 @@ struct SavedRanges {
     Oid sequence; // InvalidOid: an entry that was used or forgotten
     RelationFile file;
     int64_t last_value;
+    XLogRecPtr page_lsn;
     uint64_t lsn; // of the clean stop's checkpoint: a synchronous standby must have come that far
     RangeLeft left[2];
 };
@@ -47,8 +48,9 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor));
 
 // The rest is for slots.cpp, under its directory lock, exclusive.
 
-// What was saved for a sequence, if its counter and file are as they were; used up by this call. Counts of 0: nothing.
-SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state);
+// What was saved for a sequence, if its page and file are as they were; used up by this call. Counts of 0: nothing.
+SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state,
+                              XLogRecPtr page_lsn);
 
 // A sequence or (sequence = InvalidOid) all of a database are gone.
 void saved_ranges_forget(Oid database, Oid sequence);

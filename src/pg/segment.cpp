@@ -11,19 +11,22 @@
 namespace uidgen::pg {
 namespace {
 
-inline Datum hand_out(Attached *a, uint64_t value) {
-    a->last_value = static_cast<int64_t>(value);
-    return UInt64GetDatum(value);
+void remember_last(Attached *a, int64_t value) {
+    a->last_value = value;
+    a->has_last_value = true;
 }
 
-// The common case, in few instructions.
+// The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
+// awaited, so a share of any durability will do. A share that has been opened has been drawn from, so has_last_value
+// is set.
 inline bool next_value(Attached *a, Oid role, Datum *value) {
-    if (!attached_fast(a, role))
+    if (!attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
         return false;
     const ValueRun run = take_from_share(a, 1);
     if (unlikely(run.count == 0))
         return false;
-    *value = hand_out(a, run.first);
+    a->last_value = static_cast<int64_t>(run.first);
+    *value = UInt64GetDatum(run.first);
     return true;
 }
 
@@ -33,7 +36,8 @@ inline bool next_value(Attached *a, Oid role, Datum *value) {
         run = take_from_share(a, 1);
     if (run.count == 0)
         run = draw_values(a, 1);
-    return hand_out(a, run.first);
+    remember_last(a, static_cast<int64_t>(run.first));
+    return UInt64GetDatum(run.first);
 }
 
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
@@ -43,7 +47,7 @@ void draw_batch(Attached *a, Batch *batch, uint64_t count) {
         count -= run.count;
     }
     if (batch->used > 0)
-        a->last_value = batch_last(batch);
+        remember_last(a, batch_last(batch));
 }
 
 // A set-returning function keeps its state in fn_extra, so a batch attaches anew, without attach_named()'s memory
@@ -122,7 +126,7 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     text *name = PG_GETARG_TEXT_PP(0);
-    Attached *a = remembered_entry(fcinfo, name);
+    Attached *a = remembered_entry(fcinfo, role, name);
     Datum value;
     if (likely(a != nullptr) && likely(next_value(a, role, &value)))
         return value;

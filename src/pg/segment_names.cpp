@@ -12,6 +12,7 @@ struct Name {
     uint64 hash;      // must come first: the key of the backend's table
     text *name;       // whole, as two names may share a hash
     SearchPath *path; // under which a plain sequence was found; null for a named segment
+    Oid role;         // which could name it: a plain sequence's schema may be closed to others
     Oid sequence;
 };
 
@@ -23,7 +24,7 @@ Oid names_table = InvalidOid;          // uid_segment
 
 // A session that changes its search_path again and again looks the same names up again and again, and each time
 // leaves a copy behind: this bounds them.
-constexpr uint64 most_names = 65536;
+constexpr uint64 most_names = 16384;
 
 void catalog_changed(Datum, int, uint32) { names_generation++; }
 
@@ -63,7 +64,7 @@ bool same_text(const text *a, const text *b) {
 }
 
 bool still_means(const Name *known, const text *name) {
-    return same_text(known->name, name) && (known->path == nullptr || search_path_is(known->path));
+    return known->role == GetUserId() && same_text(known->name, name) && (known->path == nullptr || search_path_is(known->path));
 }
 
 uint64 hash_of(const text *name) {
@@ -99,6 +100,7 @@ const Name *look_up(Oid function, const text *name) {
     auto *entry = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
     entry->name = copy;
     entry->path = path;
+    entry->role = GetUserId();
     entry->sequence = sequence;
     return entry;
 }
@@ -129,7 +131,7 @@ Attached *attach_named(FunctionCallInfo fcinfo, const text *name) {
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path takes the same place in the table, but leaves this text and path.
-    *last = {generation, VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name), known->path, entry};
+    *last = {generation, known->role, VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name), known->path, entry};
     return entry;
 }
 

@@ -20,6 +20,7 @@ Attached *attach_named(FunctionCallInfo fcinfo, const text *name);
 // generation.
 struct LastCall {
     uint64_t generation;
+    Oid role; // whose look-up it was
     Size length;
     const char *bytes;
     SearchPath *path; // under which a plain sequence was found; null for a named segment
@@ -31,12 +32,12 @@ struct LastCall {
 
 // The entry that attach_named() found for this expression's last call, if the name still means it; else null.
 // Whether it is attached is for the caller to see.
-inline Attached *remembered_entry(FunctionCallInfo fcinfo, const text *name) {
+inline Attached *remembered_entry(FunctionCallInfo fcinfo, Oid role, const text *name) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
     if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
         return nullptr;
     const Size length = VARSIZE_ANY_EXHDR(name);
-    const bool known = length == last->length && memcmp(VARDATA_ANY(name), last->bytes, length) == 0 &&
+    const bool known = role == last->role && length == last->length && memcmp(VARDATA_ANY(name), last->bytes, length) == 0 &&
                        (last->path == nullptr || search_path_is(last->path));
     return likely(known) ? last->entry : nullptr;
 }

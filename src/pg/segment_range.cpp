@@ -49,18 +49,27 @@ View view_of(const Attached *a) {
     return view;
 }
 
+int64_t lasted_us(const SegmentState &segment, int64_t now_us) {
+    return segment.reserved_at_us == 0 ? 0 : now_us - segment.reserved_at_us;
+}
+
 // How many values the next range shall have, under the page's exclusive lock.
-uint64_t size_next_range(SegmentState *segment, int64_t now_us) {
-    segment->lasted_us = segment->reserved_at_us == 0 ? 0 : now_us - segment->reserved_at_us;
-    if (segment->disturbed)
-        segment->step.reason = core::StepReason::disturbed;
-    else if (segment->reserved_at_us != 0)
-        segment->step = core::next_step(segment->step.size, segment->bounds, segment->lasted_us);
-    segment->step.size = Min(segment->step.size, segment->bounds.most); // which may be smaller than it was
-    return static_cast<uint64_t>(segment->step.size);
+core::RangeStep size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
+    core::RangeStep step = segment.step;
+    if (segment.disturbed)
+        step.reason = core::StepReason::disturbed;
+    else if (segment.reserved_at_us != 0)
+        step = core::next_step(step.size, bounds, lasted_us(segment, now_us));
+    // The bounds may be others than they were. A raised base counts at once; below a base that stayed, the step is
+    // recovering from a disturbance.
+    if (bounds.base > segment.bounds.base && !segment.disturbed)
+        step.size = Max(step.size, bounds.base);
+    step.size = Min(step.size, bounds.most);
+    return step;
 }
 
 void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall_us) {
+    segment->lasted_us = lasted_us(*segment, now_us);
     const Refill cause = segment->disturbed             ? Refill::disturbed
                          : segment->reserved_at_us == 0 ? Refill::first
                          : ahead                        ? Refill::ahead
@@ -86,18 +95,21 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead
 
     Relation rel = open_attached(a);
     SequencePage page = lock_page_for_writing(rel);
-    const core::SequenceState state = read_page(page);
-    if (state.last_value != slot->expected.last_value || state.is_called != slot->expected.is_called)
+    const PageState state = read_page(page);
+    if (!same_state(state, slot->expected))
         adopt_page(slot, rel, state);
     core::Range in_use;
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
-        segment.bounds = bounds;
-        const core::PlannedRange planned = core::plan_range(state, rule, size_next_range(&segment, now_us));
+        const core::RangeStep step = size_next_range(segment, bounds, now_us);
+        const core::PlannedRange planned =
+            core::plan_range(state.counter, rule, static_cast<uint64_t>(step.size));
         more = planned.count > 0;
         if (more) {
+            segment.step = step;
+            segment.bounds = bounds;
             lsn = write_page(&page, planned.last);
-            slot->expected = {planned.last, true};
+            slot->expected = read_page(page);
             word.publish(planned.count, planned.first, rule.increment, lsn);
             slot->records.fetch_add(1, std::memory_order_relaxed);
             note_refill(&segment, ahead, now_us, wall_us);
@@ -138,10 +150,8 @@ ValueRun draw_values(Attached *a, uint64_t want) {
         if (view.found) {
             open_share(a, view, level);
             const ValueRun run = take_from_share(a, want);
-            if (run.count > 0) {
-                a->has_last_value = true;
+            if (run.count > 0)
                 return run;
-            }
         } else {
             const core::SequenceRule rule = rule_of(a->sequence);
             if (!reserve_range(a, rule, false))

@@ -28,7 +28,18 @@ DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
     return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
 }
 
-int32_t unused_index() {
+// Segments can't take the last eighth: anybody may make sequences and draw from them all in one transaction, and the
+// generators of others must go on.
+bool segments_have_their_share() {
+    int32_t segments = 0;
+    for (int32_t i = 0; i < settings::max_slots; i++)
+        segments += slots[i].kind == SlotKind::segment ? 1 : 0;
+    return segments >= settings::max_slots - settings::max_slots / 8;
+}
+
+int32_t unused_index(SlotKind wanted_for) {
+    if (wanted_for == SlotKind::segment && segments_have_their_share())
+        return -1;
     for (int32_t i = 0; i < settings::max_slots; i++)
         if (slots[i].kind == SlotKind::unused)
             return i;
@@ -51,10 +62,12 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.config = init.config;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
         generator.row.store(RowState::none, std::memory_order_relaxed);
+        generator.row_failures.store(0, std::memory_order_relaxed);
+        generator.row_retry_at.store(0, std::memory_order_relaxed);
     } else if (init.kind == SlotKind::segment) {
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
-        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, init.expected);
+        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, init.expected.counter, init.expected.lsn);
         for (const RangeLeft &left : kept.left)
             if (left.count > 0)
                 segment.word.publish(left.count, left.first, left.increment, kept.lsn);
@@ -65,7 +78,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         for (auto &count : segment.refills)
             count = 0;
     } else {
-        slot->database.leased_until_us.store(0, std::memory_order_relaxed);
+        slot->database.handed_out_until_us.store(0, std::memory_order_relaxed);
     }
 }
 
@@ -75,9 +88,9 @@ void remember_leases(const Slot &slot) {
     if (!has_leased || entry == nullptr)
         return;
     const core::Layout &layout = slot.generator.config.layout;
-    const auto until = static_cast<int64_t>(slot.generator.ticks.written_range().until >> layout.sequence_bits);
-    core::raise_to(slots[entry->index].database.leased_until_us,
-                   static_cast<uint64_t>(core::start_of(layout, until)), std::memory_order_relaxed);
+    const auto last = static_cast<int64_t>(slot.generator.ticks.last() >> layout.sequence_bits);
+    core::raise_to(slots[entry->index].database.handed_out_until_us,
+                   static_cast<uint64_t>(core::start_of(layout, last)), std::memory_order_relaxed);
 }
 
 void free_entry(DirectoryEntry *entry) {
@@ -121,7 +134,7 @@ bool next_saved(SavedRanges *entry, int *cursor) {
         core::Range ranges[2];
         slot.segment.word.ranges(ranges);
         const uint64_t next = slot.segment.word.next();
-        *entry = {slot.key.database, slot.key.sequence, slot.file, slot.expected.last_value, InvalidXLogRecPtr,
+        *entry = {slot.key.database, slot.key.sequence, slot.file, slot.expected.counter.last_value, slot.expected.lsn, InvalidXLogRecPtr,
                   {range_left(ranges[0], next), range_left(ranges[1], next)}};
         if (entry->left[0].count > 0 || entry->left[1].count > 0)
             return true;
@@ -179,7 +192,7 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
     const DirectoryEntry *found = lookup(key, HASH_FIND);
     int32_t index = found != nullptr ? found->index : -1;
     if (found == nullptr) {
-        index = unused_index();
+        index = unused_index(init.kind);
         if (index >= 0) {
             initialize(&slots[index], key, init);
             lookup(key, HASH_ENTER)->index = index;

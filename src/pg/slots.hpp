@@ -26,6 +26,16 @@
 
 namespace uidgen::pg {
 
+// What a sequence's page says. The lsn tells a counter that was moved away and back from one that was not.
+struct PageState {
+    core::SequenceState counter;
+    XLogRecPtr lsn;
+};
+
+inline bool same_state(const PageState &a, const PageState &b) {
+    return a.counter.last_value == b.counter.last_value && a.counter.is_called == b.counter.is_called && a.lsn == b.lsn;
+}
+
 struct SlotKey {
     Oid database;
     Oid sequence; // InvalidOid: the database's own slot
@@ -57,6 +67,9 @@ struct GeneratorState {
     std::atomic<RowState> row;
     int64_t worker_draw;
     int64_t drawn_at_us;
+    // Of writing the row: how often it failed, and from when on it may be tried again.
+    std::atomic<uint32_t> row_failures;
+    std::atomic<int64_t> row_retry_at;
 };
 
 // Why a segment's range was reserved.
@@ -80,7 +93,7 @@ struct SegmentState {
 };
 
 struct DatabaseState {
-    std::atomic<uint64_t> leased_until_us; // latest instant leased by a generator of the database that is gone
+    std::atomic<uint64_t> handed_out_until_us; // latest time in an id of a generator of the database that is gone
 };
 
 struct Slot {
@@ -90,7 +103,7 @@ struct Slot {
     std::atomic<uint64_t> tenancy;
     std::atomic<int64_t> used_at; // start of the last transaction that used it: which one to reclaim first
     RelationFile file;            // page: the sequence's file that `expected` speaks of
-    core::SequenceState expected; // page: what the sequence's page says unless somebody else moved it
+    PageState expected;           // page: what the sequence's page says unless somebody else moved it
     std::atomic<uint64_t> records;
     std::atomic<uint64_t> flush_waits;
     std::atomic<uint64_t> standby_waits;
@@ -108,7 +121,7 @@ static_assert(std::is_standard_layout_v<Slot> && std::is_trivially_destructible_
 struct SlotInit {
     SlotKind kind;
     RelationFile file;
-    core::SequenceState expected;
+    PageState expected;
     GeneratorConfig config;   // generator
     uint64_t first_position;  // generator: nothing below it is handed out
     core::StepBounds bounds;  // segment
@@ -130,7 +143,7 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
 void slot_free(SlotKey key);
 void slots_free_database(Oid database);
 
-// The sequence is about to be dropped: what its generator has leased goes into the database's slot at once, for one
+// The sequence is about to be dropped: how far its generator has come goes into the database's slot at once, for one
 // made anew in the same transaction. Whether it has a slot.
 bool slot_note_drop(SlotKey key);
 

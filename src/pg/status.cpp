@@ -115,6 +115,12 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
                                           static_cast<double>(view.lasted_us));
 }
 
+// As pg_sequences: where a counter stands tells how much is drawn.
+bool may_see(Oid sequence) {
+    return pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) == ACLCHECK_OK ||
+           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
 void add_row(ReturnSetInfo *result, Oid sequence) {
     Relation rel = try_relation_open(sequence, AccessShareLock);
     if (rel == nullptr)
@@ -134,12 +140,14 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         values[col_flush_waits] = count(slot->flush_waits);
         values[col_standby_waits] = count(slot->standby_waits);
         values[col_clock_waits] = count(slot->clock_waits);
-        if (is_generator)
+        if (!may_see(sequence))
+            memset(&nulls[col_worker], true, columns - col_worker);
+        else if (is_generator)
             fill_generator(slot->generator, values, nulls);
         else
             fill_segment(slot->segment, rel, values, nulls);
         // This lock keeps DROP away, not a reclaim: a slot with a new tenant was nobody's while it was read.
-        if (slot->tenancy.load(std::memory_order_acquire) == tenancy)
+        if (slot->tenancy.load(std::memory_order_acquire) == tenancy && slot->key.sequence == sequence)
             tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     }
     relation_close(rel, AccessShareLock);

@@ -39,7 +39,7 @@ int64_t draw_from_identity(Oid schema) {
     Relation rel = relation_open(sequence, RowExclusiveLock);
     const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
     SequencePage page = lock_page_for_writing(rel);
-    const core::PlannedRange draw = core::plan_range(read_page(page), rule, 1);
+    const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
     write_page(&page, draw.last);
     unlock_page(&page);
     relation_close(rel, RowExclusiveLock);
@@ -147,6 +147,16 @@ bool change_state(Slot *slot, RowState from, RowState to) {
                                                        std::memory_order_relaxed);
 }
 
+// Somebody has made it impossible, a row of the same id or a trigger: after some tries at once, one a minute.
+constexpr uint32_t tries_at_once = 3;
+constexpr int64_t retry_after_us = INT64_C(60) * 1000 * 1000;
+
+void note_failure(GeneratorState *generator) {
+    if (generator->row_failures.fetch_add(1, std::memory_order_relaxed) + 1 >= tries_at_once)
+        generator->row_retry_at.store(GetCurrentTransactionStartTimestamp() + retry_after_us,
+                                      std::memory_order_relaxed);
+}
+
 void write_row(Wanted *row) {
     const Oid table = extension_table(schema_of_function(row->function), table_name);
     if (get_rel_name(row->slot->key.sequence) == nullptr || !table_is_free(table))
@@ -155,6 +165,7 @@ void write_row(Wanted *row) {
         return;
     row->claimed = true;
     if (!try_insert_row(*row, table)) {
+        note_failure(&row->slot->generator);
         change_state(row->slot, RowState::claimed, RowState::due);
         row->claimed = false;
     }
@@ -179,8 +190,10 @@ void draw_worker_id(Slot *slot, Oid function) {
 }
 
 void worker_row_wanted(Slot *slot, Oid function) {
-    if (likely(slot->generator.row.load(std::memory_order_acquire) != RowState::due) || IsParallelWorker() ||
-        is_wanted(slot))
+    const GeneratorState &generator = slot->generator;
+    if (likely(generator.row.load(std::memory_order_acquire) != RowState::due) || IsParallelWorker() ||
+        is_wanted(slot) ||
+        generator.row_retry_at.load(std::memory_order_relaxed) > GetCurrentTransactionStartTimestamp())
         return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));

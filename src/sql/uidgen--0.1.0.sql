@@ -30,7 +30,7 @@ CREATE TABLE uid_generator (
   worker_bits      smallint    NOT NULL,
   sequence_bits    smallint    NOT NULL,
   lease_ms         integer     NOT NULL CHECK (lease_ms > 0),
-  max_ahead_ms     integer     NOT NULL CHECK (max_ahead_ms >= lease_ms),
+  max_ahead_ms     integer     NOT NULL CHECK (max_ahead_ms BETWEEN lease_ms AND 600000),
   created          timestamptz NOT NULL DEFAULT now(),
   builtin          boolean     NOT NULL DEFAULT false
 );
@@ -45,7 +45,7 @@ COMMENT ON COLUMN uid_generator.datacenter_bits IS 'width of the datacenter id, 
 COMMENT ON COLUMN uid_generator.worker_bits IS 'width of the worker id, 0 to 31';
 COMMENT ON COLUMN uid_generator.sequence_bits IS 'width of the sequence number within a tick, 0 to 31';
 COMMENT ON COLUMN uid_generator.lease_ms IS 'how much time one record in the write-ahead log leases, in milliseconds';
-COMMENT ON COLUMN uid_generator.max_ahead_ms IS 'how far the time in an id may be ahead of the clock, in milliseconds';
+COMMENT ON COLUMN uid_generator.max_ahead_ms IS 'how far the time in an id may be ahead of the clock, in milliseconds, at most ten minutes';
 COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
 COMMENT ON COLUMN uid_generator.builtin IS 'true for the default generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
 
@@ -123,7 +123,7 @@ COMMENT ON FUNCTION uid_preset(text) IS
   'The layout and bounds of a preset: snowflake (41 time, 5 datacenter, 5 worker, 12 sequence bits; 1 ms ticks since 2026-01-01). NULLs for an unknown name.';
 
 INSERT INTO uid_generator
-SELECT 'uid_generators.uid_default', 'snowflake', p.*, pg_catalog.now(), true FROM uid_preset('snowflake') p;
+SELECT 'uid_generators.uid_default', 'snowflake', p.*, pg_catalog.now(), true FROM uid_preset('snowflake'::text) p;
 
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake') RETURNS regclass
 LANGUAGE plpgsql
@@ -170,7 +170,7 @@ COMMENT ON FUNCTION uid_next(regclass) IS
 CREATE FUNCTION uid_next_batch(count integer) RETURNS SETOF bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_default';
 COMMENT ON FUNCTION uid_next_batch(integer) IS
-  'count ids of the default generator, rising, one a row; all are taken before the first is returned. 0 gives none; a negative count is an error.';
+  'count ids of the default generator, rising, one a row; all are taken before the first is returned (a call that fails leaves a gap). 0 gives none; a negative count is an error.';
 
 CREATE FUNCTION uid_next_batch(generator regclass, count integer) RETURNS SETOF bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_of';
@@ -441,36 +441,39 @@ CREATE FUNCTION uid_slots(
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_slots() IS
-  'The slots in shared memory of this database''s generators and segments that were used since the server started. No rows when uidgen is not preloaded.';
+  'The slots in shared memory of this database''s generators and segments that were used since the server started. No rows when uidgen is not preloaded; NULLs where the caller has neither USAGE nor SELECT on the sequence and is no member of pg_read_all_stats.';
 
+-- Operators without an exact match in pg_catalog are named with their schema: an exact one, planted in the schema that
+-- the extension goes into, would be taken instead, and run by whoever reads the view.
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
        s.records, s.flush_waits, s.standby_waits, s.clock_waits
-  FROM uid_generator g LEFT JOIN uid_slots() s ON s.sequence = g.generator;
+  FROM uid_generator g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock. NULLs: not used since the start.';
 
 CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
-       (s.range_length - s.range_left)::double precision / nullif(s.range_length, 0) AS share_used, s.next_ready,
+       (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used, s.next_ready,
        s.step, s.step_reason, s.refills_first, s.refills_ahead, s.refills_late, s.refills_disturbed,
        s.records, s.flush_waits, s.standby_waits, s.last_refill, s.rate
-  FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence = s.sequence
+  FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use and the share of it that is used, whether the next one is reserved; the step and why it is so (base, grown, kept, shrunk, disturbed by somebody else''s nextval or setval); ranges reserved by cause; how often a caller waited for a flush or for a standby; when the last range was reserved, and how many values a second were drawn from the one before it.';
 
 CREATE VIEW t_sequence AS
 SELECT n.name AS pk_seq_name,
-       coalesce(s.range_first, CASE WHEN v.last_value IS NULL THEN p.seqstart ELSE v.last_value + p.seqincrement END)
+       CASE WHEN v.visible THEN
+         coalesce(s.range_first, pg_catalog.pg_sequence_last_value(n.sequence) + p.seqincrement, p.seqstart) END
          AS current_val,
-       coalesce(s.range_length, n.step, pg_catalog.current_setting('uidgen.segment_step', true)::bigint)
+       CASE WHEN v.visible THEN
+         coalesce(s.range_length, n.step, pg_catalog.current_setting('uidgen.segment_step', true)::bigint) END
          AS increment_val
   FROM uid_segment n
-  JOIN pg_catalog.pg_sequence p ON p.seqrelid = n.sequence
-  LEFT JOIN uid_slots() s ON s.sequence = n.sequence
-  CROSS JOIN LATERAL (SELECT CASE WHEN pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT')
-                                  THEN pg_catalog.pg_sequence_last_value(n.sequence) END AS last_value) v;
+  JOIN pg_catalog.pg_sequence p ON p.seqrelid OPERATOR(pg_catalog.=) n.sequence::oid
+  LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) n.sequence::oid
+  CROSS JOIN LATERAL (SELECT pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT') AS visible) v;
 COMMENT ON VIEW t_sequence IS
-  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use (before the first use after a start: where the next range begins), increment_val that range''s length.';
+  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use (before the first use after a start: where the next range begins), increment_val that range''s length; NULLs without USAGE or SELECT on the sequence.';
 GRANT SELECT ON uid_generator_status, segment_status, t_sequence TO PUBLIC;
