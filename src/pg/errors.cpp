@@ -85,6 +85,7 @@ void report_encode(const core::Layout &layout, const core::Parts &parts, core::E
     if (fault == core::EncodeFault::tick)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("%s is outside of what the generator's layout can hold", field.name),
+                        errdetail("It lies %s the layout's time.", parts.tick < 0 ? "before" : "after"),
                         errhint("Give a time from %s on and before %s.", show_instant(layout.epoch_us),
                                 show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
     ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
@@ -110,7 +111,7 @@ void report_not_a_generator(Oid relation) {
 void report_no_slot(int slots) {
     ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("all %d slots of uidgen are in use", slots),
                     errdetail("Each generator and each segment that an open transaction uses holds one, and so does "
-                              "each database; a parallel query takes none from others, and segments leave an eighth "
+                              "each database that draws ids; a parallel query takes none from others, and segments leave an eighth "
                               "to generators."),
                     errhint("Set uidgen.max_slots in postgresql.conf to a higher number and restart the server.")));
 }

@@ -3,21 +3,25 @@
 namespace uidgen::pg {
 namespace {
 
-// Candidates are tried from the longest unused on; each try looks for the next one after the last.
+// Candidates are tried in this order: segments before generators, whose lease and worker id are lost with the slot;
+// then from the longest unused on. Each try looks for the next one after the last.
 struct Candidate {
     bool found;
+    bool is_generator;
     int64_t used_at;
     SlotKey key;
 };
 
 struct Search {
-    SlotKind wanted_for;
+    bool only_segments;
     bool (*used_here)(Oid sequence);
     Candidate after; // the last one tried
     Candidate best;
 };
 
 bool before(const Candidate &a, const Candidate &b) {
+    if (a.is_generator != b.is_generator)
+        return b.is_generator;
     if (a.used_at != b.used_at)
         return a.used_at < b.used_at;
     return a.key.database != b.key.database ? a.key.database < b.key.database : a.key.sequence < b.key.sequence;
@@ -34,10 +38,11 @@ bool owes_row(const Slot *slot) {
 void consider(Slot *slot, void *arg) {
     auto *search = static_cast<Search *>(arg);
     if (slot->kind == SlotKind::database ||
-        (slot->kind == SlotKind::generator && search->wanted_for == SlotKind::segment) || owes_row(slot) ||
+        (slot->kind == SlotKind::generator && search->only_segments) || owes_row(slot) ||
         (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
         return;
-    const Candidate candidate = {true, slot->used_at.load(std::memory_order_relaxed), slot->key};
+    const Candidate candidate = {true, slot->kind == SlotKind::generator,
+                                 slot->used_at.load(std::memory_order_relaxed), slot->key};
     if (search->after.found && !before(search->after, candidate))
         return;
     if (!search->best.found || before(candidate, search->best))
@@ -49,7 +54,9 @@ void consider(Slot *slot, void *arg) {
 bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence)) {
     if (IsInParallelMode())
         return false;
-    Search search = {wanted_for, used_here, {}, {}};
+    // A generator's slot is no use to a segment when segments have their share.
+    const bool only_segments = wanted_for == SlotKind::segment && slots_segments_have_their_share();
+    Search search = {only_segments, used_here, {}, {}};
     for (;;) {
         slots_visit(consider, &search);
         if (!search.best.found)

@@ -11,8 +11,8 @@
 
 namespace uidgen::pg {
 
-// Frees the slot that was not used for the longest time, of any database, for one of that kind: a segment takes none
-// from a generator. `used_here` tells whether the open transaction uses a sequence of this database; it must not fail.
+// Frees a slot of any database, of a segment before that of a generator, and of those the one that was not used for the
+// longest time, so that one of that kind can be made. `used_here` tells whether the open transaction uses a sequence of this database; it must not fail.
 // False: none could be freed.
 bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence));
 

@@ -133,6 +133,8 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     pfree(entries);
 }
 
+bool saved_ranges_exist() { return saved->count > 0; }
+
 SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state,
                               XLogRecPtr page_lsn) {
     SavedRanges result = {};

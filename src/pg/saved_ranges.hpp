@@ -46,6 +46,9 @@ void saved_ranges_attach_memory();
 // In the postmaster, at a clean stop: `next_entry` returns the segments' ranges one by one, false at the end.
 void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor));
 
+// Whether a file was used at this start; does not change afterwards.
+bool saved_ranges_exist();
+
 // The rest is for slots.cpp, under its directory lock, exclusive.
 
 // What was saved for a sequence, if its page and file are as they were; used up by this call. Counts of 0: nothing.

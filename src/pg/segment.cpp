@@ -3,6 +3,7 @@
 
 #include "attach.hpp"
 #include "batch.hpp"
+#include "errors.hpp"
 #include "new_slot.hpp"
 #include "reserve.hpp"
 #include "segment_names.hpp"
@@ -65,8 +66,19 @@ void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
     draw_batch(attach(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid), batch, count);
 }
 
+void check_is_sequence(Oid relation) {
+    const char kind = get_rel_relkind(relation);
+    if (kind == '\0')
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", relation),
+                        errhint("It was dropped; name one that exists.")));
+    if (kind != RELKIND_SEQUENCE)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", get_rel_name(relation)),
+                        errhint("Name a sequence, or a segment made with segment_create().")));
+}
+
 // As currval: this session's last value, whoever drew since.
 Datum last_of(Oid sequence) {
+    check_is_sequence(sequence);
     const Attached *a = find_attached(sequence);
     if (a == nullptr || !a->has_last_value)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -75,14 +87,15 @@ Datum last_of(Oid sequence) {
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied for sequence %s", get_rel_name(sequence)),
-                        errhint("GRANT USAGE ON SEQUENCE to the role.")));
+                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall read it.", qualified_name(sequence))));
     PG_RETURN_INT64(a->last_value);
 }
 
 // setval checks everything that is to be checked, and its page is what every session compares with at its next
 // transaction's first call; this one at its next call.
 Datum set_next(Oid sequence, int64_t value) {
-    if (get_rel_relkind(sequence) == RELKIND_SEQUENCE && is_lease_sequence(sequence))
+    check_is_sequence(sequence);
+    if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
                      BoolGetDatum(false));

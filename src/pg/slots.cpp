@@ -28,8 +28,6 @@ DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
     return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
 }
 
-// Segments can't take the last eighth: anybody may make sequences and draw from them all in one transaction, and the
-// generators of others must go on.
 bool segments_have_their_share() {
     int32_t segments = 0;
     for (int32_t i = 0; i < settings::max_slots; i++)
@@ -149,6 +147,13 @@ void save_ranges(int code, Datum) {
 
 } // namespace
 
+bool slots_segments_have_their_share() {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const bool full = segments_have_their_share();
+    LWLockRelease(directory_lock);
+    return full;
+}
+
 bool slots_exist() { return slots != nullptr; }
 
 void slots_request_memory() {
@@ -211,11 +216,13 @@ void slot_free(SlotKey key) {
 }
 
 bool slot_note_drop(SlotKey key) {
-    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    const bool anything_saved = saved_ranges_exist();
+    LWLockAcquire(directory_lock, anything_saved ? LW_EXCLUSIVE : LW_SHARED);
     const DirectoryEntry *entry = lookup(key, HASH_FIND);
     if (entry != nullptr)
         remember_leases(slots[entry->index]);
-    saved_ranges_forget(key.database, key.sequence);
+    if (anything_saved)
+        saved_ranges_forget(key.database, key.sequence);
     LWLockRelease(directory_lock);
     return entry != nullptr;
 }

@@ -4,7 +4,8 @@
 //   - To find, make or free a slot: the directory lock (one LWLock), taken inside this file and held over no
 //     I/O, no wait, no palloc. It comes after every heavyweight lock and before no other lock.
 //   - To use a slot: RowExclusiveLock on its sequence, held to the end of the transaction. That lock is what
-//     keeps the slot: only DROP, with AccessExclusiveLock, lets a slot be freed while its database lives.
+//     keeps the slot: while its database lives it is freed only by who holds a lock that excludes all users, DROP's
+//     AccessExclusiveLock or the ExclusiveLock of a reclaim (reclaim.hpp).
 //   - Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under
 //     that lock, shared or exclusive. So a page and what its slot says of it never differ by a race.
 //   - The other fields are atomics, or never change while the slot is in use.
@@ -132,6 +133,10 @@ bool slots_exist();
 
 void slots_request_memory(); // from shmem_request_hook
 void slots_attach_memory();  // from shmem_startup_hook
+
+// Whether segments hold all slots that they may: seven eighths. Anybody may make sequences and draw from them all in
+// one transaction, and the generators of others must go on.
+bool slots_segments_have_their_share();
 
 // Null if there is none.
 Slot *slot_find(SlotKey key);

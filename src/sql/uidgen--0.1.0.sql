@@ -282,7 +282,7 @@ COMMENT ON TABLE uid_segment IS
   'One row a named segment. Rows are made by segment_create() and go away with their sequence.';
 COMMENT ON COLUMN uid_segment.name IS 'the name: any text';
 COMMENT ON COLUMN uid_segment.sequence IS 'the sequence that keeps the counter; USAGE on it lets a role draw';
-COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at first and at least, 1 to 2^40; NULL: the setting uidgen.segment_step';
+COMMENT ON COLUMN uid_segment.step IS 'how many values are reserved at first and at least (fewer while somebody else moves the counter, at the sequence''s end, and of a small sequence), 1 to 2^40; NULL: the setting uidgen.segment_step';
 COMMENT ON COLUMN uid_segment.max_step IS 'how far the step may grow, step to 2^40; NULL: the setting uidgen.segment_max_step';
 COMMENT ON COLUMN uid_segment.description IS 'what the segment is for';
 
@@ -475,5 +475,5 @@ SELECT n.name AS pk_seq_name,
   LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) n.sequence::oid
   CROSS JOIN LATERAL (SELECT pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT') AS visible) v;
 COMMENT ON VIEW t_sequence IS
-  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use (before the first use after a start: where the next range begins), increment_val that range''s length; NULLs without USAGE or SELECT on the sequence.';
+  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use as of the last draw, increment_val that range''s length. Before the first draw after a start: the value after the counter (the START of a sequence never called), though what a clean stop left comes first; NULLs without USAGE or SELECT on the sequence.';
 GRANT SELECT ON uid_generator_status, segment_status, t_sequence TO PUBLIC;

@@ -82,7 +82,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_decode(uid_next()) IS NOT NULL
 	is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.a') > 0, segment_next('a'), segment_next('uid_segments.a'::regclass)"),
 		't|1|2', 'USAGE lets a role draw');
 	is(sql("SET SESSION AUTHORIZATION bob; SELECT pk_seq_name, current_val, increment_val FROM t_sequence ORDER BY 1"),
-		"a|1|1000\nb|1|1000", 't_sequence is open to all');
+		"a|1|1000\nb||", 't_sequence is open to all, and shows figures to who may see the sequence');
 	$before = sql('SELECT last_value, is_called FROM uid_generators.a');
 	like(failure("SET SESSION AUTHORIZATION bob; SELECT nextval('uid_generators.a')"), qr/ERROR:  2200H/, 'but not call nextval on a lease sequence');
 	is(sql('SELECT last_value, is_called FROM uid_generators.a'), $before, 'whose high-water mark stays');
@@ -269,6 +269,33 @@ SQL
 	is($rows->('w8'), 1, 'and the row is written when it is back');
 	is(sql('SELECT count(*), count(DISTINCT id) FROM worker_node') =~ /^(\d+)\|\1$/ ? 1 : 0, 1, 'each draw has one row');
 	is(sql('SELECT count(*) FROM worker_node AS a JOIN worker_node AS b ON a.worker_id = b.worker_id AND a.id < b.id'), 0, 'no two live generators have one worker id');
+}
+
+# Operators planted in the schema that the extension goes into. Expected: the extension's views run none of them.
+{
+	sql(<<'SQL');
+CREATE DATABASE planted;
+SQL
+	my $planted = sub { return $node->safe_psql('planted', $_[0]) };
+	$planted->(<<'SQL');
+CREATE SCHEMA trap AUTHORIZATION bob;
+CREATE TABLE sprung (who text);
+GRANT INSERT ON sprung TO PUBLIC;
+SET SESSION AUTHORIZATION bob;
+CREATE FUNCTION trap.eq(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN true; END$$;
+CREATE FUNCTION trap.eq(oid, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN true; END$$;
+CREATE FUNCTION trap.div(float8, int8) RETURNS float8 LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN 1; END$$;
+CREATE OPERATOR trap.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = trap.eq);
+CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = regclass, FUNCTION = trap.eq);
+CREATE OPERATOR trap./ (LEFTARG = float8, RIGHTARG = int8, FUNCTION = trap.div);
+SQL
+	$planted->(<<'SQL');
+CREATE EXTENSION uidgen SCHEMA trap;
+SELECT trap.uid_next(), trap.segment_create('s'), trap.segment_next('s');
+SELECT * FROM trap.uid_generator_status, trap.segment_status, trap.t_sequence;
+SELECT trap.segment_drop('s');
+SQL
+	is($planted->('SELECT count(*) FROM sprung'), 0, 'operators planted before CREATE EXTENSION are not run');
 }
 
 done_testing();

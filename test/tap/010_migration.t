@@ -209,6 +209,20 @@ foreach my $case ([ 'Django', sub { sql($django) } ], [ 'Rails', $rails ])
 	is($sessions[2]->query_safe($insert), $highest + 5, '... and its next one');
 }
 is(sql('SELECT count(*) - count(DISTINCT id) FROM shop_ticket'), 0, 'no row has the id of another');
+
+# An import that ends exactly where the range in hand ends: the counter says what it said before. Expected: the next
+# value is above all the same, as the page's lsn tells that it was set.
+my $ends_alike = <<'SQL';
+CREATE TABLE alike (id bigserial PRIMARY KEY);
+ALTER TABLE alike ALTER id SET DEFAULT segment_next('alike_id_seq'::regclass);
+INSERT INTO alike DEFAULT VALUES;
+INSERT INTO alike SELECT generate_series(2, (SELECT last_value FROM alike_id_seq));
+SELECT setval('alike_id_seq', max(id)) FROM alike;
+SQL
+my $end = (split /\n/, sql($ends_alike))[-1];
+is(sql('INSERT INTO alike DEFAULT VALUES RETURNING id'), $end + 1, 'an import up to the end of the range in hand: above it');
+sql("SELECT setval('alike_id_seq', $end + 4), nextval('alike_id_seq')");
+cmp_ok(sql('INSERT INTO alike DEFAULT VALUES RETURNING id'), '>', $end + 5, '... and above what nextval gave');
 $_->quit foreach @sessions;
 
 $node->stop;
