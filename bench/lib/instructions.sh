@@ -33,7 +33,7 @@ make_data() {
     make_databases
     psql -c "SET session_replication_role = replica;
         UPDATE uid_generator SET tick_us = 3600000000, time_bits = 28, sequence_bits = 29,
-        lease_ms = 36000000, max_ahead_ms = 72000000"
+        lease_ms = 600000, max_ahead_ms = 600000"
     stop_server server-bench "$tree" fast
 }
 
