@@ -13,13 +13,6 @@ namespace {
 // Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
 constexpr int64_t largest_step = INT64_C(1) << 40;
 
-Form_pg_sequence definition_of(Oid sequence, HeapTuple *tuple) {
-    *tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-    if (!HeapTupleIsValid(*tuple))
-        elog(ERROR, "cache lookup failed for sequence %u", sequence);
-    return reinterpret_cast<Form_pg_sequence>(GETSTRUCT(*tuple));
-}
-
 // What a parallel worker can know of a new file, as its relcache doesn't say what the leader did: the catalog row was
 // written by this transaction, and the file is not the sequence's first, which has the sequence's oid as its number.
 bool rewritten_by_leader(Relation rel) {
@@ -90,13 +83,20 @@ Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
 
 } // namespace
 
-bool is_lease_sequence(Oid sequence) {
-    HeapTuple tuple;
-    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
-    const bool is_lease = definition->seqincrement == PG_INT64_MAX && definition->seqmin == 1 &&
-                          definition->seqmax == PG_INT64_MAX && !definition->seqcycle;
+core::SequenceRule sequence_rule(Oid sequence) {
+    HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for sequence %u", sequence);
+    const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
+    const core::SequenceRule rule = {definition->seqincrement, definition->seqmin, definition->seqmax,
+                                     definition->seqcycle};
     ReleaseSysCache(tuple);
-    return is_lease;
+    return rule;
+}
+
+bool is_lease_sequence(Oid sequence) {
+    const core::SequenceRule rule = sequence_rule(sequence);
+    return rule.increment == PG_INT64_MAX && rule.min_value == 1 && rule.max_value == PG_INT64_MAX && !rule.cycle;
 }
 
 void check_lease_sequence(Relation rel) {
@@ -130,15 +130,12 @@ uint64_t position_above(const core::ClockPolicy &policy, int64_t last_value) {
 
 core::StepBounds step_bounds(Oid sequence, Oid function) {
     const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
-    HeapTuple tuple;
-    const FormData_pg_sequence *definition = definition_of(sequence, &tuple);
-    const uint64_t span = static_cast<uint64_t>(definition->seqmax) - static_cast<uint64_t>(definition->seqmin);
-    const int64_t increment = definition->seqincrement;
-    ReleaseSysCache(tuple);
-    const uint64_t stride =
-        increment > 0 ? static_cast<uint64_t>(increment) : UINT64_C(0) - static_cast<uint64_t>(increment);
+    const core::SequenceRule rule = sequence_rule(sequence);
+    const uint64_t span = static_cast<uint64_t>(rule.max_value) - static_cast<uint64_t>(rule.min_value);
+    const uint64_t stride = rule.increment > 0 ? static_cast<uint64_t>(rule.increment)
+                                               : UINT64_C(0) - static_cast<uint64_t>(rule.increment);
     const auto bounded = [&](int64_t step) {
-        return core::bounded_by_sequence(Min(step, largest_step), span / stride + 1);
+        return core::bounded_by_sequence(Min(step, largest_step), span / stride);
     };
     const int64_t base = own.step > 0 ? own.step : settings::segment_step;
     const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;

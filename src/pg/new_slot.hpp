@@ -14,6 +14,9 @@ Slot *new_database_slot(UsedHere used_here);
 Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedHere used_here);
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 
+// The definition of a sequence.
+core::SequenceRule sequence_rule(Oid sequence);
+
 // The step bounds of a segment: of its row, or of the settings, or of a sequence too small for them.
 core::StepBounds step_bounds(Oid sequence, Oid function);
 

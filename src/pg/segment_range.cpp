@@ -10,17 +10,6 @@ namespace {
 // The next range is reserved when this part of the current one is used (Leaf's rule).
 constexpr uint64_t prefetch_divisor = 10;
 
-core::SequenceRule rule_of(Oid sequence) {
-    HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-    if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for sequence %u", sequence);
-    const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
-    const core::SequenceRule rule = {definition->seqincrement, definition->seqmin, definition->seqmax,
-                                     definition->seqcycle};
-    ReleaseSysCache(tuple);
-    return rule;
-}
-
 [[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
     const bool up = rule.increment > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -138,7 +127,7 @@ void open_share(Attached *a, const View &view, core::Durability level) {
     if (word.next() < prefetch_at)
         a->share.limit = prefetch_at; // the caller that reaches it comes back here
     else
-        reserve_range(a, rule_of(a->sequence), true);
+        reserve_range(a, sequence_rule(a->sequence), true);
 }
 
 } // namespace
@@ -153,7 +142,7 @@ ValueRun draw_values(Attached *a, uint64_t want) {
             if (run.count > 0)
                 return run;
         } else {
-            const core::SequenceRule rule = rule_of(a->sequence);
+            const core::SequenceRule rule = sequence_rule(a->sequence);
             if (!reserve_range(a, rule, false))
                 report_used_up(a->sequence, rule);
         }
