@@ -7,6 +7,7 @@ majors='17:trixie 18:forky'
 tested_there='regress isolation tap'
 roots=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
+roots_started=
 
 # Why the section cannot run, or nothing.
 majors_hindrance() {
@@ -69,7 +70,7 @@ section_majors() {
 # succeed are listed in $made.
 make_roots() {
     made=
-    started=
+    roots_started=
     mkdir -p "$roots"
     if [ ! -O "$roots" ]; then
         echo "FAILED: $roots belongs to somebody else"
@@ -80,9 +81,9 @@ make_roots() {
         echo "Making a Debian ${pair#*:} with PostgreSQL ${pair%:*} in $roots, or finding it there ..."
         in_namespaces make "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}" "$mirror" \
             >"$work/log/root-${pair%:*}" 2>&1
-        started="$started $pair:$!"
+        roots_started="$roots_started $pair:$!"
     done
-    for entry in $started; do
+    for entry in $roots_started; do
         status=0
         wait "${entry##*:}" || status=$?
         judge_root "${entry%:*}" "$status"
@@ -107,7 +108,7 @@ judge_root() {
 
 # What an interrupted or failed run began is of no use to the next one.
 remove_incomplete_roots() {
-    for entry in ${started:-}; do
+    for entry in $roots_started; do
         pair=${entry%:*}
         sh "$top/test/lib/root.sh" tidy "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}"
     done
