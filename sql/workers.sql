@@ -1,0 +1,38 @@
+-- The first draw of all comes from a parallel worker, in the transaction that makes the extension, a generator, or only
+-- grants a privilege. A worker knows nothing of what its leader did to the sequence, and must not take this for an ALTER.
+\set QUIET on
+SET client_min_messages = warning;
+DROP EXTENSION IF EXISTS uidgen CASCADE;
+CREATE TABLE many AS SELECT i FROM generate_series(1, 20000) AS i;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET parallel_leader_participation = off;
+
+BEGIN;
+CREATE EXTENSION uidgen;
+SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM many OFFSET 0) AS drawn;
+SELECT uid_generator_create('parallel');
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.parallel') AS id FROM many OFFSET 0) AS drawn;
+SELECT segment_create('parallel');
+SELECT count(DISTINCT v), min(v), max(v) FROM (SELECT segment_next('parallel') AS v FROM many OFFSET 0) AS drawn;
+COMMIT;
+
+SELECT uid_generator_create('granted');
+BEGIN;
+GRANT USAGE ON SEQUENCE uid_generators.granted TO PUBLIC;
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.granted') AS id FROM many OFFSET 0) AS drawn;
+COMMIT;
+
+-- What is an ALTER is refused there, too.
+SELECT uid_generator_create('altered');
+BEGIN;
+ALTER SEQUENCE uid_generators.altered CACHE 2;
+\set VERBOSITY terse
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id FROM many OFFSET 0) AS drawn;
+ROLLBACK;
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id FROM many OFFSET 0) AS drawn;
+
+DROP TABLE many;
+SELECT segment_drop('parallel');
+DROP SEQUENCE uid_generators.parallel, uid_generators.granted, uid_generators.altered;
