@@ -75,12 +75,10 @@ void hold_lock(Attached *a) {
 Relation open_checked(Oid sequence) {
     Relation rel = RelationIdGetRelation(sequence);
     if (rel == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", sequence),
-                        errhint("It was dropped; name one that exists.")));
+        report_no_sequence(sequence);
     const char *name = RelationGetRelationName(rel);
     if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", name),
-                        errhint("Name a sequence, or a segment made with segment_create().")));
+        report_not_a_sequence(sequence);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name),
                         errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", qualified_name(sequence))));

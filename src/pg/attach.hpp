@@ -39,7 +39,7 @@ struct Attached {
     uint64_t checked_in; // the transaction's number; 0: to be checked again
     uint64_t locked_in;  // the transaction that took the lock
     Slot *slot;
-    Slot *database; // generators: where the leases of those that are gone are kept
+    Slot *database; // generators: where the last time of those that are gone is kept
     uint64_t tenancy;
     Buffer buffer; // where the page was last
     Window window; // generators

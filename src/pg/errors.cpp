@@ -103,6 +103,16 @@ void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fau
                     errhint("Name the generator that made the id as the second argument.")));
 }
 
+void report_no_sequence(Oid sequence) {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", sequence),
+                    errhint("It was dropped; name one that exists.")));
+}
+
+void report_not_a_sequence(Oid relation) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", name_of(relation)),
+                    errhint("Name a sequence, or a segment made with segment_create().")));
+}
+
 void report_not_a_generator(Oid relation) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a generator", name_of(relation)),
                     errhint("Make one with uid_generator_create(), or draw from a sequence with segment_next().")));

@@ -20,6 +20,8 @@ const char *qualified_name(Oid relation);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
 [[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
 
+[[noreturn]] void report_no_sequence(Oid sequence);
+[[noreturn]] void report_not_a_sequence(Oid relation);
 [[noreturn]] void report_not_a_generator(Oid relation);
 
 // Every slot is held, and none can be reclaimed now.

@@ -33,7 +33,7 @@ PageState state_on_page(Relation rel) {
     return state;
 }
 
-// A generator that has no history starts above every lease of those that the database has lost since the server
+// A generator that has no history starts above the last id of those that the database has lost since the server
 // started, so that a generator or an extension made anew does not repeat ids.
 uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
     const uint64_t above_page = position_above(config.policy, state.last_value);

@@ -69,11 +69,9 @@ void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
 void check_is_sequence(Oid relation) {
     const char kind = get_rel_relkind(relation);
     if (kind == '\0')
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", relation),
-                        errhint("It was dropped; name one that exists.")));
+        report_no_sequence(relation);
     if (kind != RELKIND_SEQUENCE)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", get_rel_name(relation)),
-                        errhint("Name a sequence, or a segment made with segment_create().")));
+        report_not_a_sequence(relation);
 }
 
 // As currval: this session's last value, whoever drew since.

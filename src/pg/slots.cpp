@@ -80,7 +80,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     }
 }
 
-void remember_leases(const Slot &slot) {
+void remember_last_time(const Slot &slot) {
     const DirectoryEntry *entry = lookup({slot.key.database, InvalidOid}, HASH_FIND);
     const bool has_leased = slot.kind == SlotKind::generator && slot.records.load(std::memory_order_relaxed) > 0;
     if (!has_leased || entry == nullptr)
@@ -93,7 +93,7 @@ void remember_leases(const Slot &slot) {
 
 void free_entry(DirectoryEntry *entry) {
     Slot *slot = &slots[entry->index];
-    remember_leases(*slot);
+    remember_last_time(*slot);
     slot->kind = SlotKind::unused;
     slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
     lookup(entry->key, HASH_REMOVE);
@@ -220,7 +220,7 @@ bool slot_note_drop(SlotKey key) {
     LWLockAcquire(directory_lock, anything_saved ? LW_EXCLUSIVE : LW_SHARED);
     const DirectoryEntry *entry = lookup(key, HASH_FIND);
     if (entry != nullptr)
-        remember_leases(slots[entry->index]);
+        remember_last_time(slots[entry->index]);
     if (anything_saved)
         saved_ranges_forget(key.database, key.sequence);
     LWLockRelease(directory_lock);

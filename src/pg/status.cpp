@@ -95,13 +95,11 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
 void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool *nulls) {
     const SegmentView view = view_of(segment, rel);
     const core::Range &range = view.range;
-    const bool in_use = view.in_use;
-    const uint64_t next = view.next;
     nulls[col_worker] = nulls[col_last] = nulls[col_until] = true;
-    nulls[col_first] = nulls[col_length] = nulls[col_left] = !in_use;
+    nulls[col_first] = nulls[col_length] = nulls[col_left] = !view.in_use;
     values[col_first] = Int64GetDatum(range.first);
     values[col_length] = Int64GetDatum(static_cast<int64_t>(range.end - range.begin));
-    values[col_left] = Int64GetDatum(static_cast<int64_t>(range.end > next ? range.end - next : 0));
+    values[col_left] = Int64GetDatum(static_cast<int64_t>(range.end > view.next ? range.end - view.next : 0));
     values[col_next_ready] = BoolGetDatum(view.next_ready);
     values[col_step] = Int64GetDatum(view.step.size);
     values[col_step_reason] = CStringGetTextDatum(reason_name(view.step.reason));
@@ -109,7 +107,7 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
         values[col_refills + cause] = Int64GetDatum(static_cast<int64_t>(view.refills[cause]));
     nulls[col_last_refill] = view.refilled_at_us == 0;
     values[col_last_refill] = TimestampTzGetDatum(to_timestamptz(view.refilled_at_us));
-    nulls[col_rate] = !in_use || view.lasted_us <= 0;
+    nulls[col_rate] = !view.in_use || view.lasted_us <= 0;
     if (!nulls[col_rate])
         values[col_rate] = Float8GetDatum(static_cast<double>(range.end - range.begin) * 1e6 /
                                           static_cast<double>(view.lasted_us));
