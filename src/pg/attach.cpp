@@ -11,11 +11,8 @@ namespace uidgen::pg {
 
 uint64_t transaction_number = 1;
 
-namespace {
-Attached nobody; // no sequence's entry
-}
-Attached *latest_generator = &nobody;
-Attached *latest_segment = &nobody;
+GeneratorFront generator_front;
+SegmentFront segment_front;
 
 namespace {
 
@@ -23,9 +20,22 @@ constexpr uint64_t never = 0;
 
 HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
-void remember(Attached *a, SlotKind kind) { (kind == SlotKind::generator ? latest_generator : latest_segment) = a; }
+// See front_key(). Errors and invalidations while drawing may have ended what was checked.
+uint64_t key_of(const Attached *a) {
+    constexpr Oid role_of_signs = UINT32_MAX;
+    const Oid role = GetUserId();
+    return attached(a, role) && role != role_of_signs ? front_key(role, a->sequence) : 0;
+}
 
-void end_checks(Attached *a) { a->checked_in = never; }
+void clear_front() {
+    generator_front.key = segment_front.key = 0;
+    generator_front.default_role = InvalidOid;
+}
+
+void end_checks(Attached *a) {
+    a->checked_in = never;
+    clear_front();
+}
 
 void relation_invalidated(Datum, Oid relation) {
     if (entries == nullptr)
@@ -40,8 +50,10 @@ void relation_invalidated(Datum, Oid relation) {
 }
 
 void transaction_event(XactEvent event, void *) {
-    if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE && event != XACT_EVENT_PARALLEL_PRE_COMMIT)
-        transaction_number++; // locks go with the transaction, and with them what was checked
+    if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
+        return;
+    transaction_number++; // locks go with the transaction, and with them what was checked
+    clear_front();
 }
 
 Attached *entry_of(Oid sequence) {
@@ -144,10 +156,8 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
         report_in_recovery();
 
     Attached *a = entry_of(sequence);
-    if (attached(a, GetUserId()) && a->slot->kind == kind) {
-        remember(a, kind);
+    if (attached(a, GetUserId()) && a->slot->kind == kind)
         return a; // checked already; another sequence was used in between
-    }
     end_checks(a);
     a->function = function;
     hold_lock(a);
@@ -168,7 +178,6 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
 
     a->role = GetUserId();
     a->checked_in = transaction_number;
-    remember(a, kind);
     return a;
 }
 
@@ -188,6 +197,17 @@ void attach_again() {
         end_checks(a);
         a->window.length_ns = 0;
     }
+}
+
+void bring_to_front(Attached *a) {
+    generator_front = {key_of(a), InvalidOid, standby_mark(), &a->slot->generator.ticks, a->window, a};
+}
+
+void bring_to_front(Attached *a, int64_t last_value) {
+    if (segment_front.entry != nullptr)
+        segment_front.entry->last_value = segment_front.last_value;
+    segment_front = {key_of(a), standby_mark(), &a->slot->segment.word, a->share, last_value, a};
+    a->has_last_value = true;
 }
 
 void attach_register_callbacks() {

@@ -30,6 +30,8 @@ struct Share {
     uint64_t origin;
     uint64_t increment;
     core::Durability level;
+
+    uint64_t value(uint64_t ordinal) const { return origin + ordinal * increment; }
 };
 
 struct Attached {
@@ -44,7 +46,7 @@ struct Attached {
     Buffer buffer; // where the page was last
     Window window; // generators
     Share share;   // segments
-    int64_t last_value; // segments: what segment_last() returns
+    int64_t last_value; // segments: what segment_last() returns, if it is not at the front
     bool has_last_value;
 };
 
@@ -59,9 +61,35 @@ inline bool attached(const Attached *a, Oid role) {
     return likely(a->checked_in == transaction_number) && likely(a->role == role);
 }
 
-// The generator and the segment used last, never null: most calls are for the same one as the call before.
-[[gnu::visibility("hidden")]] extern Attached *latest_generator;
-[[gnu::visibility("hidden")]] extern Attached *latest_segment;
+// The front: what the generator and the segment used last need for their next value, in static memory, so that the
+// next call for the same one by the same user finds everything without following a pointer. The key is that of
+// front_key(); it is 0, which no call has, when something is to be checked again.
+struct GeneratorFront {
+    uint64_t key;
+    Oid default_role; // the role in the key, if the generator is the session's default one; else InvalidOid
+    StandbyMark no_standby;
+    core::TickWord<> *word;
+    Window window;
+    Attached *entry; // null until the first draw
+};
+struct SegmentFront {
+    uint64_t key;
+    StandbyMark no_standby;
+    core::SegmentWord<> *word;
+    Share share;
+    int64_t last_value; // the entry's, newer
+    Attached *entry; // null until the first draw
+};
+[[gnu::visibility("hidden")]] extern GeneratorFront generator_front;
+[[gnu::visibility("hidden")]] extern SegmentFront segment_front;
+
+// One comparison for the role and the sequence, as its Datum. An oid from a column has its sign extended: its key is
+// that of the role 2^32 - 1, which never comes to the front.
+inline uint64_t front_key(Oid role, Datum sequence) { return static_cast<uint64_t>(role) << 32 | sequence; }
+
+// After a draw: the entry, its window or share and its last value come to the front.
+void bring_to_front(Attached *a);
+void bring_to_front(Attached *a, int64_t last_value);
 
 // The entry of a sequence that was attached once in this session; null if it never was.
 const Attached *find_attached(Oid sequence);

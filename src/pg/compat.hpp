@@ -49,11 +49,12 @@ inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 #endif
 
 // Whether synchronous_standby_names asks commits to wait, as SyncRepWaitForLSN decides it. Before the
-// checkpointer has read the setting once, the session's own value counts.
+// checkpointer has read the setting once, the session's own value counts. The mark is the byte that says so;
+// every call of an SQL function reads it anew, as it comes from outside.
 #ifdef SYNC_STANDBY_DEFINED
-inline bool surely_no_standby_is_awaited() {
-    return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status == SYNC_STANDBY_INIT;
-}
+using StandbyMark = const bits8 *;
+inline StandbyMark standby_mark() { return &WalSndCtl->sync_standbys_status; }
+inline bool surely_no_standby_is_awaited(StandbyMark mark) { return *mark == SYNC_STANDBY_INIT; }
 inline bool standbys_are_awaited() {
     const bits8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
     return max_wal_senders > 0 &&
@@ -61,10 +62,10 @@ inline bool standbys_are_awaited() {
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
 }
 #else
-inline bool surely_no_standby_is_awaited() {
-    return !const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined;
-}
-inline bool standbys_are_awaited() { return max_wal_senders > 0 && !surely_no_standby_is_awaited(); }
+using StandbyMark = const bool *;
+inline StandbyMark standby_mark() { return &WalSndCtl->sync_standbys_defined; }
+inline bool surely_no_standby_is_awaited(StandbyMark mark) { return !*mark; }
+inline bool standbys_are_awaited() { return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
 #endif
 
 } // namespace uidgen::pg

@@ -18,8 +18,10 @@ Attached *default_entry = nullptr;
 Oid default_table = InvalidOid;
 
 void generator_table_invalidated(Datum, Oid relation) {
-    if (relation == default_table || !OidIsValid(relation))
+    if (relation == default_table || !OidIsValid(relation)) {
         default_entry = nullptr;
+        generator_front.default_role = InvalidOid;
+    }
 }
 
 Attached *attach_default(Oid function) {
@@ -40,40 +42,51 @@ Attached *attach_default(Oid function) {
 }
 
 // A position from the window, if the clock is still in its tick and the word has room below its limit.
-inline core::Run take_in_window(const Attached *a) {
-    const Window &window = a->window;
+inline core::Run take_in_window(core::TickWord<> *word, const Window &window) {
     // One comparison for both ways out of the tick: a clock that went back gives a huge difference.
     const auto since = static_cast<uint64_t>(wall_clock_ns() - window.from_ns);
     if (unlikely(since >= window.length_ns))
         return {0, 0};
-    return a->slot->generator.ticks.take(window.floor, window.limit, 1);
+    return word->take(window.floor, window.limit, 1);
 }
 
-inline Datum hand_out(const Attached *a, uint64_t position) {
-    last_id = core::join(a->window.shape, position);
+inline Datum hand_out(const Window &window, uint64_t position) {
+    last_id = core::join(window.shape, position);
     return Int64GetDatum(last_id);
 }
 
-// What next_id() leaves out: a window of another durability, no window, no room.
-[[gnu::noinline]] Datum next_id_slowly(Attached *a) {
+// What next_at_front() leaves out: another generator, a window of another durability, no window, no room.
+Datum next_id(Attached *a) {
     core::Run run = {0, 0};
     if (a->window.level == wanted_durability())
-        run = take_in_window(a);
+        run = take_in_window(&a->slot->generator.ticks, a->window);
     if (run.count == 0)
         run = draw(a, 1);
-    return hand_out(a, run.first);
+    bring_to_front(a);
+    if (a == default_entry && generator_front.key != 0)
+        generator_front.default_role = a->role;
+    return hand_out(a->window, run.first);
 }
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
 // awaited, so a window of any durability will do.
-inline bool next_id(const Attached *a, Oid role, Datum *id) {
-    if (!attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
+inline bool next_at_front(Datum *id) {
+    const GeneratorFront &front = generator_front;
+    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    const core::Run run = take_in_window(a);
+    const core::Run run = take_in_window(front.word, front.window);
     if (unlikely(run.count == 0))
         return false;
-    *id = hand_out(a, run.first);
+    *id = hand_out(front.window, run.first);
     return true;
+}
+
+// Not inlined, so that the common case has fewer registers to save.
+[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
+    return next_id(attach_default(fcinfo->flinfo->fn_oid));
+}
+[[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
+    return next_id(attach(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid));
 }
 
 void draw_ids(Attached *a, Batch *batch, uint64_t count) {
@@ -118,23 +131,19 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
-    if (likely(default_entry != nullptr) && likely(next_id(default_entry, role, &id)))
+    if (likely(generator_front.default_role == role) && likely(next_at_front(&id)))
         return id;
-    Attached *a = default_entry;
-    if (a == nullptr || !attached(a, role))
-        a = attach_default(fcinfo->flinfo->fn_oid);
-    return next_id_slowly(a);
+    return next_default_id(fcinfo);
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
-    const Oid generator = PG_GETARG_OID(0);
     Datum id;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    if (likely(latest_generator->sequence == generator) && likely(next_id(latest_generator, role, &id)))
+    if (likely(generator_front.key == front_key(role, PG_GETARG_DATUM(0))) && likely(next_at_front(&id)))
         return id;
-    return next_id_slowly(attach(generator, SlotKind::generator, fcinfo->flinfo->fn_oid));
+    return next_id_of(fcinfo);
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }

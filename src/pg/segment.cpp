@@ -12,33 +12,41 @@
 namespace uidgen::pg {
 namespace {
 
-void remember_last(Attached *a, int64_t value) {
-    a->last_value = value;
-    a->has_last_value = true;
+Datum hand_out(SegmentFront *front, uint64_t ordinal) {
+    const uint64_t value = front->share.value(ordinal);
+    front->last_value = static_cast<int64_t>(value);
+    return UInt64GetDatum(value);
 }
 
-// The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
-// awaited, so a share of any durability will do. A share that has been opened has been drawn from, so has_last_value
-// is set.
-inline bool next_value(Attached *a, Oid role, Datum *value) {
-    if (!attached(a, role) || unlikely(!surely_no_standby_is_awaited()))
+// The common case, in few instructions: the caller's rights were checked in this transaction, no standby is awaited,
+// so a share of any durability will do, and nobody else draws at the same instant.
+inline bool next_at_front(Oid role, Datum sequence, Datum *value) {
+    SegmentFront &front = segment_front;
+    if (unlikely(front.key != front_key(role, sequence)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    const ValueRun run = take_from_share(a, 1);
+    const core::Run run = front.word->try_one(front.share.limit);
     if (unlikely(run.count == 0))
         return false;
-    a->last_value = static_cast<int64_t>(run.first);
-    *value = UInt64GetDatum(run.first);
+    *value = hand_out(&front, run.first);
     return true;
 }
 
-[[gnu::noinline]] Datum next_value_slowly(Attached *a) {
-    ValueRun run = {0, 0, 0};
+Datum next_value(Attached *a) {
+    core::Run run = {0, 0};
     if (a->share.level == wanted_durability())
-        run = take_from_share(a, 1);
-    if (run.count == 0)
-        run = draw_values(a, 1);
-    remember_last(a, static_cast<int64_t>(run.first));
-    return UInt64GetDatum(run.first);
+        run = a->slot->segment.word.take(a->share.limit, 1);
+    if (run.count > 0) {
+        bring_to_front(a, static_cast<int64_t>(a->share.value(run.first)));
+    } else {
+        const ValueRun values = draw_values(a, 1);
+        bring_to_front(a, static_cast<int64_t>(values.first));
+    }
+    return Int64GetDatum(segment_front.last_value);
+}
+
+// Not inlined, so that the common case has fewer registers to save.
+[[gnu::noinline]] Datum next_value_of(FunctionCallInfo fcinfo) {
+    return next_value(attach(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid));
 }
 
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
@@ -48,7 +56,7 @@ void draw_batch(Attached *a, Batch *batch, uint64_t count) {
         count -= run.count;
     }
     if (batch->used > 0)
-        remember_last(a, batch_last(batch));
+        bring_to_front(a, batch_last(batch));
 }
 
 // A set-returning function keeps its state in fn_extra, so a batch attaches anew, without attach_named()'s memory
@@ -86,7 +94,7 @@ Datum last_of(Oid sequence) {
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied for sequence %s", get_rel_name(sequence)),
                         errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall read it.", qualified_name(sequence))));
-    PG_RETURN_INT64(a->last_value);
+    PG_RETURN_INT64(a == segment_front.entry ? segment_front.last_value : a->last_value);
 }
 
 // setval checks everything that is to be checked, and its page is what every session compares with at its next
@@ -123,13 +131,12 @@ UIDGEN_SQL_FUNCTION(segment_set_named);
 // less than the executor's loop over all.
 Datum segment_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
-    const Oid sequence = PG_GETARG_OID(0);
     Datum value;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    if (likely(latest_segment->sequence == sequence) && likely(next_value(latest_segment, role, &value)))
+    if (likely(next_at_front(role, PG_GETARG_DATUM(0), &value)))
         return value;
-    return next_value_slowly(attach(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid));
+    return next_value_of(fcinfo);
 }
 
 Datum segment_next_named(PG_FUNCTION_ARGS) {
@@ -137,11 +144,11 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     text *name = PG_GETARG_TEXT_PP(0);
-    Attached *a = remembered_entry(fcinfo, role, name);
+    const Attached *a = remembered_entry(fcinfo, role, name);
     Datum value;
-    if (likely(a != nullptr) && likely(next_value(a, role, &value)))
+    if (likely(a != nullptr) && likely(next_at_front(role, a->sequence, &value)))
         return value;
-    return next_value_slowly(attach_named(fcinfo, name));
+    return next_value(attach_named(fcinfo, name));
 }
 
 Datum segment_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }

@@ -138,9 +138,9 @@ ValueRun draw_values(Attached *a, uint64_t want) {
         const View view = view_of(a);
         if (view.found) {
             open_share(a, view, level);
-            const ValueRun run = take_from_share(a, want);
+            const core::Run run = a->slot->segment.word.take(a->share.limit, want);
             if (run.count > 0)
-                return run;
+                return {a->share.value(run.first), a->share.increment, run.count};
         } else {
             const core::SequenceRule rule = sequence_rule(a->sequence);
             if (!reserve_range(a, rule, false))

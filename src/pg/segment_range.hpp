@@ -16,11 +16,4 @@ struct ValueRun {
 // is used up.
 ValueRun draw_values(Attached *a, uint64_t want);
 
-// The same, in the common case in few instructions; a count of 0 asks for draw_values().
-inline ValueRun take_from_share(const Attached *a, uint64_t want) {
-    const Share &share = a->share;
-    const core::Run run = a->slot->segment.word.take(share.limit, want);
-    return {share.origin + run.first * share.increment, share.increment, run.count};
-}
-
 } // namespace uidgen::pg

@@ -126,7 +126,8 @@ template <template <typename> class Atom, typename Lock> class Segment {
                 continue;
             }
             confirm(range);
-            const core::Run run = word_.take(limit_in(range), want);
+            const uint64_t limit = limit_in(range);
+            const core::Run run = want == 1 ? word_.try_one(limit) : word_.take(limit, want);
             if (run.count > 0)
                 return {static_cast<uint64_t>(range.value(run.first)), run.count,
                         run.first + run.count <= log_.durable_below()};

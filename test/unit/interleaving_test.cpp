@@ -728,6 +728,17 @@ struct ChecksThenTakesSegment : PlainSegment {
     }
 };
 
+// Callers that give up when somebody else was quicker, and come again.
+template <typename Word> struct TriesOne : Word {
+    Run take(uint64_t limit, uint64_t) { return Word::try_one(limit); }
+};
+
+TEST(SegmentTakeAndTake, EachValueOnceWhenTakersTryOnce) {
+    expect_exactly(SegmentTakers<TriesOne<PlainSegment>>::run(), segment_takers);
+}
+TEST(SegmentTakeAndTake, TornSwapMutantIsCaughtWhenTakersTryOnce) {
+    expect_caught(SegmentTakers<TriesOne<TornSegment>>::run());
+}
 TEST(SegmentTakeAndTake, EachValueOnce) { expect_exactly(SegmentTakers<PlainSegment>::run(), segment_takers); }
 TEST(SegmentTakeAndTake, TornSwapMutantIsCaught) {
     expect_caught(SegmentTakers<TornSegment>::run());
