@@ -253,10 +253,41 @@ SELECT segment_drop('again');
 SELECT segment_create('again', 20);
 SELECT segment_next('again');
 
+-- The owner of a segment's sequence alters its row, nobody else; 0 goes back to the settings.
+SELECT segment_create('altered', 1, 10);
+SELECT segment_alter('altered', step => 20, max_step => 40, description => 'twenty');
+SELECT segment_alter('altered', description => 'still twenty');
+SELECT * FROM uid_segment WHERE name = 'altered';
+SELECT segment_next('altered');
+SELECT range_length FROM segment_status WHERE name = 'altered';
+SELECT segment_next('altered');
+SELECT range_length FROM segment_status WHERE name = 'altered';
+SELECT segment_alter('altered', step => 0, max_step => 0);
+SELECT * FROM uid_segment WHERE name = 'altered';
+\set VERBOSITY terse
+SELECT segment_alter('altered', step => 5, max_step => 4);
+SELECT segment_alter('altered', step => -1);
+SELECT segment_alter('no such', step => 1);
+SELECT segment_alter(NULL, step => 1);
+CREATE ROLE regress_stranger;
+GRANT USAGE ON SEQUENCE uid_segments.altered TO regress_stranger;
+SET ROLE regress_stranger;
+SELECT segment_next('altered');
+SELECT segment_alter('altered', step => 5);
+SELECT uid_change_segment('uid_segments.altered', '{"step": 5}');
+SELECT uid_change_segment('pg_class', '{"step": 5}');
+RESET ROLE;
+CREATE SEQUENCE no_row;
+SELECT uid_change_segment('no_row', '{"step": 5}');
+\set VERBOSITY default
+SELECT * FROM uid_segment WHERE name = 'altered';
+DROP OWNED BY regress_stranger;
+DROP ROLE regress_stranger;
+
 DROP FUNCTION draws(regclass, integer), along_paths(text[]);
 DROP TABLE customers, origins;
 DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,
-  giant_steps, small, twin_a, twin_b, shared, shared_busy, moved;
+  giant_steps, small, twin_a, twin_b, shared, shared_busy, moved, no_row;
 SET client_min_messages = warning;
 DROP SCHEMA third, second CASCADE;
 DROP EXTENSION uidgen CASCADE;

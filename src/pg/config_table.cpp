@@ -101,6 +101,12 @@ Oid index_on(Oid table, AttrNumber column_number) {
     return found;
 }
 
+} // namespace
+
+Oid schema_of_function(Oid function) { return get_func_namespace(function); }
+
+Oid extension_table(Oid schema, const char *name) { return get_relname_relid(name, schema); }
+
 Oid required_table(Oid schema, const char *name) {
     const Oid table = extension_table(schema, name);
     if (!OidIsValid(table))
@@ -108,12 +114,6 @@ Oid required_table(Oid schema, const char *name) {
                         errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
     return table;
 }
-
-} // namespace
-
-Oid schema_of_function(Oid function) { return get_func_namespace(function); }
-
-Oid extension_table(Oid schema, const char *name) { return get_relname_relid(name, schema); }
 
 bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config) {
     const Oid table = required_table(schema, "uid_generator");

@@ -13,6 +13,7 @@ Oid schema_of_function(Oid function);
 
 // A table of the extension; InvalidOid if it is not there.
 Oid extension_table(Oid schema, const char *name);
+Oid required_table(Oid schema, const char *name); // error if it is not there
 
 // The layout and bounds of a generator, checked; false if the sequence is none.
 bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config);

@@ -4,6 +4,7 @@
 
 #include "config_table.hpp"
 #include "errors.hpp"
+#include "owner_rights.hpp"
 #include "reserve.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
@@ -56,11 +57,9 @@ bool is_wanted(const Slot *slot) {
 
 Datum text_datum(const char *value) { return CStringGetTextDatum(value); }
 
-// Runs with the rights of the table's owner: the role that draws need not be able to write the table.
-void insert_row(const Wanted &row) {
+void insert_row(const Wanted &row, Oid table) {
     const GeneratorState &generator = row.slot->generator;
     const Oid sequence = row.slot->key.sequence;
-    const Oid schema = schema_of_function(row.function);
     char host[NI_MAXHOST] = "";
     gethostname(host, sizeof(host) - 1);
     host[64] = '\0'; // as wide as the column
@@ -84,11 +83,9 @@ void insert_row(const Wanted &row) {
         psprintf("INSERT INTO %s (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
                  "datacenter_id, system_identifier, timeline) "
                  "VALUES ($1, $2, $3, $4, $5, pg_catalog.clock_timestamp(), $6, $7, $8, $9, $10, $11)",
-                 quote_qualified_identifier(get_namespace_name(schema), table_name));
+                 qualified_name(table));
     PushActiveSnapshot(GetTransactionSnapshot()); // none is active any more at this point of a commit
-    SPI_connect();
-    SPI_execute_with_args(query, lengthof(types), types, values, nullptr, false, 0);
-    SPI_finish();
+    execute_as_owner(table, query, lengthof(types), types, values);
     PopActiveSnapshot();
 }
 
@@ -106,22 +103,13 @@ constexpr int lock_timeout_ms = 1;
 bool try_insert_row(const Wanted &row, Oid table) {
     MemoryContext context = CurrentMemoryContext;
     ResourceOwner owner = CurrentResourceOwner;
-    Oid role = InvalidOid;
-    int security = 0;
     volatile bool written = false;
-    Relation rel = table_open(table, NoLock);
-    const Oid table_owner = rel->rd_rel->relowner;
-    table_close(rel, NoLock);
-
     const int callers_timeout = LockTimeout;
     LockTimeout = lock_timeout_ms;
-    GetUserIdAndSecContext(&role, &security);
     BeginInternalSubTransaction(nullptr);
     PG_TRY();
     {
-        SetUserIdAndSecContext(table_owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-        insert_row(row);
-        SetUserIdAndSecContext(role, security);
+        insert_row(row, table);
         ReleaseCurrentSubTransaction();
         written = true;
     }

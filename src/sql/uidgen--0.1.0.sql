@@ -298,6 +298,25 @@ COMMENT ON FUNCTION uid_segment_changed() IS
 CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON uid_segment
   FOR EACH STATEMENT EXECUTE FUNCTION uid_segment_changed();
 
+-- NULLs are good: the setting's.
+CREATE FUNCTION uid_check_steps(name text, step bigint, max_step bigint) RETURNS void
+LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF step NOT BETWEEN 1 AND 1099511627776 THEN
+    RAISE EXCEPTION 'step % of segment % is not valid', step, quote_literal(name)
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
+  END IF;
+  IF max_step NOT BETWEEN coalesce(step, 1) AND 1099511627776 THEN
+    RAISE EXCEPTION 'max_step % of segment % is not valid', max_step, quote_literal(name)
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_check_steps(text, bigint, bigint) IS
+  'An error if a segment can''t have these step bounds.';
+
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
     max_step bigint DEFAULT NULL, description text DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
@@ -316,16 +335,7 @@ BEGIN
     RAISE EXCEPTION 'start of segment % is NULL', quote_literal(name)
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Give the first value that the segment shall hand out.';
   END IF;
-  IF step NOT BETWEEN 1 AND 1099511627776 THEN
-    RAISE EXCEPTION 'step % of segment % is not valid', step, quote_literal(name)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
-  END IF;
-
-  IF max_step NOT BETWEEN coalesce(step, 1) AND 1099511627776 THEN
-    RAISE EXCEPTION 'max_step % of segment % is not valid', max_step, quote_literal(name)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
-  END IF;
-
+  PERFORM @extschema@.uid_check_steps(name, step, max_step);
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s MINVALUE %s', relation, start, least(start, 1));
   sequence := format('uid_segments.%I', relation)::regclass;
   INSERT INTO @extschema@.uid_segment VALUES (name, sequence, step, max_step, description);
@@ -334,6 +344,32 @@ END
 $$;
 COMMENT ON FUNCTION segment_create(text, bigint, bigint, bigint, text) IS
   'Makes a named segment that starts at start and reserves step values at a time (NULL: uidgen.segment_step), up to max_step where they are in demand (NULL: uidgen.segment_max_step). Its sequence is owned by the caller, in the schema uid_segments, which needs CREATE. GRANT USAGE ON SEQUENCE lets others draw.';
+
+CREATE FUNCTION uid_change_segment(sequence regclass, changes jsonb) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
+COMMENT ON FUNCTION uid_change_segment(regclass, jsonb) IS
+  'What segment_alter() calls: sets step, max_step and description of a segment''s row. Only for the sequence''s owner.';
+
+CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
+    description text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  segment @extschema@.uid_segment;
+BEGIN
+  SELECT * INTO segment FROM @extschema@.uid_segment s WHERE s.name = segment_alter.name;
+  IF segment.sequence IS NULL THEN
+    RAISE EXCEPTION 'segment % does not exist', coalesce(quote_literal(name), 'NULL')
+      USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM uid_segment shows the named segments.';
+  END IF;
+  PERFORM @extschema@.uid_check_steps(name, coalesce(nullif(step, 0), segment.step), coalesce(nullif(max_step, 0), segment.max_step));
+  PERFORM @extschema@.uid_change_segment(segment.sequence, jsonb_strip_nulls(
+    jsonb_build_object('step', step, 'max_step', max_step, 'description', description)));
+END
+$$;
+COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
+  'Changes the step bounds or the description of a named segment; what is NULL stays as it is, and a bound of 0 goes back to the setting (uidgen.segment_step, uidgen.segment_max_step). Bounds count from the next range on. Only the sequence''s owner may.';
 
 CREATE FUNCTION segment_drop(name text) RETURNS void
 LANGUAGE plpgsql

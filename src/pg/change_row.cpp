@@ -1,0 +1,58 @@
+// uid_change_row(): the owner of a sequence changes what its row of uid_generator or uid_segment says.
+//
+// The tables belong to the extension's owner, and a grant of UPDATE would let anybody lock their rows. So the statement
+// runs with the rights of the table's owner, after a look at who asks, and for fixed columns only.
+
+#include "config_table.hpp"
+#include "errors.hpp"
+#include "owner_rights.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+struct Changeable {
+    const char *table;
+    const char *key; // the column with the sequence
+    const char *columns;
+    const char *values; // of r, the row with the changes in it
+};
+
+constexpr Changeable segment_row = {"uid_segment", "sequence", "step, max_step, description",
+                                    "nullif(r.step, 0), nullif(r.max_step, 0), r.description"};
+
+void check_owner(Oid sequence, Oid table) {
+    const char kind = get_rel_relkind(sequence);
+    if (kind == '\0')
+        report_no_sequence(sequence);
+    if (!has_privs_of_role(GetUserId(), owner_of(sequence)) && !has_privs_of_role(GetUserId(), owner_of(table)))
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of sequence %s", get_rel_name(sequence)),
+                        errhint("Ask its owner, or a superuser.")));
+}
+
+void change_row(const Changeable &what, Oid schema, Oid sequence, Datum changes) {
+    const Oid table = required_table(schema, what.table);
+    check_owner(sequence, table);
+    const char *statement = psprintf("UPDATE %s AS t SET (%s) = (SELECT %s FROM pg_catalog.jsonb_populate_record(t, $2) AS r) "
+                                     "WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
+                                     qualified_name(table), what.columns, what.values, what.key);
+    Oid types[] = {OIDOID, JSONBOID};
+    Datum values[] = {ObjectIdGetDatum(sequence), changes};
+    if (execute_as_owner(table, statement, lengthof(types), types, values) == 0)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("\"%s\" has no row in %s", get_rel_name(sequence), what.table),
+                        errhint("Only what was made with segment_create() or uid_generator_create() can be altered.")));
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_change_segment);
+
+Datum uid_change_segment(PG_FUNCTION_ARGS) {
+    change_row(segment_row, schema_of_function(fcinfo->flinfo->fn_oid), PG_GETARG_OID(0), PG_GETARG_DATUM(1));
+    PG_RETURN_VOID();
+}
+}

@@ -1,0 +1,28 @@
+#include "owner_rights.hpp"
+
+namespace uidgen::pg {
+
+Oid owner_of(Oid relation) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for relation %u", relation);
+    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values) {
+    Oid role = InvalidOid;
+    int security = 0;
+    const Oid owner = owner_of(table);
+    GetUserIdAndSecContext(&role, &security);
+    SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+    SPI_connect();
+    SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0);
+    const uint64 rows = SPI_processed;
+    SPI_finish();
+    SetUserIdAndSecContext(role, security);
+    return rows;
+}
+
+} // namespace uidgen::pg
