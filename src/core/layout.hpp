@@ -1,10 +1,15 @@
 // The layout of an id: where its time, datacenter, worker and sequence number stand in 63 bits.
 //
 //   0 | time | datacenter | worker | sequence            (most significant bit first)
+//   0 | time | sequence | datacenter | worker            (sequence_first, as Sonyflake's)
 //
-// The field order and the 41/5/5/12 widths are those of Twitter's Snowflake (2010); every width may be
-// chosen here. A *tick* is one unit of the time field, counted from the layout's epoch. A *position* is
-// tick << sequence_bits | sequence: the id without its datacenter and worker. Positions order ids.
+// The first field order and the 41/5/5/12 widths are those of Twitter's Snowflake (2010), the second is that of Sony's
+// Sonyflake (2014); every width may be chosen here. A *tick* is one unit of the time field, counted from the layout's
+// epoch. A *position* is tick << sequence_bits | sequence: the id without its datacenter and worker. In both orders
+// positions order the ids of one worker.
+//
+// With `backup` the top bit of the worker field tells a generator's backup worker from its primary one; worker ids are
+// then drawn from the bits below it.
 //
 // Pure arithmetic: no clock, no allocation, no exceptions. Times are microseconds since 1970-01-01 UTC.
 #pragma once
@@ -20,6 +25,8 @@ struct Layout {
     int32_t datacenter_bits; // 0 .. 31
     int32_t worker_bits;     // 0 .. 31
     int32_t sequence_bits;   // 0 .. 31
+    bool sequence_first = false;
+    bool backup = false; // needs worker_bits >= 1
 };
 
 constexpr int32_t max_time_bits = 47;
@@ -36,13 +43,14 @@ enum class LayoutFault : uint8_t {
     time_width,      // time_bits outside 1 .. max_time_bits
     field_width,     // another width outside 0 .. max_field_bits
     too_wide,        // the widths add up to more than max_id_bits
+    no_backup_bit,   // a backup worker and no bit to tell it by
     beyond_calendar, // the last tick ends after max_instant_us
 };
 
 struct Parts {
     int64_t tick;
     int64_t datacenter;
-    int64_t worker;
+    int64_t worker; // with the backup bit
     int64_t sequence;
 };
 
@@ -65,9 +73,17 @@ constexpr int64_t largest(int32_t bits) noexcept { return static_cast<int64_t>((
 constexpr int32_t id_bits(const Layout &l) noexcept {
     return l.time_bits + l.datacenter_bits + l.worker_bits + l.sequence_bits;
 }
-constexpr int32_t worker_shift(const Layout &l) noexcept { return l.sequence_bits; }
+constexpr int32_t node_bits(const Layout &l) noexcept { return l.datacenter_bits + l.worker_bits; }
+constexpr int32_t sequence_shift(const Layout &l) noexcept { return l.sequence_first ? node_bits(l) : 0; }
+constexpr int32_t worker_shift(const Layout &l) noexcept { return l.sequence_first ? 0 : l.sequence_bits; }
 constexpr int32_t datacenter_shift(const Layout &l) noexcept { return worker_shift(l) + l.worker_bits; }
-constexpr int32_t time_shift(const Layout &l) noexcept { return datacenter_shift(l) + l.datacenter_bits; }
+constexpr int32_t time_shift(const Layout &l) noexcept { return node_bits(l) + l.sequence_bits; }
+
+// How many bits of the worker field are drawn, and the one that marks the backup worker; 0 if there is none.
+constexpr int32_t drawn_worker_bits(const Layout &l) noexcept { return l.worker_bits - (l.backup ? 1 : 0); }
+constexpr int64_t backup_bit(const Layout &l) noexcept {
+    return l.backup ? INT64_C(1) << drawn_worker_bits(l) : 0;
+}
 
 constexpr LayoutFault check(const Layout &l) noexcept {
     constexpr auto field_fits = [](int32_t bits) { return bits >= 0 && bits <= max_field_bits; };
@@ -81,6 +97,8 @@ constexpr LayoutFault check(const Layout &l) noexcept {
         return LayoutFault::field_width;
     if (id_bits(l) > max_id_bits)
         return LayoutFault::too_wide;
+    if (l.backup && l.worker_bits == 0)
+        return LayoutFault::no_backup_bit;
     int64_t life_us = 0;
     if (__builtin_mul_overflow(largest(l.time_bits) + 1, l.tick_us, &life_us) ||
         life_us > max_instant_us - l.epoch_us)
@@ -109,7 +127,7 @@ constexpr Encoded encode(const Layout &l, const Parts &p) noexcept {
     if (!fits(p.sequence, l.sequence_bits))
         return {EncodeFault::sequence, 0};
     return {EncodeFault::none, p.tick << time_shift(l) | p.datacenter << datacenter_shift(l) |
-                                   p.worker << worker_shift(l) | p.sequence};
+                                   p.worker << worker_shift(l) | p.sequence << sequence_shift(l)};
 }
 
 constexpr Decoded decode(const Layout &l, int64_t id) noexcept {
@@ -119,27 +137,61 @@ constexpr Decoded decode(const Layout &l, int64_t id) noexcept {
         return {DecodeFault::beyond_layout, {}};
     return {DecodeFault::none,
             {id >> time_shift(l), id >> datacenter_shift(l) & largest(l.datacenter_bits),
-             id >> worker_shift(l) & largest(l.worker_bits), id & largest(l.sequence_bits)}};
+             id >> worker_shift(l) & largest(l.worker_bits),
+             id >> sequence_shift(l) & largest(l.sequence_bits)}};
+}
+
+// The lowest id of a tick, which may be one past the last; INT64_MAX where that is 2^63.
+constexpr int64_t first_id_of(const Layout &l, int64_t tick) noexcept {
+    const uint64_t id = static_cast<uint64_t>(tick) << time_shift(l);
+    return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
+}
+
+// What there is to know of a layout to go from an id to its time and back.
+struct TimeField {
+    int64_t epoch_us; // as in Layout
+    int64_t tick_us;
+    int32_t shift; // time_shift(), 0 .. 62
+    int64_t end;   // the first tick that there is no id of; at most 2^(63 - shift)
+};
+
+constexpr TimeField time_field(const Layout &l) noexcept {
+    return {l.epoch_us, l.tick_us, time_shift(l), largest(l.time_bits) + 1};
+}
+
+// The least number that no id made before the instant reaches: ids from t0 on and before t1 are those in
+// [lower_bound(t0), lower_bound(t1)). An id is as old as the start of its tick. 0 before the epoch; after the end one more
+// than the largest id, or INT64_MAX where that is 2^63.
+constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
+    if (instant_us <= f.epoch_us)
+        return 0;
+    const int64_t tick = (instant_us - f.epoch_us - 1) / f.tick_us + 1;
+    const uint64_t id = static_cast<uint64_t>(tick < f.end ? tick : f.end) << f.shift;
+    return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 
 // What turns a position into an id, worked out once for many ids: join() does for a position what encode()
 // does for its parts, without the checks.
 struct Shape {
-    uint64_t node;          // datacenter and worker, in place
-    uint64_t sequence_mask; // the position's sequence number
-    int32_t gap;            // how far the tick moves up to make room for the node
+    uint64_t node;     // what is added: datacenter and worker in place, less the term
+    uint64_t low_mask; // the part of a position that stays at the bottom: its sequence number, or nothing
+    int32_t gap;       // how far the rest moves up to make room for the node
 };
 
-// The datacenter, the worker, and the tick of every position must fit the layout.
-constexpr Shape shape_of(const Layout &l, int64_t datacenter, int64_t worker) noexcept {
-    return {static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
-                static_cast<uint64_t>(worker) << worker_shift(l),
-            static_cast<uint64_t>(largest(l.sequence_bits)), l.datacenter_bits + l.worker_bits};
+// The datacenter, the worker, and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp)
+// count from its first tick.
+constexpr Shape shape_of(const Layout &l, int64_t datacenter, int64_t worker, int64_t term = 0) noexcept {
+    const uint64_t node = static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
+                          static_cast<uint64_t>(worker) << worker_shift(l);
+    const uint64_t first_of_term = static_cast<uint64_t>(term) << l.time_bits << l.sequence_bits;
+    return {node - (first_of_term << node_bits(l)),
+            l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
 }
 
+// Fields don't overlap, so adding is putting side by side.
 constexpr int64_t join(const Shape &shape, uint64_t position) noexcept {
-    const uint64_t sequence = position & shape.sequence_mask;
-    return static_cast<int64_t>((position - sequence) << shape.gap | shape.node | sequence);
+    const uint64_t low = position & shape.low_mask;
+    return static_cast<int64_t>(((position - low) << shape.gap) + shape.node + low);
 }
 
 } // namespace uidgen::core

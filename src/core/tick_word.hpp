@@ -48,6 +48,20 @@ inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) no
     }
 }
 
+// Moves a word that holds the last position handed out, from below `first` of the run to the run's last, in one step.
+template <typename Atomic>
+inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t want) noexcept {
+    uint64_t seen = last.load(std::memory_order_relaxed);
+    for (;;) {
+        const uint64_t first = seen + 1 > floor ? seen + 1 : floor;
+        if (first >= limit)
+            return {first, 0};
+        const uint64_t count = limit - first < want ? limit - first : want;
+        if (last.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed, std::memory_order_relaxed))
+            return {first, count};
+    }
+}
+
 template <template <typename> class Atom = std::atomic> class TickWord {
   public:
     // Only while nobody else can reach the word: the first position to be handed out (>= 1), nothing leased.
@@ -63,16 +77,7 @@ template <template <typename> class Atom = std::atomic> class TickWord {
     // guarantees limit <= usable(level). Relaxed: the word orders only itself (1, 2); that the positions
     // are durable was learnt when `limit` was read with acquire in usable().
     Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept {
-        uint64_t seen = last_.load(std::memory_order_relaxed);
-        for (;;) {
-            const uint64_t first = seen + 1 > floor ? seen + 1 : floor;
-            if (first >= limit)
-                return {first, 0};
-            const uint64_t count = limit - first < want ? limit - first : want;
-            if (last_.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed,
-                                            std::memory_order_relaxed))
-                return {first, count};
-        }
+        return take_upward(last_, floor, limit, want);
     }
 
     // A record for [from, until) has been written, ending at `lsn` (0: needs none). One caller at a time.
@@ -118,6 +123,27 @@ template <template <typename> class Atom = std::atomic> class TickWord {
     alignas(cache_line) Atom<uint64_t> usable_[durability_levels];
     Atom<uint64_t> written_;
     Atom<uint64_t> lsn_;
+};
+
+// The backup worker's word. Its positions are handed out under the same leases as the primary worker's, and marked by
+// another worker id, so each position of a tick may be handed out once by either.
+//
+// Numbered invariants
+//   1. `last` never decreases, so each position is handed out at most once.
+//   2. A position is handed out only below the primary word's usable[d], and above every tick that was leased before
+//      reset(): whoever holds the word when a lease is given up raises it too.
+template <template <typename> class Atom = std::atomic> class BackupWord {
+  public:
+    void reset(uint64_t next) noexcept { last_.store(next - 1, std::memory_order_relaxed); }
+
+    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept { return take_upward(last_, floor, limit, want); }
+
+    uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
+
+    void give_up(uint64_t next) noexcept { raise_to(last_, next - 1, std::memory_order_relaxed); }
+
+  private:
+    alignas(cache_line) Atom<uint64_t> last_;
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free,

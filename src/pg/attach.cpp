@@ -218,10 +218,11 @@ void attach_register_callbacks() {
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
     if (slot->kind == SlotKind::generator) {
         core::TickWord<> &ticks = slot->generator.ticks;
-        const uint64_t above_page = position_above(slot->generator.config.policy, state.counter.last_value);
+        const uint64_t above_page = position_above(slot->generator.config, state.counter.last_value);
         // A counter moved downward doesn't take the generator back: it goes on above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
         ticks.give_up(Max(above_page, above_memory));
+        slot->generator.backup.give_up(Max(above_page, above_memory));
     } else {
         // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
         // nothing.

@@ -5,9 +5,9 @@ namespace {
 
 constexpr int first_capacity = 4;
 
-int64_t value_at(const Batch *batch, const BatchRun &run, uint64_t offset) {
+int64_t value_at(const BatchRun &run, uint64_t offset) {
     const uint64_t value = run.first + offset * run.increment;
-    return batch->has_shape ? core::join(batch->shape, value) : static_cast<int64_t>(value);
+    return run.has_shape ? core::join(run.shape, value) : static_cast<int64_t>(value);
 }
 
 uint64_t checked_count(FunctionCallInfo fcinfo, int argument) {
@@ -39,7 +39,7 @@ void batch_add(Batch *batch, const BatchRun &run) {
 
 int64_t batch_last(const Batch *batch) {
     const BatchRun &run = batch->runs[batch->used - 1];
-    return value_at(batch, run, run.count - 1);
+    return value_at(run, run.count - 1);
 }
 
 Datum return_rows(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) {
@@ -55,7 +55,7 @@ Datum return_rows(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) {
     if (batch->at == batch->used)
         SRF_RETURN_DONE(context);
     const BatchRun &run = batch->runs[batch->at];
-    const int64_t value = value_at(batch, run, batch->offset);
+    const int64_t value = value_at(run, batch->offset);
     if (++batch->offset == run.count) {
         batch->at++;
         batch->offset = 0;
@@ -85,7 +85,7 @@ Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) 
     auto *out = reinterpret_cast<int64_t *>(ARR_DATA_PTR(array));
     for (int i = 0; i < batch->used; i++)
         for (uint64_t offset = 0; offset < batch->runs[i].count; offset++)
-            *out++ = value_at(batch, batch->runs[i], offset);
+            *out++ = value_at(batch->runs[i], offset);
     PG_RETURN_ARRAYTYPE_P(array);
 }
 

@@ -6,19 +6,19 @@
 
 namespace uidgen::pg {
 
-// A run stands for first, first + increment, ...; positions when the batch has a shape, else values.
+// A run stands for first, first + increment, ...; positions when it has a shape, else values.
 struct BatchRun {
     uint64_t first;
     uint64_t increment;
     uint64_t count;
+    bool has_shape;
+    core::Shape shape;
 };
 
 struct Batch {
     BatchRun *runs;
     int used;
     int capacity;
-    bool has_shape;
-    core::Shape shape;
     int at;          // the run being returned
     uint64_t offset; // within it
 };

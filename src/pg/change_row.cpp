@@ -20,6 +20,14 @@ struct Changeable {
 constexpr Changeable segment_row = {"uid_segment", "sequence", "step, max_step, description",
                                     "nullif(r.step, 0), nullif(r.max_step, 0), r.description"};
 
+// What uid_generator_changing() lets pass.
+constexpr Changeable generator_row = {
+    "uid_generator", "generator",
+    "epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms, "
+    "max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number",
+    "r.epoch, r.tick_us, r.time_bits, r.datacenter_bits, r.worker_bits, r.sequence_bits, r.sequence_first, r.backup_worker, "
+    "r.lease_ms, r.max_ahead_ms, r.when_full, r.when_back, r.tolerance_ms, r.spread, r.worker_policy, r.worker_number"};
+
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);
     if (kind == '\0')
@@ -50,9 +58,15 @@ using namespace uidgen::pg;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_change_segment);
+UIDGEN_SQL_FUNCTION(uid_change_generator);
 
 Datum uid_change_segment(PG_FUNCTION_ARGS) {
     change_row(segment_row, schema_of_function(fcinfo->flinfo->fn_oid), PG_GETARG_OID(0), PG_GETARG_DATUM(1));
+    PG_RETURN_VOID();
+}
+
+Datum uid_change_generator(PG_FUNCTION_ARGS) {
+    change_row(generator_row, schema_of_function(fcinfo->flinfo->fn_oid), PG_GETARG_OID(0), PG_GETARG_DATUM(1));
     PG_RETURN_VOID();
 }
 }

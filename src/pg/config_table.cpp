@@ -15,9 +15,19 @@ enum GeneratorColumn : AttrNumber {
     generator_datacenter_bits,
     generator_worker_bits,
     generator_sequence_bits,
+    generator_sequence_first,
+    generator_backup_worker,
     generator_lease_ms,
     generator_max_ahead_ms,
-    generator_builtin = 12,
+    generator_when_full,
+    generator_when_back,
+    generator_tolerance_ms,
+    generator_spread,
+    generator_worker_policy,
+    generator_worker_number,
+    generator_created,
+    generator_builtin,
+    generator_is_default,
 };
 enum SegmentColumn : AttrNumber { segment_name = 1, segment_sequence, segment_step, segment_max_step };
 
@@ -42,15 +52,47 @@ Datum column(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
     return is_null ? Int64GetDatum(0) : value;
 }
 
-// Ticks that a time of that many milliseconds takes, at least one.
-int64_t ticks_of_ms(const core::Layout &layout, int32_t ms) {
-    const int64_t ticks = ms * us_per_ms / layout.tick_us;
-    return ticks > 0 ? ticks : 1;
+constexpr int64_t longest_ahead_ms = 600000;
+
+const char *text_column(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
+    bool is_null = false;
+    const Datum value = heap_getattr(tuple, number, desc, &is_null);
+    return is_null ? "" : TextDatumGetCString(value);
 }
 
-void copy_generator(HeapTuple tuple, TupleDesc desc, void *arg) {
-    auto *config = static_cast<GeneratorConfig *>(arg);
-    core::Layout &layout = config->layout;
+// A field of uid_generator that is one of several words, in the order of their enum.
+int word_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, const char *const *words, int count) {
+    const char *value = text_column(tuple, desc, number);
+    for (int i = 0; i < count; i++)
+        if (strcmp(value, words[i]) == 0)
+            return i;
+    StringInfoData all;
+    initStringInfo(&all);
+    for (int i = 0; i < count; i++)
+        appendStringInfo(&all, "%s%s", i == 0 ? "" : i == count - 1 ? " or " : ", ", words[i]);
+    report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname), value, all.data);
+}
+
+int64_t number_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, int64_t least, int64_t most) {
+    const int64_t value = DatumGetInt32(column(tuple, desc, number));
+    if (value < least || value > most)
+        report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname), psprintf("%lld", static_cast<long long>(value)),
+                               psprintf("a number from %lld to %lld", static_cast<long long>(least), static_cast<long long>(most)));
+    return value;
+}
+
+bool is_null(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
+    bool null = false;
+    heap_getattr(tuple, number, desc, &null);
+    return null;
+}
+
+// Ticks that a time of that many milliseconds takes.
+int64_t ticks_of_ms(const core::Layout &layout, int64_t ms) { return ms * us_per_ms / layout.tick_us; }
+int64_t at_least_one(int64_t ticks) { return ticks > 0 ? ticks : 1; }
+
+core::Layout layout_of_row(HeapTuple tuple, TupleDesc desc) {
+    core::Layout layout = {};
     const TimestampTz epoch = DatumGetTimestampTz(column(tuple, desc, generator_epoch));
     // An infinite epoch must not wrap into a valid one.
     layout.epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
@@ -59,12 +101,67 @@ void copy_generator(HeapTuple tuple, TupleDesc desc, void *arg) {
     layout.datacenter_bits = DatumGetInt16(column(tuple, desc, generator_datacenter_bits));
     layout.worker_bits = DatumGetInt16(column(tuple, desc, generator_worker_bits));
     layout.sequence_bits = DatumGetInt16(column(tuple, desc, generator_sequence_bits));
+    layout.sequence_first = DatumGetBool(column(tuple, desc, generator_sequence_first));
+    layout.backup = DatumGetBool(column(tuple, desc, generator_backup_worker));
     const core::LayoutFault fault = core::check(layout);
     if (fault != core::LayoutFault::none)
         report_layout(DatumGetObjectId(column(tuple, desc, generator_sequence)), fault);
-    config->policy = {layout.sequence_bits, core::largest(layout.time_bits) + 1,
-                      ticks_of_ms(layout, DatumGetInt32(column(tuple, desc, generator_lease_ms))),
-                      ticks_of_ms(layout, DatumGetInt32(column(tuple, desc, generator_max_ahead_ms)))};
+    return layout;
+}
+
+core::ClockPolicy policy_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
+    const int64_t max_ahead_ms = number_column(tuple, desc, generator_max_ahead_ms, 1, longest_ahead_ms);
+    const int64_t lease_ms = number_column(tuple, desc, generator_lease_ms, 1, max_ahead_ms);
+    const bool unlimited = is_null(tuple, desc, generator_tolerance_ms);
+    const int64_t tolerance_ms = unlimited ? 0 : number_column(tuple, desc, generator_tolerance_ms, 0, PG_INT32_MAX);
+    core::ClockPolicy policy = {layout.sequence_bits, core::largest(layout.time_bits) + 1,
+                                at_least_one(ticks_of_ms(layout, lease_ms)),
+                                at_least_one(ticks_of_ms(layout, max_ahead_ms))};
+    const char *const full[] = {"wait", "borrow", "backup"};
+    const char *const back[] = {"hold", "wait", "backup", "error", "new_worker"};
+    policy.when_full = static_cast<core::WhenFull>(word_column(tuple, desc, generator_when_full, full, lengthof(full)));
+    policy.when_back = static_cast<core::WhenBack>(word_column(tuple, desc, generator_when_back, back, lengthof(back)));
+    policy.tolerance = unlimited ? core::no_limit : ticks_of_ms(layout, tolerance_ms);
+    if (DatumGetBool(column(tuple, desc, generator_spread)))
+        policy.spread = core::spread_for(layout.sequence_bits);
+    const bool uses_backup = policy.when_full == core::WhenFull::backup || policy.when_back == core::WhenBack::backup;
+    if (uses_backup && !layout.backup)
+        report_generator_field("backup_worker", "false", "true, or policies other than backup");
+    return policy;
+}
+
+void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
+    const char *const policies[] = {"disposable", "sticky", "static"};
+    config->worker_policy =
+        static_cast<WorkerPolicy>(word_column(tuple, desc, generator_worker_policy, policies, lengthof(policies)));
+    config->worker_number = 0;
+    if (config->worker_policy == WorkerPolicy::fixed) {
+        if (is_null(tuple, desc, generator_worker_number))
+            report_generator_field("worker_number", "NULL", "a number for the worker_policy static");
+        config->worker_number = static_cast<int32_t>(number_column(tuple, desc, generator_worker_number, 0,
+                                                                  core::largest(core::drawn_worker_bits(config->layout))));
+    }
+    // A term's worker id must be one that this generator never used, so it can't be drawn.
+    if (config->policy.when_back == core::WhenBack::new_worker &&
+        (config->worker_policy != WorkerPolicy::fixed || config->layout.backup))
+        report_generator_field("worker_policy", text_column(tuple, desc, generator_worker_policy),
+                               "static, with a worker_number and no backup_worker, for when_back new_worker");
+}
+
+// A row that the open transaction has changed may yet change back, and its ids would stay.
+void refuse_altered_here(HeapTuple tuple, TupleDesc desc) {
+    if ((tuple->t_data->t_infomask & HEAP_UPDATED) != 0 &&
+        TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)))
+        report_altered_here(DatumGetObjectId(column(tuple, desc, generator_sequence)));
+}
+
+void copy_generator(HeapTuple tuple, TupleDesc desc, void *arg) {
+    *static_cast<GeneratorConfig *>(arg) = generator_config_of(tuple, desc);
+}
+
+void copy_generator_to_draw(HeapTuple tuple, TupleDesc desc, void *arg) {
+    refuse_altered_here(tuple, desc);
+    copy_generator(tuple, desc, arg);
 }
 
 void copy_generator_sequence(HeapTuple tuple, TupleDesc desc, void *arg) {
@@ -115,21 +212,66 @@ Oid required_table(Oid schema, const char *name) {
     return table;
 }
 
-bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config) {
+GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc) {
+    GeneratorConfig config = {};
+    config.layout = layout_of_row(row, desc);
+    config.policy = policy_of_row(row, desc, config.layout);
+    worker_of_row(row, desc, &config);
+    return config;
+}
+
+namespace {
+
+bool find_generator(Oid schema, Oid generator, Visit visit, GeneratorConfig *config) {
     const Oid table = required_table(schema, "uid_generator");
     ScanKeyData key;
     ScanKeyInit(&key, generator_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(generator));
-    return find_row(table, index_on(table, generator_sequence), &key, copy_generator, config);
+    return find_row(table, index_on(table, generator_sequence), &key, visit, config);
+}
+
+} // namespace
+
+bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config) {
+    return find_generator(schema, generator, copy_generator, config);
+}
+
+bool read_generator_to_draw(Oid schema, Oid generator, GeneratorConfig *config) {
+    return find_generator(schema, generator, copy_generator_to_draw, config);
 }
 
 Oid read_default_generator(Oid schema) {
     Oid generator = InvalidOid;
+    const Oid table = required_table(schema, "uid_generator");
+    ScanKeyData chosen;
+    ScanKeyData builtin;
+    ScanKeyInit(&chosen, generator_is_default, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
+    ScanKeyInit(&builtin, generator_builtin, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
+    if (!find_row(table, InvalidOid, &chosen, copy_generator_sequence, &generator) &&
+        !find_row(table, InvalidOid, &builtin, copy_generator_sequence, &generator))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the database has no default generator"),
+                        errhint("Name a generator: uid_next('uid_generators.name'); or choose one with uid_default_set().")));
+    return generator;
+}
+
+bool is_builtin_generator(Oid schema, Oid generator) {
+    Oid builtin = InvalidOid;
     ScanKeyData key;
     ScanKeyInit(&key, generator_builtin, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
-    if (!find_row(required_table(schema, "uid_generator"), InvalidOid, &key, copy_generator_sequence, &generator))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the database has no default generator"),
-                        errhint("Name a generator: uid_next('uid_generators.name').")));
-    return generator;
+    return find_row(required_table(schema, "uid_generator"), InvalidOid, &key, copy_generator_sequence, &builtin) &&
+           builtin == generator;
+}
+
+bool layout_differs(HeapTuple a, HeapTuple b, TupleDesc desc) {
+    for (AttrNumber number = generator_epoch; number <= generator_backup_worker; number++)
+        if (column(a, desc, number) != column(b, desc, number))
+            return true;
+    return false;
+}
+
+bool identity_differs(HeapTuple a, HeapTuple b, TupleDesc desc) {
+    return column(a, desc, generator_sequence) != column(b, desc, generator_sequence) ||
+           column(a, desc, generator_created) != column(b, desc, generator_created) ||
+           column(a, desc, generator_builtin) != column(b, desc, generator_builtin);
 }
 
 Oid read_segment_by_name(Oid schema, const text *name) {

@@ -15,11 +15,21 @@ Oid schema_of_function(Oid function);
 Oid extension_table(Oid schema, const char *name);
 Oid required_table(Oid schema, const char *name); // error if it is not there
 
-// The layout and bounds of a generator, checked; false if the sequence is none.
-bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config);
+// What a row of uid_generator says; error if it makes no sense.
+GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc);
 
-// The default generator's lease sequence; error if there is none.
+// Whether two rows of uid_generator differ in what may change only before the first lease; in what never may.
+bool layout_differs(HeapTuple a, HeapTuple b, TupleDesc desc);
+bool identity_differs(HeapTuple a, HeapTuple b, TupleDesc desc);
+
+// The same of a generator; false if the sequence is none.
+bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config);
+// For a slot; error if the open transaction has altered the generator.
+bool read_generator_to_draw(Oid schema, Oid generator, GeneratorConfig *config);
+
+// The default generator's lease sequence: the one chosen, else the builtin one; error if there is none.
 Oid read_default_generator(Oid schema);
+bool is_builtin_generator(Oid schema, Oid generator);
 
 // The sequence of a named segment; InvalidOid if there is none of that name.
 Oid read_segment_by_name(Oid schema, const text *name);

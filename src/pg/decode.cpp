@@ -1,4 +1,4 @@
-// uid_decode(), uid_encode(), uid_timestamp(): arithmetic on ids. They need no shared memory, so they work
+// uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids. They need no shared memory, so they work
 // where nothing can be drawn: not preloaded, on a standby.
 
 #include "config_table.hpp"
@@ -8,8 +8,8 @@
 namespace uidgen::pg {
 namespace {
 
-// The layout used last, of a named generator or of the default one. Layouts never
-// change; a generator that goes away, or the extension, sends an invalidation.
+// The layout used last, of a named generator or of the default one. A row of uid_generator that changes or goes away, or
+// the extension, sends an invalidation.
 struct CachedLayout {
     bool valid;
     Oid generator;
@@ -62,10 +62,12 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
     Datum values[] = {
         TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
         Int32GetDatum(static_cast<int32>(parts.datacenter)),
-        Int32GetDatum(static_cast<int32>(parts.worker)),
+        Int32GetDatum(static_cast<int32>(parts.worker & ~core::backup_bit(layout))),
         Int32GetDatum(static_cast<int32>(parts.sequence)),
+        BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0),
     };
     bool nulls[lengthof(values)] = {};
+    nulls[lengthof(values) - 1] = !layout.backup;
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 
@@ -88,6 +90,35 @@ Datum timestamp_of(FunctionCallInfo fcinfo, Oid generator) {
     return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts_of(layout, PG_GETARG_INT64(0)).tick)));
 }
 
+// No instant of a layout is that far away, so infinite ones are beyond either end like any other.
+int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
+    if (TIMESTAMP_IS_NOBEGIN(time))
+        return 0;
+    return core::lower_bound(field, Min(time, to_timestamptz(core::max_instant_us)) + postgres_epoch_us);
+}
+
+Datum lower_bound(FunctionCallInfo fcinfo, Oid generator) {
+    const core::TimeField field = core::time_field(layout_of(generator, fcinfo->flinfo->fn_oid));
+    PG_RETURN_INT64(lower_bound_at(field, PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+// From the arguments epoch, tick_us, shift, which begin at the second one.
+core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
+    const TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+    const int64_t tick_us = PG_GETARG_INT64(2);
+    const int32_t shift = PG_GETARG_INT32(3);
+    const int64_t epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
+    if (epoch_us < 0 || epoch_us > core::max_instant_us)
+        report_generator_field("epoch", timestamptz_to_str(epoch), "an instant from 1970 on");
+    if (tick_us < 1 || tick_us > core::max_tick_us)
+        report_generator_field("tick_us", psprintf("%lld", static_cast<long long>(tick_us)), "1 microsecond to 1 hour");
+    if (shift < 0 || shift >= core::max_id_bits)
+        report_generator_field("shift", psprintf("%d", shift), "the widths of the fields below the time, 0 to 62 bits in all");
+    const int64_t in_calendar = (core::max_instant_us - epoch_us) / tick_us;
+    const int64_t in_id = PG_INT64_MAX >> shift;
+    return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -102,10 +133,30 @@ UIDGEN_SQL_FUNCTION(uid_encode_of);
 UIDGEN_SQL_FUNCTION(uid_timestamp_default);
 UIDGEN_SQL_FUNCTION(uid_timestamp_of);
 
+UIDGEN_SQL_FUNCTION(uid_timestamp_fixed);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_default);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_of);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed);
+
 Datum uid_decode_default(PG_FUNCTION_ARGS) { return decode(fcinfo, the_default); }
 Datum uid_decode_of(PG_FUNCTION_ARGS) { return decode(fcinfo, named(PG_GETARG_OID(1))); }
 Datum uid_encode_default(PG_FUNCTION_ARGS) { return encode(fcinfo, the_default); }
 Datum uid_encode_of(PG_FUNCTION_ARGS) { return encode(fcinfo, named(PG_GETARG_OID(4))); }
 Datum uid_timestamp_default(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, the_default); }
 Datum uid_timestamp_of(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, named(PG_GETARG_OID(1))); }
+
+Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
+    const uidgen::core::TimeField field = field_of_arguments(fcinfo);
+    const int64_t id = PG_GETARG_INT64(0);
+    if (id < 0 || id >> field.shift >= field.end)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%lld is not an id of that layout", static_cast<long long>(id)),
+                        errhint("Give the epoch, the tick and the shift of the generator that made it.")));
+    PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
+}
+
+Datum uid_lower_bound_default(PG_FUNCTION_ARGS) { return lower_bound(fcinfo, the_default); }
+Datum uid_lower_bound_of(PG_FUNCTION_ARGS) { return lower_bound(fcinfo, named(PG_GETARG_OID(1))); }
+Datum uid_lower_bound_fixed(PG_FUNCTION_ARGS) {
+    PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
+}
 }

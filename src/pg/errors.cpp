@@ -27,6 +27,8 @@ const char *layout_problem(core::LayoutFault fault) {
         return "The datacenter, worker and sequence fields are 0 to 31 bits wide.";
     case core::LayoutFault::too_wide:
         return "The fields together are at most 63 bits wide.";
+    case core::LayoutFault::no_backup_bit:
+        return "A backup worker needs a worker field of at least 1 bit.";
     case core::LayoutFault::beyond_calendar:
         return "The last tick lies beyond what a timestamp can hold.";
     case core::LayoutFault::none:
@@ -67,7 +69,19 @@ void report_layout(Oid generator, core::LayoutFault fault) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("the layout of generator \"%s\" is not valid", name_of(generator)),
                     errdetail("%s", layout_problem(fault)),
-                    errhint("Make the generator anew with uid_generator_create().")));
+                    errhint("Give it other fields.")));
+}
+
+void report_generator_field(const char *field, const char *value, const char *allowed) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s can't be %s", field, value),
+                    errhint("Use %s.", allowed)));
+}
+
+void report_altered_here(Oid generator) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" was altered in this transaction", name_of(generator)),
+                    errdetail("Ids drawn now could come again if the transaction rolled back."),
+                    errhint("Commit first, then draw.")));
 }
 
 void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault) {
@@ -133,6 +147,24 @@ void report_end_of_time(Oid generator, const core::Layout &layout) {
              errdetail("Its layout ends at %s.",
                        show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
              errhint("Make a generator with a later epoch or more time bits, and draw from that.")));
+}
+
+void report_clock_back(Oid generator, int64_t back_us) {
+    const int64_t resumes_us = wall_clock_ns() / ns_per_us + back_us;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the clock went back by %.3f s, and generator \"%s\" does not draw then",
+                           static_cast<double>(back_us) / 1e6, name_of(generator)),
+                    errdetail("It draws again when the server's clock shows %s.", show_instant(resumes_us)),
+                    errhint("Set the server's clock right, or change the generator's when_back or tolerance_ms with "
+                            "uid_generator_alter().")));
+}
+
+void report_no_worker_left(Oid generator, int64_t terms) {
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("generator \"%s\" has no worker id left that it never used", name_of(generator)),
+                    errdetail("The clock went back too far %lld times, and each time took a worker id.",
+                              static_cast<long long>(terms)),
+                    errhint("Set the server's clock right, or make another generator with uid_generator_create().")));
 }
 
 void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {

@@ -16,6 +16,12 @@ const char *qualified_name(Oid relation);
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();
 
+// A field of uid_generator; `allowed` says what would do.
+[[noreturn]] void report_generator_field(const char *field, const char *value, const char *allowed);
+
+// The open transaction has altered the generator, or its sequence.
+[[noreturn]] void report_altered_here(Oid generator);
+
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
 [[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
@@ -29,6 +35,12 @@ const char *qualified_name(Oid relation);
 
 // The layout's time bits are used up.
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
+
+// The clock went back, by at least back_us, and the generator's policy is not to draw then.
+[[noreturn]] void report_clock_back(Oid generator, int64_t back_us);
+
+// A clock that was wrong again and no worker id left that this generator never used.
+[[noreturn]] void report_no_worker_left(Oid generator, int64_t terms);
 
 // The caller has waited for waited_ms, and the clock is still behind_us behind.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);

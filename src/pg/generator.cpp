@@ -12,23 +12,19 @@ namespace {
 
 int64_t last_id = -1; // what uid_last() returns; ids are never negative
 
-// The session's entry of the default generator; null: look it up.
-Attached *default_entry = nullptr;
-// Relcache changes of uid_generator (a new extension, another default) end default_entry.
+// The default generator, as this session knows it; InvalidOid: look it up.
+Oid default_sequence = InvalidOid;
+// Relcache changes of uid_generator (a new extension, another default) end default_sequence.
 Oid default_table = InvalidOid;
 
 void generator_table_invalidated(Datum, Oid relation) {
     if (relation == default_table || !OidIsValid(relation)) {
-        default_entry = nullptr;
+        default_sequence = InvalidOid;
         generator_front.default_role = InvalidOid;
     }
 }
 
-Attached *attach_default(Oid function) {
-    if (default_entry != nullptr)
-        return attach(default_entry->sequence, SlotKind::generator, function);
-    if (!slots_exist())
-        return attach(InvalidOid, SlotKind::generator, function); // reports
+void look_up_default(Oid function) {
     static bool registered = false;
     if (!registered) {
         CacheRegisterRelcacheCallback(generator_table_invalidated, 0);
@@ -36,9 +32,21 @@ Attached *attach_default(Oid function) {
     }
     const Oid schema = schema_of_function(function);
     default_table = extension_table(schema, "uid_generator");
-    Attached *a = attach(read_default_generator(schema), SlotKind::generator, function);
-    default_entry = a;
-    return a;
+    default_sequence = read_default_generator(schema);
+}
+
+Attached *attach_default(Oid function) {
+    if (!slots_exist())
+        return attach(InvalidOid, SlotKind::generator, function); // reports
+    for (;;) {
+        if (default_sequence == InvalidOid)
+            look_up_default(function);
+        const Oid sequence = default_sequence;
+        Attached *a = attach(sequence, SlotKind::generator, function);
+        // Taking the lock may have waited for uid_default_set(), and then has heard of it.
+        if (likely(sequence == default_sequence))
+            return a;
+    }
 }
 
 // A position from the window, if the clock is still in its tick and the word has room below its limit.
@@ -50,22 +58,22 @@ inline core::Run take_in_window(core::TickWord<> *word, const Window &window) {
     return word->take(window.floor, window.limit, 1);
 }
 
-inline Datum hand_out(const Window &window, uint64_t position) {
-    last_id = core::join(window.shape, position);
+inline Datum hand_out(const core::Shape &shape, uint64_t position) {
+    last_id = core::join(shape, position);
     return Int64GetDatum(last_id);
 }
 
 // What next_at_front() leaves out: another generator, a window of another durability, no window, no room.
 Datum next_id(Attached *a) {
-    core::Run run = {0, 0};
+    Drawn drawn = {{0, 0}, a->window.shape};
     if (a->window.level == wanted_durability())
-        run = take_in_window(&a->slot->generator.ticks, a->window);
-    if (run.count == 0)
-        run = draw(a, 1);
+        drawn.run = take_in_window(&a->slot->generator.ticks, a->window);
+    if (drawn.run.count == 0)
+        drawn = draw(a, 1);
     bring_to_front(a);
-    if (a == default_entry && generator_front.key != 0)
+    if (a->sequence == default_sequence && generator_front.key != 0)
         generator_front.default_role = a->role;
-    return hand_out(a->window, run.first);
+    return hand_out(drawn.shape, drawn.run.first);
 }
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
@@ -77,7 +85,7 @@ inline bool next_at_front(Datum *id) {
     const core::Run run = take_in_window(front.word, front.window);
     if (unlikely(run.count == 0))
         return false;
-    *id = hand_out(front.window, run.first);
+    *id = hand_out(front.window.shape, run.first);
     return true;
 }
 
@@ -91,12 +99,10 @@ inline bool next_at_front(Datum *id) {
 
 void draw_ids(Attached *a, Batch *batch, uint64_t count) {
     while (count > 0) {
-        const core::Run run = draw(a, count);
-        batch_add(batch, {run.first, 1, run.count});
-        count -= run.count;
+        const Drawn drawn = draw(a, count);
+        batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.shape});
+        count -= drawn.run.count;
     }
-    batch->has_shape = true;
-    batch->shape = a->window.shape;
     if (batch->used > 0)
         last_id = batch_last(batch);
 }

@@ -1,6 +1,8 @@
 #include "lease.hpp"
 
 #include "errors.hpp"
+#include "faults.hpp"
+#include "new_slot.hpp"
 #include "reserve.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
@@ -13,14 +15,26 @@ namespace {
 // A wall clock that is mended while a call waits is noticed within this time.
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
+// The wall clock; a test build may have every 100th sample show a time that is a year ahead.
+int64_t sample_wall_clock_ns() {
+    int64_t now_ns = wall_clock_ns();
+    if (fault_is(Fault::bad_sample)) {
+        static int samples = 0;
+        constexpr int64_t year_ns = INT64_C(365) * 24 * 3600 * 1000000000;
+        now_ns += ++samples % 100 == 0 ? year_ns : 0;
+    }
+    return now_ns;
+}
+
 // One call's wait for the clock: bounded by uidgen.max_wait on the clock that never steps.
 struct ClockWait {
     int64_t started_ns; // 0: not waiting
 };
 
-// Writes a record for the lease up to `until_tick`, unless another backend has. Publishing under the page's
-// exclusive lock makes this the only writer of the word's bounds.
-void reserve_lease(Attached *a, int64_t until_tick, bool prefetch) {
+// Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
+// if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
+// word's bounds.
+void reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch) {
     Slot *slot = a->slot;
     GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
@@ -34,9 +48,9 @@ void reserve_lease(Attached *a, int64_t until_tick, bool prefetch) {
     const uint64_t written = generator.ticks.written_range().until;
     const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
     if (written < until) {
-        lsn = write_page(&page, until_tick - 1);
+        lsn = write_page(&page, counter_of_ticks(generator.config, until_tick - 1));
         slot->expected = read_page(page);
-        generator.ticks.publish(written, until, lsn);
+        generator.ticks.publish(Max(from, written), until, lsn);
         slot->records.fetch_add(1, std::memory_order_relaxed);
     }
     unlock_page(&page);
@@ -65,17 +79,28 @@ void wait_for_clock(Attached *a, ClockWait *wait, int64_t missing_us) {
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
 }
 
-void open_window(Attached *a, int64_t tick, const core::Decision &decision, core::Durability level) {
-    const GeneratorState &generator = a->slot->generator;
+int64_t term_of(const GeneratorState &generator, uint64_t position) {
+    return static_cast<int64_t>(position >> generator.config.layout.sequence_bits) / generator.config.policy.end;
+}
+
+core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
     const core::Layout &layout = generator.config.layout;
+    const int64_t term = term_of(generator, position);
+    // Terms have a worker id each, in a circle from that of term 0.
+    const int64_t worker = (generator.worker_id.load(std::memory_order_acquire) + term) & core::largest(layout.worker_bits);
+    return core::shape_of(layout, settings::datacenter_id, worker | (backup ? core::backup_bit(layout) : 0), term);
+}
+
+void open_window(Attached *a, int64_t tick, const core::Decision &decision, core::Durability level,
+                 const core::Shape &shape) {
+    const core::Layout &layout = a->slot->generator.config.layout;
     Window &window = a->window;
     window.from_ns = core::start_of(layout, tick) * ns_per_us;
     window.length_ns = static_cast<uint64_t>(layout.tick_us * ns_per_us);
     window.floor = decision.floor;
     window.limit = decision.limit;
     window.level = level;
-    window.shape =
-        core::shape_of(layout, settings::datacenter_id, generator.worker_id.load(std::memory_order_acquire));
+    window.shape = shape;
 }
 
 void check_datacenter(const Attached *a) {
@@ -88,49 +113,158 @@ void check_datacenter(const Attached *a) {
                         errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// Before a lease far above the last one, the wall clock is compared with the one that never steps: one bad sample must
+// not eat years of a generator's life. A clock that was really set shows the same time again a little later.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t doubtful_jump_us = INT64_C(10) * 1000 * us_per_ms;
+constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
+constexpr int looks = 3;
+constexpr int64_t between_looks_us = 5 * us_per_ms;
+
+// Whether the clock goes on showing that much above the one that never steps.
+bool clock_shows_it_again(int64_t offset_us) {
+    for (int i = 0; i < looks; i++) {
+        sleep_for_clock(between_looks_us);
+        const int64_t again_us = clock_offset_us();
+        if (again_us - offset_us > agreement_us || offset_us - again_us > agreement_us)
+            return false;
+    }
+    return true;
+}
+
+bool clock_is_believed(int64_t offset_us) {
+    if (offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(offset_us))
+        return false;
+    slots_believe_clock(offset_us);
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+
+// One call: what it asks for, what it has seen, how long it has waited.
+struct Call {
+    Attached *a;
+    uint64_t want;
+    core::Durability level;
+    int64_t offset_us; // of the clock, with now
+    core::View view;
+    ClockWait wait;
+    Drawn drawn;
+};
+
+void look(Call *call) {
+    const GeneratorState &generator = call->a->slot->generator;
+    call->level = wanted_durability();
+    const int64_t now_us = sample_wall_clock_ns() / ns_per_us;
+    call->offset_us = now_us - monotonic_ns() / ns_per_us;
+    call->view.now = core::tick_at(generator.config.layout, now_us);
+    call->view.seen = generator.seen.load(std::memory_order_relaxed);
+    // In the order in which they grow, so that usable <= written as decide() expects.
+    call->view.last = generator.ticks.last();
+    call->view.usable = generator.ticks.usable(call->level);
+    call->view.written = generator.ticks.written_range().until;
+}
+
+void note_seen(GeneratorState *generator, const core::View &view, uint64_t position) {
+    const int64_t tick = term_of(*generator, position) * generator->config.policy.end + view.now;
+    int64_t seen = view.seen;
+    while (seen < tick && !generator->seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
+    }
+}
+
+bool take(Call *call, const core::Decision &decision) {
+    Attached *a = call->a;
+    GeneratorState &generator = a->slot->generator;
+    if (decision.reserve_until > 0)
+        reserve_lease(a, 0, decision.reserve_until, true);
+    if (unlikely(generator.worker_id.load(std::memory_order_acquire) == no_worker))
+        draw_worker_id(a->slot, a->function);
+    const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
+    if (run.count == 0)
+        return false;
+    note_seen(&generator, call->view, run.first);
+    call->drawn = {run, shape_at(generator, run.first, false)};
+    open_window(a, call->view.now, decision, call->level, call->drawn.shape);
+    return true;
+}
+
+void begin_term(Call *call, const core::Decision &decision) {
+    if (!clock_shows_it_again(call->offset_us))
+        return;
+    const GeneratorConfig &config = call->a->slot->generator.config;
+    const int64_t term = term_of(call->a->slot->generator, decision.floor);
+    if (term >= terms_of(config))
+        report_no_worker_left(call->a->sequence, term - 1);
+    ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
+                         static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
+                         get_rel_name(call->a->sequence)),
+                  errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
+    reserve_lease(call->a, decision.floor, decision.reserve_until, false);
+}
+
+bool perform(Call *call, const core::Decision &decision);
+
+// The backup worker: what it has in the clock's tick, else what the primary can borrow.
+bool take_backup(Call *call, int64_t back) {
+    GeneratorState &generator = call->a->slot->generator;
+    core::View view = call->view;
+    view.last = generator.backup.last();
+    const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
+    if (decision.step == core::Step::take) {
+        if (unlikely(generator.worker_id.load(std::memory_order_acquire) == no_worker))
+            draw_worker_id(call->a->slot, call->a->function);
+        const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
+        call->drawn = {run, shape_at(generator, run.first, true)};
+        return run.count > 0;
+    }
+    if (back == 0 && decision.step == core::Step::wait)
+        return perform(call, core::decide(generator.config.policy, call->view, true));
+    return perform(call, decision);
+}
+
+// True: something was drawn. False: decide again.
+bool perform(Call *call, const core::Decision &decision) {
+    Attached *a = call->a;
+    const int64_t tick_us = a->slot->generator.config.layout.tick_us;
+    switch (decision.step) {
+    case core::Step::take:
+        return take(call, decision);
+    case core::Step::confirm:
+        confirm_lease(a, call->level);
+        break;
+    case core::Step::reserve:
+        if (clock_is_believed(call->offset_us))
+            reserve_lease(a, 0, decision.reserve_until, false);
+        break;
+    case core::Step::wait:
+        wait_for_clock(a, &call->wait, decision.wait_ticks * tick_us);
+        break;
+    case core::Step::backup:
+        return take_backup(call, decision.wait_ticks);
+    case core::Step::new_term:
+        begin_term(call, decision);
+        break;
+    case core::Step::clock_back:
+        report_clock_back(a->sequence, decision.wait_ticks * tick_us);
+    case core::Step::exhausted:
+        report_end_of_time(a->sequence, a->slot->generator.config.layout);
+    }
+    return false;
+}
+
 } // namespace
 
-core::Run draw(Attached *a, uint64_t want) {
+Drawn draw(Attached *a, uint64_t want) {
     check_datacenter(a);
-    GeneratorState &generator = a->slot->generator;
-    const GeneratorConfig &config = generator.config;
-    core::TickWord<> &ticks = generator.ticks;
-    ClockWait wait = {0};
-
+    Call call = {};
+    call.a = a;
+    call.want = want;
     for (;;) {
-        const core::Durability level = wanted_durability();
-        const int64_t now = core::tick_at(config.layout, wall_clock_ns() / ns_per_us);
-        // In the order in which they grow, so that usable <= written as decide() expects.
-        const uint64_t last = ticks.last();
-        const uint64_t usable = ticks.usable(level);
-        const uint64_t written = ticks.written_range().until;
-        const core::Decision decision = core::decide(config.policy, now, last, usable, written);
-
-        switch (decision.step) {
-        case core::Step::take: {
-            if (decision.reserve_until > 0)
-                reserve_lease(a, decision.reserve_until, true);
-            if (unlikely(generator.worker_id.load(std::memory_order_acquire) == no_worker))
-                draw_worker_id(a->slot, a->function);
-            const core::Run run = ticks.take(decision.floor, decision.limit, want);
-            if (run.count > 0) {
-                open_window(a, now, decision, level);
-                return run;
-            }
-            break;
-        }
-        case core::Step::confirm:
-            confirm_lease(a, level);
-            break;
-        case core::Step::reserve:
-            reserve_lease(a, decision.reserve_until, false);
-            break;
-        case core::Step::wait:
-            wait_for_clock(a, &wait, decision.wait_ticks * config.layout.tick_us);
-            break;
-        case core::Step::exhausted:
-            report_end_of_time(a->sequence, config.layout);
-        }
+        look(&call);
+        if (perform(&call, core::decide(a->slot->generator.config.policy, call.view)))
+            return call.drawn;
         CHECK_FOR_INTERRUPTS();
     }
 }

@@ -6,6 +6,7 @@
 #include "reclaim.hpp"
 #include "reserve.hpp"
 #include "settings.hpp"
+#include "time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -36,24 +37,37 @@ PageState state_on_page(Relation rel) {
 // A generator that has no history starts above the last id of those that the database has lost since the server
 // started, so that a generator or an extension made anew does not repeat ids.
 uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
-    const uint64_t above_page = position_above(config.policy, state.last_value);
+    const uint64_t above_page = position_above(config, state.last_value);
     const auto last_us = static_cast<int64_t>(database->database.handed_out_until_us.load(std::memory_order_relaxed));
     if (state.last_value > 1 || last_us == 0)
         return above_page;
-    const uint64_t above_all = position_above(config.policy, core::tick_at(config.layout, last_us));
+    const int64_t last = core::tick_at(config.layout, last_us);
+    const uint64_t above_all = last < 0 ? 0 : position_above(config, Min(last, config.policy.end - 1));
     return Max(above_page, above_all);
+}
+
+constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
+
+void warn_of_end(Oid generator, const core::Layout &layout) {
+    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
+    if (wall_clock_ns() / ns_per_us < end_us - warned_before_us)
+        return;
+    ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
+                             timestamptz_to_str(to_timestamptz(end_us))),
+                      errhint("Make a generator with a later end before then: uid_generator_create().")));
 }
 
 SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
     SlotInit init = {};
     init.kind = SlotKind::generator;
-    if (!read_generator_config(schema_of_function(function), RelationGetRelid(rel), &init.config))
+    if (!read_generator_to_draw(schema_of_function(function), RelationGetRelid(rel), &init.config))
         report_not_a_generator(RelationGetRelid(rel));
     refuse_rewritten(rel);
     check_lease_sequence(rel);
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
     init.first_position = first_position(init.config, init.expected.counter, database);
+    warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
     return init;
@@ -116,16 +130,27 @@ void report_lease_sequence(Oid sequence) {
 
 void refuse_rewritten(Relation rel) {
     if (rewritten_in_this_transaction(rel) || (IsParallelWorker() && rewritten_by_leader(rel)))
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("generator \"%s\" was altered in this transaction", RelationGetRelationName(rel)),
-                        errdetail("Ids drawn now could come again if the transaction rolled back."),
-                        errhint("Commit first, then draw.")));
+        report_altered_here(RelationGetRelid(rel));
 }
 
-uint64_t position_above(const core::ClockPolicy &policy, int64_t last_value) {
-    const int64_t last = Max(last_value, 0);
-    const int64_t tick = last < policy.end ? last + 1 : policy.end;
-    return static_cast<uint64_t>(tick) << policy.sequence_bits;
+int64_t terms_of(const GeneratorConfig &config) {
+    return config.policy.when_back == core::WhenBack::new_worker ? core::largest(config.layout.worker_bits) + 1 : 1;
+}
+
+int64_t ticks_of_counter(const GeneratorConfig &config, int64_t last_value) {
+    const int64_t counter = Max(last_value, 0);
+    const int64_t term = counter >> core::max_time_bits;
+    const int64_t tick = counter & core::largest(core::max_time_bits);
+    const int64_t end = config.policy.end;
+    return term < terms_of(config) ? term * end + Min(tick, end - 1) : terms_of(config) * end - 1;
+}
+
+int64_t counter_of_ticks(const GeneratorConfig &config, int64_t ticks) {
+    return (ticks / config.policy.end) << core::max_time_bits | ticks % config.policy.end;
+}
+
+uint64_t position_above(const GeneratorConfig &config, int64_t last_value) {
+    return static_cast<uint64_t>(ticks_of_counter(config, last_value) + 1) << config.policy.sequence_bits;
 }
 
 core::StepBounds step_bounds(Oid sequence, Oid function) {
@@ -153,7 +178,7 @@ Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedH
     Slot *slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(init.first_position,
-                                      position_above(init.config.policy, init.expected.counter.last_value), 0);
+                                      position_above(init.config, init.expected.counter.last_value), 0);
     return slot;
 }
 

@@ -52,7 +52,7 @@ Datum next_value(Attached *a) {
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
     while (count > 0) {
         const ValueRun run = draw_values(a, count);
-        batch_add(batch, {run.first, run.increment, run.count});
+        batch_add(batch, {run.first, run.increment, run.count, false, {}});
         count -= run.count;
     }
     if (batch->used > 0)

@@ -33,6 +33,7 @@ const config_enum_entry fault_names[] = {
     {"resume_lease", static_cast<int>(Fault::resume_lease), false},
     {"keep_slot", static_cast<int>(Fault::keep_slot), false},
     {"release_lock", static_cast<int>(Fault::release_lock), false},
+    {"bad_sample", static_cast<int>(Fault::bad_sample), false},
     {"trust_ranges", static_cast<int>(Fault::trust_ranges), false},
     {nullptr, 0, false},
 };
@@ -45,7 +46,7 @@ void define(bool preloading, void (*changed)()) {
     if (preloading)
         DefineCustomIntVariable(
             "uidgen.max_slots", "Number of generators and segments that can be in use at the same time.",
-            "Each takes less than 512 bytes of shared memory; every database that draws ids takes one more.", &max_slots,
+            "Each takes about 512 bytes of shared memory; every database that draws ids takes one more.", &max_slots,
             1024, 4, 1000000, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
         "uidgen.datacenter_id", "The datacenter id in the ids of this server, or of this database.",

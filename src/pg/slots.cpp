@@ -2,6 +2,7 @@
 
 #include "saved_ranges.hpp"
 #include "settings.hpp"
+#include "time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -19,10 +20,16 @@ HTAB *directory = nullptr; // in shared memory, guarded by directory_lock
 LWLock *directory_lock = nullptr;
 Slot *slots = nullptr;
 
+// Stands before the slots.
+struct Header {
+    std::atomic<int64_t> believed_clock_us;
+};
+Header *header = nullptr;
+
 Size slots_bytes() { return mul_size(static_cast<Size>(settings::max_slots), sizeof(Slot)); }
 
 // Shared memory is handed out in multiples of a cache line only by chance.
-Size slots_bytes_aligned() { return add_size(slots_bytes(), core::cache_line); }
+Size slots_bytes_aligned() { return add_size(add_size(slots_bytes(), sizeof(Header)), core::cache_line); }
 
 DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
     return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
@@ -57,6 +64,8 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     if (init.kind == SlotKind::generator) {
         GeneratorState &generator = slot->generator;
         generator.ticks.reset(init.first_position);
+        generator.backup.reset(init.first_position);
+        generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
         generator.row.store(RowState::none, std::memory_order_relaxed);
@@ -86,7 +95,8 @@ void remember_last_time(const Slot &slot) {
     if (!has_leased || entry == nullptr)
         return;
     const core::Layout &layout = slot.generator.config.layout;
-    const auto last = static_cast<int64_t>(slot.generator.ticks.last() >> layout.sequence_bits);
+    const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
+    const int64_t last = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
     core::raise_to(slots[entry->index].database.handed_out_until_us,
                    static_cast<uint64_t>(core::start_of(layout, last)), std::memory_order_relaxed);
 }
@@ -102,7 +112,7 @@ void free_entry(DirectoryEntry *entry) {
 bool same_layout(const core::Layout &a, const core::Layout &b) {
     return a.epoch_us == b.epoch_us && a.tick_us == b.tick_us && a.time_bits == b.time_bits &&
            a.datacenter_bits == b.datacenter_bits && a.worker_bits == b.worker_bits &&
-           a.sequence_bits == b.sequence_bits;
+           a.sequence_bits == b.sequence_bits && a.sequence_first == b.sequence_first && a.backup == b.backup;
 }
 
 bool worker_is_taken(const Slot *of, int32_t worker_id) {
@@ -156,6 +166,10 @@ bool slots_segments_have_their_share() {
 
 bool slots_exist() { return slots != nullptr; }
 
+// Relaxed: a figure of its own.
+int64_t slots_believed_clock() { return header->believed_clock_us.load(std::memory_order_relaxed); }
+void slots_believe_clock(int64_t offset_us) { header->believed_clock_us.store(offset_us, std::memory_order_relaxed); }
+
 void slots_request_memory() {
     const Size entries =
         hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
@@ -175,9 +189,12 @@ void slots_attach_memory() {
                               HASH_ELEM | HASH_BLOBS);
 
     char *memory = static_cast<char *>(ShmemInitStruct(slots_name, slots_bytes_aligned(), &found));
-    slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory));
-    if (!found)
+    header = reinterpret_cast<Header *>(memory);
+    slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory + sizeof(Header)));
+    if (!found) {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
+        slots_believe_clock(clock_offset_us());
+    }
     saved_ranges_attach_memory();
     if (!IsUnderPostmaster)
         on_shmem_exit(save_ranges, 0);

@@ -53,17 +53,28 @@ enum class RowState : uint32_t {
 
 constexpr int32_t no_worker = -1;
 
+// Where a generator's worker id comes from.
+enum class WorkerPolicy : uint32_t {
+    disposable, // a new draw each start of the server
+    sticky,     // the one that this host and port had last; else a draw
+    fixed,      // a number that the user gave: `static`
+};
+
 // What a generator's slot takes over from uid_generator when it is made.
 struct GeneratorConfig {
     core::Layout layout;
     core::ClockPolicy policy;
+    WorkerPolicy worker_policy;
+    int32_t worker_number; // fixed
 };
 
 struct GeneratorState {
-    core::TickWord<> ticks; // its writes are serialized by the page
-    GeneratorConfig config; // fixed
-    // The worker id of this incarnation and the draw it came from. Set once, by whoever moves row from none
-    // under the directory lock.
+    core::TickWord<> ticks;   // its writes are serialized by the page
+    core::BackupWord<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
+    std::atomic<int64_t> seen; // latest tick of the clock that an id was made with, in the word's count
+    GeneratorConfig config;    // fixed
+    // The worker id of this incarnation and the draw that its row is named after. Set once, by whoever moves row from
+    // none under the directory lock. With when_back new_worker it is the worker id of term 0.
     std::atomic<int32_t> worker_id;
     std::atomic<RowState> row;
     int64_t worker_draw;
@@ -154,6 +165,11 @@ bool slot_note_drop(SlotKey key);
 
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
+
+// What the wall clock showed above the clock that never steps when it was last believed, in microseconds: one figure for
+// the whole server (lease.cpp).
+int64_t slots_believed_clock();
+void slots_believe_clock(int64_t offset_us);
 
 // Gives a generator's slot its worker id, unless it has one already or another live generator of the same
 // layout holds that number and `insist` is false. False: draw another number.

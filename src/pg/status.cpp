@@ -52,15 +52,18 @@ const char *reason_name(core::StepReason reason) {
 
 void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls) {
     const core::Layout &layout = generator.config.layout;
-    const auto instant = [&layout](uint64_t position) {
-        return TimestampTzGetDatum(
-            to_timestamptz(core::start_of(layout, static_cast<int64_t>(position >> layout.sequence_bits))));
-    };
-    const int32_t worker = generator.worker_id.load(std::memory_order_acquire);
+    const int64_t end = generator.config.policy.end;
+    const auto tick_of = [&layout](uint64_t position) { return static_cast<int64_t>(position >> layout.sequence_bits); };
+    const auto instant = [&](int64_t tick) { return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))); };
+    const int64_t last = tick_of(generator.ticks.last());
+    const int64_t until = tick_of(generator.ticks.written_range().until);
+    const int32_t drawn = generator.worker_id.load(std::memory_order_acquire);
+    const int32_t worker =
+        drawn == no_worker ? no_worker : static_cast<int32_t>((drawn + last / end) & core::largest(layout.worker_bits));
     nulls[col_worker] = worker == no_worker;
     values[col_worker] = Int32GetDatum(worker);
-    values[col_last] = instant(generator.ticks.last());
-    values[col_until] = instant(generator.ticks.written_range().until);
+    values[col_last] = instant(last % end);
+    values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
     for (int column = col_next_ready; column < columns; column++)
         nulls[column] = true;

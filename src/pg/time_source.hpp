@@ -28,4 +28,7 @@ inline int64_t wall_clock_ns() { return read_clock_ns(CLOCK_REALTIME); }
 // For measuring how long a caller has waited; never steps.
 inline int64_t monotonic_ns() { return read_clock_ns(CLOCK_MONOTONIC); }
 
+// The wall clock above the one that never steps: constant while the wall clock is not set.
+inline int64_t clock_offset_us() { return (wall_clock_ns() - monotonic_ns()) / ns_per_us; }
+
 } // namespace uidgen::pg

@@ -57,19 +57,64 @@ bool is_wanted(const Slot *slot) {
 
 Datum text_datum(const char *value) { return CStringGetTextDatum(value); }
 
+struct Address {
+    char host[NI_MAXHOST];
+    const char *port;
+};
+
+Address address_of_server() {
+    Address address = {};
+    gethostname(address.host, sizeof(address.host) - 1);
+    address.host[64] = '\0'; // as wide as the column
+    address.port = psprintf("%d", PostPortNumber);
+    return address;
+}
+
+// The columns of worker_node that tell whose row it is, as the install script makes them.
+enum NodeColumn : AttrNumber { node_id = 1, node_host_name, node_port, node_generator = 8, node_worker_id };
+
+bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
+    bool is_null = false;
+    const Datum value = heap_getattr(tuple, column, desc, &is_null);
+    return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
+}
+
+// The worker id of the generator's latest row from this host and port; no_worker if there is none. Rows may lag or be
+// lost: then a number is drawn, as nothing rests on it but that numbers change seldom.
+int32_t former_worker_id(Oid schema, Oid generator) {
+    const Address address = address_of_server();
+    const char *name = qualified_name(generator);
+    Relation rel = table_open(required_table(schema, table_name), AccessShareLock);
+    const TupleDesc desc = RelationGetDescr(rel);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    int64_t latest = 0;
+    int32_t worker_id = no_worker;
+    bool is_null = false;
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        const int64_t id = DatumGetInt64(heap_getattr(tuple, node_id, desc, &is_null));
+        if (id > latest && is_text(tuple, desc, node_host_name, address.host) &&
+            is_text(tuple, desc, node_port, address.port) && is_text(tuple, desc, node_generator, name)) {
+            latest = id;
+            worker_id = DatumGetInt32(heap_getattr(tuple, node_worker_id, desc, &is_null));
+        }
+    }
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    return worker_id;
+}
+
 void insert_row(const Wanted &row, Oid table) {
     const GeneratorState &generator = row.slot->generator;
     const Oid sequence = row.slot->key.sequence;
-    char host[NI_MAXHOST] = "";
-    gethostname(host, sizeof(host) - 1);
-    host[64] = '\0'; // as wide as the column
+    const Address address = address_of_server();
 
     Oid types[] = {INT8OID, TEXTOID, TEXTOID,     INT4OID, DATEOID, TIMESTAMPTZOID,
                    TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
     Datum values[] = {
         Int64GetDatum(generator.worker_draw),
-        text_datum(host),
-        text_datum(psprintf("%d", PostPortNumber)),
+        text_datum(address.host),
+        text_datum(address.port),
         Int32GetDatum(node_type()),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
         TimestampTzGetDatum(to_timestamptz(generator.drawn_at_us)),
@@ -162,16 +207,24 @@ void write_row(Wanted *row) {
 } // namespace
 
 void draw_worker_id(Slot *slot, Oid function) {
-    const core::Layout &layout = slot->generator.config.layout;
+    const GeneratorConfig &config = slot->generator.config;
     const int64_t now_us = wall_clock_ns() / ns_per_us;
     const Oid schema = schema_of_function(function);
+    const int64_t mask = core::largest(core::drawn_worker_bits(config.layout));
+    int32_t former = no_worker;
+    if (config.worker_policy == WorkerPolicy::sticky)
+        former = former_worker_id(schema, slot->key.sequence);
     // As many draws as there are slots meet every number that a live generator can hold, and one more.
-    const int64_t numbers = core::largest(layout.worker_bits) + 1;
-    const int64_t tries = Min(numbers, static_cast<int64_t>(settings::max_slots) + 1);
+    const int64_t tries = Min(mask + 1, static_cast<int64_t>(settings::max_slots) + 1);
     for (int64_t i = 1;; i++) {
-        const int64_t draw = draw_from_identity(schema);
-        const auto worker_id = static_cast<int32_t>(draw & core::largest(layout.worker_bits));
-        if (slot_set_worker(slot, worker_id, draw, now_us, i >= tries))
+        const int64_t draw = draw_from_identity(schema); // the row's id, whatever the number
+        if (config.worker_policy == WorkerPolicy::fixed) {
+            slot_set_worker(slot, config.worker_number, draw, now_us, true);
+            break;
+        }
+        if (former != no_worker && former <= mask && slot_set_worker(slot, former, draw, now_us, false))
+            break;
+        if (slot_set_worker(slot, static_cast<int32_t>(draw & mask), draw, now_us, i >= tries))
             break;
     }
     worker_row_wanted(slot, function);

@@ -1,10 +1,15 @@
 // Worker ids and their rows in worker_node.
 //
-// A generator draws a worker id the first time it is used after a server start: the next value of
-// worker_node's identity sequence, reserved like any range, modulo 2^worker_bits; numbers that live
-// generators of the same layout hold are skipped while there are others. Uniqueness within a generator does
-// not rest on it (its lease does that), so nothing waits for the row: the first transaction that can write
-// and commits inserts it just before its commit, and if that transaction rolls back the next one does.
+// A generator takes a worker id the first time it is used after a server start. disposable: the next value of
+// worker_node's identity sequence, reserved like any range, modulo the worker ids of the layout; numbers that live
+// generators of the same layout hold are skipped while there are others. sticky: the one in the generator's latest row
+// from this host and port, if no live generator holds it. static: the number in the generator's row. With each policy the
+// identity sequence gives the id of a row of its own.
+//
+// Uniqueness within a generator does not rest on the number (its lease does that), with one exception: the terms of
+// when_back new_worker, whose numbers are the static one and those after it, one a term, and the term stands in the
+// durable counter. So nothing waits for the row: the first transaction that can write and commits inserts it just before
+// its commit, and if that transaction rolls back the next one does.
 #pragma once
 
 #include "slots.hpp"

@@ -29,25 +29,44 @@ CREATE TABLE uid_generator (
   datacenter_bits  smallint    NOT NULL,
   worker_bits      smallint    NOT NULL,
   sequence_bits    smallint    NOT NULL,
-  lease_ms         integer     NOT NULL CHECK (lease_ms > 0),
-  max_ahead_ms     integer     NOT NULL CHECK (max_ahead_ms BETWEEN lease_ms AND 600000),
+  sequence_first   boolean     NOT NULL DEFAULT false,
+  backup_worker    boolean     NOT NULL DEFAULT false,
+  lease_ms         integer     NOT NULL,
+  max_ahead_ms     integer     NOT NULL,
+  when_full        text        NOT NULL DEFAULT 'borrow',
+  when_back        text        NOT NULL DEFAULT 'hold',
+  tolerance_ms     integer,
+  spread           boolean     NOT NULL DEFAULT false,
+  worker_policy    text        NOT NULL DEFAULT 'disposable',
+  worker_number    integer,
   created          timestamptz NOT NULL DEFAULT now(),
-  builtin          boolean     NOT NULL DEFAULT false
+  builtin          boolean     NOT NULL DEFAULT false,
+  is_default       boolean     NOT NULL DEFAULT false
 );
+CREATE UNIQUE INDEX uid_generator_one_default ON uid_generator (is_default) WHERE is_default;
 COMMENT ON TABLE uid_generator IS
-  'One row a generator: its layout and its bounds. Rows are made by uid_generator_create() and go away with their sequence.';
+  'One row a generator: its layout, its bounds and its policies. Rows are made by uid_generator_create() and go away with their sequence.';
 COMMENT ON COLUMN uid_generator.generator IS 'the lease sequence; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_generator.preset IS 'the preset that the row was made from';
 COMMENT ON COLUMN uid_generator.epoch IS 'instant of tick 0';
-COMMENT ON COLUMN uid_generator.tick_us IS 'length of a tick in microseconds';
+COMMENT ON COLUMN uid_generator.tick_us IS 'length of a tick in microseconds, 1 to 3600000000';
 COMMENT ON COLUMN uid_generator.time_bits IS 'width of the time field, 1 to 47';
 COMMENT ON COLUMN uid_generator.datacenter_bits IS 'width of the datacenter id, 0 to 31';
 COMMENT ON COLUMN uid_generator.worker_bits IS 'width of the worker id, 0 to 31';
 COMMENT ON COLUMN uid_generator.sequence_bits IS 'width of the sequence number within a tick, 0 to 31';
-COMMENT ON COLUMN uid_generator.lease_ms IS 'how much time one record in the write-ahead log leases, in milliseconds';
+COMMENT ON COLUMN uid_generator.sequence_first IS 'false: time | datacenter | worker | sequence; true: time | sequence | datacenter | worker';
+COMMENT ON COLUMN uid_generator.backup_worker IS 'the worker field''s top bit marks ids of the backup worker; worker ids are drawn from the bits below';
+COMMENT ON COLUMN uid_generator.lease_ms IS 'how much time one record in the write-ahead log leases, in milliseconds, up to max_ahead_ms';
 COMMENT ON COLUMN uid_generator.max_ahead_ms IS 'how far the time in an id may be ahead of the clock, in milliseconds, at most ten minutes';
+COMMENT ON COLUMN uid_generator.when_full IS 'when the sequence numbers of a tick are used up: wait for the next tick, borrow it (up to max_ahead_ms), or take the backup worker''s, then borrow';
+COMMENT ON COLUMN uid_generator.when_back IS 'when the clock goes back: hold the last tick within the tolerance, wait within the tolerance, take the backup worker, error, or new_worker (hold within the tolerance, beyond it begin again at the clock with the next worker id)';
+COMMENT ON COLUMN uid_generator.tolerance_ms IS 'how far the clock may be back, in milliseconds, before when_back ends in an error (of backup: how far its own ids may be ahead of the clock); NULL: no limit but max_ahead_ms';
+COMMENT ON COLUMN uid_generator.spread IS 'a tick''s sequence numbers start anywhere in the tick, not at 0, so that id % n is even on a quiet generator';
+COMMENT ON COLUMN uid_generator.worker_policy IS 'disposable: a new worker id each start of the server; sticky: the one this host and port had last; static: worker_number';
+COMMENT ON COLUMN uid_generator.worker_number IS 'the worker id of the policy static (of when_back new_worker: the first one)';
 COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
-COMMENT ON COLUMN uid_generator.builtin IS 'true for the default generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
+COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
+COMMENT ON COLUMN uid_generator.is_default IS 'true for the generator behind uid_next(), set by uid_default_set(); none: the builtin one';
 
 -- A row may be added by the owner of the sequence that it describes, and by the owner of the table. (Row-level security
 -- would say the same, and keep the owner of the database from dumping and restoring it.)
@@ -61,6 +80,7 @@ DECLARE
 BEGIN
   IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
      AND (coalesce((to_jsonb(NEW) ->> 'builtin')::boolean, false)
+          OR coalesce((to_jsonb(NEW) ->> 'is_default')::boolean, false)
           OR NOT EXISTS (SELECT FROM pg_class
                           WHERE oid = sequence AND relkind = 'S' AND relnamespace = TG_ARGV[1]::regnamespace
                             AND pg_has_role(relowner, 'USAGE'))) THEN
@@ -74,24 +94,15 @@ $$;
 COMMENT ON FUNCTION uid_check_registration() IS
   'Trigger of uid_generator and uid_segment: only the owner of a sequence may register it.';
 
-CREATE FUNCTION uid_refuse_change() RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  RAISE EXCEPTION 'generator % can''t be changed', OLD.generator
-    USING ERRCODE = 'feature_not_supported',
-          DETAIL = 'Its ids would no longer decode, and could meet those drawn before.',
-          HINT = 'Make another generator with uid_generator_create().';
-END
-$$;
-COMMENT ON FUNCTION uid_refuse_change() IS
-  'Trigger of uid_generator: a layout never changes.';
+CREATE FUNCTION uid_generator_changing() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_generator_changing';
+COMMENT ON FUNCTION uid_generator_changing() IS
+  'Trigger of uid_generator: refuses a row that makes no sense, and a change of the layout once ids were leased; a change of anything else ends the lease in hand, so that it counts from the next id on.';
 
 CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_check_registration('generator', 'uid_generators');
-CREATE TRIGGER uid_refuse_change BEFORE UPDATE ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_refuse_change();
+CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE ON uid_generator
+  FOR EACH ROW EXECUTE FUNCTION uid_generator_changing();
 GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE NOT builtin');
 
@@ -105,55 +116,144 @@ SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
 COMMENT ON SEQUENCE uid_generators.uid_default IS
   'Lease sequence of the database''s default generator, the one behind uid_next().';
 
--- The presets, as data: what uid_generator_create() copies into a row.
-CREATE FUNCTION uid_preset(preset text,
-    OUT epoch timestamptz, OUT tick_us bigint,
-    OUT time_bits smallint, OUT datacenter_bits smallint, OUT worker_bits smallint, OUT sequence_bits smallint,
-    OUT lease_ms integer, OUT max_ahead_ms integer)
-RETURNS record
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+-- Sources of the published ones: Twitter's snowflake (github.com/twitter-archive/snowflake, 2010); hutool's
+-- cn.hutool.core.lang.Snowflake; Leaf-snowflake (tech.meituan.com, 2017); Baidu's uid-generator (github.com/baidu/uid-generator);
+-- github.com/sony/sonyflake; "Sharding & IDs at Instagram" (instagram-engineering.com, 2012), whose 41st time bit is the
+-- sign of a bigint: ids stay positive as long as 40 bits last.
+CREATE VIEW uid_preset AS
+SELECT p.* FROM (VALUES
+  ('snowflake', timestamptz '2026-01-01 00:00:00+00', 1000::bigint, 41::smallint, 5::smallint, 5::smallint, 12::smallint,
+   false, false, 1000, 2000, 'borrow', 'hold', NULL::integer, true),
+  ('twitter', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12, false, false, 1000, 2000, 'wait', 'error', NULL, false),
+  ('hutool', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12, false, false, 1000, 2000, 'wait', 'hold', 1999, false),
+  ('leaf', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 0, 10, 12, false, false, 1000, 2000, 'wait', 'wait', 5, false),
+  ('baidu', NULL, 1000000, 28, 0, 22, 13, false, false, 1000, 2000, 'wait', 'error', NULL, false),
+  ('js53', timestamptz '2026-01-01 00:00:00+00', 1000000, 32, 0, 5, 16, false, true, 1000, 2000, 'backup', 'backup', 1000, false),
+  ('sonyflake', timestamptz '2014-09-01 00:00:00+00', 10000, 39, 0, 16, 8, true, false, 1000, 2000, 'wait', 'hold', NULL, false),
+  ('instagram', timestamptz '2011-08-24 21:07:01.721+00', 1000, 40, 13, 0, 10, false, false, 1000, 2000, 'wait', 'hold', NULL, false))
+  AS p(preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker,
+       lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread);
+COMMENT ON VIEW uid_preset IS
+  'The presets: what uid_generator_create() copies into a row of uid_generator. epoch NULL: midnight UTC of the day on which the generator is made, so that its whole life lies ahead.';
+GRANT SELECT ON uid_preset TO PUBLIC;
+
+INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
+    sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, builtin)
+SELECT 'uid_generators.uid_default', p.*, true FROM uid_preset p WHERE p.preset::text OPERATOR(pg_catalog.=) 'snowflake'::text;
+
+-- The fields that a caller gave; a tolerance_ms of -1 stands for NULL, no limit.
+CREATE FUNCTION uid_generator_fields(epoch timestamptz, tick_us bigint, time_bits integer, datacenter_bits integer,
+    worker_bits integer, sequence_bits integer, sequence_first boolean, backup_worker boolean, lease_ms integer,
+    max_ahead_ms integer, when_full text, when_back text, tolerance_ms integer, spread boolean, worker_policy text,
+    worker_number integer) RETURNS jsonb
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-  SELECT p.epoch, p.tick_us, p.time_bits, p.datacenter_bits, p.worker_bits, p.sequence_bits, p.lease_ms, p.max_ahead_ms
-    FROM (VALUES ('snowflake', timestamptz '2026-01-01 00:00:00+00', 1000::bigint,
-                  41::smallint, 5::smallint, 5::smallint, 12::smallint, 1000, 2000))
-         AS p(name, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
-   WHERE p.name = uid_preset.preset;
+  SELECT jsonb_strip_nulls(jsonb_build_object('epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits,
+           'datacenter_bits', datacenter_bits, 'worker_bits', worker_bits, 'sequence_bits', sequence_bits,
+           'sequence_first', sequence_first, 'backup_worker', backup_worker, 'lease_ms', lease_ms,
+           'max_ahead_ms', max_ahead_ms, 'when_full', when_full, 'when_back', when_back,
+           'tolerance_ms', nullif(tolerance_ms, -1), 'spread', spread, 'worker_policy', worker_policy,
+           'worker_number', worker_number))
+         || CASE WHEN tolerance_ms = -1 THEN jsonb '{"tolerance_ms": null}' ELSE jsonb '{}' END;
 END;
-COMMENT ON FUNCTION uid_preset(text) IS
-  'The layout and bounds of a preset: snowflake (41 time, 5 datacenter, 5 worker, 12 sequence bits; 1 ms ticks since 2026-01-01). NULLs for an unknown name.';
+COMMENT ON FUNCTION uid_generator_fields(timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer) IS
+  'The fields that uid_generator_create() or uid_generator_alter() was given.';
 
-INSERT INTO uid_generator
-SELECT 'uid_generators.uid_default', 'snowflake', p.*, pg_catalog.now(), true FROM uid_preset('snowflake'::text) p;
-
-CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake') RETURNS regclass
+CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
+    epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
+    datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
+    sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
+    max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
+    tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT 'disposable',
+    worker_number integer DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_variable
 DECLARE
-  layout record;
+  fields jsonb := (SELECT to_jsonb(p) FROM @extschema@.uid_preset p WHERE p.preset = uid_generator_create.preset);
   generator regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
     RAISE EXCEPTION 'generator name % is not valid', coalesce(quote_literal(name), 'NULL')
       USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
   END IF;
-  SELECT * INTO layout FROM @extschema@.uid_preset(preset);
-  IF layout.time_bits IS NULL THEN
+  IF fields IS NULL THEN
     RAISE EXCEPTION 'preset % does not exist', coalesce(quote_literal(preset), 'NULL')
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use the preset ''snowflake''.';
+      USING ERRCODE = 'invalid_parameter_value',
+            HINT = format('Use one of %s.', (SELECT string_agg(quote_literal(p.preset), ', ') FROM @extschema@.uid_preset p));
+  END IF;
+  IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
+    RAISE EXCEPTION 'generator % already exists', quote_literal(name)
+      USING ERRCODE = 'duplicate_object', HINT = 'Take another name, or drop it with uid_generator_drop().';
   END IF;
 
   EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
   generator := format('uid_generators.%I', name)::regclass;
   PERFORM setval(generator, 1, true);
-  INSERT INTO @extschema@.uid_generator
-  SELECT generator, preset, layout.epoch, layout.tick_us, layout.time_bits, layout.datacenter_bits,
-         layout.worker_bits, layout.sequence_bits, layout.lease_ms, layout.max_ahead_ms, now(), false;
+  fields := jsonb_build_object('generator', generator, 'created', now(), 'builtin', false, 'is_default', false) || fields
+    || @extschema@.uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
+         backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number);
+  IF fields ->> 'epoch' IS NULL THEN
+    fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
+  END IF;
+  INSERT INTO @extschema@.uid_generator SELECT * FROM jsonb_populate_record(NULL::@extschema@.uid_generator, fields);
+  IF above IS NOT NULL THEN
+    PERFORM @extschema@.uid_generator_raise(generator, above);
+  END IF;
   RETURN generator;
 END
 $$;
-COMMENT ON FUNCTION uid_generator_create(text, text) IS
-  'Makes a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. Needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''); GRANT USAGE ON SEQUENCE lets others draw; DROP SEQUENCE ends it.';
+COMMENT ON FUNCTION uid_generator_create(text, text, bigint, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer) IS
+  'Makes a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator, from a preset (SELECT * FROM uid_preset) with any field given its own value; tolerance_ms -1 is no limit. above: its ids shall be above that one. Needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''); GRANT USAGE ON SEQUENCE lets others draw; uid_generator_drop() ends it.';
+
+CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
+COMMENT ON FUNCTION uid_generator_raise(regclass, bigint) IS
+  'Raises a generator''s high-water mark, so that its ids are above that one from now on, whatever becomes of the clock. An error if that is further ahead of the clock than its max_ahead_ms. Only the sequence''s owner may.';
+
+CREATE FUNCTION uid_change_generator(generator regclass, changes jsonb) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_generator';
+COMMENT ON FUNCTION uid_change_generator(regclass, jsonb) IS
+  'What uid_generator_alter() calls: sets fields of a generator''s row. Only for the sequence''s owner.';
+
+CREATE FUNCTION uid_generator_alter(generator regclass,
+    epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
+    datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
+    sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
+    max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
+    tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
+    worker_number integer DEFAULT NULL) RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+  SELECT uid_change_generator(generator, uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
+           sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy,
+           worker_number));
+END;
+COMMENT ON FUNCTION uid_generator_alter(regclass, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer) IS
+  'Changes fields of a generator; what is NULL stays as it is, and tolerance_ms -1 is no limit. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(…, above => …). Bounds and policies any time: it waits for transactions that draw, draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
+
+CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM @extschema@.uid_generator g WHERE g.generator = uid_generator_drop.generator) THEN
+    RAISE EXCEPTION '% is not a generator', coalesce(generator::text, 'NULL')
+      USING ERRCODE = 'undefined_object', HINT = 'SELECT generator FROM uid_generator shows the generators.';
+  END IF;
+  EXECUTE format('DROP SEQUENCE %s', generator);
+END
+$$;
+COMMENT ON FUNCTION uid_generator_drop(regclass) IS
+  'Drops a generator: its sequence and its row. Only the sequence''s owner may; not the default generator, not one that a column default uses.';
+
+CREATE FUNCTION uid_default_set(generator regclass) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
+COMMENT ON FUNCTION uid_default_set(regclass) IS
+  'Makes a generator the one behind uid_next() in this database. Free before the default''s first id; afterwards refused unless the new one starts above the largest id that the old one could issue, which this sees to. Waits for transactions that draw from the old one. For the owner of the database and of the extension. Grant USAGE on its sequence to those who shall draw.';
 
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
@@ -193,14 +293,14 @@ COMMENT ON FUNCTION uid_last() IS
   'The id that this session drew last, from whichever generator (of a batch its last). An error before the first one. Ids drawn by parallel workers are not seen.';
 
 CREATE FUNCTION uid_decode(id bigint,
-    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT backup boolean)
 RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
 COMMENT ON FUNCTION uid_decode(bigint) IS
-  'The parts of an id in the default generator''s layout. generated_at is the start of the id''s tick.';
+  'The parts of an id in the default generator''s layout. generated_at is the start of the id''s tick; backup tells whether the backup worker made it (NULL where the layout has none), and worker_id is the number without that bit.';
 
 CREATE FUNCTION uid_decode(id bigint, generator regclass,
-    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT backup boolean)
 RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
 COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
@@ -227,6 +327,26 @@ CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
 COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
   'When an id of a generator was made: the start of its tick.';
+
+CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
+COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
+  'The same from the layout''s numbers, for generated columns and indexes: epoch and tick_us as in uid_generator, shift the number of bits below the time (datacenter_bits + worker_bits + sequence_bits).';
+
+CREATE FUNCTION uid_lower_bound(ts timestamptz) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_default';
+COMMENT ON FUNCTION uid_lower_bound(timestamptz) IS
+  'The least number that no id of the default generator reaches which was made before ts: id >= uid_lower_bound(a) AND id < uid_lower_bound(b) are the ids from a on and before b. 0 before the epoch; after the end of time one more than the largest id.';
+
+CREATE FUNCTION uid_lower_bound(ts timestamptz, generator regclass) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_of';
+COMMENT ON FUNCTION uid_lower_bound(timestamptz, regclass) IS
+  'The least number that no id of a generator reaches which was made before ts.';
+
+CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer) RETURNS bigint
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_fixed';
+COMMENT ON FUNCTION uid_lower_bound(timestamptz, timestamptz, bigint, integer) IS
+  'The same from the layout''s numbers, for partition bounds and indexes: epoch and tick_us as in uid_generator, shift the number of bits below the time (datacenter_bits + worker_bits + sequence_bits).';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- worker_node: one row for each worker id that a generator drew, so that an id leads back to its server
@@ -451,6 +571,11 @@ DECLARE
                        WHERE classid = 'pg_class'::regclass AND objsubid = 0 AND object_type = 'sequence');
 BEGIN
   IF cardinality(gone) > 0 THEN
+    IF EXISTS (SELECT FROM @extschema@.uid_generator WHERE generator = ANY (gone) AND is_default) THEN
+      RAISE EXCEPTION 'the default generator can''t be dropped'
+        USING ERRCODE = 'dependent_objects_still_exist',
+              HINT = 'Choose another one first: SELECT uid_default_set(''uid_generators.uid_default'').';
+    END IF;
     DELETE FROM @extschema@.uid_generator WHERE generator = ANY (gone);
     DELETE FROM @extschema@.uid_segment WHERE sequence = ANY (gone);
   END IF;
@@ -488,6 +613,36 @@ SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock. NULLs: not used since the start.';
 
+CREATE VIEW uid_generator_limits AS
+SELECT g.generator, g.preset, e.ends,
+       extract(epoch FROM pg_catalog.clock_timestamp() - g.epoch)::float8 OPERATOR(pg_catalog./) extract(epoch FROM e.ends - g.epoch)::float8 AS life_used,
+       (2::float8 OPERATOR(pg_catalog.^) (g.sequence_bits + CASE WHEN g.when_full::text OPERATOR(pg_catalog.=) 'backup'::text THEN 1 ELSE 0 END)::float8)
+         OPERATOR(pg_catalog.*) 1000000::float8 OPERATOR(pg_catalog./) g.tick_us::float8 AS ids_per_second,
+       n.numbers AS worker_ids, u.used AS worker_ids_used, n.numbers - u.used AS worker_ids_left
+  FROM uid_generator g
+ CROSS JOIN LATERAL (SELECT 1::bigint << (g.worker_bits - g.backup_worker::integer) AS numbers) n
+ CROSS JOIN LATERAL (SELECT pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8 OPERATOR(pg_catalog.+)
+         ((2::float8 OPERATOR(pg_catalog.^) g.time_bits::float8) OPERATOR(pg_catalog.*) (g.tick_us::float8 OPERATOR(pg_catalog./) 1000000::float8))) AS ends) e
+ CROSS JOIN LATERAL (SELECT pg_catalog.count(DISTINCT w.worker_id) AS used FROM worker_node w
+                       JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) g.generator::oid
+                      WHERE w.generator OPERATOR(pg_catalog.=)
+                            pg_catalog.format('%I.%I'::text, c.relnamespace::regnamespace::text, c.relname)) u;
+COMMENT ON VIEW uid_generator_limits IS
+  'What each generator''s layout holds: the instant at which its time bits end (from two years before, a WARNING tells), the share of its life that is used, the highest sustainable rate, and how many worker ids there are, were drawn at least once (as far as worker_node knows) and are left before they come round.';
+
+CREATE VIEW uid_generator_columns AS
+SELECT g.generator, d.adrelid::regclass AS table_name, a.attname AS column_name,
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS column_default
+  FROM uid_generator g
+  JOIN pg_catalog.pg_depend p ON p.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::regclass::oid
+   AND (p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::regclass::oid AND p.refobjid OPERATOR(pg_catalog.=) g.generator::oid
+        OR p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::regclass::oid AND p.refobjid OPERATOR(pg_catalog.=) 'uid_next()'::regprocedure::oid
+           AND (g.is_default OR g.builtin AND NOT EXISTS (SELECT FROM uid_generator c WHERE c.is_default)))
+  JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) p.objid
+  JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum;
+COMMENT ON VIEW uid_generator_columns IS
+  'The columns whose default draws from each generator, so that an id leads back to its table: worker_node names the generator.';
+
 CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used, s.next_ready,
@@ -512,4 +667,4 @@ SELECT n.name AS pk_seq_name,
   CROSS JOIN LATERAL (SELECT pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT') AS visible) v;
 COMMENT ON VIEW t_sequence IS
   'The named segments as a t_sequence table shows them: current_val is the first value of the range in use as of the last draw, increment_val that range''s length. Before the first draw after a start: the value after the counter (the START of a sequence never called), though what a clean stop left comes first; NULLs without USAGE or SELECT on the sequence.';
-GRANT SELECT ON uid_generator_status, segment_status, t_sequence TO PUBLIC;
+GRANT SELECT ON uid_generator_status, uid_generator_limits, uid_generator_columns, segment_status, t_sequence TO PUBLIC;

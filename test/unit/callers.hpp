@@ -88,7 +88,7 @@ template <template <typename> class Atom, typename Lock> class Generator {
         const int64_t now = clock_.load(std::memory_order_relaxed);
         const uint64_t last = word_.last();
         const uint64_t usable = word_.usable(local);
-        return core::decide(policy, now, last, usable, word_.written_range().until);
+        return core::decide(policy, {now, core::nothing_seen, last, usable, word_.written_range().until});
     }
 
     void reserve(int64_t until) {

@@ -1,0 +1,198 @@
+// What becomes of a generator when its row of uid_generator changes: uid_generator_changing() (the table's trigger),
+// uid_generator_raise(), uid_default_set().
+//
+// Each takes a lock on the lease sequence that excludes all who draw, to the end of the transaction. So nobody holds the
+// generator's slot: it is freed, and the next one who draws makes it anew from the row that was committed, above the
+// high-water mark. A transaction that altered a generator can't draw from it (config_table.cpp), because a rollback would
+// bring the old row back, and ids of the new one would stay.
+
+#include "attach.hpp"
+#include "config_table.hpp"
+#include "errors.hpp"
+#include "new_slot.hpp"
+#include "owner_rights.hpp"
+#include "reserve.hpp"
+#include "time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
+
+void lock_generator(Oid generator) {
+    LockRelationOid(generator, excludes_draws);
+    if (get_rel_relkind(generator) != RELKIND_SEQUENCE)
+        report_not_a_generator(generator);
+}
+
+// Under lock_generator().
+void end_lease(Oid generator) {
+    if (slots_exist())
+        slot_free({MyDatabaseId, generator});
+    attach_again();
+}
+
+int64_t mark_of(Relation rel) {
+    SequencePage page = lock_page_for_reading(rel);
+    const PageState state = read_page(page);
+    unlock_page(&page);
+    return state.counter.last_value;
+}
+
+int64_t mark_of(Oid generator) {
+    Relation rel = relation_open(generator, NoLock);
+    const int64_t mark = mark_of(rel);
+    relation_close(rel, NoLock);
+    return mark;
+}
+
+constexpr int64_t mark_without_leases = 1;
+
+// The largest id that a generator with that high-water mark may have issued. Of several terms the first may be the
+// highest, so all of the layout's time counts.
+int64_t largest_leased_id(const GeneratorConfig &config, int64_t mark) {
+    const int64_t ticks = ticks_of_counter(config, mark);
+    const int64_t next = (ticks < config.policy.end ? ticks : config.policy.end - 1) + 1;
+    const int64_t first = core::first_id_of(config.layout, next);
+    return first == PG_INT64_MAX ? first : first - 1;
+}
+
+void check_update(const TriggerData *trigger, Oid generator) {
+    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
+    if (identity_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("a row of uid_generator can't become that of another generator"),
+                        errhint("Make another generator with uid_generator_create().")));
+    lock_generator(generator);
+    if (layout_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc) && mark_of(generator) > mark_without_leases)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the layout of generator \"%s\" can't change any more", get_rel_name(generator)),
+                        errdetail("It has leased ids; they would no longer decode, and could come again."),
+                        errhint("Make another generator above it: uid_generator_create('name', …, above => %lld).",
+                                static_cast<long long>(largest_leased_id(generator_config_of(trigger->tg_trigtuple, desc),
+                                                                         mark_of(generator))))));
+    end_lease(generator);
+}
+
+// The tick that a generator must not go below for its ids to be above that one; error if the layout has none, or none yet.
+int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
+    const core::Layout &layout = config.layout;
+    const int64_t tick = id < 0 ? 0 : (id >> core::time_shift(layout)) + 1;
+    const int64_t now = core::tick_at(layout, wall_clock_ns() / ns_per_us);
+    if (tick <= now + config.policy.max_ahead && tick < config.policy.end)
+        return tick;
+    const bool ever = tick < config.policy.end;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" can't start above %lld%s", get_rel_name(generator), static_cast<long long>(id),
+                           ever ? " yet" : ""),
+                    ever ? errdetail("Its ids are above that from %s on.",
+                                     timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))))
+                         : errdetail("Its layout holds no id above that."),
+                    errhint("Give it more bits in all, an earlier epoch, or shorter ticks.")));
+}
+
+// Under lock_generator(), or on a sequence that nobody else sees yet.
+void raise_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
+    Relation rel = relation_open(generator, NoLock);
+    check_lease_sequence(rel);
+    refuse_rewritten(rel);
+    const int64_t mark = counter_of_ticks(config, tick > 0 ? tick - 1 : 0);
+    SequencePage page = lock_page_for_writing(rel);
+    const bool higher = mark > read_page(page).counter.last_value;
+    const uint64_t lsn = higher ? write_page(&page, mark) : InvalidXLogRecPtr;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    durable_soon(lsn); // only what is drawn above it must be durable, and that record comes later
+}
+
+GeneratorConfig required_config(Oid schema, Oid generator) {
+    GeneratorConfig config;
+    if (!read_generator_config(schema, generator, &config))
+        report_not_a_generator(generator);
+    return config;
+}
+
+void check_may_choose_default(Oid table) {
+    if (!has_privs_of_role(GetUserId(), owner_of(table)) && !has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
+                        errhint("The owner of the database may.")));
+}
+
+void write_default(Oid table, Oid generator, bool builtin) {
+    const char *name = qualified_name(table);
+    execute_as_owner(table, psprintf("UPDATE %s SET is_default = false WHERE is_default", name), 0, nullptr, nullptr);
+    Oid types[] = {OIDOID};
+    Datum values[] = {ObjectIdGetDatum(generator)};
+    if (!builtin)
+        execute_as_owner(table, psprintf("UPDATE %s SET is_default = true WHERE generator::pg_catalog.oid "
+                                         "OPERATOR(pg_catalog.=) $1", name),
+                         lengthof(types), types, values);
+}
+
+} // namespace
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_generator_changing);
+UIDGEN_SQL_FUNCTION(uid_generator_raise);
+UIDGEN_SQL_FUNCTION(uid_default_set);
+
+Datum uid_generator_changing(PG_FUNCTION_ARGS) {
+    if (!CALLED_AS_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("uid_generator_changing must be called as a trigger"),
+                        errhint("It belongs to the table uid_generator.")));
+    const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
+    const bool update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
+    HeapTuple row = update ? trigger->tg_newtuple : trigger->tg_trigtuple;
+    bool is_null = false;
+    const Oid generator = DatumGetObjectId(heap_getattr(row, 1, RelationGetDescr(trigger->tg_relation), &is_null));
+    generator_config_of(row, RelationGetDescr(trigger->tg_relation));
+    if (update)
+        check_update(trigger, generator);
+    CacheInvalidateRelcache(trigger->tg_relation);
+    PG_RETURN_POINTER(row);
+}
+
+Datum uid_generator_raise(PG_FUNCTION_ARGS) {
+    const Oid generator = PG_GETARG_OID(0);
+    const GeneratorConfig config = required_config(schema_of_function(fcinfo->flinfo->fn_oid), generator);
+    if (!has_privs_of_role(GetUserId(), owner_of(generator)))
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of generator %s", get_rel_name(generator)),
+                        errhint("Ask its owner.")));
+    if (RecoveryInProgress())
+        report_in_recovery();
+    lock_generator(generator);
+    raise_mark(generator, config, tick_above(generator, config, PG_GETARG_INT64(1)));
+    end_lease(generator);
+    PG_RETURN_VOID();
+}
+
+Datum uid_default_set(PG_FUNCTION_ARGS) {
+    const Oid generator = PG_GETARG_OID(0);
+    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    const Oid table = required_table(schema, "uid_generator");
+    check_may_choose_default(table);
+    const GeneratorConfig config = required_config(schema, generator);
+    if (RecoveryInProgress())
+        report_in_recovery();
+    LockRelationOid(table, ShareRowExclusiveLock); // one choice at a time
+    const Oid former = read_default_generator(schema);
+    if (former == generator)
+        PG_RETURN_VOID();
+    lock_generator(former);
+    lock_generator(generator);
+    const int64_t mark = mark_of(former);
+    if (mark > mark_without_leases) {
+        const int64_t largest = largest_leased_id(required_config(schema, former), mark);
+        raise_mark(generator, config, tick_above(generator, config, largest));
+        end_lease(generator);
+    }
+    write_default(table, generator, is_builtin_generator(schema, generator));
+    PG_RETURN_VOID();
+}
+}
