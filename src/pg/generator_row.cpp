@@ -57,6 +57,13 @@ int64_t largest_leased_id(const GeneratorConfig &config, int64_t mark) {
     return first == PG_INT64_MAX ? first : first - 1;
 }
 
+// A term's worker id must be one that the generator never used, so what it follows from can't change either.
+bool terms_differ(const GeneratorConfig &a, const GeneratorConfig &b) {
+    const bool a_has = a.policy.when_back == core::WhenBack::new_worker;
+    const bool b_has = b.policy.when_back == core::WhenBack::new_worker;
+    return a_has != b_has || (a_has && a.worker_number != b.worker_number);
+}
+
 void check_update(const TriggerData *trigger, Oid generator) {
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     if (identity_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc))
@@ -64,13 +71,17 @@ void check_update(const TriggerData *trigger, Oid generator) {
                         errmsg("a row of uid_generator can't become that of another generator"),
                         errhint("Make another generator with uid_generator_create().")));
     lock_generator(generator);
-    if (layout_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc) && mark_of(generator) > mark_without_leases)
+    const GeneratorConfig former = generator_config_of(trigger->tg_trigtuple, desc);
+    const GeneratorConfig wanted = generator_config_of(trigger->tg_newtuple, desc);
+    const bool layout = layout_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc);
+    if ((layout || terms_differ(former, wanted)) && mark_of(generator) > mark_without_leases)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("the layout of generator \"%s\" can't change any more", get_rel_name(generator)),
-                        errdetail("It has leased ids; they would no longer decode, and could come again."),
+                        errmsg("%s of generator \"%s\" can't change any more",
+                               layout ? "the layout" : "when_back new_worker", get_rel_name(generator)),
+                        layout ? errdetail("It has leased ids; they would no longer decode, and could come again.")
+                               : errdetail("It has leased ids, and each time that it begins again needs a worker id it never used."),
                         errhint("Make another generator above it: uid_generator_create('name', …, above => %lld).",
-                                static_cast<long long>(largest_leased_id(generator_config_of(trigger->tg_trigtuple, desc),
-                                                                         mark_of(generator))))));
+                                static_cast<long long>(largest_leased_id(former, mark_of(generator))))));
     end_lease(generator);
 }
 
