@@ -11,7 +11,11 @@ CREATE FUNCTION bench_settle() RETURNS void LANGUAGE c AS 'noop', 'bench_settle'
 CREATE SEQUENCE cache_1;
 CREATE SEQUENCE cache_1000 CACHE 1000;
 CREATE SEQUENCE plain;
+-- One with a fixed step, one with the default bounds, between which its step follows the demand, and one that stays
+-- where that one begins.
 SELECT segment_create('bench', 1, 10000000);
+SELECT segment_create('dynamic');
+SELECT segment_create('base', 1, 1000, 1000);
 
 -- A generator like the default one, for uid_next(regclass).
 CREATE SEQUENCE uid_generators.bench INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;

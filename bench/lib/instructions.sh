@@ -23,8 +23,20 @@ functions() {
         'gen_random_uuid' 'gen_random_uuid()'
 }
 
+# The same of calls on the tables of bench/many_data.sql, and the table.
+many_functions() {
+    printf '%s\t%s\t%s\n' \
+        'no-op of a column' 'bench_noop(s#)' turns \
+        'one segment of 1,000' 'segment_next(s#)' same \
+        '1,000 segments in turn' 'segment_next(s#)' turns
+}
+
 names() {
     functions | cut -f1
+}
+
+many_names() {
+    many_functions | cut -f1
 }
 
 # A clock tick of an hour: under valgrind a call takes so long that ticks of a
@@ -34,6 +46,7 @@ make_data() {
     psql -c "SET session_replication_role = replica;
         UPDATE uid_generator SET tick_us = 3600000000, time_bits = 28, sequence_bits = 29,
         lease_ms = 600000, max_ahead_ms = 600000"
+    psql -v rows="$rows" -f bench/many_data.sql >/dev/null
     stop_server server-bench "$tree" fast
 }
 
@@ -67,19 +80,27 @@ warm_up() {
 # The calls, each in a query of its own, then once more with 1 call a row and with 21.
 # The first use of a generator runs queries inside, and so makes profiles that nobody
 # expects: only what the last queries left is read. OFFSET 0 keeps the subquery whole;
-# its volatile columns are evaluated though nobody reads them.
+# its volatile columns are evaluated though nobody reads them. All is one transaction,
+# in which 1,000 segments are in use from the beginning.
 marginal_statements() {
     warm_up
-    functions | cut -f2 | while read -r call; do
+    echo "SELECT count(segment_next(s1)) FROM turns;"
+    echo "BEGIN;"
+    echo "SELECT count(segment_next(s1)) FROM turns;"
+    {
+        functions | sed "s/\$/\tgenerate_series(1, $rows)/"
+        many_functions
+    } | while IFS="$(printf '\t')" read -r _ call source; do
         for n in 1 21; do
-            echo "SELECT count(*) FROM (SELECT $(calls "$n" "$call") FROM generate_series(1, $rows) OFFSET 0) AS s;"
+            echo "SELECT count(*) FROM (SELECT $(calls "$n" "$call") FROM $source OFFSET 0) AS s;"
         done
     done
+    echo "COMMIT;"
 }
 
 marginal() {
     marginal_statements | profile marginal standard_ExecutorRun standard_ExecutorRun
-    totals marginal | tail -n $((2 * $(names | wc -l))) |
+    totals marginal | tail -n $((2 * $( (names; many_names) | wc -l))) |
         awk -v rows="$rows" 'NR % 2 == 1 {one = $1} NR % 2 == 0 {printf "%.1f\n", ($1 - one) / 20 / rows}'
 }
 
@@ -108,6 +129,10 @@ describe_machine
 make_data
 marginal >"$UIDGEN_WORK/marginal"
 first >"$UIDGEN_WORK/first"
-names | paste "$UIDGEN_WORK/marginal" "$UIDGEN_WORK/first" - |
+head -n "$(names | wc -l)" "$UIDGEN_WORK/marginal" >"$UIDGEN_WORK/marginal-one"
+names | paste "$UIDGEN_WORK/marginal-one" "$UIDGEN_WORK/first" - |
     awk -F'\t' 'NR == 1 {none = $1; none_first = $2}
         {printf "%-24s marginal %8.1f  no-op %+9.1f   transaction %8d  no-op %+8d\n", $3, $1, $1 - none, $2, $2 - none_first}'
+tail -n "$(many_names | wc -l)" "$UIDGEN_WORK/marginal" >"$UIDGEN_WORK/marginal-many"
+many_names | paste "$UIDGEN_WORK/marginal-many" - |
+    awk -F'\t' 'NR == 1 {none = $1} {printf "%-24s marginal %8.1f  no-op %+9.1f\n", $2, $1, $1 - none}'

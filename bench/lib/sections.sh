@@ -7,7 +7,7 @@ set -eu
 rounds=9
 seconds=2
 
-functions() {
+few_functions() {
     printf '%s\t%s\n' \
         'no-op' 'bench_noop()' \
         'nextval, CACHE 1' "nextval('cache_1')" \
@@ -15,8 +15,21 @@ functions() {
         'uid_next()' 'uid_next()'
 }
 
+more_functions() {
+    few_functions
+    printf '%s\t%s\n' \
+        'segment, dynamic step' "segment_next('uid_segments.dynamic'::regclass)" \
+        'segment, step 1,000' "segment_next('uid_segments.base'::regclass)"
+}
+
 section_calls() {
+    psql -f bench/dynamic.sql
     psql -v rounds="$rounds" -f bench/calls.sql
+}
+
+section_many() {
+    psql -v rows=50000 -f bench/many_data.sql >/dev/null
+    psql -v rounds="$rounds" -f bench/many.sql
 }
 
 # The median of the numbers on standard input.
@@ -37,25 +50,26 @@ tps() {
 }
 
 # Interleaved rounds of pgbench; prints the median of each function and client count,
-# times $3, and beside the first function: interleaved label template factor clients...
+# times $4, and beside the first function: interleaved functions label template factor clients...
 # The template's F is the call.
 interleaved() {
-    label=$1
-    template=$2
-    factor=$3
-    shift 3
-    functions | while IFS="$(printf '\t')" read -r name call; do
+    functions=$1
+    label=$2
+    template=$3
+    factor=$4
+    shift 4
+    "$functions" | while IFS="$(printf '\t')" read -r name call; do
         echo "$template" | sed "s/F/$call/" >"$UIDGEN_WORK/$label-$name.sql"
     done
     for _ in $(seq "$pgbench_rounds"); do
         for clients in "$@"; do
-            functions | cut -f1 | while read -r name; do
+            "$functions" | cut -f1 | while read -r name; do
                 tps "$UIDGEN_WORK/$label-$name.sql" "$clients" >>"$UIDGEN_WORK/$label-$name.$clients"
             done
         done
     done
     for clients in "$@"; do
-        functions | cut -f1 | while read -r name; do
+        "$functions" | cut -f1 | while read -r name; do
             echo "$clients $(median <"$UIDGEN_WORK/$label-$name.$clients") $name"
         done | awk -v factor="$factor" '{c = $1; v = $2 * factor; $1 = $2 = ""}
             NR == 1 {none = v}
@@ -65,14 +79,15 @@ interleaved() {
 
 section_bulk() {
     pgbench_rounds=3
+    psql -f bench/dynamic.sql
     echo "million ids a second"
-    interleaved bulk 'SELECT count(F) FROM generate_series(1, 10000);' 0.01 1 2 8 32
+    interleaved more_functions bulk 'SELECT count(F) FROM generate_series(1, 10000);' 0.01 1 2 8 32
 }
 
 section_first() {
     pgbench_rounds=5
     echo "thousand transactions a second, one call each"
-    interleaved first 'SELECT F;' 0.001 1 8
+    interleaved few_functions first 'SELECT F;' 0.001 1 8
 }
 
 # Draws for about 15 s at a fixed rate, in a transaction each or in one for all, and
@@ -108,7 +123,7 @@ section_core() {
         2>/dev/null | grep -E '^Benchmark|_median'
 }
 
-[ $# -gt 0 ] || set -- calls bulk first waits core
+[ $# -gt 0 ] || set -- calls many bulk first waits core
 build_all
 describe_machine
 make_databases

@@ -29,6 +29,7 @@ make_databases() {
         echo "jit = off"
         echo "max_parallel_workers_per_gather = 0"
         echo "autovacuum = off"
+        echo "uidgen.max_slots = 2048" # segments may hold seven eighths: 1,000 and more
     } >>"$data/postgresql.conf"
     start_server server-bench "$tree"
     psql -c 'CREATE DATABASE stock'
@@ -37,9 +38,9 @@ make_databases() {
     psql -d stock -f bench/setup.sql >/dev/null
 }
 
-# The calls of one row of a query: calls 3 'f()' gives "f(), f(), f()".
+# The calls of one row of a query, # being the place in the row: calls 3 'f(s#)' gives "f(s1), f(s2), f(s3)".
 calls() {
-    awk -v n="$1" -v f="$2" 'BEGIN {for (i = 1; i <= n; i++) printf "%s%s", (i > 1 ? ", " : ""), f}'
+    awk -v n="$1" -v f="$2" 'BEGIN {for (i = 1; i <= n; i++) {g = f; gsub(/#/, i, g); printf "%s%s", (i > 1 ? ", " : ""), g}}'
 }
 
 describe_machine() {
