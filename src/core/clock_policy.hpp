@@ -206,7 +206,8 @@ constexpr Decision decide(const ClockPolicy &p, const View &v, bool may_borrow =
     if (t.back > 0 && detail::answer_clock_back(p, t, &answer))
         return answer;
     const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
-    const int64_t held = t.back > 0 ? t.now + t.back : t.now;
+    // A tick above the one that is held comes when the clock itself is there.
+    const int64_t held = t.back > 0 && next_tick <= t.now + t.back ? t.now + t.back : t.now;
     const int64_t allowed = borrows ? t.now + p.max_ahead : held;
     if (p.when_full == WhenFull::backup && !borrows && next_tick > allowed)
         return {Step::backup, t.floor, 0, 0, 0};
