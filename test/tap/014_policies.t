@@ -135,7 +135,9 @@ my %given;
 sub try_next
 {
 	my ($generator) = @_;
-	my $row = $session->query_safe("SELECT * FROM try_next('uid_generators.$generator')");
+	# What else it says, a warning that the time bits end, is not an error.
+	my $row = $session->query("SELECT * FROM try_next('uid_generators.$generator')");
+	$session->{stderr} = '';
 	my %draw;
 	@draw{@fields} = split /\|/, $row, -1;
 	push @{ $given{$generator} }, \%draw if $draw{id} ne '';
@@ -274,6 +276,7 @@ sub check_cell
 	my ($kind, $seconds) = ($expected =~ /^(waits|error:) (\d+) ms$/) ? ($1, $2 / 1000) : ('', 0);
 	check_wait($what, $generator, $draw, $former, $at, $seconds, $restarted) if $kind eq 'waits';
 	check_error($what, $generator, $draw, $former, $at, $seconds, $restarted) if $kind eq 'error:';
+	try_next($generator) foreach 1 .. 3;    # for the check of all ids
 	return;
 }
 
@@ -326,6 +329,216 @@ $at += $year + $day;
 check_steps('stop and start', $restarted, $at, sub { restart('fast') });
 $at += $year + $day;
 check_steps('crash', $restarted, $at, sub { restart('immediate') });
+
+
+# ---------------------------------------------------------------------------
+# After a start a generator waits for the end of its own lease, less than uidgen.max_wait is by
+# default, and that is no error, whatever its policy says of a clock that went back.
+# ---------------------------------------------------------------------------
+
+my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active'"
+  . " AND pid <> pg_backend_pid() AND wait_event IN ('Extension', 'UidgenClock')";
+
+$at += $year + $day;
+freeze_clock($node, $at);
+my @waiters = grep { $restarted->{$_}[0] =~ /^waits/ } @policies;
+my %before = map { $_ => try_next("${_}_waiter") } @waiters;
+restart('immediate');
+$session->query_safe("SET uidgen.max_wait = '1d'");
+foreach my $policy (@waiters)
+{
+	my ($ms) = $restarted->{$policy}[0] =~ /(\d+)/;
+	cmp_ok($ms, '<', 5000, "$policy: the lease ends before uidgen.max_wait does");
+	freeze_clock($node, $at);
+	send_query($session, "SELECT id, tick, state FROM try_next('uid_generators.${policy}_waiter')");
+	ok($node->poll_query_until('postgres', $waiting), '... after a crash a call waits');
+	freeze_clock($node, $at + $ms / 1000);
+	my ($output) = finish_query($session);
+	like($output, qr/^\d+\|\d+\|$/, '... and has its id when the lease is over');
+	my ($id, $tick) = split /\|/, $output;
+	is($tick, $before{$policy}{counter} + 1, '... the first one above the lease');
+	push @{ $given{"${policy}_waiter"} }, { id => $id, worker => 0, backup => 'f' };
+}
+
+# ---------------------------------------------------------------------------
+# The machine that booted in 2040, drew ids, and has its clock mended, nine years back.
+# ---------------------------------------------------------------------------
+
+sub seconds_at
+{
+	my ($year, $month, $day_of_month) = @_;
+	return Time::Local::timegm(0, 0, 12, $day_of_month, $month - 1, $year)
+	  - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick;
+}
+
+my $in_2040 = seconds_at(2040, 1, 1);
+my $mended = seconds_at(2032, 1, 1);
+my $too_far = $in_2040 - $mended;
+my $default = 'uid_default';
+
+$session->quit;
+$node->stop;
+freeze_clock($node, $in_2040);
+start_node($node);
+$node->safe_psql('postgres', 'CREATE DATABASE boot');
+$node->safe_psql('boot', "CREATE EXTENSION uidgen;\n$try_next");
+$node->safe_psql('boot', "SELECT uid_generator_create('again', $made_with{new_worker})");
+$node->safe_psql('boot', "SELECT uid_generator_create('dropped', $made_with{twitter})");
+$session = hold_open($node, dbname => 'boot');
+
+sub worker_rows
+{
+	return $session->query_safe("SELECT string_agg(worker_id::text, ' ' ORDER BY id) FROM worker_node"
+		  . " WHERE generator = 'uid_generators.again'");
+}
+
+my ($late, $late_again) = map { try_next($_) } $default, 'again';
+is("$late->{ahead_ms} $late_again->{ahead_ms} $late_again->{worker}", '0 0 7', 'in 2040 ids carry the time that the clock says');
+isnt(try_next('dropped')->{id}, '', '... of all generators');
+is(worker_rows(), '7', '... and worker_node has a row with the worker id of new_worker');
+
+foreach my $when ('its clock is mended', 'it starts again')
+{
+	freeze_clock($node, $mended);
+	my $draw = try_next($default);
+	my $lease = $when eq 'it starts again' ? 0.938 : 2;
+	is(outcome($default, $draw, $late), 'waits ' . milliseconds("$too_far s - $lease s") . ' ms',
+		"$when: the default generator waits for 2040, and the error says how far that is");
+	is($draw->{counter}, $late->{counter}, '... and took nothing');
+
+	$draw = try_next('again');
+	is($draw->{worker}, 8, "$when: new_worker goes on with the next worker id");
+	cmp_ok($draw->{ahead_ms}, '<=', 2000, '... at the time that the clock shows');
+	my $next = try_next('again');
+	cmp_ok($next->{id}, '>', $draw->{id}, '... in order');
+	is($next->{worker}, 8, '... and stays with that worker id');
+	last if $when eq 'it starts again';
+
+	# A new generator starts above those that are gone, as far as the server has seen them since its start.
+	$session->query_safe("SELECT uid_generator_drop('uid_generators.dropped')");
+	$session->query_safe("SELECT uid_generator_create('anew', $made_with{twitter})");
+	$draw = try_next('anew');
+	like(outcome('anew', $draw, $draw), qr/^error: /, 'a generator made anew starts above one of 2040 that was dropped');
+	$session->quit;
+	$node->stop('immediate');
+	start_node($node);
+	$session = hold_open($node, dbname => 'boot');
+}
+isnt(try_next('anew')->{id}, '', '... until the server was started again');
+TODO:
+{
+	local $TODO = 'a term has no row of its own';
+	is(worker_rows(), '7 8 8', 'worker_node has rows with the worker ids that new_worker had');
+}
+
+# The ways out. Not: to raise another generator above the ids of 2040.
+my $above = $late->{id};
+foreach my $refused ("SELECT uid_default_set('uid_generators.mended')",
+	"SELECT uid_generator_create('above', above => $above)")
+{
+	$session->query_safe("SELECT uid_generator_create('mended')") if $refused =~ /default_set/;
+	my ($state, $message) = sqlstate($session, $refused);
+	is($state, '55000', "refused: $refused");
+	like($message, qr/can't start above \d+ yet\nDETAIL:  Its ids are above that from 2040-01-01 /, '... until 2040');
+}
+my $draw = try_next('mended');
+is($draw->{ahead_ms}, 0, 'a new generator draws at the time that the clock shows');
+cmp_ok($draw->{id}, '<', $above, '... below the ids of 2040');
+$session->query_safe("CREATE TABLE orders (id bigint DEFAULT uid_next())");
+is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '55000', 'a column of the default generator has no ids');
+$session->query_safe("ALTER TABLE orders ALTER id SET DEFAULT uid_next('uid_generators.mended')");
+is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '00000', '... and has them from the new one');
+freeze_clock($node, $in_2040 + 10);
+$draw = try_next($default);
+is(outcome($default, $draw, $late), 'id', 'in 2040 the default generator draws again');
+
+# ---------------------------------------------------------------------------
+# The end of time. A field of 26 bits of seconds is 776 days.
+# ---------------------------------------------------------------------------
+
+my $now = seconds_at(2042, 1, 1) - 0.5;
+my %ends = (far => $now + 731 * $day, near => $now + 729 * $day);
+
+# A psql of its own; returns what it says on stderr.
+sub messages_of
+{
+	my ($generator) = @_;
+	my $messages;
+	$node->psql('boot', "\\set VERBOSITY verbose\nSELECT uid_next('uid_generators.$generator')",
+		on_error_stop => 0, stderr => \$messages);
+	return $messages;
+}
+
+freeze_clock($node, $now);
+foreach my $name (sort keys %ends)
+{
+	my $seconds = POSIX::floor($ends{$name}) - 2**26;
+	$session->query_safe("SELECT uid_generator_create('$name', epoch => timestamptz '2026-11-21 12:00:00+00'"
+		  . " + interval '1 s' * $seconds, tick_us => 1000000, time_bits => 26, spread => false)");
+}
+is($session->query_safe(
+		"SELECT generator, extract(epoch FROM ends - clock_timestamp())::int / 86400, round((life_used * 776.72)::numeric), ids_per_second"
+		  . " FROM uid_generator_limits WHERE preset = 'snowflake' AND generator::text ~ 'near|far' ORDER BY 1"),
+	"uid_generators.far|731|46|4096\nuid_generators.near|729|48|4096",
+	'uid_generator_limits: when the time bits end, and how much of them is used');
+is(messages_of('far'), '', 'more than two years left: no warning');
+like(messages_of('near'), qr/WARNING:  01000: the time bits of generator "near" end at 2043-12-31 /, 'less than two years left: a warning');
+is(messages_of('near'), '', '... at the first use, not at each');
+$session->quit;
+$node->stop;
+start_node($node);
+$session = hold_open($node, dbname => 'boot');
+like(messages_of('near'), qr/WARNING:/, '... of each start of the server');
+
+my $last_tick = $ends{near} - 1;
+freeze_clock($node, $last_tick);
+my $counted = "SELECT count(*), min(sequence), max(sequence), bool_and(id > 0) FROM (SELECT id, (uid_decode(id, 'uid_generators.near')).* FROM"
+  . " uid_next_batch('uid_generators.near', 4095) AS id) AS d";
+is($session->query_safe($counted), '4095|0|4094|t', 'the last tick has its ids');
+is(sqlstate($session, "SELECT count(*) FROM uid_next_batch('uid_generators.near', 2)"), '2200H', 'a batch of more than are left: 2200H');
+my $used_up = try_next('near');
+is($used_up->{state}, '2200H', '... and when they are used up, every call');
+is($used_up->{message}, 'the time bits of generator "near" are used up', '... says so');
+like($used_up->{detail}, qr/^Its layout ends at 2043-12-31 /, '... and when that was');
+foreach my $clock ([ 'a year later', $last_tick + $year ], [ 'a clock that goes back', $now ])
+{
+	freeze_clock($node, $clock->[1]);
+	is(try_next('near')->{state}, '2200H', "... also $clock->[0]");
+}
+$session->quit;
+$node->stop('immediate');
+start_node($node);
+$session = hold_open($node, dbname => 'boot');
+$draw = try_next('near');
+is("$draw->{state} $draw->{counter}", "2200H $used_up->{counter}", '... and after a crash; the counter stands at the end');
+freeze_clock($node, $last_tick + $year);
+is($session->query_safe("SELECT life_used > 1 FROM uid_generator_limits WHERE generator = 'uid_generators.near'::regclass"),
+	't', 'uid_generator_limits shows that it is used up');
+# 41 bits of milliseconds since 1970 end in 2039.
+$session->query_safe("SELECT uid_generator_create('old', epoch => '1970-01-01 00:00:00+00')");
+is(try_next('old')->{state}, '2200H', 'an epoch long ago: no id at all');
+
+# ---------------------------------------------------------------------------
+# Over all of the above.
+# ---------------------------------------------------------------------------
+
+# Within a term of new_worker, which has a worker id; across restarts the others' worker ids don't matter.
+my ($ids, @twice, @disorder) = (0);
+foreach my $generator (sort keys %given)
+{
+	my (%seen, %latest);
+	foreach my $draw (@{ $given{$generator} })
+	{
+		my $stream = $draw->{backup} eq 't' ? 'backup' : $generator =~ /^(new_worker|again)/ ? $draw->{worker} : '';
+		$ids++;
+		push @twice, "$generator $draw->{id}" if $seen{ $draw->{id} }++;
+		push @disorder, "$generator $draw->{id}" if $draw->{id} <= ($latest{$stream} // 0);
+		$latest{$stream} = $draw->{id};
+	}
+}
+is(join(' ', @twice), '', 'no id came twice');
+is(join(' ', @disorder), '', 'ids increase in the order of the calls');
+note("$ids ids of " . scalar(keys %given) . ' generators');
 
 $session->quit;
 $node->stop;
