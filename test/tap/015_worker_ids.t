@@ -1,0 +1,178 @@
+# Where worker ids come from, on a server that is stopped and crashes: fields that come round,
+# the worker policies disposable, sticky and static, generators of one layout side by side,
+# and the backup worker's bit. No id comes twice, whatever the worker ids are.
+#
+# The identity of worker_node is moved to where the widest field comes round, instead of
+# starting the server four million times. All clocks stand still.
+use strict;
+use warnings;
+
+use Test::More;
+use UidgenTest;
+
+my $node = new_node('worker_ids', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
+use_fake_clock($node);
+my $clock = 0.5;
+freeze_clock($node, $clock);
+start_uidgen($node);
+my $session = hold_open($node);
+
+my %given;
+
+# Draws ids, one after the other; returns the last one's worker id, backup bit and row of worker_node.
+sub draw
+{
+	my ($generator) = @_;
+	my @ids = split /\n/, $session->query_safe("SELECT uid_next('uid_generators.$generator') FROM generate_series(1, 3)");
+	push @{ $given{$generator} }, @ids;
+	my %draw;
+	@draw{qw(worker backup row row_worker)} = split /\|/, $session->query_safe(
+		"SELECT d.worker_id, d.backup, n.id, n.worker_id FROM uid_decode($ids[-1], 'uid_generators.$generator') d,"
+		  . " LATERAL (SELECT id, worker_id FROM worker_node WHERE generator = 'uid_generators.$generator' ORDER BY id DESC LIMIT 1) n"),
+	  -1;
+	return \%draw;
+}
+
+sub create
+{
+	my ($name, $arguments) = @_;
+	$session->query_safe("SELECT uid_generator_create('$name', $arguments)");
+	return;
+}
+
+# The next number that is drawn will be this one.
+sub draw_next
+{
+	my ($number) = @_;
+	$session->query_safe("SELECT setval('worker_node_id_seq', $number, false)");
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# Six starts. The draws before the third reach over 2^22, where every field here comes round;
+# from the fourth on they come once more, with the same numbers in every field.
+# ---------------------------------------------------------------------------
+
+my %bits = (field_4 => 4, field_5 => 5, field_10 => 10, field_22 => 22);
+my @drawn = sort { $bits{$a} <=> $bits{$b} } keys %bits;
+my @everyone = (@drawn, 'sticky', 'static', 'disposable');
+create('field_4', "worker_bits => 4");
+create('field_5', "worker_bits => 5, sequence_bits => 11");
+create('field_10', "datacenter_bits => 0, worker_bits => 10");
+create('field_22', "preset => 'baidu', when_full => 'borrow', when_back => 'hold'");
+create('sticky', "worker_policy => 'sticky'");
+create('static', "worker_policy => 'static', worker_number => 20");
+create('disposable', "worker_policy => 'disposable'");
+
+my %workers;
+foreach my $start (1 .. 6)
+{
+	$session->quit;
+	# A crash, a clean stop, a crash, ...
+	$node->stop($start % 2 ? 'immediate' : 'fast');
+	$clock += 2;
+	freeze_clock($node, $clock);
+	start_node($node);
+	$session = hold_open($node);
+	draw_next(($start < 4 ? 1 : 2) * 2**22 - 8) if $start == 1 || $start == 4;
+	foreach my $generator (@everyone)
+	{
+		my $draw = draw($generator);
+		push @{ $workers{$generator} }, $draw->{worker};
+		is($draw->{row_worker}, $draw->{worker}, "start $start: worker_node has the worker id of $generator");
+		is($draw->{worker}, $draw->{row} % 2**$bits{$generator}, '... which is the draw, modulo the field')
+		  if $bits{$generator};
+		is($draw->{backup}, '', '... and a layout without a backup worker has no backup ids') if $start == 1;
+	}
+}
+foreach my $generator (@drawn)
+{
+	my @numbers = @{ $workers{$generator} };
+	cmp_ok($numbers[2], '<', $numbers[0], "a field of $bits{$generator} bits comes round");
+	is_deeply([ @numbers[ 3 .. 5 ] ], [ @numbers[ 0 .. 2 ] ], '... and each of its numbers was drawn again');
+}
+is_deeply($workers{sticky}, [ (28) x 6 ], 'sticky keeps its number over crashes and stops');
+is_deeply($workers{static}, [ (20) x 6 ], 'static has the number that it was given');
+is_deeply($workers{disposable}, [ 30, 5, 12, 30, 5, 12 ], 'disposable draws a new one at each start');
+
+# ---------------------------------------------------------------------------
+# Live generators of one layout hold different numbers while there are enough.
+# ---------------------------------------------------------------------------
+
+my $crowd = 'worker_bits => 4, sequence_bits => 10';
+create("crowd_$_", $crowd) foreach 0 .. 16;
+my @crowd;
+foreach my $number (0 .. 15)
+{
+	# All would have the same number if they took what they draw.
+	draw_next(2**23 + 16 * (20 * $number + 1) + 5);
+	push @crowd, draw("crowd_$number")->{worker};
+}
+is_deeply([ sort { $a <=> $b } @crowd ], [ 0 .. 15 ], '16 generators with 4 bits have a number each');
+
+# The number that is given up is the only one that is left.
+$clock += 10;
+freeze_clock($node, $clock);
+$session->query_safe("SELECT uid_generator_alter('uid_generators.crowd_3', lease_ms => 500)");
+draw_next(2**24 + $crowd[3] + 1);
+is(draw('crowd_3')->{worker}, $crowd[3], 'one that draws anew takes the number that is free, wherever the draw begins');
+my $one_too_many = draw('crowd_16');
+is(scalar(grep { $_ == $one_too_many->{worker} } @crowd), 1, 'one more than there are numbers has that of another');
+draw_next(2**25 + $workers{field_4}[5]);
+$session->query_safe("SELECT uid_generator_alter('uid_generators.field_4', lease_ms => 500)");
+is(draw('field_4')->{worker}, $workers{field_4}[5], 'generators of another layout are not in the way');
+
+# ---------------------------------------------------------------------------
+# The backup worker: the top bit of the field, which no draw has.
+# ---------------------------------------------------------------------------
+
+create('backup', "preset => 'js53'");
+my (%seen, %backup);
+foreach my $number (0 .. 31)
+{
+	$clock += 10;
+	freeze_clock($node, $clock);
+	$session->query_safe("SELECT uid_generator_alter('uid_generators.backup', lease_ms => 1000)");
+	draw_next(2**26 + $number);
+	my $draw = draw('backup');
+	$seen{ $draw->{worker} }++;
+	$backup{ $draw->{backup} }++;
+}
+is_deeply([ sort { $a <=> $b } keys %seen ], [ 0 .. 15 ], 'of 5 bits with a backup worker 4 are drawn');
+is_deeply(\%backup, { f => 32 }, '... and uid_decode() says that the primary worker made the ids');
+
+# It was altered ten seconds ago. Of the time before, the backup worker does not know which ids it made itself.
+freeze_clock($node, $clock - 3600);
+is(sqlstate($session, "SELECT uid_next('uid_generators.backup')"), '55000',
+	'the backup worker does not go back beyond the instant from which the generator is in use');
+$session->{stderr} = '';
+freeze_clock($node, $clock - 5);
+my $primary = $given{backup}[-1];
+my $draw = draw('backup');
+is($draw->{backup}, 't', '5 s back: uid_decode() says that the backup worker made the id');
+is($draw->{worker}, 15, '... and shows the number without the bit');
+is( $session->query_safe("SELECT " . join(', ', map { "($_ >> 16) & 31" } $primary, $given{backup}[-1])),
+	'15|31', '... which is the top one of the field');
+freeze_clock($node, $clock);
+is(draw('backup')->{backup}, 'f', 'the clock is right again, and so is the primary worker');
+is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 16)"),
+	'22023', 'a worker number with the bit is refused');
+is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 15)"),
+	'00000', '... and the one below it is not');
+
+# ---------------------------------------------------------------------------
+# Over all of the above.
+# ---------------------------------------------------------------------------
+
+my @twice;
+foreach my $generator (sort keys %given)
+{
+	my %count;
+	$count{$_}++ foreach @{ $given{$generator} };
+	push @twice, map { "$generator $_" } grep { $count{$_} > 1 } sort keys %count;
+}
+is(join(' ', @twice), '', 'no id came twice');
+
+$session->quit;
+$node->stop;
+done_testing();
