@@ -114,8 +114,9 @@ void check_datacenter(const Attached *a) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Before a lease far above the last one, the wall clock is compared with the one that never steps: one bad sample must
-// not eat years of a generator's life. A clock that was really set shows the same time again a little later.
+// Before a lease far above the last one, and before the end of time is told, the wall clock is compared with the one that
+// never steps: one bad sample must not eat years of a generator's life. A clock that was really set shows the same time
+// again a little later.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int64_t doubtful_jump_us = INT64_C(10) * 1000 * us_per_ms;
@@ -249,6 +250,8 @@ bool perform(Call *call, const core::Decision &decision) {
     case core::Step::clock_back:
         report_clock_back(a->sequence, decision.wait_ticks * tick_us);
     case core::Step::exhausted:
+        if (!clock_is_believed(call->offset_us))
+            break;
         report_end_of_time(a->sequence, a->slot->generator.config.layout);
     }
     return false;
