@@ -1,7 +1,7 @@
 // Guarantees that a test build can break, one at a time, to prove that a test notices.
 //
-// Only a build with UIDGEN_FAULTS has the setting `uidgen.fault`; in every other build fault_is() is the
-// constant false and leaves no trace in the machine code.
+// Only a build with UIDGEN_FAULTS has the settings `uidgen.fault` and `uidgen.bad_samples`; in every other build
+// fault_is() and samples_are_bad() are the constant false and leave no trace in the machine code.
 #pragma once
 
 namespace uidgen::pg {
@@ -14,15 +14,20 @@ enum class Fault : int {
     resume_lease,  // after a start a generator goes on inside the lease that it finds
     keep_slot,     // DROP DATABASE leaves the database's slots behind
     release_lock,  // the lock on the sequence belongs to the subtransaction
-    bad_sample,    // the wall clock shows a time a year ahead now and then
+    believe_clock, // one look at the wall clock is enough, however far ahead it is
     trust_ranges,  // what a stop left of a range counts whatever happened in between
 };
 
 #ifdef UIDGEN_FAULTS
 extern int active_fault; // written by the setting
 inline bool fault_is(Fault fault) { return static_cast<Fault>(active_fault) == fault; }
+
+// No guarantee but a bad world, which guarantees must hold in: now and then the wall clock shows a time a year ahead.
+extern bool bad_samples; // written by the setting
+inline bool samples_are_bad() { return bad_samples; }
 #else
 constexpr bool fault_is(Fault) { return false; }
+constexpr bool samples_are_bad() { return false; }
 #endif
 
 } // namespace uidgen::pg

@@ -18,7 +18,7 @@ constexpr int64_t longest_nap_us = 100 * us_per_ms;
 // The wall clock; a test build may have every 100th sample show a time that is a year ahead.
 int64_t sample_wall_clock_ns() {
     int64_t now_ns = wall_clock_ns();
-    if (fault_is(Fault::bad_sample)) {
+    if (samples_are_bad()) {
         static int samples = 0;
         constexpr int64_t year_ns = INT64_C(365) * 24 * 3600 * 1000000000;
         now_ns += ++samples % 100 == 0 ? year_ns : 0;
@@ -136,6 +136,8 @@ bool clock_shows_it_again(int64_t offset_us) {
 }
 
 bool clock_is_believed(int64_t offset_us) {
+    if (fault_is(Fault::believe_clock))
+        return true;
     if (offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(offset_us))
         return false;
     slots_believe_clock(offset_us);

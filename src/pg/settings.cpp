@@ -8,6 +8,7 @@ namespace uidgen::pg {
 
 #ifdef UIDGEN_FAULTS
 int active_fault = 0;
+bool bad_samples = false;
 #endif
 
 namespace settings {
@@ -33,7 +34,7 @@ const config_enum_entry fault_names[] = {
     {"resume_lease", static_cast<int>(Fault::resume_lease), false},
     {"keep_slot", static_cast<int>(Fault::keep_slot), false},
     {"release_lock", static_cast<int>(Fault::release_lock), false},
-    {"bad_sample", static_cast<int>(Fault::bad_sample), false},
+    {"believe_clock", static_cast<int>(Fault::believe_clock), false},
     {"trust_ranges", static_cast<int>(Fault::trust_ranges), false},
     {nullptr, 0, false},
 };
@@ -69,6 +70,8 @@ void define(bool preloading, void (*changed)()) {
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "The guarantee that this test build breaks.", nullptr, &active_fault, 0,
                              fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("uidgen.bad_samples", "Shows this test build a wall clock that is a year ahead now and then.",
+                             nullptr, &bad_samples, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #endif
     MarkGUCPrefixReserved("uidgen");
 }
