@@ -1,5 +1,5 @@
-// Layouts: which are accepted, and that encode, decode and join agree with each other and with ids computed
-// by hand.
+// Layouts: which are accepted, and that encode, decode, join and lower_bound agree with each other, with ids that others
+// published and with ids computed by hand.
 #include "layout.hpp"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,13 @@ void expect_parts(const Parts &got, const Parts &want) {
     EXPECT_EQ(got.sequence, want.sequence);
 }
 
-// Encodes, decodes and joins the same parts: three ways that must agree.
-void expect_round_trip(const Layout &l, const Parts &parts) {
+uint64_t position_of(const Layout &l, const Parts &p, uint64_t term = 0) {
+    const uint64_t tick = (term << l.time_bits) + static_cast<uint64_t>(p.tick);
+    return tick << l.sequence_bits | static_cast<uint64_t>(p.sequence);
+}
+
+// Encodes, decodes and joins the same parts: three ways that must agree. The position counts from the term's first tick.
+void expect_round_trip(const Layout &l, const Parts &parts, int64_t term = 0) {
     const Encoded e = encode(l, parts);
     ASSERT_EQ(e.fault, EncodeFault::none);
     EXPECT_GE(e.id, 0);
@@ -46,9 +51,8 @@ void expect_round_trip(const Layout &l, const Parts &parts) {
     const Decoded d = decode(l, e.id);
     ASSERT_EQ(d.fault, DecodeFault::none);
     expect_parts(d.parts, parts);
-    const uint64_t position =
-        static_cast<uint64_t>(parts.tick) << l.sequence_bits | static_cast<uint64_t>(parts.sequence);
-    EXPECT_EQ(join(shape_of(l, parts.datacenter, parts.worker), position), e.id);
+    const Shape shape = shape_of(l, parts.datacenter, parts.worker, term);
+    EXPECT_EQ(join(shape, position_of(l, parts, static_cast<uint64_t>(term))), e.id) << "term " << term;
 }
 
 TEST(Layout, TickLengthIsBounded) {
@@ -118,6 +122,46 @@ TEST(Layout, TheLastTickEndsInsideTheCalendar) {
     EXPECT_EQ(check(l), LayoutFault::beyond_calendar);
 }
 
+TEST(Layout, ABackupWorkerNeedsABit) {
+    Layout l = widths(41, 10, 0, 12);
+    l.backup = true;
+    EXPECT_EQ(check(l), LayoutFault::no_backup_bit);
+    l.worker_bits = 1; // too wide comes first: it is true with and without the backup worker
+    EXPECT_EQ(check(l), LayoutFault::too_wide);
+    l.datacenter_bits = 9;
+    EXPECT_EQ(check(l), LayoutFault::none);
+}
+
+// The backup bit is the top one of the worker field, and worker ids are drawn from what is below it.
+TEST(Layout, TheBackupBitIsTakenFromTheWorkerField) {
+    for (int32_t bits : {1, 2, 5, 31}) {
+        Layout l = widths(20, 3, bits, 5);
+        EXPECT_EQ(drawn_worker_bits(l), bits);
+        EXPECT_EQ(backup_bit(l), 0);
+        l.backup = true;
+        EXPECT_EQ(drawn_worker_bits(l), bits - 1);
+        EXPECT_EQ(largest(drawn_worker_bits(l)) + 1, backup_bit(l));
+        EXPECT_EQ(largest(drawn_worker_bits(l)) | backup_bit(l), largest(bits));
+        for (int64_t drawn : {INT64_C(0), largest(bits - 1)}) {
+            expect_round_trip(l, {7, 1, drawn | backup_bit(l), 3});
+            const uint64_t position = position_of(l, {7, 0, 0, 3});
+            EXPECT_NE(join(shape_of(l, 1, drawn), position), join(shape_of(l, 1, drawn | backup_bit(l)), position));
+        }
+    }
+}
+
+TEST(Layout, FieldOrderAndBackupBitDontChangeWhatFits) {
+    for (bool sequence_first : {false, true})
+        for (bool backup : {false, true}) {
+            Layout l = twitter;
+            l.sequence_first = sequence_first;
+            l.backup = backup;
+            EXPECT_EQ(check(l), LayoutFault::none);
+            EXPECT_EQ(id_bits(l), 63);
+            EXPECT_EQ(time_shift(l), 22);
+        }
+}
+
 TEST(Layout, EachEncodeFault) {
     const struct {
         int64_t Parts::*field;
@@ -167,7 +211,8 @@ TEST(Layout, EachDecodeFault) {
     expect_parts(decode(narrow, INT64_MAX).parts, {0, 0, 0, 0});
 }
 
-// A tweet of 28 June 2022, the worked example of most descriptions of the format.
+// A tweet of 28 June 2022, the worked example of most descriptions of the format (Wikipedia, "Snowflake ID": machine 378,
+// sequence 0).
 //   1541815603606036480 / 2^22 = 367597485448, remainder 1548288 (2^22 = 4194304)
 //   1548288 / 2^12             = 378,          remainder 0
 //   378 / 2^5                  = 11 (datacenter), remainder 26 (worker)
@@ -175,22 +220,91 @@ TEST(Layout, EachDecodeFault) {
 TEST(Layout, ReferenceIdOfTwitter) {
     const int64_t id = INT64_C(1541815603606036480);
     expect_parts(decode(twitter, id).parts, {INT64_C(367597485448), 11, 26, 0});
+    expect_parts(decode({twitter.epoch_us, ms, 41, 0, 10, 12}, id).parts, {INT64_C(367597485448), 0, 378, 0});
     EXPECT_EQ(encode(twitter, {INT64_C(367597485448), 11, 26, 0}).id, id);
     EXPECT_EQ(start_of(twitter, INT64_C(367597485448)), INT64_C(1656432460105) * ms);
     EXPECT_EQ(tick_at(twitter, INT64_C(1656432460105) * ms + 999), INT64_C(367597485448));
 }
 
-// 28/0/22/13, seconds since 2016-05-20 00:00 UTC (1463673600).
+// Discord's reference (docs.discord.com, "Snowflakes") names the parts of 175928847299117063: worker 1, process 0,
+// increment 7, of 2016-04-30 11:18:25.796 UTC. Its 42 time bits reach into the sign; 41 last until 2084.
+//   175928847299117063 / 2^22 = 41944705796, remainder 131079 = 1 * 2^17 + 0 * 2^12 + 7
+//   41944705796 + 1420070400000 = 1462015105796 ms
+TEST(Layout, ReferenceIdOfDiscord) {
+    const Layout l = {INT64_C(1420070400000) * ms, ms, 41, 5, 5, 12};
+    const int64_t id = INT64_C(175928847299117063);
+    expect_parts(decode(l, id).parts, {INT64_C(41944705796), 1, 0, 7});
+    expect_round_trip(l, {INT64_C(41944705796), 1, 0, 7});
+    EXPECT_EQ(start_of(l, INT64_C(41944705796)), INT64_C(1462015105796) * ms);
+}
+
+// Baidu's uid-generator: 28/22/13, seconds since 2016-05-20 00:00, which it reads in the time zone of the server: UTC+8 is
+// 1463673600 (UTC: 1463702400).
 //   tick 100000000 * 2^35 = 100000000 * 34359738368 = 3435973836800000000
 //   worker 1000    * 2^13 = 1000 * 8192             =             8192000
 //   sequence 5                                      =                   5
-TEST(Layout, ReferenceIdOf28_0_22_13) {
-    const Layout l = {INT64_C(1463673600) * second, second, 28, 0, 22, 13};
-    ASSERT_EQ(check(l), LayoutFault::none);
+constexpr Layout baidu = {INT64_C(1463673600) * second, second, 28, 0, 22, 13};
+
+TEST(Layout, ReferenceIdOfBaidu) {
+    ASSERT_EQ(check(baidu), LayoutFault::none);
     const int64_t id = INT64_C(3435973836808192005);
-    EXPECT_EQ(encode(l, {100000000, 0, 1000, 5}).id, id);
-    expect_parts(decode(l, id).parts, {100000000, 0, 1000, 5});
-    EXPECT_EQ(start_of(l, 100000000), INT64_C(1563673600) * second);
+    EXPECT_EQ(encode(baidu, {100000000, 0, 1000, 5}).id, id);
+    expect_parts(decode(baidu, id).parts, {100000000, 0, 1000, 5});
+    EXPECT_EQ(start_of(baidu, 100000000), INT64_C(1563673600) * second);
+}
+
+// Its 2^28 seconds were over on 2024-11-20: at 21:24:16 in the time zone of the epoch, UTC+8 (13:24:16 UTC), or, for a
+// server in UTC, at 21:24:16 UTC.
+//   1463673600 + 268435456 = 1732109056
+TEST(Layout, BaidusDefaultsEndedInNovember2024) {
+    const int64_t end = INT64_C(1732109056);
+    EXPECT_EQ(start_of(baidu, largest(28) + 1), end * second);
+    EXPECT_EQ(end % 86400, 13 * 3600 + 24 * 60 + 16);
+    EXPECT_EQ(end / 86400, 20047); // days from 1970-01-01 to 2024-11-20
+    EXPECT_EQ(encode(baidu, {tick_at(baidu, end * second - 1), 0, 0, 0}).fault, EncodeFault::none);
+    EXPECT_EQ(encode(baidu, {tick_at(baidu, end * second), 0, 0, 0}).fault, EncodeFault::tick);
+    EXPECT_EQ(lower_bound(time_field(baidu), end * second), INT64_MAX);
+}
+
+// "Sharding & IDs at Instagram" (2012) makes an id of 1387263000 ms since its epoch, of user 31341 on one of 2000 shards,
+// and of the table's 5001st value modulo 1024:
+//   1387263000 * 2^23           = 11637205499904000
+//   31341 % 2000 = 1341, * 2^10 =           1373184
+//   5001 % 1024                 =               905
+// Its 41 time bits reach into the sign; its PL/pgSQL counts from 1314220021721.
+TEST(Layout, ReferenceIdOfInstagram) {
+    const Layout l = {INT64_C(1314220021721) * ms, ms, 40, 13, 0, 10};
+    ASSERT_EQ(check(l), LayoutFault::none);
+    const int64_t id = INT64_C(11637205501278089);
+    EXPECT_EQ(encode(l, {1387263000, 31341 % 2000, 0, 5001 % 1024}).id, id);
+    expect_parts(decode(l, id).parts, {1387263000, 1341, 0, 905});
+    expect_round_trip(l, {1387263000, 1341, 0, 905});
+    EXPECT_EQ(start_of(l, 1387263000), INT64_C(1315607284721) * ms); // 2011-09-09 22:28:04.721 UTC
+}
+
+// Sonyflake composes time << 24 | sequence << 16 | machine, of 39, 8 and 16 bits, with ticks of 10 ms since
+// 2014-09-01 00:00 UTC (1409529600).
+//   365 days * 86400 s * 100 = 3153600000 ticks
+//   3153600000 * 2^24 = 52908628377600000
+//   sequence 200 * 2^16 =        13107200
+//   machine 10.43       =            2603   (the last two bytes of its address)
+TEST(Layout, ReferenceIdOfSonyflake) {
+    Layout l = {INT64_C(1409529600) * second, 10 * ms, 39, 0, 16, 8};
+    l.sequence_first = true;
+    ASSERT_EQ(check(l), LayoutFault::none);
+    const int64_t id = INT64_C(52908628390709803);
+    expect_parts(decode(l, id).parts, {INT64_C(3153600000), 0, 2603, 200});
+    expect_round_trip(l, {INT64_C(3153600000), 0, 2603, 200});
+    EXPECT_EQ(encode(l, {INT64_C(3153600000), 0, 2603, 200}).id, id);
+    EXPECT_EQ(start_of(l, INT64_C(3153600000)), INT64_C(1441065600) * second); // 2015-09-01 00:00 UTC
+    std::mt19937_64 random(20260103);
+    for (int i = 0; i < 10000; i++) {
+        const auto time = static_cast<int64_t>(random() % (UINT64_C(1) << 39));
+        const auto sequence = static_cast<int64_t>(random() % (1 << 8));
+        const auto machine = static_cast<int64_t>(random() % (1 << 16));
+        EXPECT_EQ(encode(l, {time, 0, machine, sequence}).id, time << 24 | sequence << 16 | machine);
+        expect_round_trip(l, {time, 0, machine, sequence});
+    }
 }
 
 // 32/0/5/16 in 53 bits, seconds since 1970.
@@ -224,15 +338,19 @@ TEST(Layout, TickAtIsNotBoundedByTheTimeField) {
     EXPECT_EQ(tick_at(l, max_instant_us), max_instant_us / second);
 }
 
-// A field's own bits and nobody else's: all ones in one field, zeros in the others.
+// A field's own bits and nobody else's: all ones in one field, zeros in the others. In both orders.
 TEST(Layout, FieldsDoNotOverlap) {
-    const Layout l = widths(20, 7, 9, 11);
-    const int64_t time = encode(l, {largest(20), 0, 0, 0}).id;
-    const int64_t datacenter = encode(l, {0, largest(7), 0, 0}).id;
-    const int64_t worker = encode(l, {0, 0, largest(9), 0}).id;
-    const int64_t sequence = encode(l, {0, 0, 0, largest(11)}).id;
-    EXPECT_EQ(time + datacenter + worker + sequence, largest(47));
-    EXPECT_EQ(time | datacenter | worker | sequence, largest(47));
+    for (bool sequence_first : {false, true}) {
+        Layout l = widths(20, 7, 9, 11);
+        l.sequence_first = sequence_first;
+        const int64_t time = encode(l, {largest(20), 0, 0, 0}).id;
+        const int64_t datacenter = encode(l, {0, largest(7), 0, 0}).id;
+        const int64_t worker = encode(l, {0, 0, largest(9), 0}).id;
+        const int64_t sequence = encode(l, {0, 0, 0, largest(11)}).id;
+        EXPECT_EQ(time + datacenter + worker + sequence, largest(47));
+        EXPECT_EQ(time | datacenter | worker | sequence, largest(47));
+        EXPECT_EQ(sequence > worker, sequence_first);
+    }
 }
 
 TEST(Layout, PositionsOrderIds) {
@@ -240,6 +358,40 @@ TEST(Layout, PositionsOrderIds) {
     EXPECT_LT(join(node, 4095), join(node, 4096));
     EXPECT_LT(join(node, (UINT64_C(1) << 53) - 2), join(node, (UINT64_C(1) << 53) - 1));
     EXPECT_EQ(join(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
+}
+
+TEST(Layout, PositionsOrderIdsWithTheSequenceFirst) {
+    Layout l = twitter;
+    l.sequence_first = true;
+    const Shape node = shape_of(l, 31, 31);
+    for (uint64_t position : {UINT64_C(0), UINT64_C(4094), UINT64_C(4095), UINT64_C(4096), (UINT64_C(1) << 53) - 2})
+        EXPECT_EQ(join(node, position + 1) - join(node, position), 1 << 10);
+    EXPECT_EQ(join(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
+}
+
+// The same tick and sequence number in two terms: ids that differ in the worker alone.
+TEST(Layout, ATermCountsFromItsFirstTick) {
+    const Layout l = widths(10, 2, 4, 5);
+    const Parts parts = {1000, 3, 9, 17};
+    for (int64_t term : {0, 1, 2, 15}) {
+        expect_round_trip(l, parts, term);
+        expect_round_trip(l, {0, 0, term, 0}, term);
+        expect_round_trip(l, {largest(10), 3, term, largest(5)}, term);
+    }
+    const uint64_t first = position_of(l, parts, 0);
+    const uint64_t second_term = position_of(l, parts, 1);
+    EXPECT_EQ(second_term - first, UINT64_C(1) << 15);
+    EXPECT_EQ(join(shape_of(l, 3, 10, 1), second_term) - join(shape_of(l, 3, 9, 0), first), 1 << 5);
+}
+
+// The widest count of terms: time, worker and sequence fill 63 bits, and every worker id is a term's.
+TEST(Layout, TheLastTermOfTheWidestLayout) {
+    for (bool sequence_first : {false, true}) {
+        Layout l = widths(41, 0, 10, 12);
+        l.sequence_first = sequence_first;
+        expect_round_trip(l, {largest(41), 0, largest(10), largest(12)}, largest(10));
+        expect_round_trip(l, {0, 0, 0, 0}, largest(10));
+    }
 }
 
 // The node as wide as it can be: the tick moves up by 62 bits, and its one bit is the id's highest.
@@ -255,6 +407,8 @@ Layout random_layout(std::mt19937_64 &random) {
     for (;;) {
         Layout l = {static_cast<int64_t>(random() % (INT64_C(2000000000) * second)),
                     static_cast<int64_t>(1 + random() % second), 1 + up_to(46), up_to(31), up_to(31), up_to(31)};
+        l.sequence_first = random() % 2 == 0;
+        l.backup = random() % 2 == 0;
         if (check(l) == LayoutFault::none)
             return l;
     }
@@ -271,14 +425,28 @@ int64_t random_field(std::mt19937_64 &random, int32_t bits) {
     }
 }
 
+Parts random_parts(std::mt19937_64 &random, const Layout &l) {
+    return {random_field(random, l.time_bits), random_field(random, l.datacenter_bits),
+            random_field(random, l.worker_bits), random_field(random, l.sequence_bits)};
+}
+
+// In term 0 with any worker, in a later one with the worker id that is the term's.
 TEST(Layout, RandomRoundTrips) {
     std::mt19937_64 random(20260101);
+    int sequence_first = 0;
     for (int i = 0; i < 2000; i++) {
         const Layout l = random_layout(random);
-        for (int j = 0; j < 20 && !HasFatalFailure(); j++)
-            expect_round_trip(l, {random_field(random, l.time_bits), random_field(random, l.datacenter_bits),
-                                  random_field(random, l.worker_bits), random_field(random, l.sequence_bits)});
+        sequence_first += l.sequence_first ? 1 : 0;
+        for (int j = 0; j < 20 && !HasFatalFailure(); j++) {
+            Parts parts = random_parts(random, l);
+            expect_round_trip(l, parts);
+            const int64_t base = parts.worker;
+            const int64_t term = random_field(random, l.worker_bits);
+            parts.worker = (base + term) & largest(l.worker_bits);
+            expect_round_trip(l, parts, term);
+        }
     }
+    EXPECT_GT(sequence_first, 500);
 }
 
 TEST(Layout, RandomTicksContainTheirInstant) {
@@ -290,6 +458,91 @@ TEST(Layout, RandomTicksContainTheirInstant) {
         EXPECT_LE(start_of(l, tick), instant);
         EXPECT_GT(start_of(l, tick + 1), instant);
     }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// lower_bound: the ids of [t0, t1) are those from lower_bound(t0) on and below lower_bound(t1).
+
+TEST(LowerBound, OnEachSideOfATick) {
+    const TimeField f = time_field(twitter);
+    const int64_t tick = INT64_C(367597485448);
+    const int64_t start = INT64_C(1656432460105) * ms;
+    EXPECT_EQ(lower_bound(f, start), tick << 22);
+    EXPECT_EQ(lower_bound(f, start - 1), tick << 22); // the tick before began earlier
+    EXPECT_EQ(lower_bound(f, start + 1), (tick + 1) << 22);
+    EXPECT_EQ(lower_bound(f, start - ms), (tick - 1) << 22);
+}
+
+TEST(LowerBound, ClampsAtTheEpoch) {
+    const TimeField f = time_field(twitter);
+    for (int64_t early : {f.epoch_us, f.epoch_us - 1, INT64_C(0), INT64_C(-1), INT64_MIN})
+        EXPECT_EQ(lower_bound(f, early), 0) << early;
+    EXPECT_EQ(lower_bound(f, f.epoch_us + 1), 1 << 22);
+    EXPECT_EQ(lower_bound(time_field(widths(41, 5, 5, 12)), 0), 0); // the epoch of 1970
+}
+
+TEST(LowerBound, ClampsAtTheEnd) {
+    const Layout narrow = {0, second, 32, 0, 5, 16}; // 53 bits
+    const TimeField f = time_field(narrow);
+    const int64_t last = largest(32) * second;
+    const int64_t end = INT64_C(1) << 53;
+    EXPECT_EQ(lower_bound(f, last), largest(32) << 21);
+    for (int64_t late : {last + 1, last + second, max_instant_us, INT64_MAX})
+        EXPECT_EQ(lower_bound(f, late), end) << late;
+}
+
+// One past the largest id of 63 bits is no bigint.
+TEST(LowerBound, ClampsAtTwoToThe63) {
+    for (const Layout &l : {twitter, widths(47, 0, 0, 16), widths(1, 31, 31, 0)}) {
+        const TimeField f = time_field(l);
+        const int64_t last = start_of(l, largest(l.time_bits));
+        EXPECT_EQ(lower_bound(f, last), largest(l.time_bits) << time_shift(l));
+        for (int64_t late : {last + 1, last + l.tick_us, INT64_MAX})
+            EXPECT_EQ(lower_bound(f, late), INT64_MAX) << late;
+    }
+}
+
+TEST(LowerBound, IsTheFirstIdOfItsTick) {
+    std::mt19937_64 random(20260104);
+    for (int i = 0; i < 20000; i++) {
+        const Layout l = random_layout(random);
+        const int64_t tick = random_field(random, l.time_bits);
+        EXPECT_EQ(lower_bound(time_field(l), start_of(l, tick)), first_id_of(l, tick));
+    }
+}
+
+// An instant near the id's own tick more often than anywhere.
+int64_t random_instant(std::mt19937_64 &random, const Layout &l, int64_t tick) {
+    switch (random() % 4) {
+    case 0:
+        return start_of(l, tick) + static_cast<int64_t>(random() % 3) - 1;
+    case 1:
+        return start_of(l, tick) + static_cast<int64_t>(random() % (4 * static_cast<uint64_t>(l.tick_us))) - 2 * l.tick_us;
+    case 2:
+        return static_cast<int64_t>(random());
+    default:
+        return l.epoch_us + static_cast<int64_t>(random() % (static_cast<uint64_t>(l.tick_us) << 20));
+    }
+}
+
+// An id is at or above the bound if and only if its tick began at the instant or later. The exception is the one id that
+// the clamp can't exclude.
+TEST(LowerBound, DividesTheIdsOfRandomLayouts) {
+    std::mt19937_64 random(20260106);
+    int above = 0, below = 0;
+    for (int i = 0; i < 100000; i++) {
+        const Layout l = random_layout(random);
+        const Parts parts = random_parts(random, l);
+        const int64_t id = encode(l, parts).id;
+        const int64_t instant = random_instant(random, l, parts.tick);
+        if (id == INT64_MAX)
+            continue;
+        const bool later = start_of(l, parts.tick) >= instant;
+        ASSERT_EQ(id >= lower_bound(time_field(l), instant), later) << id << " at " << instant;
+        ++(later ? above : below);
+    }
+    EXPECT_GT(above, 10000);
+    EXPECT_GT(below, 10000);
 }
 
 } // namespace
