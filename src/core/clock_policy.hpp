@@ -126,22 +126,29 @@ struct Term {
             back = 0;
     }
 
+    // The tick that ids go on with when a clock that went back is taken to stand still; else that of the clock.
+    constexpr int64_t held() const noexcept { return now + greater(back, 0); }
+
     // Up to which tick a lease that starts at `from` may go: never more than max_ahead above the clock (P4).
     constexpr int64_t lease_end(const ClockPolicy &p, int64_t from) const noexcept {
         return lesser(lesser(from + p.lease, now + p.max_ahead + 1), end);
     }
 };
 
-// Positions from `next` on, if no tick above `allowed` is needed for it.
-constexpr Decision draw(const ClockPolicy &p, const View &v, const Term &t, uint64_t next, int64_t allowed) noexcept {
+// Positions from `next` on, if that needs no tick more than `ahead` above the clock, or else none above `held`.
+constexpr Decision draw(const ClockPolicy &p, const View &v, const Term &t, uint64_t next, int64_t ahead,
+                        int64_t held) noexcept {
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
     const auto tick = [&p](uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); };
     const int64_t next_tick = tick(next);
+    const int64_t allowed = greater(t.now + ahead, held);
 
     // How much must fit below the clock's bound: the tick itself, or a record that is worth writing.
     const int64_t ticks = next < v.written ? 1 : least_extension(p);
     const int64_t beyond_lease = lesser(next_tick + ticks, t.end) - (t.now + p.max_ahead + 1);
-    const int64_t behind = greater(beyond_lease, next_tick - allowed);
+    // What is held does not move while the clock comes up to it, so it shortens no wait.
+    const int64_t beyond_clock = next_tick > allowed ? next_tick - (t.now + ahead) : 0;
+    const int64_t behind = greater(beyond_lease, beyond_clock);
     if (behind > 0)
         return {Step::wait, t.floor, 0, 0, behind};
 
@@ -206,12 +213,10 @@ constexpr Decision decide(const ClockPolicy &p, const View &v, bool may_borrow =
     if (t.back > 0 && detail::answer_clock_back(p, t, &answer))
         return answer;
     const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
-    // A tick above the one that is held comes when the clock itself is there.
-    const int64_t held = t.back > 0 && next_tick <= t.now + t.back ? t.now + t.back : t.now;
-    const int64_t allowed = borrows ? t.now + p.max_ahead : held;
-    if (p.when_full == WhenFull::backup && !borrows && next_tick > allowed)
+    const int64_t held = t.held();
+    if (p.when_full == WhenFull::backup && !borrows && next_tick > held)
         return {Step::backup, t.floor, 0, 0, 0};
-    return detail::draw(p, v, t, next, allowed);
+    return detail::draw(p, v, t, next, borrows ? p.max_ahead : 0, held);
 }
 
 // The same for the backup worker, whose word is `last` in this view; `back` is the Decision's wait_ticks that sent the
@@ -222,10 +227,12 @@ constexpr Decision decide_backup(const ClockPolicy &p, const View &v, int64_t ba
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= t.end)
         return {Step::exhausted, t.floor, 0, 0, 0};
-    const int64_t allowed = t.now + (back > 0 ? detail::lesser(p.tolerance, p.max_ahead) : 0);
-    if (back > 0 && next_tick > allowed)
+    if (back <= 0)
+        return detail::draw(p, v, t, next, 0, t.held());
+    const int64_t ahead = detail::lesser(p.tolerance, p.max_ahead);
+    if (next_tick > t.now + ahead)
         return {Step::clock_back, t.floor, 0, 0, back};
-    return detail::draw(p, v, t, next, allowed);
+    return detail::draw(p, v, t, next, ahead, t.now);
 }
 
 } // namespace uidgen::core
