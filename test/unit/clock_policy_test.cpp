@@ -14,8 +14,11 @@
 namespace uidgen::core {
 
 std::ostream &operator<<(std::ostream &out, const ClockPolicy &p) {
+    static const char *const full[] = {"wait", "borrow", "backup"};
+    static const char *const back[] = {"hold", "wait", "backup", "error", "new_worker"};
     return out << "bits " << p.sequence_bits << " end " << p.end << " lease " << p.lease << " max_ahead "
-               << p.max_ahead;
+               << p.max_ahead << " when_full " << full[static_cast<int>(p.when_full)] << " when_back "
+               << back[static_cast<int>(p.when_back)] << " tolerance " << p.tolerance << " spread " << p.spread.count;
 }
 
 std::ostream &operator<<(std::ostream &out, const Decision &d) {
@@ -49,16 +52,19 @@ struct Case {
     Decision want;
 };
 
+void expect_decision(const Decision &got, const Decision &want, const char *when) {
+    EXPECT_EQ(got.step, want.step) << when << ": " << got;
+    EXPECT_EQ(got.floor, want.floor) << when << ": " << got;
+    EXPECT_EQ(got.limit, want.limit) << when << ": " << got;
+    EXPECT_EQ(got.reserve_until, want.reserve_until) << when << ": " << got;
+    EXPECT_EQ(got.wait_ticks, want.wait_ticks) << when << ": " << got;
+}
+
 class DecideTable : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DecideTable, GivesTheExpectedStep) {
     const Case &c = GetParam();
-    const Decision got = decide(plain, {c.now, nothing_seen, c.last, c.usable, c.written});
-    EXPECT_EQ(got.step, c.want.step) << c.when << ": " << got;
-    EXPECT_EQ(got.floor, c.want.floor) << c.when << ": " << got;
-    EXPECT_EQ(got.limit, c.want.limit) << c.when << ": " << got;
-    EXPECT_EQ(got.reserve_until, c.want.reserve_until) << c.when << ": " << got;
-    EXPECT_EQ(got.wait_ticks, c.want.wait_ticks) << c.when << ": " << got;
+    expect_decision(decide(plain, {c.now, nothing_seen, c.last, c.usable, c.written}), c.want, c.when);
 }
 
 const Case cases[] = {
@@ -108,6 +114,204 @@ TEST(Decide, TheWidestTimeField) {
     EXPECT_EQ(take.step, Step::take);
     EXPECT_EQ(take.limit, end);
     EXPECT_EQ(decide(p, {p.end - 1, nothing_seen, end - 1, end, end}).step, Step::exhausted);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The table of policies. Ticks and leases as above; the tolerance of those that have one is 10 ticks.
+
+constexpr ClockPolicy with(WhenFull full, WhenBack back, int64_t tolerance = no_limit) {
+    return {2, 1000, 100, 200, full, back, tolerance, {0}};
+}
+
+constexpr ClockPolicy waits = with(WhenFull::wait, WhenBack::hold);
+constexpr ClockPolicy borrows = with(WhenFull::borrow, WhenBack::hold);
+constexpr ClockPolicy two_workers = with(WhenFull::backup, WhenBack::hold);
+
+constexpr ClockPolicy back_hold = with(WhenFull::borrow, WhenBack::hold, 10);
+constexpr ClockPolicy back_wait = with(WhenFull::borrow, WhenBack::wait, 10);
+constexpr ClockPolicy back_backup = with(WhenFull::borrow, WhenBack::backup, 10);
+constexpr ClockPolicy back_error = with(WhenFull::borrow, WhenBack::error, 10);
+constexpr ClockPolicy back_new = with(WhenFull::borrow, WhenBack::new_worker, 10);
+
+// Twitter's, Leaf's: one tick at a time, and the clock is the law.
+constexpr ClockPolicy wait_error = with(WhenFull::wait, WhenBack::error);
+constexpr ClockPolicy wait_wait = with(WhenFull::wait, WhenBack::wait, 10);
+constexpr ClockPolicy wait_hold = with(WhenFull::wait, WhenBack::hold, 10);
+constexpr ClockPolicy both_backup = with(WhenFull::backup, WhenBack::backup, 10);
+
+// Each tick's ids begin at its second or third position (0 .. 2 of 4).
+constexpr ClockPolicy spread_out = {2, 1000, 100, 200, WhenFull::borrow, WhenBack::hold, no_limit, {3}};
+
+struct PolicyCase {
+    const char *when;
+    const ClockPolicy &policy;
+    View view; // now, seen, last, usable, written
+    Decision want;
+};
+
+class PolicyTable : public ::testing::TestWithParam<PolicyCase> {};
+
+TEST_P(PolicyTable, GivesTheExpectedStep) {
+    const PolicyCase &c = GetParam();
+    expect_decision(decide(c.policy, c.view), c.want, c.when);
+}
+
+// Mostly the ticks below 300 are durable (position 1200), and the next record is written up to 311, as far as a clock that
+// shows 110 allows (1244). Ticks 110 and 120 begin at 440 and 480.
+const PolicyCase policy_cases[] = {
+    // The tick is full: 443 is its last position.
+    {"wait: full", waits, {110, 110, 443, 1200, 1244}, {Step::wait, 440, 0, 0, 1}},
+    {"wait: one position left", waits, {110, 110, 442, 1200, 1244}, {Step::take, 440, 444, 0, 0}},
+    {"wait: fresh", waits, {110, 110, 400, 1200, 1244}, {Step::take, 440, 444, 0, 0}},
+    {"wait: the next lease is written as usual", waits, {250, 250, 1001, 1200, 1200}, {Step::take, 1000, 1004, 400, 0}},
+    {"wait: nothing leased", waits, {310, 250, 1003, 1200, 1200}, {Step::reserve, 1240, 0, 410, 0}},
+    {"wait: nothing durable", waits, {310, 250, 1003, 1200, 1600}, {Step::confirm, 1240, 0, 0, 0}},
+    {"borrow: full", borrows, {110, 110, 443, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"borrow: max_ahead is the end of it", borrows, {90, 90, 443, 1200, 1244}, {Step::take, 360, 1164, 0, 0}},
+    {"borrow: used up", borrows, {90, 90, 1163, 1200, 1244}, {Step::wait, 360, 0, 0, 1}},
+    {"backup: full", two_workers, {110, 110, 443, 1200, 1244}, {Step::backup, 440, 0, 0, 0}},
+    {"backup: one position left", two_workers, {110, 110, 442, 1200, 1244}, {Step::take, 440, 444, 0, 0}},
+    {"backup: already borrowing", two_workers, {110, 110, 459, 1200, 1244}, {Step::backup, 440, 0, 0, 0}},
+
+    // The clock is at 110, ids were made at 119, 120, 121: back by 9, 10, 11.
+    {"hold: within", back_hold, {110, 119, 478, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"hold: at", back_hold, {110, 120, 482, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"hold: beyond", back_hold, {110, 121, 486, 1200, 1244}, {Step::clock_back, 440, 0, 0, 11}},
+    {"hold: no limit", borrows, {110, 290, 1170, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"hold: up to max_ahead", borrows, {80, 290, 1122, 1200, 1244}, {Step::take, 320, 1124, 0, 0}},
+    {"hold: beyond max_ahead", borrows, {80, 290, 1170, 1200, 1244}, {Step::wait, 320, 0, 0, 12}},
+    {"wait: within", back_wait, {110, 119, 478, 1200, 1244}, {Step::wait, 440, 0, 0, 9}},
+    {"wait: at", back_wait, {110, 120, 482, 1200, 1244}, {Step::wait, 440, 0, 0, 10}},
+    {"wait: beyond", back_wait, {110, 121, 486, 1200, 1244}, {Step::clock_back, 440, 0, 0, 11}},
+    {"backup: within", back_backup, {110, 119, 478, 1200, 1244}, {Step::backup, 440, 0, 0, 9}},
+    {"backup: beyond, for its own ids count", back_backup, {110, 121, 486, 1200, 1244}, {Step::backup, 440, 0, 0, 11}},
+    {"error: by one tick", back_error, {110, 111, 446, 1200, 1244}, {Step::clock_back, 440, 0, 0, 1}},
+    {"error: beyond", back_error, {110, 121, 486, 1200, 1244}, {Step::clock_back, 440, 0, 0, 11}},
+    {"error: not back", back_error, {110, 110, 440, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"error: ahead by borrowing is not back", back_error, {110, 110, 900, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"new_worker: within", back_new, {110, 120, 482, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    // Term 1 begins at tick 1000; its lease is one lease long, from the clock's own tick.
+    {"new_worker: beyond", back_new, {110, 121, 486, 1200, 1244}, {Step::new_term, 4440, 0, 1210, 11}},
+    {"new_worker: at the end of the term", back_new, {950, 999, 3998, 4000, 4000}, {Step::new_term, 7800, 0, 2000, 49}},
+
+    // A tick that is held is full: the clock must pass it, and while it comes up to it nothing changes.
+    {"wait and hold: room in the tick held", wait_hold, {110, 118, 474, 1200, 1244}, {Step::take, 440, 476, 0, 0}},
+    {"wait and hold: the tick held is full", wait_hold, {110, 118, 475, 1200, 1244}, {Step::wait, 440, 0, 0, 9}},
+    {"backup and hold: room in the tick held", two_workers, {110, 118, 474, 1200, 1244}, {Step::take, 440, 476, 0, 0}},
+    {"backup and hold: the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, {Step::backup, 440, 0, 0, 0}},
+
+    // After a restart nothing is seen and nothing of the lease left. Its own lease ends at most max_ahead above a clock that
+    // went on: the word is at 311 when that clock shows 110, and nobody speaks of a clock that went back.
+    {"hold: own lease", back_hold, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 7}},
+    {"wait: own lease", wait_wait, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 201}},
+    {"error: own lease", wait_error, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 201}},
+    {"error: own lease, half of it", wait_error, {210, -1, 1243, 1244, 1244}, {Step::wait, 840, 0, 0, 101}},
+    {"error: own lease, waited out", wait_error, {311, -1, 1243, 1244, 1244}, {Step::reserve, 1244, 0, 411, 0}},
+    {"error: own lease, borrowing", back_error, {117, -1, 1243, 1244, 1244}, {Step::reserve, 468, 0, 318, 0}},
+    {"new_worker: own lease", back_new, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 7}},
+    {"backup: own lease", both_backup, {110, -1, 1243, 1244, 1244}, {Step::backup, 440, 0, 0, 0}},
+    // One tick more is a clock that went back by one while the server was down; the word is at 312, 321, 322.
+    {"hold: by the mark", back_hold, {110, -1, 1247, 1248, 1248}, {Step::wait, 440, 0, 0, 8}},
+    {"hold: by the mark, beyond", back_hold, {110, -1, 1287, 1288, 1288}, {Step::clock_back, 440, 0, 0, 11}},
+    {"wait: by the mark", wait_wait, {110, -1, 1247, 1248, 1248}, {Step::wait, 440, 0, 0, 1}},
+    {"wait: by the mark, beyond", wait_wait, {110, -1, 1287, 1288, 1288}, {Step::clock_back, 440, 0, 0, 11}},
+    {"error: by the mark", wait_error, {110, -1, 1247, 1248, 1248}, {Step::clock_back, 440, 0, 0, 1}},
+    {"backup: by the mark", both_backup, {110, -1, 1247, 1248, 1248}, {Step::backup, 440, 0, 0, 1}},
+    {"new_worker: by the mark, at", back_new, {110, -1, 1283, 1284, 1284}, {Step::wait, 440, 0, 0, 17}},
+    {"new_worker: by the mark, beyond", back_new, {110, -1, 1287, 1288, 1288}, {Step::new_term, 4440, 0, 1210, 11}},
+    {"wait and hold: the mark is waited out", waits, {110, -1, 1287, 1288, 1288}, {Step::wait, 440, 0, 0, 212}},
+
+    // The second term: ticks 1000 .. 1999, positions from 4000 on. The clock's tick 110 begins at 4440.
+    {"term 1: confirm", back_new, {110, 121, 4439, 1200, 4840}, {Step::confirm, 4440, 0, 0, 0}},
+    {"term 1: what was seen in term 0 is over", back_new, {110, 999, 4439, 4840, 4840}, {Step::take, 4440, 4540, 0, 0}},
+    {"term 1: prefetch", back_new, {140, 1139, 4560, 4840, 4840}, {Step::take, 4560, 4840, 1310, 0}},
+    {"term 1: prefetch ends with the term", back_new, {950, 1950, 7800, 7840, 7840}, {Step::take, 7800, 7840, 2000, 0}},
+    {"term 1: reserve", back_new, {250, 1140, 4839, 4840, 4840}, {Step::reserve, 5000, 0, 1350, 0}},
+    {"term 1: within", back_new, {110, 1120, 4500, 4840, 4840}, {Step::take, 4440, 4540, 0, 0}},
+    {"term 1: beyond", back_new, {110, 1121, 4500, 4840, 4840}, {Step::new_term, 8440, 0, 2210, 11}},
+    {"term 1: by the mark", back_new, {110, -1, 5287, 5288, 5288}, {Step::new_term, 8440, 0, 2210, 11}},
+    {"term 1: at its end", back_new, {999, 1999, 7999, 8000, 8000}, {Step::exhausted, 7996, 0, 0, 0}},
+    {"term 1: the clock is beyond the end", back_new, {1000, 1110, 4500, 4840, 4840}, {Step::exhausted, 8000, 0, 0, 0}},
+    // Terms end, they don't run into each other: position 4000 would be the first one of term 1.
+    {"the end of term 0", back_new, {999, 999, 3999, 4000, 4000}, {Step::exhausted, 3996, 0, 0, 0}},
+    {"the end of term 0, clock back", back_new, {500, 999, 3999, 4000, 4000}, {Step::exhausted, 2000, 0, 0, 0}},
+    {"the last position of term 0", back_new, {999, 999, 3998, 4000, 4000}, {Step::take, 3996, 4000, 0, 0}},
+
+    // A clock before the epoch, in each policy. A term can't begin there.
+    {"wait: before the epoch", waits, {-5, -1, 3, 780, 784}, {Step::wait, 0, 0, 0, 6}},
+    {"borrow: before the epoch", borrows, {-5, -1, 3, 780, 784}, {Step::take, 0, 780, 0, 0}},
+    {"backup: before the epoch", two_workers, {-5, -1, 3, 780, 784}, {Step::backup, 0, 0, 0, 0}},
+    {"hold: before the epoch, within", back_hold, {-5, 5, 23, 780, 784}, {Step::take, 0, 780, 0, 0}},
+    {"hold: before the epoch, beyond", back_hold, {-5, 6, 27, 780, 784}, {Step::clock_back, 0, 0, 0, 11}},
+    {"wait: before the epoch, back", back_wait, {-5, 5, 23, 780, 784}, {Step::wait, 0, 0, 0, 10}},
+    {"backup: before the epoch, back", back_backup, {-5, 5, 23, 780, 784}, {Step::backup, 0, 0, 0, 10}},
+    {"error: before the epoch, back", back_error, {-5, 5, 23, 780, 784}, {Step::clock_back, 0, 0, 0, 10}},
+    {"new_worker: before the epoch", back_new, {-5, 100, 403, 780, 784}, {Step::take, 0, 780, 0, 0}},
+    {"new_worker: at the epoch", back_new, {0, 100, 403, 780, 784}, {Step::take, 0, 780, 0, 0}},
+    {"new_worker: a tick after it", back_new, {1, 100, 403, 780, 784}, {Step::new_term, 4004, 0, 1101, 99}},
+    {"new_worker: before the epoch, term 1", back_new, {-5, 1100, 4403, 4800, 4840}, {Step::take, 0, 4784, 0, 0}},
+
+    // Ids of a tick that the clock has just come to begin at its start: 2, for 110 x 0.618034 is 67.98, and 0.98 x 3 is 2.9.
+    {"spread: quiet", spread_out, {110, 109, 400, 1200, 1244}, {Step::take, 442, 1200, 0, 0}},
+    {"spread: busy", spread_out, {110, 110, 442, 1200, 1244}, {Step::take, 442, 1200, 0, 0}},
+    {"spread: ahead of the clock", spread_out, {110, 110, 500, 1200, 1244}, {Step::take, 442, 1200, 0, 0}},
+    {"spread: before the epoch", spread_out, {-5, -1, 3, 780, 784}, {Step::take, 0, 780, 0, 0}},
+    {"spread: beyond the end", spread_out, {1000, 110, 500, 1200, 1244}, {Step::exhausted, 4000, 0, 0, 0}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases, PolicyTable, ::testing::ValuesIn(policy_cases));
+
+// The backup worker: `last` is its own word, `back` is what sent the caller to it.
+struct BackupCase {
+    const char *when;
+    const ClockPolicy &policy;
+    View view;
+    int64_t back;
+    Decision want;
+};
+
+class BackupTable : public ::testing::TestWithParam<BackupCase> {};
+
+TEST_P(BackupTable, GivesTheExpectedStep) {
+    const BackupCase &c = GetParam();
+    expect_decision(decide_backup(c.policy, c.view, c.back), c.want, c.when);
+}
+
+const BackupCase backup_cases[] = {
+    {"tick fresh", two_workers, {110, 110, 40, 1200, 1244}, 0, {Step::take, 440, 444, 0, 0}},
+    {"one position left", two_workers, {110, 110, 442, 1200, 1244}, 0, {Step::take, 440, 444, 0, 0}},
+    {"tick full: the primary borrows", two_workers, {110, 110, 443, 1200, 1244}, 0, {Step::wait, 440, 0, 0, 1}},
+    {"the tick held", two_workers, {110, 118, 474, 1200, 1244}, 0, {Step::take, 440, 476, 0, 0}},
+    {"the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, 0, {Step::wait, 440, 0, 0, 9}},
+    {"not durable", two_workers, {300, 300, 40, 1200, 1600}, 0, {Step::confirm, 1200, 0, 0, 0}},
+    {"nothing leased", two_workers, {300, 300, 40, 1200, 1200}, 0, {Step::reserve, 1200, 0, 400, 0}},
+    {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, {Step::exhausted, 3996, 0, 0, 0}},
+    // The clock at 110 went back by 50. The backup worker's own ids are at 120 at most, or too far ahead.
+    {"clock back", both_backup, {110, 160, 40, 1200, 1244}, 50, {Step::take, 440, 484, 0, 0}},
+    {"clock back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, {Step::take, 440, 484, 0, 0}},
+    {"clock back, own ids beyond", both_backup, {110, 160, 483, 1200, 1244}, 50, {Step::clock_back, 440, 0, 0, 50}},
+    {"clock back, by the mark", both_backup, {110, -1, 1247, 1248, 1248}, 1, {Step::clock_back, 440, 0, 0, 1}},
+    {"clock back, no tolerance", with(WhenFull::borrow, WhenBack::backup, 0), {110, 160, 442, 1200, 1244}, 50,
+     {Step::take, 440, 444, 0, 0}},
+    {"clock back, no limit", with(WhenFull::borrow, WhenBack::backup), {90, 160, 442, 1200, 1244}, 70,
+     {Step::take, 360, 1164, 0, 0}},
+    {"clock back, no limit but max_ahead", with(WhenFull::borrow, WhenBack::backup), {90, 160, 1163, 1200, 1244}, 70,
+     {Step::clock_back, 360, 0, 0, 70}},
+    {"clock back before the epoch", both_backup, {-5, 160, 3, 1200, 1244}, 165, {Step::take, 0, 24, 0, 0}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases, BackupTable, ::testing::ValuesIn(backup_cases));
+
+// Nothing left of the backup worker either: what the primary does then.
+TEST(DecideBorrowing, WhenTheBackupWordIsFullToo) {
+    expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {Step::take, 440, 1200, 0, 0}, "borrows");
+    expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {Step::wait, 360, 0, 0, 1}, "max_ahead used up");
+    expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {Step::backup, 440, 0, 0, 50}, "clock back");
+}
+
+// It is the policy that borrows, not the caller.
+TEST(DecideBorrowing, OnlyWithABackupWorker) {
+    expect_decision(decide(waits, {110, 110, 443, 1200, 1244}, true), {Step::wait, 440, 0, 0, 1}, "waits");
 }
 
 // ---------------------------------------------------------------------------------------------------------
