@@ -322,20 +322,20 @@ uint64_t next_of(const ClockPolicy &p, int64_t now, uint64_t last) {
     return std::max(last + 1, floor);
 }
 
-struct State {
+struct Bounds {
     int64_t now;
     uint64_t last;
     uint64_t usable;
     uint64_t written;
 };
 
-Decision decide(const ClockPolicy &p, const State &s, int64_t later = 0) {
+Decision decide(const ClockPolicy &p, const Bounds &s, int64_t later = 0) {
     return decide(p, View{s.now + later, nothing_seen, s.last, s.usable, s.written});
 }
 
 int64_t latest_lease_end(const ClockPolicy &p, int64_t now) { return std::min(now + p.max_ahead + 1, p.end); }
 
-void expect_sound_take(const ClockPolicy &p, const State &s, const Decision &d) {
+void expect_sound_take(const ClockPolicy &p, const Bounds &s, const Decision &d) {
     EXPECT_GT(d.limit, next_of(p, s.now, s.last));
     EXPECT_LE(d.limit, s.usable);
     EXPECT_LE(tick_of(p, d.limit - 1), s.now + p.max_ahead);
@@ -345,7 +345,7 @@ void expect_sound_take(const ClockPolicy &p, const State &s, const Decision &d) 
     EXPECT_LE(d.reserve_until, latest_lease_end(p, s.now));
 }
 
-void expect_sound_reserve(const ClockPolicy &p, const State &s, const Decision &d) {
+void expect_sound_reserve(const ClockPolicy &p, const Bounds &s, const Decision &d) {
     const uint64_t next = next_of(p, s.now, s.last);
     EXPECT_GE(next, s.written);
     EXPECT_GT(d.reserve_until, tick_of(p, next)) << "the record would not help the caller";
@@ -353,13 +353,13 @@ void expect_sound_reserve(const ClockPolicy &p, const State &s, const Decision &
 }
 
 // A wait is as long as it must be and no longer: no caller waits twice, or for nothing.
-void expect_sound_wait(const ClockPolicy &p, const State &s, const Decision &d) {
+void expect_sound_wait(const ClockPolicy &p, const Bounds &s, const Decision &d) {
     ASSERT_GT(d.wait_ticks, 0);
     EXPECT_NE(decide(p, s, d.wait_ticks).step, Step::wait) << "waits again";
     EXPECT_EQ(decide(p, s, d.wait_ticks - 1).step, Step::wait) << "waits too long";
 }
 
-void expect_sound(const ClockPolicy &p, const State &s) {
+void expect_sound(const ClockPolicy &p, const Bounds &s) {
     const Decision d = decide(p, s);
     const uint64_t next = next_of(p, s.now, s.last);
     EXPECT_EQ(d.step == Step::exhausted, tick_of(p, next) >= p.end);
@@ -399,6 +399,299 @@ TEST(Decide, EveryStateOfSmallPolicies) {
 TEST(Decide, EveryStateOfLongerLeases) {
     for (int64_t lease : {17, 33, 48})
         expect_sound_everywhere({0, 64, lease, lease + 5}, 4);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Every state of small policies of every kind, two terms of them. What follows is worked out here once more, by the
+// definitions: a first term of `end` ticks, and a second one.
+
+// null: sound. Not EXPECT_: these are tens of millions of checks.
+using Unsound = const char *;
+
+struct Facts {
+    int64_t begin;
+    int64_t end;
+    int64_t now;  // in the word's count
+    int64_t back; // how far the clock is below what was seen, or below the earliest clock that could have leased so far
+    uint64_t next;
+
+    Facts(const ClockPolicy &p, const View &v) : begin(0), end(p.end), now(0), back(0), next(0) {
+        for (; tick_of(p, v.last) >= end; end += p.end)
+            begin += p.end;
+        now = begin + std::min(v.now, p.end);
+        if (v.now > 0)
+            next = position(p, now) + (v.now < p.end ? p.spread.start(v.now) : 0);
+        next = std::max(next, v.last + 1);
+        for (const int64_t shown : {v.seen, tick_of(p, v.written) - 1 - p.max_ahead})
+            if (shown >= begin)
+                back = std::max(back, shown - now);
+    }
+    int64_t held() const { return now + back; }
+    int64_t lease_end(const ClockPolicy &p) const { return std::min(now + p.max_ahead + 1, end); }
+};
+
+View later(View v, int64_t by) {
+    v.now += by;
+    return v;
+}
+
+Unsound judge_take(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d, int64_t highest) {
+    if (d.limit <= f.next)
+        return "take: nothing below the limit";
+    if (d.limit > v.usable)
+        return "take: not durable";
+    if (tick_of(p, d.limit - 1) > f.now + p.max_ahead)
+        return "take: too far ahead of the clock";
+    if (tick_of(p, d.limit - 1) > highest)
+        return "take: a tick that the policy does not allow";
+    if (tick_of(p, d.limit - 1) >= f.end)
+        return "take: beyond the term";
+    if (d.reserve_until != 0 && (d.reserve_until <= tick_of(p, v.written) || d.reserve_until > f.lease_end(p)))
+        return "take: no lease for a record";
+    return nullptr;
+}
+
+Unsound judge_record(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d) {
+    if (d.step == Step::confirm)
+        return v.usable <= f.next && f.next < v.written ? nullptr : "confirm: not what is missing";
+    if (f.next < v.written)
+        return "reserve: there is a record";
+    if (d.reserve_until <= tick_of(p, f.next))
+        return "reserve: does not help the caller";
+    if (d.reserve_until > f.lease_end(p))
+        return "reserve: too far ahead of the clock, or beyond the term";
+    if (d.reserve_until > tick_of(p, f.next) + p.lease)
+        return "reserve: more than a lease";
+    return nullptr;
+}
+
+// A wait is as long as it must be and no longer. Only who waited for a clock that went back may have to wait again, for the
+// next tick. And a term can begin as soon as the clock has passed the epoch, wherever else it is.
+Unsound judge_wait(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d, bool may_borrow) {
+    if (d.wait_ticks <= 0)
+        return "wait: for nothing";
+    const bool for_clock = f.back > 0 && p.when_back == WhenBack::wait;
+    if (for_clock && (f.back > p.tolerance || d.wait_ticks != f.back))
+        return "wait: for a clock that is back too far, or not as long as it is";
+    if (!for_clock && decide(p, later(v, d.wait_ticks), may_borrow).step == Step::wait)
+        return "wait: not long enough";
+    const bool before_epoch = p.when_back == WhenBack::new_worker && f.back > p.tolerance && v.now <= 0;
+    if (!before_epoch && decide(p, later(v, d.wait_ticks - 1), may_borrow).step != Step::wait)
+        return "wait: too long";
+    return nullptr;
+}
+
+Unsound judge_clock_back(const ClockPolicy &p, const Facts &f, const Decision &d) {
+    if (f.back <= 0)
+        return "clock_back: it is not";
+    if (d.wait_ticks != f.back)
+        return "clock_back: by another time";
+    const bool patient = p.when_back == WhenBack::hold || p.when_back == WhenBack::wait;
+    if (p.when_back == WhenBack::error || (patient && f.back > p.tolerance))
+        return nullptr;
+    return "clock_back: the policy is another";
+}
+
+Unsound judge_backup(const ClockPolicy &p, const Facts &f, const Decision &d, bool may_borrow) {
+    if (f.back > 0 && p.when_back == WhenBack::backup)
+        return d.wait_ticks == f.back ? nullptr : "backup: clock back by another time";
+    if (p.when_full != WhenFull::backup || may_borrow || d.wait_ticks != 0)
+        return "backup: the policy is another";
+    return tick_of(p, f.next) > f.held() ? nullptr : "backup: the tick is not full";
+}
+
+Unsound judge_new_term(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d) {
+    const int64_t from = f.end + v.now;
+    if (p.when_back != WhenBack::new_worker || f.back <= p.tolerance || d.wait_ticks != f.back)
+        return "new_term: no reason";
+    if (v.now < 1 || d.floor != position(p, from))
+        return "new_term: not at the clock's tick, above the term's first";
+    if (d.reserve_until <= from || d.reserve_until > from + p.lease || d.reserve_until > f.end + p.end)
+        return "new_term: not a lease";
+    return nullptr;
+}
+
+// Up to which tick the primary worker may go, other than by the clock's bound.
+int64_t highest_of_primary(const ClockPolicy &p, const Facts &f, bool may_borrow) {
+    const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
+    return borrows ? f.end : f.held();
+}
+
+bool goes_on_when_back(const ClockPolicy &p, const View &v, const Facts &f) {
+    if (p.when_back == WhenBack::hold)
+        return f.back <= p.tolerance;
+    return p.when_back == WhenBack::new_worker && (f.back <= p.tolerance || v.now <= 0);
+}
+
+Unsound judge(const ClockPolicy &p, const View &v, bool may_borrow, const Decision &d) {
+    const Facts f(p, v);
+    if ((d.step == Step::exhausted) != (tick_of(p, f.next) >= f.end))
+        return "exhausted: if and only if no tick is left";
+    const bool goes_on = d.step == Step::take || d.step == Step::reserve || d.step == Step::confirm;
+    if (goes_on && f.back > 0 && !goes_on_when_back(p, v, f))
+        return "goes on although the clock went back";
+    switch (d.step) {
+    case Step::take:
+        return judge_take(p, v, f, d, highest_of_primary(p, f, may_borrow));
+    case Step::confirm:
+    case Step::reserve:
+        return judge_record(p, v, f, d);
+    case Step::wait:
+        return judge_wait(p, v, f, d, may_borrow);
+    case Step::backup:
+        return judge_backup(p, f, d, may_borrow);
+    case Step::clock_back:
+        return judge_clock_back(p, f, d);
+    case Step::new_term:
+        return judge_new_term(p, v, f, d);
+    case Step::exhausted:
+        break;
+    }
+    return nullptr;
+}
+
+// The backup worker's decision, for a view with its own word.
+Unsound judge_backup_worker(const ClockPolicy &p, const View &v, int64_t back, const Decision &d) {
+    const Facts f(p, v);
+    const int64_t highest = back > 0 ? f.now + std::min(p.tolerance, p.max_ahead) : f.held();
+    if ((d.step == Step::exhausted) != (tick_of(p, f.next) >= f.end))
+        return "exhausted: if and only if no tick is left";
+    switch (d.step) {
+    case Step::take:
+        return judge_take(p, v, f, d, highest);
+    case Step::confirm:
+    case Step::reserve:
+        return judge_record(p, v, f, d);
+    case Step::clock_back:
+        return back > 0 && d.wait_ticks == back && tick_of(p, f.next) > highest ? nullptr
+                                                                                : "clock_back: its own ids are not ahead";
+    case Step::wait:
+        // Leases of 16 ticks or fewer may be extended by one.
+        return d.wait_ticks > 0 && tick_of(p, f.next) > std::min(highest, f.now + p.max_ahead)
+                   ? nullptr
+                   : "wait: its tick is not full, and not too far ahead of the clock";
+    case Step::exhausted:
+        return nullptr;
+    default:
+        return "a decision that the backup worker can't make";
+    }
+}
+
+struct State {
+    View view;
+    uint64_t backup_last;
+};
+
+View backup_view(const State &s) {
+    View v = s.view;
+    v.last = s.backup_last;
+    return v;
+}
+
+// What is done upon a decision, as in src/pg/lease.cpp; true: the call has ended, with ids, a wait or an error.
+bool ends_call(const ClockPolicy &p, State *s, const Decision &d) {
+    View &v = s->view;
+    switch (d.step) {
+    case Step::confirm:
+        v.usable = v.written;
+        return false;
+    case Step::new_term:
+        v.last = std::max(v.last, d.floor - 1);
+        [[fallthrough]];
+    case Step::reserve:
+        v.written = std::max(v.written, position(p, d.reserve_until));
+        return false;
+    default:
+        return true;
+    }
+}
+
+// A call with a clock that stands still: it goes on to an end, and each decision on the way is sound.
+Unsound judge_call(const ClockPolicy &p, State s) {
+    for (int steps = 0; steps < 4; steps++) {
+        Decision d = decide(p, s.view);
+        if (const Unsound unsound = judge(p, s.view, false, d))
+            return unsound;
+        if (d.step == Step::backup) {
+            const int64_t back = d.wait_ticks;
+            d = decide_backup(p, backup_view(s), back);
+            if (const Unsound unsound = judge_backup_worker(p, backup_view(s), back, d))
+                return unsound;
+            if (d.step == Step::wait && back == 0) {
+                d = decide(p, s.view, true);
+                if (const Unsound unsound = judge(p, s.view, true, d))
+                    return unsound;
+                if (d.step == Step::backup)
+                    return "backup: asked for again";
+            }
+        }
+        if (ends_call(p, &s, d))
+            return nullptr;
+    }
+    return "a call that does not end";
+}
+
+class EveryState {
+  public:
+    explicit EveryState(const ClockPolicy &policy) : p_(policy), terms_(p_.when_back == WhenBack::new_worker ? 2 : 1) {}
+
+    void judge_all() {
+        const int64_t end = terms_ * p_.end;
+        for (int64_t written = 0; written <= end; written++)
+            for (int64_t usable = 0; usable <= written; usable++)
+                for (uint64_t last = 0; last < position(p_, end); last++)
+                    judge_clocks(last, position(p_, usable), position(p_, written));
+    }
+    uint64_t judged() const { return judged_; }
+
+  private:
+    void judge_clocks(uint64_t last, uint64_t usable, uint64_t written) {
+        for (int64_t now = -p_.max_ahead - 2; now <= p_.end + 1; now++)
+            for (int64_t seen = nothing_seen; seen < terms_ * p_.end; seen += seen < 0 ? 2 : 1)
+                judge_backups({{now, seen, last, usable, written}, 0});
+    }
+    void judge_backups(State s) {
+        const bool two_workers = p_.when_full == WhenFull::backup || p_.when_back == WhenBack::backup;
+        const uint64_t lasts[] = {s.view.last, 0, std::max(s.view.written, UINT64_C(1)) - 1};
+        for (size_t i = 0; i < (two_workers ? std::size(lasts) : 1); i++) {
+            s.backup_last = lasts[i];
+            judge_one(s);
+        }
+    }
+    void judge_one(const State &s) {
+        judged_++;
+        const Unsound unsound = judge_call(p_, s);
+        if (unsound != nullptr && !::testing::Test::HasFailure())
+            ADD_FAILURE() << unsound << ": " << p_ << ", now " << s.view.now << " seen " << s.view.seen << " last "
+                          << s.view.last << " backup " << s.backup_last << " usable " << s.view.usable << " written "
+                          << s.view.written << ": " << decide(p_, s.view);
+    }
+
+    const ClockPolicy p_;
+    const int64_t terms_;
+    uint64_t judged_ = 0;
+};
+
+uint64_t judge_every_state(const ClockPolicy &policy) {
+    EveryState all(policy);
+    all.judge_all();
+    return all.judged();
+}
+
+constexpr WhenFull all_full[] = {WhenFull::wait, WhenFull::borrow, WhenFull::backup};
+constexpr WhenBack all_back[] = {WhenBack::hold, WhenBack::wait, WhenBack::backup, WhenBack::error, WhenBack::new_worker};
+
+TEST(EveryPolicy, EveryStateIsSoundAndEveryCallEnds) {
+    uint64_t judged = 0;
+    for (WhenFull full : all_full)
+        for (WhenBack back : all_back)
+            for (int64_t tolerance : {INT64_C(0), INT64_C(1), no_limit})
+                for (const Spread spread : {Spread{0}, Spread{2}}) {
+                    const int64_t end = back == WhenBack::new_worker ? 3 : 5;
+                    judged += judge_every_state({1, end, 1, 2, full, back, tolerance, spread});
+                    judged += judge_every_state({0, end + 1, 2, 2, full, back, tolerance, {0}});
+                }
+    EXPECT_GT(judged, 1000000u);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -462,7 +755,7 @@ class Generator {
     Decision decision() const {
         const uint64_t last = word_.last();
         const uint64_t usable = word_.usable(Durability::local);
-        return decide(policy_, State{now_, last, usable, word_.written_range().until});
+        return decide(policy_, Bounds{now_, last, usable, word_.written_range().until});
     }
 
     uint64_t perform(const Decision &d, uint64_t want) {
