@@ -85,7 +85,8 @@ struct Decision {
 };
 
 // What a decision looks at. The bounds are read from the generator's word in this order of growth: usable <=
-// written. The answer stays right when the word moves on: limits only shrink what may be taken.
+// written. The answer stays right when the word moves on: limits only shrink what may be taken. The clock is read after
+// them: others may have seen a later reading than one taken before, and it would seem to have gone back.
 struct View {
     int64_t now;
     int64_t seen; // the latest tick of the clock that an id was made with, counted as the word's; before any: a negative one

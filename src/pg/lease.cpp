@@ -160,14 +160,15 @@ struct Call {
 void look(Call *call) {
     const GeneratorState &generator = call->a->slot->generator;
     call->level = wanted_durability();
-    const int64_t now_us = sample_wall_clock_ns() / ns_per_us;
-    call->offset_us = now_us - monotonic_ns() / ns_per_us;
-    call->view.now = core::tick_at(generator.config.layout, now_us);
-    call->view.seen = generator.seen.load(std::memory_order_relaxed);
+    call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order in which they grow, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
+    // Last: a clock read before what others have seen and leased since would seem to have gone back.
+    const int64_t now_us = sample_wall_clock_ns() / ns_per_us;
+    call->offset_us = now_us - monotonic_ns() / ns_per_us;
+    call->view.now = core::tick_at(generator.config.layout, now_us);
 }
 
 void note_seen(GeneratorState *generator, const core::View &view, uint64_t position) {
