@@ -437,6 +437,160 @@ TEST(TakeAndGiveUp, GivesUpNothingMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// The backup worker's word: take against take, as above. Positions 10, 11, 12 are below what the primary's word has usable.
+//
+//   acceptable  as for the primary's word
+//   forbidden   a position twice; 13; none while a position is left
+
+template <typename Word> struct TwoBackupTakers {
+    Word word;
+    std::vector<Run> runs[2];
+
+    TwoBackupTakers() { word.reset(10); }
+    template <int self> static void actor(TwoBackupTakers &w) {
+        for (int i = 0; i < 2; i++)
+            w.runs[self].push_back(w.word.take(0, 13, 1));
+    }
+    std::string outcome() const {
+        return show(runs[0][0]) + " " + show(runs[0][1]) + " | " + show(runs[1][0]) + " " + show(runs[1][1]);
+    }
+    static Explored run() { return explore<TwoBackupTakers>(two_takers, {actor<0>, actor<1>}); }
+};
+
+using Backup = BackupWord<Stepped>;
+using TornBackup = BackupWord<Torn>;
+
+struct BackupChecksThenTakes : Backup {
+    Run take(uint64_t floor, uint64_t limit, uint64_t want) {
+        return last() + 1 < limit ? Backup::take(floor, limit + 100, want) : Run{limit, 0};
+    }
+};
+
+TEST(BackupTakeAndTake, EachPositionOnce) { expect_exactly(TwoBackupTakers<Backup>::run(), two_takers); }
+TEST(BackupTakeAndTake, TornSwapMutantIsCaught) { expect_caught(TwoBackupTakers<TornBackup>::run()); }
+TEST(BackupTakeAndTake, ChecksThenTakesMutantIsCaught) { expect_caught(TwoBackupTakers<BackupChecksThenTakes>::run()); }
+
+// take against give_up. The lease ends at 16; everything below `next` is given up, and the word never falls back.
+//
+//   acceptable  positions below `next` for calls that began before give_up ended, nothing below it afterwards
+//   forbidden   such positions for later calls; a position twice; a next position below `next`
+
+const Table backup_give_up_part = {
+    "10 11 next 14", // both calls before it, or the second overlaps it
+    "10 14 next 15", // between them
+    "14 15 next 16", // before both
+};
+
+const Table backup_give_up_all = {
+    "10 11 next 20",
+    "10 none next 20",
+    "none none next 20",
+};
+
+const Table backup_give_up_below_a_batch = {
+    "10..15 none next 16", // the batch is above the bar when give_up looks: nothing to raise
+    "14..15 none next 16",
+};
+
+template <typename Word, uint64_t next, uint64_t want> struct BackupTakeAndGiveUp {
+    Word word;
+    std::vector<Call> calls;
+    uint64_t given_up = UINT64_MAX;
+
+    BackupTakeAndGiveUp() { word.reset(10); }
+    static void giver(BackupTakeAndGiveUp &w) {
+        w.word.give_up(next);
+        w.given_up = Explorer::active->last_step();
+    }
+    static void taker(BackupTakeAndGiveUp &w) {
+        for (int i = 0; i < 2; i++) {
+            const Call call = timed_take(w.word, 0, 16, want);
+            w.calls.push_back(call);
+        }
+    }
+    bool late(const Call &call) const { return call.run.count > 0 && call.run.first < next && call.began > given_up; }
+    std::string outcome() const {
+        if (late(calls[0]) || late(calls[1]))
+            return "a position that was given up";
+        return show(calls[0].run) + " " + show(calls[1].run) + " next " + std::to_string(word.last() + 1);
+    }
+    static Explored run(const Table &acceptable) { return explore<BackupTakeAndGiveUp>(acceptable, {giver, taker}); }
+};
+
+struct BackupGivesUpNothing : Backup {
+    void give_up(uint64_t) {}
+};
+
+// Stores the bar instead of raising the word to it.
+template <template <typename> class Atom> struct BackupFallsBack : BackupWord<Atom> {
+    void give_up(uint64_t next) { BackupWord<Atom>::reset(next); }
+};
+
+TEST(BackupTakeAndGiveUp, PartOfTheLease) {
+    expect_exactly(BackupTakeAndGiveUp<Backup, 14, 1>::run(backup_give_up_part), backup_give_up_part);
+}
+TEST(BackupTakeAndGiveUp, MoreThanTheLease) {
+    expect_exactly(BackupTakeAndGiveUp<Backup, 20, 1>::run(backup_give_up_all), backup_give_up_all);
+}
+TEST(BackupTakeAndGiveUp, NeverTakesTheWordBack) {
+    expect_exactly(BackupTakeAndGiveUp<Backup, 14, 6>::run(backup_give_up_below_a_batch), backup_give_up_below_a_batch);
+}
+TEST(BackupTakeAndGiveUp, TornSwapMutantIsCaught) {
+    expect_caught(BackupTakeAndGiveUp<TornBackup, 14, 6>::run(backup_give_up_below_a_batch));
+}
+TEST(BackupTakeAndGiveUp, FallsBackMutantIsCaught) {
+    expect_caught(BackupTakeAndGiveUp<BackupFallsBack<Stepped>, 14, 6>::run(backup_give_up_below_a_batch));
+}
+TEST(BackupTakeAndGiveUp, GivesUpNothingMutantIsCaught) {
+    expect_caught(BackupTakeAndGiveUp<BackupGivesUpNothing, 14, 1>::run(backup_give_up_part));
+}
+
+// The two words under one lease, which is given up while a caller takes from both: its ids are told apart by the worker, so
+// the same position once of each is as it should be.
+//
+//   acceptable  each word's own positions, below the bar only for calls that began before the word's give_up ended
+//   forbidden   a position of the old lease from the backup word for a call that began after both were given up
+
+const Table both_words = {
+    "10 10", // before
+    "10 14", // the primary before, the backup after
+    "14 10", // between the two
+    "14 14", // after
+};
+
+template <typename Primary, typename Second> struct BothWords {
+    Primary primary;
+    Second backup;
+    Run runs[2]{};
+    bool late = false;
+    uint64_t given_up = UINT64_MAX;
+
+    BothWords() {
+        primary.reset(10);
+        primary.publish(10, 16, 5);
+        primary.confirm(local, 16);
+        backup.reset(10);
+    }
+    static void giver(BothWords &w) {
+        w.primary.give_up(14);
+        w.backup.give_up(14);
+        w.given_up = Explorer::active->last_step();
+    }
+    static void taker(BothWords &w) {
+        const uint64_t limit = w.primary.usable(local);
+        w.runs[0] = w.primary.take(0, limit, 1);
+        const Call call = timed_take(w.backup, 0, limit, 1);
+        w.runs[1] = call.run;
+        w.late = call.run.first < 14 && call.began > w.given_up;
+    }
+    std::string outcome() const { return late ? "a position that was given up" : show(runs[0]) + " " + show(runs[1]); }
+    static Explored run() { return explore<BothWords>(both_words, {giver, taker}); }
+};
+
+TEST(BothWords, AreGivenUpTogether) { expect_exactly(BothWords<Word, Backup>::run(), both_words); }
+TEST(BothWords, ForgetsTheBackupMutantIsCaught) { expect_caught(BothWords<Word, BackupGivesUpNothing>::run()); }
+
+// ---------------------------------------------------------------------------------------------------------
 // give_up against publish: both under the page's lock, for both look at `written` before they move it.
 //
 //   acceptable  the lease after the bar, or the bar after the lease; written is the higher of the two
