@@ -63,15 +63,23 @@ class Generator {
         }
     }
 
-    // A call that has decided, and then is not heard of for a while.
-    void begin_call(uint64_t want) { under_way_.push_back(look(want)); }
+    // A call that is not heard of for a while, since it has decided, or since it has read the word and not yet the clock.
+    void begin_call(uint64_t want) {
+        under_way_.push_back(look(want));
+        under_way_.back().decided = random_() % 2 == 0;
+    }
     void go_on_with_call() {
         if (under_way_.empty())
             return;
         counts_.late++;
         const size_t which = random_() % under_way_.size();
-        const Call call = under_way_[which];
+        Call call = under_way_[which];
         under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
+        if (!call.decided) {
+            call.view.now = now_;
+            call.shown = shown_;
+            call.decision = decide(p_, call.view);
+        }
         late_ = true;
         perform(call);
         late_ = false;
@@ -97,6 +105,7 @@ class Generator {
         write(mark, mark);
         word_.give_up(position(mark));
         backup_.give_up(position(mark));
+        given_up_ = position(mark);
         // As if a clock had been there that could lease so much.
         shown_ = std::max(shown_, mark % p_.end == 0 ? p_.end : mark % p_.end - 1 - p_.max_ahead);
     }
@@ -116,6 +125,8 @@ class Generator {
         View view;
         Decision decision;
         uint64_t want;
+        bool decided;
+        int64_t shown; // the latest that the clock had shown when it was read
     };
 
     uint64_t position(int64_t tick) const { return static_cast<uint64_t>(tick) << p_.sequence_bits; }
@@ -129,7 +140,7 @@ class Generator {
         view.usable = word_.usable(local);
         view.written = word_.written_range().until;
         view.now = now_;
-        return {view, decide(p_, view), want};
+        return {view, decide(p_, view), want, true, shown_};
     }
 
     bool perform(const Call &call) { return perform(call, call.decision); }
@@ -190,7 +201,7 @@ class Generator {
             counts_.ended++;
             return true; // no worker id left
         }
-        EXPECT_GT(shown_, call.view.now + p_.tolerance) << "a term begins although the clock did not go back so far";
+        EXPECT_GT(call.shown, call.view.now + p_.tolerance) << "a term begins although the clock did not go back so far";
         counts_.terms++;
         reserve(call, d.floor, d.reserve_until);
         return false;
@@ -198,8 +209,8 @@ class Generator {
 
     // A clock that only went on is never said to have gone back, whatever was leased, lost and restarted.
     bool expect_clock_back(const Call &call, const Decision &d) {
-        EXPECT_GT(shown_, call.view.now) << "the clock did not go back";
-        EXPECT_LE(d.wait_ticks, shown_ - call.view.now) << "not by so much";
+        EXPECT_GT(call.shown, call.view.now) << "the clock did not go back";
+        EXPECT_LE(d.wait_ticks, call.shown - call.view.now) << "not by so much";
         counts_.clock_errors++;
         return true;
     }
@@ -239,6 +250,7 @@ class Generator {
         const Decoded d = decode(l, id);
         ASSERT_EQ(d.fault, DecodeFault::none) << "P3";
         EXPECT_TRUE(ids_.insert(id).second) << "P1: twice: " << id;
+        EXPECT_TRUE(late_ || pos >= given_up_) << "an id of what was given up before the call";
         EXPECT_EQ(d.parts.tick, static_cast<int64_t>(pos >> p_.sequence_bits) - term * p_.end);
         EXPECT_EQ(d.parts.worker, worker);
         EXPECT_EQ(d.parts.datacenter, c_.datacenter);
@@ -263,6 +275,7 @@ class Generator {
         word_.reset(position(marks_.back()));
         backup_.reset(position(marks_.back()));
         seen_ = nothing_seen;
+        given_up_ = 0;
     }
 
     const Config c_;
@@ -277,6 +290,7 @@ class Generator {
     size_t durable_ = 1;            // so many of the records are durable
     std::vector<Call> under_way_;
     bool late_ = false;
+    uint64_t given_up_ = 0;
     std::unordered_set<int64_t> ids_;
     std::map<int64_t, int64_t> last_; // a term's last id of the primary worker
     Counts counts_;
