@@ -1,0 +1,116 @@
+// The ring of cached mode: positions made ahead of time, taken without a lock and without a clock.
+//
+// Baidu's RingBuffer (uid-generator, 2017) with the ring itself as data and everything else as a hint. A cell is empty or
+// holds the first position of a run; all runs of a ring have the same length. What must never go wrong hangs on single
+// cells and nothing else:
+//
+// Numbered invariants
+//   1. A position comes from the generator's word, so it is given to one putter, and a putter puts it into one cell: by one
+//      compare-and-swap from empty.
+//   2. A position leaves its cell by one compare-and-swap to empty, and as no position comes a second time, only one taker
+//      can succeed. So each is handed out at most once.
+//   3. `cursor` and `tail` only say where to look. Any value of theirs, also one that a process stopped long ago writes
+//      late, costs time or room, never a position.
+//
+// What may happen to a process that stops for ever, at any step
+//   a taker   before the swap: nothing; after it: its run is lost. The cell is empty for others.
+//   a putter  before the swap: its run is lost; after it, before it moves the tail: the next putter moves it.
+//   A putter that swaps a whole lap late leaves its run behind the cursor: it is taken when the ring comes round, or thrown
+//   away as too old.
+//
+// Indices run from 0 to 2^64 - 1 and round; the number of cells is a power of two.
+#pragma once
+
+#include "tick_word.hpp"
+
+namespace uidgen::core {
+
+constexpr uint64_t empty_cell = UINT64_MAX; // no position: those have 63 bits
+
+// Where to look, in shared memory for as long as the ring.
+template <template <typename> class Atom = std::atomic> struct RingHints {
+    alignas(cache_line) Atom<uint64_t> cursor; // next to take
+    alignas(cache_line) Atom<uint64_t> tail;   // next to put
+
+    // Only while nobody else can reach the ring.
+    void reset(uint64_t first) noexcept {
+        cursor.store(first, std::memory_order_relaxed);
+        tail.store(first, std::memory_order_release);
+    }
+};
+
+// What a taker got: the first position of a run, or empty_cell; and how many runs it threw away as too old.
+struct TakenRun {
+    uint64_t first;
+    uint64_t too_old;
+};
+
+// A process's view of a ring. Cheap to copy.
+template <template <typename> class Atom = std::atomic> class Ring {
+  public:
+    Ring() noexcept = default;
+    Ring(RingHints<Atom> *hints, Atom<uint64_t> *cells, uint64_t count) noexcept
+        : hints_(hints), cells_(cells), mask_(count - 1) {}
+
+    // Only while nobody else can reach the ring.
+    void clear() noexcept {
+        for (uint64_t i = 0; i <= mask_; i++)
+            cells_[i].store(empty_cell, std::memory_order_relaxed);
+    }
+
+    // The oldest run at or above `floor`; older ones on the way are thrown away. Acquire pairs with put(): who takes a run
+    // knows what its putter knew, that it is durable.
+    TakenRun take(uint64_t floor) noexcept {
+        uint64_t too_old = 0;
+        const uint64_t tail = hints_->tail.load(std::memory_order_acquire);
+        uint64_t i = hints_->cursor.load(std::memory_order_relaxed);
+        if (tail - i > mask_ + 1)
+            i = tail - (mask_ + 1); // a late cursor
+        for (; i != tail; i++) {
+            Atom<uint64_t> &cell = cells_[i & mask_];
+            uint64_t seen = cell.load(std::memory_order_relaxed);
+            if (seen == empty_cell || !cell.compare_exchange_strong(seen, empty_cell, std::memory_order_acquire,
+                                                                    std::memory_order_relaxed))
+                continue; // somebody else has it
+            if (seen >= floor) {
+                hints_->cursor.store(i + 1, std::memory_order_relaxed);
+                return {seen, too_old};
+            }
+            too_old++;
+        }
+        hints_->cursor.store(i, std::memory_order_relaxed);
+        return {empty_cell, too_old};
+    }
+
+    // False: the ring is full.
+    bool put(uint64_t first) noexcept {
+        for (;;) {
+            uint64_t tail = hints_->tail.load(std::memory_order_relaxed);
+            if (tail - hints_->cursor.load(std::memory_order_relaxed) > mask_)
+                return false;
+            uint64_t seen = empty_cell;
+            const bool ours = cells_[tail & mask_].compare_exchange_strong(seen, first, std::memory_order_release,
+                                                                           std::memory_order_relaxed);
+            // Ours, or another putter's who has not got that far, or one left from the last lap: the tail goes over it.
+            hints_->tail.compare_exchange_strong(tail, tail + 1, std::memory_order_release, std::memory_order_relaxed);
+            if (ours)
+                return true;
+        }
+    }
+
+    // How many runs there are, about.
+    uint64_t filled() const noexcept {
+        const uint64_t runs =
+            hints_->tail.load(std::memory_order_relaxed) - hints_->cursor.load(std::memory_order_relaxed);
+        return runs <= mask_ + 1 ? runs : mask_ + 1;
+    }
+
+    uint64_t cells() const noexcept { return mask_ + 1; }
+
+  private:
+    RingHints<Atom> *hints_ = nullptr;
+    Atom<uint64_t> *cells_ = nullptr;
+    uint64_t mask_ = 0;
+};
+
+} // namespace uidgen::core
