@@ -5,6 +5,7 @@
 #include "faults.hpp"
 #include "new_slot.hpp"
 #include "reserve.hpp"
+#include "ring_memory.hpp"
 #include "worker_node.hpp"
 
 namespace uidgen::pg {
@@ -12,6 +13,7 @@ namespace uidgen::pg {
 uint64_t transaction_number = 1;
 
 GeneratorFront generator_front;
+CachedFront cached_front;
 SegmentFront segment_front;
 
 namespace {
@@ -20,16 +22,9 @@ constexpr uint64_t never = 0;
 
 HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
-// See front_key(). Errors and invalidations while drawing may have ended what was checked.
-uint64_t key_of(const Attached *a) {
-    constexpr Oid role_of_signs = UINT32_MAX;
-    const Oid role = GetUserId();
-    return attached(a, role) && role != role_of_signs ? front_key(role, a->sequence) : 0;
-}
-
 void clear_front() {
-    generator_front.key = segment_front.key = 0;
-    generator_front.default_role = InvalidOid;
+    generator_front.key = cached_front.key = segment_front.key = 0;
+    generator_front.default_role = cached_front.default_role = InvalidOid;
 }
 
 void end_checks(Attached *a) {
@@ -108,6 +103,21 @@ bool used_in_this_transaction(Oid sequence) {
     return a != nullptr && a->locked_in == transaction_number;
 }
 
+// What was in hand belonged to another slot, or to this one's life before.
+void map_ring(Attached *a) {
+    if (cached_front.entry == a)
+        cached_front.entry = nullptr;
+    if (a->ring_memory != DSM_HANDLE_INVALID)
+        ring_memory_unmap(a->ring_memory);
+    a->ring_memory = DSM_HANDLE_INVALID;
+    a->chunk_first = a->chunk_end = 0;
+    if (a->slot->kind != SlotKind::generator || !a->slot->generator.config.cached.on)
+        return;
+    RingState &ring = a->slot->generator.ring;
+    a->ring = ring_memory_map(&ring, a->slot->generator.config.cached.cells);
+    a->ring_memory = ring.memory;
+}
+
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
     if (kind == SlotKind::generator && a->database == nullptr)
         a->database = new_database_slot(used_in_this_transaction);
@@ -121,6 +131,7 @@ void find_slot(Attached *a, Relation rel, SlotKind kind) {
     a->tenancy = a->slot->tenancy.load(std::memory_order_acquire);
     a->window = {};
     a->share = {};
+    map_ring(a);
 }
 
 bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {
@@ -199,14 +210,21 @@ void attach_again() {
     }
 }
 
+// See front_key(). An invalidation while drawing may have ended what was checked.
+uint64_t front_key_of(const Attached *a) {
+    constexpr Oid role_of_signs = UINT32_MAX;
+    const Oid role = GetUserId();
+    return attached(a, role) && role != role_of_signs ? front_key(role, a->sequence) : 0;
+}
+
 void bring_to_front(Attached *a) {
-    generator_front = {key_of(a), InvalidOid, standby_mark(), &a->slot->generator.ticks, a->window, a};
+    generator_front = {front_key_of(a), InvalidOid, standby_mark(), &a->slot->generator.ticks, a->window, a};
 }
 
 void bring_to_front(Attached *a, int64_t last_value) {
     if (segment_front.entry != nullptr)
         segment_front.entry->last_value = segment_front.last_value;
-    segment_front = {key_of(a), standby_mark(), &a->slot->segment.word, a->share, last_value, a};
+    segment_front = {front_key_of(a), standby_mark(), &a->slot->segment.word, a->share, last_value, a};
     a->has_last_value = true;
 }
 
@@ -223,6 +241,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         const uint64_t above_memory = ticks.written_range().until;
         ticks.give_up(Max(above_page, above_memory));
         slot->generator.backup.give_up(Max(above_page, above_memory));
+        core::raise_to(slot->generator.ring.given_up_below, Max(above_page, above_memory), std::memory_order_relaxed);
     } else {
         // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
         // nothing.

@@ -46,6 +46,11 @@ struct Attached {
     Buffer buffer; // where the page was last
     Window window; // generators
     Share share;   // segments
+    core::Ring<> ring;       // generators in cached mode
+    dsm_handle ring_memory;  // of the ring, while it has cells
+    uint64_t chunk_first;    // what is left of the run taken out of it, if it is not at the front
+    uint64_t chunk_end;
+    uint64_t fresh_floor;    // what was the oldest position to be handed out at the last look at the clock
     int64_t last_value; // segments: what segment_last() returns, if it is not at the front
     bool has_last_value;
 };
@@ -80,12 +85,29 @@ struct SegmentFront {
     int64_t last_value; // the entry's, newer
     Attached *entry; // null until the first draw
 };
+struct CachedFront {
+    uint64_t key; // also ended by a timer
+    Oid default_role;
+    StandbyMark no_standby;
+    int64_t next_id; // of the run in hand
+    int64_t end_id;
+    int64_t step;
+    bool single;       // runs of one id: the ring itself is the next
+    core::Ring<> ring;
+    uint64_t floor;
+    core::Shape shape;
+    Attached *entry; // null until the first draw
+};
 [[gnu::visibility("hidden")]] extern GeneratorFront generator_front;
+[[gnu::visibility("hidden")]] extern CachedFront cached_front;
 [[gnu::visibility("hidden")]] extern SegmentFront segment_front;
 
 // One comparison for the role and the sequence, as its Datum. An oid from a column has its sign extended: its key is
 // that of the role 2^32 - 1, which never comes to the front.
 inline uint64_t front_key(Oid role, Datum sequence) { return static_cast<uint64_t>(role) << 32 | sequence; }
+
+// The key for the current user; 0 if something is to be checked again.
+uint64_t front_key_of(const Attached *a);
 
 // After a draw: the entry, its window or share and its last value come to the front.
 void bring_to_front(Attached *a);

@@ -24,9 +24,11 @@ constexpr Changeable segment_row = {"uid_segment", "sequence", "step, max_step, 
 constexpr Changeable generator_row = {
     "uid_generator", "generator",
     "epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms, "
-    "max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number",
+    "max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number, mode, boost_power, "
+    "padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms",
     "r.epoch, r.tick_us, r.time_bits, r.datacenter_bits, r.worker_bits, r.sequence_bits, r.sequence_first, r.backup_worker, "
-    "r.lease_ms, r.max_ahead_ms, r.when_full, r.when_back, r.tolerance_ms, r.spread, r.worker_policy, r.worker_number"};
+    "r.lease_ms, r.max_ahead_ms, r.when_full, r.when_back, r.tolerance_ms, r.spread, r.worker_policy, r.worker_number, "
+    "r.mode, r.boost_power, r.padding_factor, r.schedule_ms, r.when_ring_full, r.when_ring_empty, r.chunk, r.max_staleness_ms"};
 
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);

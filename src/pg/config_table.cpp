@@ -25,6 +25,14 @@ enum GeneratorColumn : AttrNumber {
     generator_spread,
     generator_worker_policy,
     generator_worker_number,
+    generator_mode,
+    generator_boost_power,
+    generator_padding_factor,
+    generator_schedule_ms,
+    generator_when_ring_full,
+    generator_when_ring_empty,
+    generator_chunk,
+    generator_max_staleness_ms,
     generator_created,
     generator_builtin,
     generator_is_default,
@@ -148,6 +156,56 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
                                "static, with a worker_number and no backup_worker, for when_back new_worker");
 }
 
+constexpr int64_t most_boost_power = 20;
+constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
+
+// Of a layout that was checked, and a policy; the bounds of the ring follow from both.
+CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout, const core::ClockPolicy &policy) {
+    CachedConfig cached = {};
+    const char *const modes[] = {"snowflake", "cached"};
+    const char *const full[] = {"stop", "discard"};
+    const char *const empty[] = {"pad", "wait", "error"};
+    const int64_t boost = number_column(tuple, desc, generator_boost_power, 0, most_boost_power);
+    const int64_t percent = number_column(tuple, desc, generator_padding_factor, 1, 100);
+    const int64_t chunk = number_column(tuple, desc, generator_chunk, 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
+    const int64_t staleness_ms = number_column(tuple, desc, generator_max_staleness_ms, 1, PG_INT32_MAX);
+    cached.on = word_column(tuple, desc, generator_mode, modes, lengthof(modes)) == 1;
+    cached.discards = word_column(tuple, desc, generator_when_ring_full, full, lengthof(full)) == 1;
+    cached.when_empty =
+        static_cast<WhenRingEmpty>(word_column(tuple, desc, generator_when_ring_empty, empty, lengthof(empty)));
+    if (!is_null(tuple, desc, generator_schedule_ms))
+        cached.schedule_us = number_column(tuple, desc, generator_schedule_ms, 1, PG_INT32_MAX) * us_per_ms;
+    if (!cached.on)
+        return cached;
+
+    const uint64_t ids = (UINT64_C(1) << layout.sequence_bits) << boost;
+    const char *show_chunk = psprintf("%lld", static_cast<long long>(chunk));
+    if ((chunk & (chunk - 1)) != 0)
+        report_generator_field("chunk", show_chunk, "a power of two");
+    cached.run = static_cast<uint64_t>(chunk);
+    cached.cells = ids / cached.run;
+    cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
+    cached.fresh_us = staleness_ms * us_per_ms / 2;
+    const auto mebibytes = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
+    const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
+    if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
+        report_generator_field("boost_power", show_boost,
+                               psprintf("a smaller one, or a larger chunk: the ring would take %llu MB of memory, and may take %llu",
+                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
+    if ((INT64_C(1) << boost) > policy.max_ahead)
+        report_generator_field("boost_power", show_boost,
+                               psprintf("a smaller one, or a larger max_ahead_ms: the ring holds the ids of %lld ticks, and they may "
+                                        "be %lld ahead of the clock",
+                                        static_cast<long long>(1) << boost, static_cast<long long>(policy.max_ahead)));
+    if (cached.fresh_us < layout.tick_us)
+        report_generator_field("max_staleness_ms", psprintf("%lld", static_cast<long long>(staleness_ms)), "two ticks or more");
+    if (policy.when_full != core::WhenFull::borrow || policy.when_back != core::WhenBack::hold ||
+        policy.tolerance != core::no_limit || policy.spread.count != 0)
+        report_generator_field("mode", "cached",
+                               "it with when_full borrow, when_back hold, no tolerance_ms, no spread: the ring does not look at the clock");
+    return cached;
+}
+
 // A row that the open transaction has changed may yet change back, and its ids would stay.
 void refuse_altered_here(HeapTuple tuple, TupleDesc desc) {
     if ((tuple->t_data->t_infomask & HEAP_UPDATED) != 0 &&
@@ -216,6 +274,7 @@ GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc) {
     GeneratorConfig config = {};
     config.layout = layout_of_row(row, desc);
     config.policy = policy_of_row(row, desc, config.layout);
+    config.cached = cached_of_row(row, desc, config.layout, config.policy);
     worker_of_row(row, desc, &config);
     return config;
 }

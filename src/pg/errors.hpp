@@ -42,6 +42,9 @@ const char *qualified_name(Oid relation);
 // A clock that was wrong again and no worker id left that this generator never used.
 [[noreturn]] void report_no_worker_left(Oid generator, int64_t terms);
 
+// The ring is empty, and the generator's policy is not to pad it at the call.
+[[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
+
 // The caller has waited for waited_ms, and the clock is still behind_us behind.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
 

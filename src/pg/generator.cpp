@@ -2,6 +2,7 @@
 
 #include "attach.hpp"
 #include "batch.hpp"
+#include "cached.hpp"
 #include "config_table.hpp"
 #include "lease.hpp"
 #include "reserve.hpp"
@@ -20,7 +21,7 @@ Oid default_table = InvalidOid;
 void generator_table_invalidated(Datum, Oid relation) {
     if (relation == default_table || !OidIsValid(relation)) {
         default_sequence = InvalidOid;
-        generator_front.default_role = InvalidOid;
+        generator_front.default_role = cached_front.default_role = InvalidOid;
     }
 }
 
@@ -64,7 +65,14 @@ inline Datum hand_out(const core::Shape &shape, uint64_t position) {
 }
 
 // What next_at_front() leaves out: another generator, a window of another durability, no window, no room.
+bool is_cached(const Attached *a) { return a->slot->generator.config.cached.on; }
+
 Datum next_id(Attached *a) {
+    if (is_cached(a)) {
+        const Drawn drawn = draw_cached(a, 1);
+        bring_cached_to_front(a, a->sequence == default_sequence);
+        return hand_out(drawn.shape, drawn.run.first);
+    }
     Drawn drawn = {{0, 0}, a->window.shape};
     if (a->window.level == wanted_durability())
         drawn.run = take_in_window(&a->slot->generator.ticks, a->window);
@@ -89,6 +97,30 @@ inline bool next_at_front(Datum *id) {
     return true;
 }
 
+bool next_in_ring(Datum *id) {
+    const core::TakenRun taken = cached_front.ring.take(cached_front.floor);
+    if (unlikely(taken.too_old > 0))
+        cached_front.entry->slot->generator.ring.too_old.fetch_add(taken.too_old, std::memory_order_relaxed);
+    if (unlikely(taken.first == core::empty_cell))
+        return false;
+    *id = hand_out(cached_front.shape, taken.first);
+    return true;
+}
+
+// The same in cached mode: from the run in hand, or from the ring if runs have one id.
+inline bool next_at_cached_front(Datum *id) {
+    CachedFront &front = cached_front;
+    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+        return false;
+    if (likely(front.next_id != front.end_id)) {
+        last_id = front.next_id;
+        front.next_id += front.step;
+        *id = Int64GetDatum(last_id);
+        return true;
+    }
+    return front.single && next_in_ring(id);
+}
+
 // Not inlined, so that the common case has fewer registers to save.
 [[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
     return next_id(attach_default(fcinfo->flinfo->fn_oid));
@@ -99,7 +131,7 @@ inline bool next_at_front(Datum *id) {
 
 void draw_ids(Attached *a, Batch *batch, uint64_t count) {
     while (count > 0) {
-        const Drawn drawn = draw(a, count);
+        const Drawn drawn = is_cached(a) ? draw_cached(a, count) : draw(a, count);
         batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.shape});
         count -= drawn.run.count;
     }
@@ -137,6 +169,8 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
+    if (cached_front.default_role == role && likely(next_at_cached_front(&id)))
+        return id;
     if (likely(generator_front.default_role == role) && likely(next_at_front(&id)))
         return id;
     return next_default_id(fcinfo);
@@ -147,7 +181,10 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     Datum id;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    if (likely(generator_front.key == front_key(role, PG_GETARG_DATUM(0))) && likely(next_at_front(&id)))
+    const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
+    if (cached_front.key == key && likely(next_at_cached_front(&id)))
+        return id;
+    if (likely(generator_front.key == key) && likely(next_at_front(&id)))
         return id;
     return next_id_of(fcinfo);
 }

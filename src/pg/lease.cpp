@@ -26,11 +26,6 @@ int64_t sample_wall_clock_ns() {
     return now_ns;
 }
 
-// One call's wait for the clock: bounded by uidgen.max_wait on the clock that never steps.
-struct ClockWait {
-    int64_t started_ns; // 0: not waiting
-};
-
 // Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
 // if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
 // word's bounds.
@@ -59,21 +54,9 @@ void reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch
         durable_soon(lsn);
 }
 
-void confirm_lease(Attached *a, core::Durability level) {
-    core::TickWord<> &ticks = a->slot->generator.ticks;
-    const core::WrittenRange written = ticks.written_range();
-    durable(a->slot, written.lsn, level);
-    ticks.confirm(level, written.until);
-}
-
-void wait_for_clock(Attached *a, ClockWait *wait, int64_t missing_us) {
-    const int64_t now_ns = monotonic_ns();
-    if (wait->started_ns == 0) {
-        wait->started_ns = now_ns;
-        a->slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
-    }
-    const int64_t waited_us = (now_ns - wait->started_ns) / ns_per_us;
-    const int64_t left_us = settings::max_wait_ms * us_per_ms - waited_us;
+void wait_for_clock(Attached *a, BoundedWait *wait, int64_t missing_us) {
+    int64_t waited_us = 0;
+    const int64_t left_us = left_to_wait_us(a->slot, wait, &waited_us);
     if (left_us <= 0)
         report_clock_behind(a->sequence, missing_us, waited_us / us_per_ms);
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
@@ -81,14 +64,6 @@ void wait_for_clock(Attached *a, ClockWait *wait, int64_t missing_us) {
 
 int64_t term_of(const GeneratorState &generator, uint64_t position) {
     return static_cast<int64_t>(position >> generator.config.layout.sequence_bits) / generator.config.policy.end;
-}
-
-core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
-    const core::Layout &layout = generator.config.layout;
-    const int64_t term = term_of(generator, position);
-    // Terms have a worker id each, in a circle from that of term 0.
-    const int64_t worker = (generator.worker_id.load(std::memory_order_acquire) + term) & core::largest(layout.worker_bits);
-    return core::shape_of(layout, settings::datacenter_id, worker | (backup ? core::backup_bit(layout) : 0), term);
 }
 
 void open_window(Attached *a, int64_t tick, const core::Decision &decision, core::Durability level,
@@ -101,16 +76,6 @@ void open_window(Attached *a, int64_t tick, const core::Decision &decision, core
     window.limit = decision.limit;
     window.level = level;
     window.shape = shape;
-}
-
-void check_datacenter(const Attached *a) {
-    const core::Layout &layout = a->slot->generator.config.layout;
-    const int64_t most = core::largest(layout.datacenter_bits);
-    if (settings::datacenter_id > most)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("uidgen.datacenter_id %d does not fit the generator's layout", settings::datacenter_id),
-                        errdetail("Its datacenter field is %d bits wide.", layout.datacenter_bits),
-                        errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -146,31 +111,6 @@ bool clock_is_believed(int64_t offset_us) {
 
 // ---------------------------------------------------------------------------------------------------------
 
-// One call: what it asks for, what it has seen, how long it has waited.
-struct Call {
-    Attached *a;
-    uint64_t want;
-    core::Durability level;
-    int64_t offset_us; // of the clock, with now
-    core::View view;
-    ClockWait wait;
-    Drawn drawn;
-};
-
-void look(Call *call) {
-    const GeneratorState &generator = call->a->slot->generator;
-    call->level = wanted_durability();
-    call->view.seen = generator.seen.load(std::memory_order_acquire);
-    // In the order in which they grow, so that usable <= written as decide() expects.
-    call->view.last = generator.ticks.last();
-    call->view.usable = generator.ticks.usable(call->level);
-    call->view.written = generator.ticks.written_range().until;
-    // Last: a clock read before what others have seen and leased since would seem to have gone back.
-    const int64_t now_us = sample_wall_clock_ns() / ns_per_us;
-    call->offset_us = now_us - monotonic_ns() / ns_per_us;
-    call->view.now = core::tick_at(generator.config.layout, now_us);
-}
-
 void note_seen(GeneratorState *generator, const core::View &view, uint64_t position) {
     const int64_t tick = term_of(*generator, position) * generator->config.policy.end + view.now;
     int64_t seen = view.seen;
@@ -182,9 +122,8 @@ bool take(Call *call, const core::Decision &decision) {
     Attached *a = call->a;
     GeneratorState &generator = a->slot->generator;
     if (decision.reserve_until > 0)
-        reserve_lease(a, 0, decision.reserve_until, true);
-    if (unlikely(generator.worker_id.load(std::memory_order_acquire) == no_worker))
-        draw_worker_id(a->slot, a->function);
+        reserve_ahead(a, decision.reserve_until);
+    need_worker_id(a);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
     if (run.count == 0)
         return false;
@@ -208,8 +147,6 @@ void begin_term(Call *call, const core::Decision &decision) {
     reserve_lease(call->a, decision.floor, decision.reserve_until, false);
 }
 
-bool perform(Call *call, const core::Decision &decision);
-
 // The backup worker: what it has in the clock's tick, else what the primary can borrow.
 bool take_backup(Call *call, int64_t back) {
     GeneratorState &generator = call->a->slot->generator;
@@ -217,8 +154,7 @@ bool take_backup(Call *call, int64_t back) {
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.step == core::Step::take) {
-        if (unlikely(generator.worker_id.load(std::memory_order_acquire) == no_worker))
-            draw_worker_id(call->a->slot, call->a->function);
+        need_worker_id(call->a);
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, shape_at(generator, run.first, true)};
         return run.count > 0;
@@ -228,7 +164,32 @@ bool take_backup(Call *call, int64_t back) {
     return perform(call, decision);
 }
 
-// True: something was drawn. False: decide again.
+} // namespace
+
+void check_datacenter(const Attached *a) {
+    const core::Layout &layout = a->slot->generator.config.layout;
+    const int64_t most = core::largest(layout.datacenter_bits);
+    if (settings::datacenter_id > most)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("uidgen.datacenter_id %d does not fit the generator's layout", settings::datacenter_id),
+                        errdetail("Its datacenter field is %d bits wide.", layout.datacenter_bits),
+                        errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
+}
+
+void look(Call *call) {
+    const GeneratorState &generator = call->a->slot->generator;
+    call->level = wanted_durability();
+    call->view.seen = generator.seen.load(std::memory_order_acquire);
+    // In the order in which they grow, so that usable <= written as decide() expects.
+    call->view.last = generator.ticks.last();
+    call->view.usable = generator.ticks.usable(call->level);
+    call->view.written = generator.ticks.written_range().until;
+    // Last: a clock read before what others have seen and leased since would seem to have gone back.
+    call->now_us = sample_wall_clock_ns() / ns_per_us;
+    call->offset_us = call->now_us - monotonic_ns() / ns_per_us;
+    call->view.now = core::tick_at(generator.config.layout, call->now_us);
+}
+
 bool perform(Call *call, const core::Decision &decision) {
     Attached *a = call->a;
     const int64_t tick_us = a->slot->generator.config.layout.tick_us;
@@ -260,7 +221,37 @@ bool perform(Call *call, const core::Decision &decision) {
     return false;
 }
 
-} // namespace
+void reserve_ahead(Attached *a, int64_t until_tick) { reserve_lease(a, 0, until_tick, true); }
+
+void confirm_lease(Attached *a, core::Durability level) {
+    core::TickWord<> &ticks = a->slot->generator.ticks;
+    const core::WrittenRange written = ticks.written_range();
+    durable(a->slot, written.lsn, level);
+    ticks.confirm(level, written.until);
+}
+
+void need_worker_id(Attached *a) {
+    if (unlikely(a->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
+        draw_worker_id(a->slot, a->function);
+}
+
+core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
+    const core::Layout &layout = generator.config.layout;
+    const int64_t term = term_of(generator, position);
+    // Terms have a worker id each, in a circle from that of term 0.
+    const int64_t worker = (generator.worker_id.load(std::memory_order_acquire) + term) & core::largest(layout.worker_bits);
+    return core::shape_of(layout, settings::datacenter_id, worker | (backup ? core::backup_bit(layout) : 0), term);
+}
+
+int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us) {
+    const int64_t now_ns = monotonic_ns();
+    if (wait->started_ns == 0) {
+        wait->started_ns = now_ns;
+        slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
+    }
+    *waited_us = (now_ns - wait->started_ns) / ns_per_us;
+    return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
+}
 
 Drawn draw(Attached *a, uint64_t want) {
     check_datacenter(a);

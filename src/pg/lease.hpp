@@ -14,4 +14,47 @@ struct Drawn {
 // Leaves a window for the calls that follow within the same tick, unless it drew from the backup worker.
 Drawn draw(Attached *a, uint64_t want);
 
+// What cached.cpp shares of it.
+
+// Waiting of one call, bounded by uidgen.max_wait on the clock that never steps.
+struct BoundedWait {
+    int64_t started_ns; // 0: not waiting
+};
+
+// What one call asks for and has seen.
+struct Call {
+    Attached *a;
+    uint64_t want;
+    core::Durability level;
+    int64_t now_us;
+    int64_t offset_us; // of the clock above the one that never steps
+    core::View view;
+    BoundedWait wait;
+    Drawn drawn;
+};
+
+// Error if uidgen.datacenter_id does not fit the layout.
+void check_datacenter(const Attached *a);
+
+// Reads the clock and the generator's word.
+void look(Call *call);
+
+// Does what the decision says. True: something was drawn. False: decide again.
+bool perform(Call *call, const core::Decision &decision);
+
+// Writes the next lease ahead of its use.
+void reserve_ahead(Attached *a, int64_t until_tick);
+
+// Makes what is written durable.
+void confirm_lease(Attached *a, core::Durability level);
+
+// Draws the worker id if there is none yet.
+void need_worker_id(Attached *a);
+
+// The shape of ids at a position.
+core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup);
+
+// How much longer the call may wait; 0: no more. The first time it counts the wait in the slot.
+int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us);
+
 } // namespace uidgen::pg

@@ -5,6 +5,7 @@
 #include "faults.hpp"
 #include "reclaim.hpp"
 #include "reserve.hpp"
+#include "ring_memory.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
 
@@ -174,8 +175,23 @@ Slot *new_database_slot(UsedHere used_here) {
 }
 
 Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedHere used_here) {
-    const SlotInit init = generator_init(rel, function, database);
-    Slot *slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
+    SlotInit init = generator_init(rel, function, database);
+    const bool cached = init.config.cached.on;
+    init.ring_memory = cached ? ring_memory_make(init.config.cached.cells) : DSM_HANDLE_INVALID;
+    Slot *slot = nullptr;
+    PG_TRY();
+    {
+        slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
+    }
+    PG_CATCH();
+    {
+        if (cached)
+            ring_memory_drop(init.ring_memory);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (cached && slot->generator.ring.memory != init.ring_memory)
+        ring_memory_drop(init.ring_memory); // somebody else was quicker to make the slot
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(init.first_position,
                                       position_above(init.config, init.expected.counter.last_value), 0);

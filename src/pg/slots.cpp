@@ -23,6 +23,8 @@ Slot *slots = nullptr;
 // Stands before the slots.
 struct Header {
     std::atomic<int64_t> believed_clock_us;
+    std::atomic<Latch *> padder;
+    std::atomic<int64_t> padder_started_at_us;
 };
 Header *header = nullptr;
 
@@ -51,6 +53,18 @@ int32_t unused_index(SlotKind wanted_for) {
     return -1;
 }
 
+void initialize(RingState *ring, dsm_handle memory) {
+    ring->hints.reset(0);
+    ring->memory = memory;
+    ring->given_up_below.store(0, std::memory_order_relaxed);
+    ring->padded_at_us.store(0, std::memory_order_relaxed);
+    for (auto &count : ring->paddings)
+        count.store(0, std::memory_order_relaxed);
+    ring->rejected_puts.store(0, std::memory_order_relaxed);
+    ring->rejected_takes.store(0, std::memory_order_relaxed);
+    ring->too_old.store(0, std::memory_order_relaxed);
+}
+
 void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     slot->key = key;
     slot->kind = init.kind;
@@ -71,6 +85,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.row.store(RowState::none, std::memory_order_relaxed);
         generator.row_failures.store(0, std::memory_order_relaxed);
         generator.row_retry_at.store(0, std::memory_order_relaxed);
+        initialize(&generator.ring, init.ring_memory);
     } else if (init.kind == SlotKind::segment) {
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
@@ -104,6 +119,8 @@ void remember_last_time(const Slot &slot) {
 void free_entry(DirectoryEntry *entry) {
     Slot *slot = &slots[entry->index];
     remember_last_time(*slot);
+    if (slot->kind == SlotKind::generator && slot->generator.config.cached.on)
+        dsm_unpin_segment(slot->generator.ring.memory); // goes when the last process has let go of it
     slot->kind = SlotKind::unused;
     slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
     lookup(entry->key, HASH_REMOVE);
@@ -194,6 +211,8 @@ void slots_attach_memory() {
     if (!found) {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
         slots_believe_clock(clock_offset_us());
+        slots_set_padder(nullptr);
+        header->padder_started_at_us.store(0, std::memory_order_relaxed);
     }
     saved_ranges_attach_memory();
     if (!IsUnderPostmaster)
@@ -254,6 +273,28 @@ void slots_free_database(Oid database) {
             free_entry(entry);
     saved_ranges_forget(database, InvalidOid);
     LWLockRelease(directory_lock);
+}
+
+int32_t slots_places() { return settings::max_slots; }
+
+bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const bool there = slots[place].kind == SlotKind::generator && slots[place].generator.config.cached.on;
+    if (there)
+        pad(&slots[place], arg);
+    LWLockRelease(directory_lock);
+    return there;
+}
+
+// Acquire and release: a latch is seen only after it was made ready.
+Latch *slots_padder() { return header->padder.load(std::memory_order_acquire); }
+void slots_set_padder(Latch *latch) { header->padder.store(latch, std::memory_order_release); }
+
+bool slots_may_start_padder(int64_t now_us) {
+    constexpr int64_t pause_us = 1000 * us_per_ms;
+    int64_t last = header->padder_started_at_us.load(std::memory_order_relaxed);
+    return (last == 0 || now_us - last > pause_us) &&
+           header->padder_started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {

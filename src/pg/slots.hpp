@@ -21,6 +21,7 @@
 #include "../core/clock_policy.hpp"
 #include "../core/layout.hpp"
 #include "../core/range.hpp"
+#include "../core/ring.hpp"
 #include "../core/step_policy.hpp"
 #include "../core/tick_word.hpp"
 #include "compat.hpp"
@@ -60,12 +61,42 @@ enum class WorkerPolicy : uint32_t {
     fixed,      // a number that the user gave: `static`
 };
 
+enum class WhenRingEmpty : uint32_t { pad, wait, error };
+
+// Cached mode; a run is what one cell of the ring stands for, and one backend takes at a time.
+struct CachedConfig {
+    bool on;
+    uint64_t run;   // ids, a power of two
+    uint64_t cells; // of the ring, a power of two
+    uint64_t threshold; // filled cells below which the ring is padded
+    int64_t schedule_us; // 0: never
+    bool discards; // what does not fit into the ring
+    WhenRingEmpty when_empty;
+    int64_t fresh_us; // half of max_staleness: how long a look at the clock is good, and how old an id may be then
+};
+
 // What a generator's slot takes over from uid_generator when it is made.
 struct GeneratorConfig {
     core::Layout layout;
     core::ClockPolicy policy;
+    CachedConfig cached;
     WorkerPolicy worker_policy;
     int32_t worker_number; // fixed
+};
+
+// Why a ring was padded.
+enum class Padding : uint32_t { initial, threshold, schedule, by_caller };
+constexpr uint32_t padding_causes = 4;
+
+struct RingState {
+    core::RingHints<> hints;
+    dsm_handle memory; // fixed: of the cells
+    std::atomic<uint64_t> given_up_below; // positions below it are not handed out any more
+    std::atomic<int64_t> padded_at_us;    // on the clock that never steps; 0: never
+    std::atomic<uint64_t> paddings[padding_causes];
+    std::atomic<uint64_t> rejected_puts;
+    std::atomic<uint64_t> rejected_takes;
+    std::atomic<uint64_t> too_old;
 };
 
 struct GeneratorState {
@@ -73,6 +104,7 @@ struct GeneratorState {
     core::BackupWord<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
     std::atomic<int64_t> seen; // latest tick of the clock that an id was made with, in the word's count
     GeneratorConfig config;    // fixed
+    RingState ring;            // of cached mode
     // The worker id of this incarnation and the draw that its row is named after. Set once, by whoever moves row from
     // none under the directory lock. With when_back new_worker it is the worker id of term 0.
     std::atomic<int32_t> worker_id;
@@ -136,6 +168,7 @@ struct SlotInit {
     PageState expected;
     GeneratorConfig config;   // generator
     uint64_t first_position;  // generator: nothing below it is handed out
+    dsm_handle ring_memory;   // generator in cached mode
     core::StepBounds bounds;  // segment
 };
 
@@ -165,6 +198,17 @@ bool slot_note_drop(SlotKey key);
 
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
+
+// Pads rings: calls pad(slot, arg) for the slot at that place, if it is a generator in cached mode, under the directory
+// lock held shared, so that nobody frees it meanwhile. False: there is none.
+bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg);
+int32_t slots_places();
+
+// The latch of the running padder; null: there is none.
+Latch *slots_padder();
+void slots_set_padder(Latch *latch);
+// Whether the padder may be started now: at most once a second, by one backend.
+bool slots_may_start_padder(int64_t now_us);
 
 // What the wall clock showed above the clock that never steps when it was last believed, in microseconds: one figure for
 // the whole server (lease.cpp).

@@ -32,7 +32,9 @@ Listing list_sequences() {
 enum Column { col_sequence, col_kind, col_worker, col_last, col_until, col_first, col_length, col_left,
               col_records, col_flush_waits, col_standby_waits, col_clock_waits,
               col_next_ready, col_step, col_step_reason, col_refills, // one column a cause
-              col_last_refill = col_refills + refill_causes, col_rate, columns };
+              col_last_refill = col_refills + refill_causes, col_rate,
+              col_ring_size, col_ring_filled, col_paddings, // one column a cause
+              col_rejected_puts = col_paddings + padding_causes, col_rejected_takes, col_too_old, col_ahead, columns };
 
 const char *reason_name(core::StepReason reason) {
     switch (reason) {
@@ -48,6 +50,25 @@ const char *reason_name(core::StepReason reason) {
         break;
     }
     return "disturbed";
+}
+
+Datum count_of(const std::atomic<uint64_t> &counter) {
+    return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
+}
+
+void fill_ring(const GeneratorState &generator, Datum *values, bool *nulls) {
+    const CachedConfig &cached = generator.config.cached;
+    const RingState &ring = generator.ring;
+    const uint64_t filled = Min(ring.hints.tail.load(std::memory_order_relaxed) -
+                                    ring.hints.cursor.load(std::memory_order_relaxed), cached.cells);
+    values[col_ring_size] = Int64GetDatum(static_cast<int64_t>(cached.cells * cached.run));
+    values[col_ring_filled] = Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells));
+    for (uint32_t cause = 0; cause < padding_causes; cause++)
+        values[col_paddings + cause] = count_of(ring.paddings[cause]);
+    values[col_rejected_puts] = count_of(ring.rejected_puts);
+    values[col_rejected_takes] = count_of(ring.rejected_takes);
+    values[col_too_old] = count_of(ring.too_old);
+    memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
 }
 
 void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls) {
@@ -67,6 +88,11 @@ void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls)
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
     for (int column = col_next_ready; column < columns; column++)
         nulls[column] = true;
+    nulls[col_ahead] = false;
+    const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_ns() / ns_per_us;
+    values[col_ahead] = Int64GetDatum(ahead_us / us_per_ms);
+    if (generator.config.cached.on)
+        fill_ring(generator, values, nulls);
 }
 
 // What a segment's slot says under its page's lock.
@@ -110,6 +136,7 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
         values[col_refills + cause] = Int64GetDatum(static_cast<int64_t>(view.refills[cause]));
     nulls[col_last_refill] = view.refilled_at_us == 0;
     values[col_last_refill] = TimestampTzGetDatum(to_timestamptz(view.refilled_at_us));
+    memset(&nulls[col_ring_size], true, columns - col_ring_size);
     nulls[col_rate] = !view.in_use || view.lasted_us <= 0;
     if (!nulls[col_rate])
         values[col_rate] = Float8GetDatum(static_cast<double>(range.end - range.begin) * 1e6 /
@@ -134,13 +161,10 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         values[col_sequence] = ObjectIdGetDatum(sequence);
         const bool is_generator = slot->kind == SlotKind::generator;
         values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
-        const auto count = [](const std::atomic<uint64_t> &counter) {
-            return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
-        };
-        values[col_records] = count(slot->records);
-        values[col_flush_waits] = count(slot->flush_waits);
-        values[col_standby_waits] = count(slot->standby_waits);
-        values[col_clock_waits] = count(slot->clock_waits);
+        values[col_records] = count_of(slot->records);
+        values[col_flush_waits] = count_of(slot->flush_waits);
+        values[col_standby_waits] = count_of(slot->standby_waits);
+        values[col_clock_waits] = count_of(slot->clock_waits);
         if (!may_see(sequence))
             memset(&nulls[col_worker], true, columns - col_worker);
         else if (is_generator)

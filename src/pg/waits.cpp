@@ -5,14 +5,37 @@
 
 namespace uidgen::pg {
 
-void sleep_for_clock(int64_t us) {
-    static uint32 event = 0;
-    if (event == 0)
-        event = wait_event("UidgenClock");
+namespace {
+
+void sleep_for(int64_t us, uint32 event) {
     const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, static_cast<long>(ms), event);
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();
+}
+
+// The name is registered with the first wait.
+uint32 once(uint32 *event, const char *name) {
+    if (*event == 0)
+        *event = wait_event(name);
+    return *event;
+}
+
+} // namespace
+
+void sleep_for_clock(int64_t us) {
+    static uint32 event = 0;
+    sleep_for(us, once(&event, "UidgenClock"));
+}
+
+void sleep_for_ring(int64_t us) {
+    static uint32 event = 0;
+    sleep_for(us, once(&event, "UidgenRing"));
+}
+
+void sleep_as_padder(int64_t us) {
+    static uint32 event = 0;
+    sleep_for(us, once(&event, "UidgenPadder"));
 }
 
 } // namespace uidgen::pg

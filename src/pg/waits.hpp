@@ -1,4 +1,4 @@
-// Bounded, cancellable waits for the clock.
+// Bounded, cancellable waits.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +8,11 @@ namespace uidgen::pg {
 // Sleeps for at most that long, or until the latch is set; honours cancel and shutdown. Visible as the wait
 // event UidgenClock (PostgreSQL 17 and later; before, as Extension).
 void sleep_for_clock(int64_t us);
+
+// The same for a ring that the padder shall fill: UidgenRing.
+void sleep_for_ring(int64_t us);
+
+// And for the padder itself: UidgenPadder.
+void sleep_as_padder(int64_t us);
 
 } // namespace uidgen::pg

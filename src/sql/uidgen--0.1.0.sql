@@ -39,6 +39,14 @@ CREATE TABLE uid_generator (
   spread           boolean     NOT NULL DEFAULT false,
   worker_policy    text        NOT NULL DEFAULT 'disposable',
   worker_number    integer,
+  mode             text        NOT NULL DEFAULT 'snowflake',
+  boost_power      integer     NOT NULL DEFAULT 3,
+  padding_factor   integer     NOT NULL DEFAULT 50,
+  schedule_ms      integer,
+  when_ring_full   text        NOT NULL DEFAULT 'stop',
+  when_ring_empty  text        NOT NULL DEFAULT 'pad',
+  chunk            integer     NOT NULL DEFAULT 1,
+  max_staleness_ms integer     NOT NULL DEFAULT 5000,
   created          timestamptz NOT NULL DEFAULT now(),
   builtin          boolean     NOT NULL DEFAULT false,
   is_default       boolean     NOT NULL DEFAULT false
@@ -64,6 +72,14 @@ COMMENT ON COLUMN uid_generator.tolerance_ms IS 'how far the clock may be back, 
 COMMENT ON COLUMN uid_generator.spread IS 'a tick''s sequence numbers start anywhere in the tick, not at 0, so that id % n is even on a quiet generator';
 COMMENT ON COLUMN uid_generator.worker_policy IS 'disposable: a new worker id each start of the server; sticky: the one this host and port had last; static: worker_number';
 COMMENT ON COLUMN uid_generator.worker_number IS 'the worker id of the policy static (of when_back new_worker: the first one)';
+COMMENT ON COLUMN uid_generator.mode IS 'snowflake: ids are made from the clock at each call; cached: ahead of time, into a ring in shared memory. What follows is for cached mode';
+COMMENT ON COLUMN uid_generator.boost_power IS 'the ring holds 2^sequence_bits << boost_power ids, 0 to 20';
+COMMENT ON COLUMN uid_generator.padding_factor IS 'the ring is padded when less than this share of it is filled, in percent, 1 to 100';
+COMMENT ON COLUMN uid_generator.schedule_ms IS 'the ring is also padded this often, in milliseconds; NULL: never';
+COMMENT ON COLUMN uid_generator.when_ring_full IS 'stop: the padder stops at a full ring; discard: it throws the rest of its tick away, as the original does';
+COMMENT ON COLUMN uid_generator.when_ring_empty IS 'a call that finds the ring empty pads it itself, waits for the padder, or ends in an error';
+COMMENT ON COLUMN uid_generator.chunk IS 'how many ids a session takes out of the ring at a time, a power of two up to 2^sequence_bits';
+COMMENT ON COLUMN uid_generator.max_staleness_ms IS 'how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
 COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
 COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
 COMMENT ON COLUMN uid_generator.is_default IS 'true for the generator behind uid_next(), set by uid_default_set(); none: the builtin one';
@@ -123,29 +139,31 @@ COMMENT ON SEQUENCE uid_generators.uid_default IS
 CREATE VIEW uid_preset AS
 SELECT p.* FROM (VALUES
   ('snowflake', timestamptz '2026-01-01 00:00:00+00', 1000::bigint, 41::smallint, 5::smallint, 5::smallint, 12::smallint,
-   false, false, 1000, 2000, 'borrow', 'hold', NULL::integer, true),
-  ('twitter', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12, false, false, 1000, 2000, 'wait', 'error', NULL, false),
-  ('hutool', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12, false, false, 1000, 2000, 'wait', 'hold', 1999, false),
-  ('leaf', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 0, 10, 12, false, false, 1000, 2000, 'wait', 'wait', 5, false),
-  ('baidu', NULL, 1000000, 28, 0, 22, 13, false, false, 1000, 2000, 'wait', 'error', NULL, false),
-  ('js53', timestamptz '2026-01-01 00:00:00+00', 1000000, 32, 0, 5, 16, false, true, 1000, 2000, 'backup', 'backup', 1000, false),
-  ('sonyflake', timestamptz '2014-09-01 00:00:00+00', 10000, 39, 0, 16, 8, true, false, 1000, 2000, 'wait', 'hold', NULL, false),
-  ('instagram', timestamptz '2011-08-24 21:07:01.721+00', 1000, 40, 13, 0, 10, false, false, 1000, 2000, 'wait', 'hold', NULL, false))
+   false, false, 1000, 2000, 'borrow', 'hold', NULL::integer, true, 'snowflake'),
+  ('twitter', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12, false, false, 1000, 2000, 'wait', 'error', NULL, false, 'snowflake'),
+  ('hutool', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12, false, false, 1000, 2000, 'wait', 'hold', 1999, false, 'snowflake'),
+  ('leaf', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 0, 10, 12, false, false, 1000, 2000, 'wait', 'wait', 5, false, 'snowflake'),
+  ('baidu', NULL, 1000000, 28, 0, 22, 13, false, false, 1000, 2000, 'wait', 'error', NULL, false, 'snowflake'),
+  ('js53', timestamptz '2026-01-01 00:00:00+00', 1000000, 32, 0, 5, 16, false, true, 1000, 2000, 'backup', 'backup', 1000, false, 'snowflake'),
+  ('sonyflake', timestamptz '2014-09-01 00:00:00+00', 10000, 39, 0, 16, 8, true, false, 1000, 2000, 'wait', 'hold', NULL, false, 'snowflake'),
+  ('instagram', timestamptz '2011-08-24 21:07:01.721+00', 1000, 40, 13, 0, 10, false, false, 1000, 2000, 'wait', 'hold', NULL, false, 'snowflake'),
+  ('baidu_cached', NULL, 1000000, 28, 0, 22, 13, false, false, 16000, 32000, 'borrow', 'hold', NULL, false, 'cached'))
   AS p(preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker,
-       lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread);
+       lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode);
 COMMENT ON VIEW uid_preset IS
   'The presets: what uid_generator_create() copies into a row of uid_generator. epoch NULL: midnight UTC of the day on which the generator is made, so that its whole life lies ahead.';
 GRANT SELECT ON uid_preset TO PUBLIC;
 
 INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
-    sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, builtin)
+    sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, builtin)
 SELECT 'uid_generators.uid_default', p.*, true FROM uid_preset p WHERE p.preset::text OPERATOR(pg_catalog.=) 'snowflake'::text;
 
--- The fields that a caller gave; a tolerance_ms of -1 stands for NULL, no limit.
+-- The fields that a caller gave; -1 stands for NULL in tolerance_ms (no limit) and in schedule_ms (never).
 CREATE FUNCTION uid_generator_fields(epoch timestamptz, tick_us bigint, time_bits integer, datacenter_bits integer,
     worker_bits integer, sequence_bits integer, sequence_first boolean, backup_worker boolean, lease_ms integer,
     max_ahead_ms integer, when_full text, when_back text, tolerance_ms integer, spread boolean, worker_policy text,
-    worker_number integer) RETURNS jsonb
+    worker_number integer, mode text, boost_power integer, padding_factor integer, schedule_ms integer, when_ring_full text,
+    when_ring_empty text, chunk integer, max_staleness_ms integer) RETURNS jsonb
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -154,10 +172,13 @@ BEGIN ATOMIC
            'sequence_first', sequence_first, 'backup_worker', backup_worker, 'lease_ms', lease_ms,
            'max_ahead_ms', max_ahead_ms, 'when_full', when_full, 'when_back', when_back,
            'tolerance_ms', nullif(tolerance_ms, -1), 'spread', spread, 'worker_policy', worker_policy,
-           'worker_number', worker_number))
+           'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
+           'schedule_ms', nullif(schedule_ms, -1), 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
+           'chunk', chunk, 'max_staleness_ms', max_staleness_ms))
+         || CASE WHEN schedule_ms = -1 THEN jsonb '{"schedule_ms": null}' ELSE jsonb '{}' END
          || CASE WHEN tolerance_ms = -1 THEN jsonb '{"tolerance_ms": null}' ELSE jsonb '{}' END;
 END;
-COMMENT ON FUNCTION uid_generator_fields(timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer) IS
+COMMENT ON FUNCTION uid_generator_fields(timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
   'The fields that uid_generator_create() or uid_generator_alter() was given.';
 
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
@@ -166,7 +187,9 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
     max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT 'disposable',
-    worker_number integer DEFAULT NULL) RETURNS regclass
+    worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -192,9 +215,12 @@ BEGIN
   EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
   generator := format('uid_generators.%I', name)::regclass;
   PERFORM setval(generator, 1, true);
-  fields := jsonb_build_object('generator', generator, 'created', now(), 'builtin', false, 'is_default', false) || fields
+  fields := jsonb_build_object('generator', generator, 'created', now(), 'builtin', false, 'is_default', false,
+    'boost_power', 3, 'padding_factor', 50, 'when_ring_full', 'stop', 'when_ring_empty', 'pad', 'chunk', 1,
+    'max_staleness_ms', 5000) || fields
     || @extschema@.uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
-         backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number);
+         backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number,
+         mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms);
   IF fields ->> 'epoch' IS NULL THEN
     fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
   END IF;
@@ -205,8 +231,8 @@ BEGIN
   RETURN generator;
 END
 $$;
-COMMENT ON FUNCTION uid_generator_create(text, text, bigint, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer) IS
-  'Makes a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator, from a preset (SELECT * FROM uid_preset) with any field given its own value; tolerance_ms -1 is no limit. above: its ids shall be above that one. Needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''); GRANT USAGE ON SEQUENCE lets others draw; uid_generator_drop() ends it.';
+COMMENT ON FUNCTION uid_generator_create(text, text, bigint, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
+  'Makes a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator, from a preset (SELECT * FROM uid_preset) with any field given its own value; tolerance_ms -1 is no limit, schedule_ms -1 never. above: its ids shall be above that one. Needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''); GRANT USAGE ON SEQUENCE lets others draw; uid_generator_drop() ends it.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
@@ -224,16 +250,19 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
     max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
-    worker_number integer DEFAULT NULL) RETURNS void
+    worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL) RETURNS void
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
   SELECT uid_change_generator(generator, uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
            sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy,
-           worker_number));
+           worker_number, mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk,
+           max_staleness_ms));
 END;
-COMMENT ON FUNCTION uid_generator_alter(regclass, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer) IS
-  'Changes fields of a generator; what is NULL stays as it is, and tolerance_ms -1 is no limit. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(…, above => …). Bounds and policies any time: it waits for transactions that draw, draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
+COMMENT ON FUNCTION uid_generator_alter(regclass, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
+  'Changes fields of a generator; what is NULL stays as it is; tolerance_ms -1 is no limit, schedule_ms -1 never. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(…, above => …). Bounds and policies any time: it waits for transactions that draw, draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
@@ -598,7 +627,10 @@ CREATE FUNCTION uid_slots(
     OUT records bigint, OUT flush_waits bigint, OUT standby_waits bigint, OUT clock_waits bigint,
     OUT next_ready boolean, OUT step bigint, OUT step_reason text,
     OUT refills_first bigint, OUT refills_ahead bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
-    OUT last_refill timestamptz, OUT rate double precision)
+    OUT last_refill timestamptz, OUT rate double precision,
+    OUT ring_size bigint, OUT ring_filled double precision, OUT padded_initial bigint, OUT padded_threshold bigint,
+    OUT padded_schedule bigint, OUT padded_inline bigint, OUT rejected_puts bigint, OUT rejected_takes bigint,
+    OUT discarded_stale bigint, OUT ahead_ms bigint)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_slots() IS
@@ -608,10 +640,12 @@ COMMENT ON FUNCTION uid_slots() IS
 -- the extension goes into, would be taken instead, and run by whoever reads the view.
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
-       s.records, s.flush_waits, s.standby_waits, s.clock_waits
+       s.records, s.flush_waits, s.standby_waits, s.clock_waits, s.ahead_ms,
+       s.ring_size, s.ring_filled, s.padded_initial, s.padded_threshold, s.padded_schedule, s.padded_inline,
+       s.rejected_puts, s.rejected_takes, s.discarded_stale
   FROM uid_generator g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
-  'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock. NULLs: not used since the start.';
+  'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock; how far the last id made is ahead of the clock. In cached mode: how many ids the ring holds and the share that is filled; how often it was padded the first time, below the threshold, by schedule, by a caller; ids that the padder threw away at a full ring (when_ring_full discard), calls that found it empty and were refused or had to wait (when_ring_empty error, wait), ids thrown away as too old. NULLs: not used since the start.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,

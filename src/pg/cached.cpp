@@ -1,0 +1,170 @@
+#include "cached.hpp"
+
+#include "errors.hpp"
+#include "padder.hpp"
+#include "time_source.hpp"
+#include "waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A caller that pads moves so many runs: enough for a while, and done within some ten microseconds.
+constexpr uint64_t runs_by_caller = 256;
+constexpr int64_t nap_us = 5 * us_per_ms;
+
+void end_front() {
+    cached_front.key = 0;
+    cached_front.default_role = InvalidOid;
+}
+
+// The front counts ids; the entry's run follows when it is asked for.
+void take_back_from_front(Attached *a) {
+    if (cached_front.entry != a)
+        return;
+    const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
+    a->chunk_first = a->chunk_end - left;
+    cached_front.entry = nullptr;
+    end_front();
+}
+
+void drop_what_is_too_old(Attached *a, uint64_t floor) {
+    RingState &ring = a->slot->generator.ring;
+    if (a->chunk_first >= a->chunk_end || a->chunk_first >= floor)
+        return;
+    const uint64_t kept_from = Min(Max(a->chunk_first, floor), a->chunk_end);
+    ring.too_old.fetch_add(kept_from - a->chunk_first, std::memory_order_relaxed);
+    a->chunk_first = kept_from;
+}
+
+// What to do with the word, counted from the first tick that is fresh enough.
+core::Decision decide_padding(const Call &call, uint64_t floor) {
+    const core::ClockPolicy &policy = call.a->slot->generator.config.policy;
+    core::View view = call.view;
+    view.now = static_cast<int64_t>(floor >> policy.sequence_bits);
+    return core::decide(policy, view);
+}
+
+// The padder can't: has the next lease written while there is something left, without waiting for it.
+void keep_lease(const Call &call, const core::Decision &decision) {
+    if (decision.step == core::Step::reserve || decision.reserve_until > 0)
+        reserve_ahead(call.a, decision.reserve_until);
+    else if (decision.step == core::Step::confirm &&
+             call.a->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
+        confirm_lease(call.a, core::Durability::local);
+}
+
+bool take_run(Call *call, uint64_t floor) {
+    Attached *a = call->a;
+    GeneratorState &generator = a->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    const core::TakenRun taken = a->ring.take(floor);
+    if (taken.too_old > 0)
+        generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
+    if (a->ring.filled() < cached.threshold)
+        wake_padder();
+    if (taken.first == core::empty_cell)
+        return false;
+    a->chunk_first = taken.first;
+    a->chunk_end = taken.first + cached.run;
+    return true;
+}
+
+void wait_for_padder(Call *call) {
+    int64_t waited_us = 0;
+    if (call->wait.started_ns == 0)
+        call->a->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+    const int64_t left_us = left_to_wait_us(call->a->slot, &call->wait, &waited_us);
+    if (left_us <= 0)
+        report_ring_empty(call->a->sequence, waited_us / us_per_ms);
+    wake_padder();
+    sleep_for_ring(Min(left_us, nap_us));
+}
+
+void at_empty_ring(Call *call, const core::Decision &decision) {
+    GeneratorState &generator = call->a->slot->generator;
+    if (generator.config.cached.when_empty == WhenRingEmpty::error) {
+        generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+        keep_lease(*call, decision);
+        wake_padder();
+        report_ring_empty(call->a->sequence, 0);
+    }
+    if (decision.step != core::Step::take) {
+        perform(call, decision); // the lease, or the clock: callers' work in every policy
+    } else if (generator.config.cached.when_empty == WhenRingEmpty::wait) {
+        wait_for_padder(call);
+    } else if (pad_ring(&generator, call->a->ring, decision.floor, decision.limit, runs_by_caller) > 0) {
+        generator.ring.paddings[static_cast<uint32_t>(Padding::by_caller)].fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+// Ends the fast path when the last look at the clock is too long ago.
+void look_again_in(int64_t us) {
+    static bool registered = false;
+    static TimeoutId timer;
+    if (!registered) {
+        timer = RegisterTimeout(USER_TIMEOUT, end_front);
+        registered = true;
+    }
+    if (!get_timeout_active(timer))
+        enable_timeout_after(timer, static_cast<int>(Max(us / us_per_ms, 1)));
+}
+
+} // namespace
+
+Drawn draw_cached(Attached *a, uint64_t want) {
+    check_datacenter(a);
+    take_back_from_front(a);
+    const GeneratorState &generator = a->slot->generator;
+    Call call = {};
+    call.a = a;
+    call.want = want;
+    for (;;) {
+        look(&call);
+        const uint64_t floor = Max(fresh_from(generator, call.now_us),
+                                   generator.ring.given_up_below.load(std::memory_order_relaxed));
+        drop_what_is_too_old(a, floor);
+        if (a->chunk_first < a->chunk_end) {
+            if (generator.ticks.usable(call.level) >= a->chunk_end) {
+                need_worker_id(a);
+                const core::Run run = {a->chunk_first, Min(want, a->chunk_end - a->chunk_first)};
+                a->chunk_first += run.count;
+                a->fresh_floor = floor;
+                return {run, shape_at(generator, run.first, false)};
+            }
+            confirm_lease(a, call.level); // of a standby that is awaited
+            continue;
+        }
+        const core::Decision decision = decide_padding(call, floor);
+        keep_lease(call, decision);
+        if (!take_run(&call, floor))
+            at_empty_ring(&call, decision);
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+// The front is filled before the timer is looked at: a timer that fires in between ends it, and one that is not active any
+// more is started again.
+void bring_cached_to_front(Attached *a, bool is_default) {
+    const GeneratorState &generator = a->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    if (cached_front.entry != nullptr)
+        take_back_from_front(cached_front.entry);
+    const core::Shape shape = shape_at(generator, a->chunk_end - 1, false);
+    const int64_t step = INT64_C(1) << core::sequence_shift(generator.config.layout);
+    const int64_t end = core::join(shape, a->chunk_end - 1) + step;
+    const uint64_t key = front_key_of(a);
+    cached_front.no_standby = standby_mark();
+    cached_front.next_id = end - static_cast<int64_t>(a->chunk_end - a->chunk_first) * step;
+    cached_front.end_id = end;
+    cached_front.step = step;
+    cached_front.single = cached.run == 1;
+    cached_front.ring = a->ring;
+    cached_front.floor = a->fresh_floor;
+    cached_front.shape = shape;
+    cached_front.entry = a;
+    cached_front.default_role = is_default && key != 0 ? a->role : InvalidOid;
+    cached_front.key = key;
+    look_again_in(cached.fresh_us);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,206 @@
+#include "padder.hpp"
+
+#include "ring_memory.hpp"
+#include "time_source.hpp"
+#include "waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// So many runs are moved under the directory lock at a time: some ten microseconds.
+constexpr uint64_t runs_at_a_time = 256;
+constexpr int64_t shortest_nap_ms = 10;
+constexpr int64_t longest_nap_ms = 1000;
+
+// What the padder knows of the ring in one slot, from one round to the next.
+struct Known {
+    uint64_t tenancy;
+    dsm_handle memory;
+    core::Ring<> ring;
+    bool mapped;
+};
+
+// One look at one ring.
+struct Look {
+    Known *known;
+    uint64_t padded; // now
+    bool more;       // there is room, and something to put
+    bool used;       // by callers, so look again soon
+    bool stale;      // the memory is another's than what is known
+    uint64_t cells;
+    RingState *ring;
+    uint64_t tenancy;
+};
+
+bool is_due(const GeneratorState &generator, const core::Ring<> &ring, Padding *why) {
+    const CachedConfig &cached = generator.config.cached;
+    const int64_t padded_at = generator.ring.padded_at_us.load(std::memory_order_relaxed);
+    *why = Padding::initial;
+    if (padded_at == 0)
+        return true;
+    *why = Padding::threshold;
+    if (ring.filled() < cached.threshold)
+        return true;
+    *why = Padding::schedule;
+    return cached.schedule_us > 0 && monotonic_ns() / ns_per_us - padded_at >= cached.schedule_us;
+}
+
+// What may be taken from the word now: inside what is durable here, and not further ahead of the clock than max_ahead.
+uint64_t padding_limit(const GeneratorState &generator, int64_t now_us) {
+    const core::ClockPolicy &policy = generator.config.policy;
+    const int64_t now = core::tick_at(generator.config.layout, now_us);
+    const int64_t end = Min(now + policy.max_ahead + 1, policy.end);
+    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
+    return Min(generator.ticks.usable(core::Durability::local), allowance);
+}
+
+// As the original does: a tick is taken whole, and what the ring has no room for is thrown away.
+void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
+    const uint64_t mask = (UINT64_C(1) << generator->config.policy.sequence_bits) - 1;
+    const uint64_t rest = mask - (generator->ticks.last() & mask);
+    const core::Run thrown = rest > 0 ? generator->ticks.take(0, limit, rest) : core::Run{0, 0};
+    generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
+}
+
+// Under the directory lock: no wait, no allocation, no error.
+void pad_one(Slot *slot, void *arg) {
+    auto *look = static_cast<Look *>(arg);
+    GeneratorState &generator = slot->generator;
+    look->tenancy = slot->tenancy.load(std::memory_order_relaxed);
+    look->cells = generator.config.cached.cells;
+    look->ring = &generator.ring;
+    look->stale = !look->known->mapped || look->known->tenancy != look->tenancy ||
+                  look->known->memory != generator.ring.memory;
+    if (look->stale)
+        return;
+    const core::Ring<> &ring = look->known->ring;
+    Padding why = Padding::initial;
+    if (look->padded == 0 && !is_due(generator, ring, &why))
+        return;
+    const int64_t now_us = wall_clock_ns() / ns_per_us;
+    const uint64_t limit = padding_limit(generator, now_us);
+    const uint64_t moved = pad_ring(&generator, ring, fresh_from(generator, now_us), limit, runs_at_a_time);
+    if (moved > 0 && look->padded == 0) {
+        generator.ring.paddings[static_cast<uint32_t>(why)].fetch_add(1, std::memory_order_relaxed);
+        generator.ring.padded_at_us.store(monotonic_ns() / ns_per_us, std::memory_order_relaxed);
+    }
+    look->padded += moved;
+    look->more = moved == runs_at_a_time;
+    if (!look->more && generator.config.cached.discards && ring.filled() == ring.cells())
+        discard_rest_of_tick(&generator, limit);
+}
+
+// Maps the ring that a slot has now. Under no lock, so it may be gone again; then the next round finds out.
+void map_again(const Look &look) {
+    Known *known = look.known;
+    if (known->mapped)
+        ring_memory_unmap(known->memory);
+    known->memory = look.ring->memory;
+    known->ring = ring_memory_map(look.ring, look.cells);
+    known->mapped = known->ring.cells() == look.cells;
+    known->tenancy = look.tenancy;
+}
+
+// Fills the ring at that place, if there is one; false: there is none. *used: something was to do.
+bool visit(int32_t place, Known *known, bool *used) {
+    Look look = {};
+    look.known = known;
+    bool there = slots_with_ring(place, pad_one, &look);
+    if (there && look.stale) {
+        map_again(look);
+        there = slots_with_ring(place, pad_one, &look);
+    }
+    while (there && look.more)
+        there = slots_with_ring(place, pad_one, &look);
+    *used = *used || look.padded > 0;
+    if (!there && known->mapped) {
+        ring_memory_unmap(known->memory);
+        known->mapped = false;
+    }
+    return there;
+}
+
+void forget_padder(int, Datum) { slots_set_padder(nullptr); }
+
+// Until asked to stop, or until no generator in cached mode is in use.
+void pad_rings(Known *known) {
+    int64_t nap_ms = shortest_nap_ms;
+    bool any = true;
+    while (any && !ShutdownRequestPending) {
+        bool used = false;
+        any = false;
+        for (int32_t place = 0; place < slots_places(); place++)
+            any = visit(place, &known[place], &used) || any;
+        nap_ms = used ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        if (any)
+            sleep_as_padder(nap_ms * us_per_ms);
+    }
+}
+
+} // namespace
+
+uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t floor, uint64_t limit, uint64_t most) {
+    const uint64_t run = generator->config.cached.run;
+    core::Ring<> cells = ring;
+    uint64_t moved = 0;
+    while (moved < most && cells.filled() < cells.cells()) {
+        const core::Run taken = generator->ticks.take(floor, limit, run);
+        if (taken.count < run)
+            break; // the limit is the start of a tick, so nothing was taken
+        if (!cells.put(taken.first)) {
+            generator->ring.rejected_puts.fetch_add(run, std::memory_order_relaxed);
+            break;
+        }
+        moved++;
+    }
+    return moved;
+}
+
+uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
+    const core::Layout &layout = generator.config.layout;
+    const int64_t tick = core::tick_at(layout, now_us - generator.config.cached.fresh_us) + 1;
+    return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
+}
+
+void wake_padder() {
+    Latch *padder = slots_padder();
+    if (padder != nullptr) {
+        SetLatch(padder);
+        return;
+    }
+    if (!slots_may_start_padder(monotonic_ns() / ns_per_us))
+        return;
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+    worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
+    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_padder_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen padder");
+    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen padder");
+    if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
+        ereport(DEBUG1, (errmsg("no background worker is free for the padder of uidgen"),
+                         errhint("Raise max_worker_processes; until then callers pad rings themselves.")));
+}
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+PGDLLEXPORT void uidgen_padder_main(Datum argument);
+
+void uidgen_padder_main(Datum) {
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, SIG_IGN);
+    BackgroundWorkerUnblockSignals();
+    if (slots_padder() != nullptr)
+        proc_exit(0); // another one was quicker
+    on_shmem_exit(forget_padder, 0);
+    slots_set_padder(MyLatch);
+    auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
+    pad_rings(known);
+    proc_exit(0);
+}
+}
