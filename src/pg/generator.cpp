@@ -97,7 +97,32 @@ inline bool next_at_front(Datum *id) {
     return true;
 }
 
-bool next_in_ring(Datum *id) {
+// The rest of the two entry points, in functions that they end with a call of: the shortest way through them, that of
+// cached mode, has fewest registers to save.
+[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
+    return next_id(attach_default(fcinfo->flinfo->fn_oid));
+}
+[[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
+    return next_id(attach(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid));
+}
+
+[[gnu::noinline]] Datum next_default_by_clock(FunctionCallInfo fcinfo, Oid role) {
+    Datum id;
+    if (likely(generator_front.default_role == role) && likely(next_at_front(&id)))
+        return id;
+    return next_default_id(fcinfo);
+}
+[[gnu::noinline]] Datum next_by_clock(FunctionCallInfo fcinfo, uint64_t key) {
+    Datum id;
+    if (likely(generator_front.key == key) && likely(next_at_front(&id)))
+        return id;
+    return next_id_of(fcinfo);
+}
+
+// From the ring itself, if runs have one id and no standby is awaited.
+inline bool next_in_ring(Datum *id) {
+    if (unlikely(!cached_front.single) || unlikely(!surely_no_standby_is_awaited(cached_front.no_standby)))
+        return false;
     const core::TakenRun taken = cached_front.ring.take(cached_front.floor);
     if (unlikely(taken.too_old > 0))
         cached_front.entry->slot->generator.ring.too_old.fetch_add(taken.too_old, std::memory_order_relaxed);
@@ -106,27 +131,24 @@ bool next_in_ring(Datum *id) {
     *id = hand_out(cached_front.shape, taken.first);
     return true;
 }
+[[gnu::noinline]] Datum next_default_in_ring(FunctionCallInfo fcinfo) {
+    Datum id;
+    return likely(next_in_ring(&id)) ? id : next_default_id(fcinfo);
+}
+[[gnu::noinline]] Datum next_in_ring_of(FunctionCallInfo fcinfo) {
+    Datum id;
+    return likely(next_in_ring(&id)) ? id : next_id_of(fcinfo);
+}
 
-// The same in cached mode: from the run in hand, or from the ring if runs have one id.
-inline bool next_at_cached_front(Datum *id) {
+// What is left of the run in hand; no standby is awaited.
+inline bool next_in_run(Datum *id) {
     CachedFront &front = cached_front;
-    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)) || unlikely(front.next_id == front.end_id))
         return false;
-    if (likely(front.next_id != front.end_id)) {
-        last_id = front.next_id;
-        front.next_id += front.step;
-        *id = Int64GetDatum(last_id);
-        return true;
-    }
-    return front.single && next_in_ring(id);
-}
-
-// Not inlined, so that the common case has fewer registers to save.
-[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
-    return next_id(attach_default(fcinfo->flinfo->fn_oid));
-}
-[[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
-    return next_id(attach(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid));
+    last_id = front.next_id;
+    front.next_id += front.step;
+    *id = Int64GetDatum(last_id);
+    return true;
 }
 
 void draw_ids(Attached *a, Batch *batch, uint64_t count) {
@@ -169,11 +191,9 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
-    if (cached_front.default_role == role && likely(next_at_cached_front(&id)))
-        return id;
-    if (likely(generator_front.default_role == role) && likely(next_at_front(&id)))
-        return id;
-    return next_default_id(fcinfo);
+    if (cached_front.default_role != role)
+        return next_default_by_clock(fcinfo, role);
+    return likely(next_in_run(&id)) ? id : next_default_in_ring(fcinfo);
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -182,11 +202,9 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
-    if (cached_front.key == key && likely(next_at_cached_front(&id)))
-        return id;
-    if (likely(generator_front.key == key) && likely(next_at_front(&id)))
-        return id;
-    return next_id_of(fcinfo);
+    if (cached_front.key != key)
+        return next_by_clock(fcinfo, key);
+    return likely(next_in_run(&id)) ? id : next_in_ring_of(fcinfo);
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }
