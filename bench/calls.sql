@@ -8,6 +8,8 @@ SELECT name, calls, call, format('generate_series(1, %s)', calls / 20)
   ('clock_gettime',          2000000, 'bench_clock()'),
   ('uid_next()',             2000000, 'uid_next()'),
   ('uid_next(regclass)',     2000000, 'uid_next(''uid_generators.bench''::regclass)'),
+  ('uid_next, cached, runs', 4000000, 'uid_next(''uid_generators.cached_run''::regclass)'),
+  ('uid_next, cached',       4000000, 'uid_next(''uid_generators.cached_one''::regclass)'),
   ('segment_next(regclass)', 4000000, 'segment_next(''uid_segments.bench''::regclass)'),
   ('segment, dynamic step',  4000000, 'segment_next(''uid_segments.dynamic''::regclass)'),
   ('segment, step 1,000',    4000000, 'segment_next(''uid_segments.base''::regclass)'),

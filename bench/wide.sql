@@ -1,7 +1,5 @@
 -- The bench layout: 35/3/3/22 instead of 41/5/5/12, so that 4,194 million ids a second fit, and what is measured
--- is never a wait for the clock. A layout may not change, and a trigger refuses it; here it is done before the
--- generators' first use, with triggers off.
-SET session_replication_role = replica;
-UPDATE uid_generator
-   SET epoch = date_trunc('day', now()) - interval '1 day', time_bits = 35, datacenter_bits = 3, worker_bits = 3,
-       sequence_bits = 22;
+-- is never a wait for the clock.
+SELECT uid_generator_alter(generator, epoch => date_trunc('day', now()) - interval '1 day', time_bits => 35,
+                           datacenter_bits => 3, worker_bits => 3, sequence_bits => 22)
+  FROM uid_generator WHERE preset = 'snowflake' AND mode = 'snowflake';

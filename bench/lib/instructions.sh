@@ -16,6 +16,8 @@ functions() {
         'clock_gettime' 'bench_clock()' \
         'uid_next()' 'uid_next()' \
         'uid_next(regclass)' "uid_next('uid_generators.bench'::regclass)" \
+        'uid_next, cached, runs' "uid_next('uid_generators.cached_run'::regclass)" \
+        'uid_next, cached' "uid_next('uid_generators.cached_one'::regclass)" \
         'segment_next(regclass)' "segment_next('uid_segments.bench'::regclass)" \
         'segment_next(text)' "segment_next('bench'::text)" \
         'nextval, CACHE 1000' "nextval('cache_1000')" \
@@ -43,9 +45,8 @@ many_names() {
 # millisecond would begin with every other call.
 make_data() {
     make_databases
-    psql -c "SET session_replication_role = replica;
-        UPDATE uid_generator SET tick_us = 3600000000, time_bits = 28, sequence_bits = 29,
-        lease_ms = 600000, max_ahead_ms = 600000"
+    psql -c "SELECT uid_generator_alter(generator, tick_us => 3600000000, time_bits => 28, sequence_bits => 29,
+        lease_ms => 600000, max_ahead_ms => 600000) FROM uid_generator WHERE mode = 'snowflake'"
     psql -v rows="$rows" -f bench/many_data.sql >/dev/null
     stop_server server-bench "$tree" fast
 }

@@ -53,6 +53,11 @@ void keep_lease(const Call &call, const core::Decision &decision) {
         confirm_lease(call.a, core::Durability::local);
 }
 
+void hold_run(Attached *a, uint64_t first) {
+    a->chunk_first = first;
+    a->chunk_end = first + a->slot->generator.config.cached.run;
+}
+
 bool take_run(Call *call, uint64_t floor) {
     Attached *a = call->a;
     GeneratorState &generator = a->slot->generator;
@@ -64,8 +69,7 @@ bool take_run(Call *call, uint64_t floor) {
         wake_padder();
     if (taken.first == core::empty_cell)
         return false;
-    a->chunk_first = taken.first;
-    a->chunk_end = taken.first + cached.run;
+    hold_run(a, taken.first);
     return true;
 }
 
@@ -80,6 +84,15 @@ void wait_for_padder(Call *call) {
     sleep_for_ring(Min(left_us, nap_us));
 }
 
+void pad_by_caller(Attached *a, const core::Decision &decision) {
+    GeneratorState &generator = a->slot->generator;
+    uint64_t left_over = core::empty_cell;
+    if (pad_ring(&generator, a->ring, decision.floor, decision.limit, runs_by_caller, &left_over) > 0)
+        generator.ring.paddings[static_cast<uint32_t>(Padding::by_caller)].fetch_add(1, std::memory_order_relaxed);
+    if (left_over != core::empty_cell)
+        hold_run(a, left_over);
+}
+
 void at_empty_ring(Call *call, const core::Decision &decision) {
     GeneratorState &generator = call->a->slot->generator;
     if (generator.config.cached.when_empty == WhenRingEmpty::error) {
@@ -92,8 +105,8 @@ void at_empty_ring(Call *call, const core::Decision &decision) {
         perform(call, decision); // the lease, or the clock: callers' work in every policy
     } else if (generator.config.cached.when_empty == WhenRingEmpty::wait) {
         wait_for_padder(call);
-    } else if (pad_ring(&generator, call->a->ring, decision.floor, decision.limit, runs_by_caller) > 0) {
-        generator.ring.paddings[static_cast<uint32_t>(Padding::by_caller)].fetch_add(1, std::memory_order_relaxed);
+    } else {
+        pad_by_caller(call->a, decision);
     }
 }
 

@@ -18,6 +18,7 @@ struct Known {
     dsm_handle memory;
     core::Ring<> ring;
     bool mapped;
+    uint64_t left_over; // a run that is to be put first; empty_cell: none
 };
 
 // One look at one ring.
@@ -62,6 +63,18 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
+// False: there is still no place for it.
+bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
+    if (known->left_over == core::empty_cell)
+        return true;
+    if (known->left_over < floor)
+        generator->ring.too_old.fetch_add(generator->config.cached.run, std::memory_order_relaxed);
+    else if (!known->ring.put(known->left_over))
+        return false;
+    known->left_over = core::empty_cell;
+    return true;
+}
+
 // Under the directory lock: no wait, no allocation, no error.
 void pad_one(Slot *slot, void *arg) {
     auto *look = static_cast<Look *>(arg);
@@ -79,7 +92,10 @@ void pad_one(Slot *slot, void *arg) {
         return;
     const int64_t now_us = wall_clock_ns() / ns_per_us;
     const uint64_t limit = padding_limit(generator, now_us);
-    const uint64_t moved = pad_ring(&generator, ring, fresh_from(generator, now_us), limit, runs_at_a_time);
+    const uint64_t floor = fresh_from(generator, now_us);
+    if (!put_left_over(look->known, &generator, floor))
+        return;
+    const uint64_t moved = pad_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
     if (moved > 0 && look->padded == 0) {
         generator.ring.paddings[static_cast<uint32_t>(why)].fetch_add(1, std::memory_order_relaxed);
         generator.ring.padded_at_us.store(monotonic_ns() / ns_per_us, std::memory_order_relaxed);
@@ -99,6 +115,7 @@ void map_again(const Look &look) {
     known->ring = ring_memory_map(look.ring, look.cells);
     known->mapped = known->ring.cells() == look.cells;
     known->tenancy = look.tenancy;
+    known->left_over = core::empty_cell;
 }
 
 // Fills the ring at that place, if there is one; false: there is none. *used: something was to do.
@@ -139,16 +156,18 @@ void pad_rings(Known *known) {
 
 } // namespace
 
-uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t floor, uint64_t limit, uint64_t most) {
+uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t floor, uint64_t limit, uint64_t most,
+                  uint64_t *left_over) {
     const uint64_t run = generator->config.cached.run;
     core::Ring<> cells = ring;
     uint64_t moved = 0;
+    *left_over = core::empty_cell;
     while (moved < most && cells.filled() < cells.cells()) {
         const core::Run taken = generator->ticks.take(floor, limit, run);
-        if (taken.count < run)
-            break; // the limit is the start of a tick, so nothing was taken
+        if (taken.count == 0)
+            break; // positions are taken in whole runs, and a limit is the start of a tick
         if (!cells.put(taken.first)) {
-            generator->ring.rejected_puts.fetch_add(run, std::memory_order_relaxed);
+            *left_over = taken.first;
             break;
         }
         moved++;
