@@ -20,6 +20,8 @@ namespace {
 
 constexpr uint64_t never = 0;
 
+bool rings_may_be_gone = false; // of sequences that were dropped or altered
+
 HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
 void clear_front() {
@@ -40,8 +42,10 @@ void relation_invalidated(Datum, Oid relation) {
         return;
     }
     auto *a = static_cast<Attached *>(hash_search(entries, &relation, HASH_FIND, nullptr));
-    if (a != nullptr)
+    if (a != nullptr) {
         end_checks(a);
+        rings_may_be_gone = rings_may_be_gone || a->ring_memory != DSM_HANDLE_INVALID;
+    }
 }
 
 void transaction_event(XactEvent event, void *) {
@@ -103,14 +107,28 @@ bool used_in_this_transaction(Oid sequence) {
     return a != nullptr && a->locked_in == transaction_number;
 }
 
-// What was in hand belonged to another slot, or to this one's life before.
-void map_ring(Attached *a) {
+void let_go_of_ring(Attached *a) {
     if (cached_front.entry == a)
         cached_front.entry = nullptr;
     if (a->ring_memory != DSM_HANDLE_INVALID)
         ring_memory_unmap(a->ring_memory);
     a->ring_memory = DSM_HANDLE_INVALID;
     a->chunk_first = a->chunk_end = 0;
+}
+
+// So that the memory of a dropped generator's ring does not last as long as this session.
+void let_go_of_rings_that_are_gone() {
+    HASH_SEQ_STATUS scan;
+    rings_may_be_gone = false;
+    hash_seq_init(&scan, entries);
+    while (auto *a = static_cast<Attached *>(hash_seq_search(&scan)))
+        if (a->ring_memory != DSM_HANDLE_INVALID && a->slot->tenancy.load(std::memory_order_acquire) != a->tenancy)
+            let_go_of_ring(a);
+}
+
+// What was in hand belonged to another slot, or to this one's life before.
+void map_ring(Attached *a) {
+    let_go_of_ring(a);
     if (a->slot->kind != SlotKind::generator || !a->slot->generator.config.cached.on)
         return;
     RingState &ring = a->slot->generator.ring;
@@ -170,6 +188,8 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     if (attached(a, GetUserId()) && a->slot->kind == kind)
         return a; // checked already; another sequence was used in between
     end_checks(a);
+    if (unlikely(rings_may_be_gone))
+        let_go_of_rings_that_are_gone();
     a->function = function;
     hold_lock(a);
     Relation rel = open_checked(sequence);

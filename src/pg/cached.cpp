@@ -88,14 +88,21 @@ void pad_by_caller(Attached *a, const core::Decision &decision) {
     GeneratorState &generator = a->slot->generator;
     uint64_t left_over = core::empty_cell;
     if (pad_ring(&generator, a->ring, decision.floor, decision.limit, runs_by_caller, &left_over) > 0)
-        generator.ring.paddings[static_cast<uint32_t>(Padding::by_caller)].fetch_add(1, std::memory_order_relaxed);
+        note_padding(&generator.ring, Padding::by_caller);
     if (left_over != core::empty_cell)
         hold_run(a, left_over);
 }
 
+// The first time it is padded at the call whatever the policy: nobody had a chance to.
+WhenRingEmpty policy_now(const GeneratorState &generator) {
+    const bool never_padded = generator.ring.padded_at_us.load(std::memory_order_relaxed) == 0;
+    return never_padded ? WhenRingEmpty::pad : generator.config.cached.when_empty;
+}
+
 void at_empty_ring(Call *call, const core::Decision &decision) {
     GeneratorState &generator = call->a->slot->generator;
-    if (generator.config.cached.when_empty == WhenRingEmpty::error) {
+    const WhenRingEmpty policy = policy_now(generator);
+    if (policy == WhenRingEmpty::error) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(*call, decision);
         wake_padder();
@@ -103,23 +110,28 @@ void at_empty_ring(Call *call, const core::Decision &decision) {
     }
     if (decision.step != core::Step::take) {
         perform(call, decision); // the lease, or the clock: callers' work in every policy
-    } else if (generator.config.cached.when_empty == WhenRingEmpty::wait) {
+    } else if (policy == WhenRingEmpty::wait) {
         wait_for_padder(call);
     } else {
         pad_by_caller(call->a, decision);
     }
 }
 
-// Ends the fast path when the last look at the clock is too long ago.
+// Ends the fast path when the last look at the clock is too long ago. A timer that is under way for a longer time, of
+// another generator, is set anew.
 void look_again_in(int64_t us) {
     static bool registered = false;
     static TimeoutId timer;
+    static int64_t due_us = 0;
     if (!registered) {
         timer = RegisterTimeout(USER_TIMEOUT, end_front);
         registered = true;
     }
-    if (!get_timeout_active(timer))
-        enable_timeout_after(timer, static_cast<int>(Max(us / us_per_ms, 1)));
+    const int64_t now_us = monotonic_ns() / ns_per_us;
+    if (get_timeout_active(timer) && due_us <= now_us + us)
+        return;
+    due_us = now_us + us;
+    enable_timeout_after(timer, static_cast<int>(Max(us / us_per_ms, 1)));
 }
 
 } // namespace

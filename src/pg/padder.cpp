@@ -19,6 +19,7 @@ struct Known {
     core::Ring<> ring;
     bool mapped;
     uint64_t left_over; // a run that is to be put first; empty_cell: none
+    uint64_t round;     // of the last visit
 };
 
 // One look at one ring.
@@ -26,7 +27,6 @@ struct Look {
     Known *known;
     uint64_t padded; // now
     bool more;       // there is room, and something to put
-    bool used;       // by callers, so look again soon
     bool stale;      // the memory is another's than what is known
     uint64_t cells;
     RingState *ring;
@@ -96,10 +96,8 @@ void pad_one(Slot *slot, void *arg) {
     if (!put_left_over(look->known, &generator, floor))
         return;
     const uint64_t moved = pad_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
-    if (moved > 0 && look->padded == 0) {
-        generator.ring.paddings[static_cast<uint32_t>(why)].fetch_add(1, std::memory_order_relaxed);
-        generator.ring.padded_at_us.store(monotonic_ns() / ns_per_us, std::memory_order_relaxed);
-    }
+    if (moved > 0 && look->padded == 0)
+        note_padding(&generator.ring, why);
     look->padded += moved;
     look->more = moved == runs_at_a_time;
     if (!look->more && generator.config.cached.discards && ring.filled() == ring.cells())
@@ -118,8 +116,8 @@ void map_again(const Look &look) {
     known->left_over = core::empty_cell;
 }
 
-// Fills the ring at that place, if there is one; false: there is none. *used: something was to do.
-bool visit(int32_t place, Known *known, bool *used) {
+// Fills the ring at that place, if it is still there. Whether something was to do.
+bool visit(int32_t place, Known *known) {
     Look look = {};
     look.known = known;
     bool there = slots_with_ring(place, pad_one, &look);
@@ -129,12 +127,15 @@ bool visit(int32_t place, Known *known, bool *used) {
     }
     while (there && look.more)
         there = slots_with_ring(place, pad_one, &look);
-    *used = *used || look.padded > 0;
-    if (!there && known->mapped) {
-        ring_memory_unmap(known->memory);
-        known->mapped = false;
-    }
-    return there;
+    return look.padded > 0;
+}
+
+void let_go_of_others(Known *known, uint64_t round) {
+    for (int32_t place = 0; place < slots_places(); place++)
+        if (known[place].mapped && known[place].round != round) {
+            ring_memory_unmap(known[place].memory);
+            known[place].mapped = false;
+        }
 }
 
 void forget_padder(int, Datum) { slots_set_padder(nullptr); }
@@ -142,15 +143,19 @@ void forget_padder(int, Datum) { slots_set_padder(nullptr); }
 // Until asked to stop, or until no generator in cached mode is in use.
 void pad_rings(Known *known) {
     int64_t nap_ms = shortest_nap_ms;
-    bool any = true;
-    while (any && !ShutdownRequestPending) {
+    for (uint64_t round = 1; !ShutdownRequestPending; round++) {
+        bool any = false;
         bool used = false;
-        any = false;
-        for (int32_t place = 0; place < slots_places(); place++)
-            any = visit(place, &known[place], &used) || any;
+        for (int32_t place = slots_next_ring(0); place >= 0; place = slots_next_ring(place + 1)) {
+            any = true;
+            known[place].round = round;
+            used = visit(place, &known[place]) || used;
+        }
+        let_go_of_others(known, round);
+        if (!any)
+            return;
         nap_ms = used ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        if (any)
-            sleep_as_padder(nap_ms * us_per_ms);
+        sleep_as_padder(nap_ms * us_per_ms);
     }
 }
 
@@ -173,6 +178,11 @@ uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t 
         moved++;
     }
     return moved;
+}
+
+void note_padding(RingState *ring, Padding why) {
+    const int64_t before = ring->padded_at_us.exchange(monotonic_ns() / ns_per_us, std::memory_order_relaxed);
+    ring->paddings[static_cast<uint32_t>(before == 0 ? Padding::initial : why)].fetch_add(1, std::memory_order_relaxed);
 }
 
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {

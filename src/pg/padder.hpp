@@ -19,6 +19,9 @@ void wake_padder();
 uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t floor, uint64_t limit, uint64_t most,
                   uint64_t *left_over);
 
+// Counts a padding; the first one is the initial one, whoever did it.
+void note_padding(RingState *ring, Padding why);
+
 // The first position that is fresh enough to be handed out now.
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us);
 

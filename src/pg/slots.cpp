@@ -116,10 +116,12 @@ void remember_last_time(const Slot &slot) {
                    static_cast<uint64_t>(core::start_of(layout, last)), std::memory_order_relaxed);
 }
 
+bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
+
 void free_entry(DirectoryEntry *entry) {
     Slot *slot = &slots[entry->index];
     remember_last_time(*slot);
-    if (slot->kind == SlotKind::generator && slot->generator.config.cached.on)
+    if (has_ring(*slot))
         dsm_unpin_segment(slot->generator.ring.memory); // goes when the last process has let go of it
     slot->kind = SlotKind::unused;
     slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
@@ -277,9 +279,18 @@ void slots_free_database(Oid database) {
 
 int32_t slots_places() { return settings::max_slots; }
 
+int32_t slots_next_ring(int32_t from) {
+    int32_t place = from;
+    LWLockAcquire(directory_lock, LW_SHARED);
+    while (place < settings::max_slots && !has_ring(slots[place]))
+        place++;
+    LWLockRelease(directory_lock);
+    return place < settings::max_slots ? place : -1;
+}
+
 bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg) {
     LWLockAcquire(directory_lock, LW_SHARED);
-    const bool there = slots[place].kind == SlotKind::generator && slots[place].generator.config.cached.on;
+    const bool there = has_ring(slots[place]);
     if (there)
         pad(&slots[place], arg);
     LWLockRelease(directory_lock);

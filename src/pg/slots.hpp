@@ -199,10 +199,13 @@ bool slot_note_drop(SlotKey key);
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
 
+// The places of slots, and the first one from `from` on that holds a generator in cached mode; -1: there is none.
+int32_t slots_places();
+int32_t slots_next_ring(int32_t from);
+
 // Pads rings: calls pad(slot, arg) for the slot at that place, if it is a generator in cached mode, under the directory
 // lock held shared, so that nobody frees it meanwhile. False: there is none.
 bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg);
-int32_t slots_places();
 
 // The latch of the running padder; null: there is none.
 Latch *slots_padder();
