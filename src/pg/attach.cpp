@@ -12,9 +12,9 @@ namespace uidgen::pg {
 
 uint64_t transaction_number = 1;
 
-GeneratorFront generator_front;
-CachedFront cached_front;
-SegmentFront segment_front;
+GeneratorFront generator_front = {};
+CachedFront cached_front = {};
+SegmentFront segment_front = {};
 
 namespace {
 

@@ -16,7 +16,7 @@ struct CachedLayout {
     Oid function_schema;
     core::Layout layout;
 };
-CachedLayout cached;
+CachedLayout cached = {};
 
 void relation_invalidated(Datum, Oid) { cached.valid = false; }
 

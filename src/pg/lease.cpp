@@ -28,8 +28,8 @@ int64_t sample_wall_clock_ns() {
 
 // Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
 // if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
-// word's bounds.
-void reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch) {
+// word's bounds. Whether it wrote one.
+bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch) {
     Slot *slot = a->slot;
     GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
@@ -52,6 +52,7 @@ void reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch
     relation_close(rel, NoLock);
     if (prefetch)
         durable_soon(lsn);
+    return written < until;
 }
 
 void wait_for_clock(Attached *a, BoundedWait *wait, int64_t missing_us) {
@@ -60,10 +61,6 @@ void wait_for_clock(Attached *a, BoundedWait *wait, int64_t missing_us) {
     if (left_us <= 0)
         report_clock_behind(a->sequence, missing_us, waited_us / us_per_ms);
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
-}
-
-int64_t term_of(const GeneratorState &generator, uint64_t position) {
-    return static_cast<int64_t>(position >> generator.config.layout.sequence_bits) / generator.config.policy.end;
 }
 
 void open_window(Attached *a, int64_t tick, const core::Decision &decision, core::Durability level,
@@ -144,7 +141,8 @@ void begin_term(Call *call, const core::Decision &decision) {
                          static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
                          get_rel_name(call->a->sequence)),
                   errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
-    reserve_lease(call->a, decision.floor, decision.reserve_until, false);
+    if (reserve_lease(call->a, decision.floor, decision.reserve_until, false))
+        draw_row_of_term(call->a->slot, call->a->function);
 }
 
 // The backup worker: what it has in the clock's tick, else what the primary can borrow.
@@ -237,10 +235,8 @@ void need_worker_id(Attached *a) {
 
 core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
     const core::Layout &layout = generator.config.layout;
-    const int64_t term = term_of(generator, position);
-    // Terms have a worker id each, in a circle from that of term 0.
-    const int64_t worker = (generator.worker_id.load(std::memory_order_acquire) + term) & core::largest(layout.worker_bits);
-    return core::shape_of(layout, settings::datacenter_id, worker | (backup ? core::backup_bit(layout) : 0), term);
+    const int64_t worker = worker_id_at(generator, position) | (backup ? core::backup_bit(layout) : 0);
+    return core::shape_of(layout, settings::datacenter_id, worker, term_of(generator, position));
 }
 
 int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us) {

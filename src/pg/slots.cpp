@@ -331,4 +331,13 @@ bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us
     return set_already || free;
 }
 
+void slot_begin_term(Slot *slot, int64_t draw, int64_t now_us) {
+    GeneratorState &generator = slot->generator;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    generator.worker_draw = draw;
+    generator.drawn_at_us = now_us;
+    generator.row.store(RowState::due, std::memory_order_release);
+    LWLockRelease(directory_lock);
+}
+
 } // namespace uidgen::pg

@@ -116,6 +116,16 @@ struct GeneratorState {
     std::atomic<int64_t> row_retry_at;
 };
 
+inline int64_t term_of(const GeneratorState &generator, uint64_t position) {
+    return static_cast<int64_t>(position >> generator.config.layout.sequence_bits) / generator.config.policy.end;
+}
+
+// The worker id of ids at that position, without the backup bit. Terms have one each, in a circle from that of term 0.
+inline int64_t worker_id_at(const GeneratorState &generator, uint64_t position) {
+    const int64_t first = generator.worker_id.load(std::memory_order_acquire);
+    return (first + term_of(generator, position)) & core::largest(generator.config.layout.worker_bits);
+}
+
 // Why a segment's range was reserved.
 enum class Refill : uint32_t {
     first,     // none was there: the first use since the slot was made
@@ -221,5 +231,8 @@ void slots_believe_clock(int64_t offset_us);
 // Gives a generator's slot its worker id, unless it has one already or another live generator of the same
 // layout holds that number and `insist` is false. False: draw another number.
 bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist);
+
+// A term has begun, with a worker id that follows from the one set: its row is named after that draw.
+void slot_begin_term(Slot *slot, int64_t draw, int64_t now_us);
 
 } // namespace uidgen::pg

@@ -78,11 +78,8 @@ void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls)
     const auto instant = [&](int64_t tick) { return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))); };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t until = tick_of(generator.ticks.written_range().until);
-    const int32_t drawn = generator.worker_id.load(std::memory_order_acquire);
-    const int32_t worker =
-        drawn == no_worker ? no_worker : static_cast<int32_t>((drawn + last / end) & core::largest(layout.worker_bits));
-    nulls[col_worker] = worker == no_worker;
-    values[col_worker] = Int32GetDatum(worker);
+    nulls[col_worker] = generator.worker_id.load(std::memory_order_acquire) == no_worker;
+    values[col_worker] = Int32GetDatum(static_cast<int32>(worker_id_at(generator, generator.ticks.last())));
     values[col_last] = instant(last % end);
     values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;

@@ -119,7 +119,7 @@ void insert_row(const Wanted &row, Oid table) {
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
         TimestampTzGetDatum(to_timestamptz(generator.drawn_at_us)),
         text_datum(qualified_name(sequence)),
-        Int32GetDatum(generator.worker_id.load(std::memory_order_acquire)),
+        Int32GetDatum(static_cast<int32>(worker_id_at(generator, generator.ticks.last()))),
         Int32GetDatum(settings::datacenter_id),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
@@ -227,6 +227,11 @@ void draw_worker_id(Slot *slot, Oid function) {
         if (slot_set_worker(slot, static_cast<int32_t>(draw & mask), draw, now_us, i >= tries))
             break;
     }
+    worker_row_wanted(slot, function);
+}
+
+void draw_row_of_term(Slot *slot, Oid function) {
+    slot_begin_term(slot, draw_from_identity(schema_of_function(function)), wall_clock_ns() / ns_per_us);
     worker_row_wanted(slot, function);
 }
 

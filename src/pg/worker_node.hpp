@@ -20,6 +20,9 @@ namespace uidgen::pg {
 // the SQL function that was called: it leads to the extension's tables.
 void draw_worker_id(Slot *slot, Oid function);
 
+// The generator in a slot has begun another term, so its worker id changed.
+void draw_row_of_term(Slot *slot, Oid function);
+
 // This transaction uses the generator: if its row is due, the transaction shall write it.
 void worker_row_wanted(Slot *slot, Oid function);
 
