@@ -64,6 +64,22 @@ bool terms_differ(const GeneratorConfig &a, const GeneratorConfig &b) {
     return a_has != b_has || (a_has && a.worker_number != b.worker_number);
 }
 
+// A mark further ahead than max_ahead is taken for that of a clock that went back, so max_ahead may not become shorter than
+// the generator stands ahead now.
+void check_not_ahead(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
+    const core::Layout &layout = former.layout;
+    const int64_t now = core::tick_at(layout, wall_clock_ns() / ns_per_us);
+    const int64_t ahead = ticks_of_counter(former, mark_of(generator)) % former.policy.end - now;
+    if (wanted.policy.max_ahead >= former.policy.max_ahead || ahead <= wanted.policy.max_ahead)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("max_ahead_ms of generator \"%s\" can't be that short yet", get_rel_name(generator)),
+                    errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
+                              static_cast<double>(ahead * layout.tick_us) / 1e6),
+                    errhint("Try again in %lld s.",
+                            static_cast<long long>(((ahead - wanted.policy.max_ahead) * layout.tick_us + 999999) / 1000000))));
+}
+
 void check_update(const TriggerData *trigger, Oid generator) {
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     if (identity_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc))
@@ -82,6 +98,8 @@ void check_update(const TriggerData *trigger, Oid generator) {
                                : errdetail("It has leased ids, and each time that it begins again needs a worker id it never used."),
                         errhint("Make another generator above it: uid_generator_create('name', …, above => %lld).",
                                 static_cast<long long>(largest_leased_id(former, mark_of(generator))))));
+    if (!layout)
+        check_not_ahead(generator, former, wanted);
     end_lease(generator);
 }
 

@@ -70,7 +70,11 @@ void open_window(Attached *a, int64_t tick, const core::Decision &decision, core
     window.from_ns = core::start_of(layout, tick) * ns_per_us;
     window.length_ns = static_cast<uint64_t>(layout.tick_us * ns_per_us);
     window.floor = decision.floor;
-    window.limit = decision.limit;
+    // Where a clock that goes back is to be noticed, the window ends with its tick: others may have seen later ones.
+    const core::ClockPolicy &policy = a->slot->generator.config.policy;
+    const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
+    const uint64_t end_of_tick = (decision.floor >> layout.sequence_bits) + 1;
+    window.limit = notices ? Min(decision.limit, end_of_tick << layout.sequence_bits) : decision.limit;
     window.level = level;
     window.shape = shape;
 }

@@ -135,7 +135,13 @@ void refuse_rewritten(Relation rel) {
 }
 
 int64_t terms_of(const GeneratorConfig &config) {
-    return config.policy.when_back == core::WhenBack::new_worker ? core::largest(config.layout.worker_bits) + 1 : 1;
+    if (config.policy.when_back != core::WhenBack::new_worker)
+        return 1;
+    // As many as there are worker ids, as the counter has room for, and as the word has, with a bit to spare for its end.
+    const core::Layout &layout = config.layout;
+    const int32_t counter_bits = core::max_id_bits - core::max_time_bits;
+    const int32_t word_bits = core::max_id_bits - 1 - layout.time_bits - layout.sequence_bits;
+    return INT64_C(1) << Min(layout.worker_bits, Min(counter_bits, word_bits));
 }
 
 int64_t ticks_of_counter(const GeneratorConfig &config, int64_t last_value) {

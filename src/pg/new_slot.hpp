@@ -25,7 +25,7 @@ core::StepBounds step_bounds(Oid sequence, Oid function);
 int64_t ticks_of_counter(const GeneratorConfig &config, int64_t last_value);
 int64_t counter_of_ticks(const GeneratorConfig &config, int64_t ticks);
 
-// How many terms a generator has: one, or with when_back new_worker one a worker id.
+// How many terms a generator has: one, or with when_back new_worker one a worker id, at most 2^16.
 int64_t terms_of(const GeneratorConfig &config);
 
 // The first position above everything that a page with that last_value says was ever leased.
