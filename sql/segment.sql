@@ -246,6 +246,50 @@ DROP SEQUENCE exported;
 SELECT segment_next('renamed');
 \echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM uid_segment WHERE name = 'renamed';
+
+-- Many segments in turn, in one transaction: each goes on by itself.
+SELECT count(segment_create('many ' || i)) FROM generate_series(1, 200) AS i;
+SELECT count(*), count(DISTINCT (name, v)), min(v), max(v)
+  FROM (SELECT name, segment_next(sequence) AS v FROM generate_series(1, 70), uid_segment WHERE name LIKE 'many %') AS s;
+SELECT count(*), min(segment_last(sequence)), max(segment_last(sequence)) FROM uid_segment WHERE name LIKE 'many %';
+SELECT segment_set('many 7', 50);
+SELECT segment_next(sequence) AS v, count(*) FROM uid_segment WHERE name LIKE 'many %' GROUP BY v ORDER BY v;
+-- segment_last() after each of many calls, by turns for two segments and for one; and the array in between.
+SELECT count(*), bool_and(a = last_a AND b = last_b AND (i % 3 > 0 OR c = last_c)) AS right_ones, max(a) - min(a) AS a, max(b) - min(b) AS b
+  FROM (SELECT i, segment_next('uid_segments."many 1"'::regclass) AS a, segment_next('uid_segments."many 2"'::regclass) AS b,
+               segment_last('many 1') AS last_a, segment_last('many 2') AS last_b,
+               CASE WHEN i % 3 = 0 THEN (segment_next_array('uid_segments."many 3"'::regclass, 2))[2] END AS c,
+               segment_last('many 3') AS last_c
+          FROM generate_series(1, 300) AS i) AS s;
+-- The privilege is that of the role that calls, also for segments that another role has drawn from.
+CREATE ROLE regress_many;
+GRANT USAGE ON SEQUENCE uid_segments."many 1" TO regress_many;
+BEGIN;
+SELECT segment_next('uid_segments."many 1"'::regclass) - segment_last('many 1'), segment_next('uid_segments."many 2"'::regclass) - segment_last('many 2');
+SET LOCAL ROLE regress_many;
+SELECT segment_next('uid_segments."many 1"'::regclass) - segment_last('many 1');
+SELECT segment_next('uid_segments."many 2"'::regclass);
+ROLLBACK;
+DROP OWNED BY regress_many;
+DROP ROLE regress_many;
+SELECT count(segment_drop(name)) FROM uid_segment WHERE name LIKE 'many %';
+-- Generators and segments in turn, each refused as the other.
+SELECT segment_create('beside');
+SELECT uid_generator_create('beside');
+SELECT uid_generator_create('beside too');
+SELECT count(DISTINCT id), bool_and(id = last) AS right_ones
+  FROM generate_series(1, 100) AS i,
+       LATERAL (SELECT uid_next(CASE WHEN i % 2 = 0 THEN 'uid_generators.beside'::regclass ELSE 'uid_generators."beside too"' END) AS id,
+                       uid_last() AS last) AS s;
+BEGIN;
+SELECT uid_next('uid_generators.beside') > 0, uid_next('uid_generators."beside too"') > 0, segment_next('uid_segments.beside'::regclass);
+SAVEPOINT s;
+SELECT segment_next('uid_generators.beside'::regclass);
+ROLLBACK TO s;
+SELECT uid_next('uid_segments.beside');
+ROLLBACK TO s;
+SELECT uid_next('uid_generators.beside') > 0, segment_next('uid_segments.beside'::regclass);
+COMMIT;
 -- A segment made anew begins anew.
 SELECT segment_create('again', 10);
 SELECT segment_next('again');

@@ -18,11 +18,19 @@ SegmentFront segment_front = {};
 
 namespace {
 
+Attached nobody; // in the places that no entry has taken
+Attached *no_places[] = {&nobody, &nobody};
+uint32_t entry_count = 0;
+
+} // namespace
+
+EntryTable entries = {no_places, 1, 31};
+
+namespace {
+
 constexpr uint64_t never = 0;
 
 bool rings_may_be_gone = false; // of sequences that were dropped or altered
-
-HTAB *entries = nullptr; // Oid -> Attached, in TopMemoryContext
 
 void clear_front() {
     generator_front.key = cached_front.key = segment_front.key = 0;
@@ -35,13 +43,11 @@ void end_checks(Attached *a) {
 }
 
 void relation_invalidated(Datum, Oid relation) {
-    if (entries == nullptr)
-        return;
     if (!OidIsValid(relation)) {
         attach_again();
         return;
     }
-    auto *a = static_cast<Attached *>(hash_search(entries, &relation, HASH_FIND, nullptr));
+    Attached *a = find_attached(relation);
     if (a != nullptr) {
         end_checks(a);
         rings_may_be_gone = rings_may_be_gone || a->ring_memory != DSM_HANDLE_INVALID;
@@ -55,19 +61,42 @@ void transaction_event(XactEvent event, void *) {
     clear_front();
 }
 
+EntryTable empty_table(uint32_t bits) {
+    auto **places = static_cast<Attached **>(MemoryContextAlloc(TopMemoryContext, sizeof(Attached *) << bits));
+    const EntryTable table = {places, (UINT32_C(1) << bits) - 1, 32 - bits};
+    for (uint32_t place = 0; place <= table.mask; place++)
+        table.places[place] = &nobody;
+    return table;
+}
+
+void enter(Attached *a) {
+    uint32_t place = first_place(a->sequence);
+    while (entries.places[place] != &nobody)
+        place = (place + 1) & entries.mask;
+    entries.places[place] = a;
+}
+
+void enlarge_table() {
+    const EntryTable old = entries;
+    entries = empty_table(old.places == no_places ? 6 : 32 - old.shift + 1);
+    for (uint32_t place = 0; place <= old.mask; place++)
+        if (old.places[place] != &nobody)
+            enter(old.places[place]);
+    if (old.places != no_places)
+        pfree(old.places);
+}
+
 Attached *entry_of(Oid sequence) {
-    if (entries == nullptr) {
-        HASHCTL control = {};
-        control.keysize = sizeof(Oid);
-        control.entrysize = sizeof(Attached);
-        entries = hash_create("uidgen attached sequences", 16, &control, HASH_ELEM | HASH_BLOBS);
-    }
-    bool found = false;
-    auto *a = static_cast<Attached *>(hash_search(entries, &sequence, HASH_ENTER, &found));
-    if (!found) {
-        *a = {};
-        a->sequence = sequence;
-    }
+    Attached *a = find_attached(sequence);
+    if (a != nullptr)
+        return a;
+    if (entry_count >= entries.mask / 4)
+        enlarge_table();
+    void *memory = MemoryContextAllocZero(TopMemoryContext, sizeof(Attached) + alignof(Attached) - 1);
+    a = reinterpret_cast<Attached *>(TYPEALIGN(alignof(Attached), memory));
+    a->sequence = sequence;
+    enter(a);
+    entry_count++;
     return a;
 }
 
@@ -118,12 +147,12 @@ void let_go_of_ring(Attached *a) {
 
 // So that the memory of a dropped generator's ring does not last as long as this session.
 void let_go_of_rings_that_are_gone() {
-    HASH_SEQ_STATUS scan;
     rings_may_be_gone = false;
-    hash_seq_init(&scan, entries);
-    while (auto *a = static_cast<Attached *>(hash_seq_search(&scan)))
+    for (uint32_t place = 0; place <= entries.mask; place++) {
+        Attached *a = entries.places[place];
         if (a->ring_memory != DSM_HANDLE_INVALID && a->slot->tenancy.load(std::memory_order_acquire) != a->tenancy)
             let_go_of_ring(a);
+    }
 }
 
 // What was in hand belonged to another slot, or to this one's life before.
@@ -185,7 +214,7 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
         report_in_recovery();
 
     Attached *a = entry_of(sequence);
-    if (attached(a, GetUserId()) && a->slot->kind == kind)
+    if (attached(a, front_key(GetUserId(), sequence)) && a->slot->kind == kind)
         return a; // checked already; another sequence was used in between
     end_checks(a);
     if (unlikely(rings_may_be_gone))
@@ -207,34 +236,34 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     if (kind == SlotKind::generator)
         worker_row_wanted(a->slot, function);
 
-    a->role = GetUserId();
+    a->key = GetUserId() != role_of_signs ? front_key(GetUserId(), sequence) : 0;
     a->checked_in = transaction_number;
     return a;
 }
 
-const Attached *find_attached(Oid sequence) {
-    return entries != nullptr ? static_cast<const Attached *>(hash_search(entries, &sequence, HASH_FIND, nullptr))
-                              : nullptr;
+Attached *find_attached(Oid sequence) {
+    for (uint32_t place = first_place(sequence);; place = (place + 1) & entries.mask) {
+        Attached *a = entries.places[place];
+        if (a == &nobody)
+            return nullptr;
+        if (a->sequence == sequence)
+            return a;
+    }
 }
 
 Relation open_attached(const Attached *a) { return relation_open(a->sequence, NoLock); }
 
 void attach_again() {
-    if (entries == nullptr)
-        return;
-    HASH_SEQ_STATUS scan;
-    hash_seq_init(&scan, entries);
-    while (auto *a = static_cast<Attached *>(hash_seq_search(&scan))) {
+    for (uint32_t place = 0; place <= entries.mask; place++) {
+        Attached *a = entries.places[place];
         end_checks(a);
         a->window.length_ns = 0;
     }
 }
 
-// See front_key(). An invalidation while drawing may have ended what was checked.
+// An invalidation while drawing may have ended what was checked.
 uint64_t front_key_of(const Attached *a) {
-    constexpr Oid role_of_signs = UINT32_MAX;
-    const Oid role = GetUserId();
-    return attached(a, role) && role != role_of_signs ? front_key(role, a->sequence) : 0;
+    return attached(a, front_key(GetUserId(), a->sequence)) ? a->key : 0;
 }
 
 void bring_to_front(Attached *a) {
@@ -242,10 +271,12 @@ void bring_to_front(Attached *a) {
 }
 
 void bring_to_front(Attached *a, int64_t last_value) {
-    if (segment_front.entry != nullptr)
+    if (segment_front.entry != nullptr) {
         segment_front.entry->last_value = segment_front.last_value;
+        segment_front.entry->keeps_last_value = true;
+    }
     segment_front = {front_key_of(a), standby_mark(), &a->slot->segment.word, a->share, last_value, a};
-    a->has_last_value = true;
+    a->keeps_last_value = false;
 }
 
 void attach_register_callbacks() {

@@ -29,31 +29,35 @@ struct Share {
     uint64_t limit; // 0: nothing
     uint64_t origin;
     uint64_t increment;
-    core::Durability level;
 
     uint64_t value(uint64_t ordinal) const { return origin + ordinal * increment; }
 };
 
-struct Attached {
-    Oid sequence;        // must come first: the key of the backend's table
-    Oid role;            // whose privilege was checked
-    Oid function;        // the SQL function that was called last: leads to the extension's tables
+// What segment_next() needs comes first, in one cache line: many segments drawn from in turn do not all stay in the
+// processor's nearest cache.
+struct alignas(core::cache_line) Attached {
+    uint64_t key;        // front_key() of the sequence and the role whose privilege was checked
     uint64_t checked_in; // the transaction's number; 0: to be checked again
-    uint64_t locked_in;  // the transaction that took the lock
     Slot *slot;
-    Slot *database; // generators: where the last time of those that are gone is kept
+    Share share;                  // segments
+    core::Durability share_level; // segments
+    bool keeps_last_value;        // segments: one was drawn, and the newest is not at the front but here
+    int64_t last_value;           // segments: what segment_last() returns, if it is kept here
+
+    Oid sequence;
+    Oid function;       // the SQL function that was called last: leads to the extension's tables
+    uint64_t locked_in; // the transaction that took the lock
+    Slot *database;     // generators: where the last time of those that are gone is kept
     uint64_t tenancy;
     Buffer buffer; // where the page was last
     Window window; // generators
-    Share share;   // segments
     core::Ring<> ring;       // generators in cached mode
     dsm_handle ring_memory;  // of the ring, while it has cells
     uint64_t chunk_first;    // what is left of the run taken out of it, if it is not at the front
     uint64_t chunk_end;
     uint64_t fresh_floor;    // what was the oldest position to be handed out at the last look at the clock
-    int64_t last_value; // segments: what segment_last() returns, if it is not at the front
-    bool has_last_value;
 };
+static_assert(offsetof(Attached, sequence) == core::cache_line, "the first line is full");
 
 // Entries live as long as the backend, so callers may keep the pointer and test it with attached().
 Attached *attach(Oid sequence, SlotKind kind, Oid function);
@@ -61,14 +65,32 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function);
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
 
-// Whether attach() has nothing to check again for the current user, `role`.
-inline bool attached(const Attached *a, Oid role) {
-    return likely(a->checked_in == transaction_number) && likely(a->role == role);
+// The role and the sequence, as its Datum, for one comparison. An oid from a column has its sign extended: its key is
+// that of the role of signs, for which every call attaches anew. 0 is no call's key.
+constexpr Oid role_of_signs = UINT32_MAX;
+inline uint64_t front_key(Oid role, Datum sequence) { return static_cast<uint64_t>(role) << 32 | sequence; }
+
+// Whether attach() has nothing to check again for the current user, whose role is in the key.
+inline bool attached(const Attached *a, uint64_t key) {
+    return likely(a->key == key) && likely(a->checked_in == transaction_number);
 }
 
-// The front: what the generator and the segment used last need for their next value, in static memory, so that the
-// next call for the same one by the same user finds everything without following a pointer. The key is that of
-// front_key(); it is 0, which no call has, when something is to be checked again.
+// The entries of this session by their sequences: open addressing, at most a quarter of the places taken, so that
+// nearly every entry stands where its search begins. The other places hold an entry of no sequence, never attached.
+struct EntryTable {
+    Attached **places;
+    uint32_t mask;
+    uint32_t shift; // makes an index of a hash of 32 bits
+};
+[[gnu::visibility("hidden")]] extern EntryTable entries;
+
+// Where the search for a sequence's entry begins. Fibonacci hashing spreads the oids of sequences that were made one
+// after the other evenly.
+inline uint32_t first_place(Oid sequence) { return (sequence * UINT32_C(0x9E3779B9)) >> entries.shift; }
+
+// The front: what a generator and a segment that are much in use need for their next value, in static memory, so that
+// the next call for the same one by the same user finds everything without following a pointer. The key is 0 when
+// something is to be checked again.
 struct GeneratorFront {
     uint64_t key;
     Oid default_role; // the role in the key, if the generator is the session's default one; else InvalidOid
@@ -82,7 +104,7 @@ struct SegmentFront {
     StandbyMark no_standby;
     core::SegmentWord<> *word;
     Share share;
-    int64_t last_value; // the entry's, newer
+    int64_t last_value; // what segment_last() returns of the entry
     Attached *entry; // null until the first draw
 };
 struct CachedFront {
@@ -102,9 +124,12 @@ struct CachedFront {
 [[gnu::visibility("hidden")]] extern CachedFront cached_front;
 [[gnu::visibility("hidden")]] extern SegmentFront segment_front;
 
-// One comparison for the role and the sequence, as its Datum. An oid from a column has its sign extended: its key is
-// that of the role 2^32 - 1, which never comes to the front.
-inline uint64_t front_key(Oid role, Datum sequence) { return static_cast<uint64_t>(role) << 32 | sequence; }
+// The entry of that key, if it stands where its search begins and attach() would have nothing to check again but the
+// kind, which is for the caller: the other kind has no share, or no window. Else null: to be attached.
+inline Attached *probably_attached(uint64_t key) {
+    Attached *a = entries.places[first_place(static_cast<Oid>(key))];
+    return attached(a, key) ? a : nullptr;
+}
 
 // The key for the current user; 0 if something is to be checked again.
 uint64_t front_key_of(const Attached *a);
@@ -114,7 +139,7 @@ void bring_to_front(Attached *a);
 void bring_to_front(Attached *a, int64_t last_value);
 
 // The entry of a sequence that was attached once in this session; null if it never was.
-const Attached *find_attached(Oid sequence);
+Attached *find_attached(Oid sequence);
 
 // The sequence of an attached entry, open; its lock is held.
 Relation open_attached(const Attached *a);

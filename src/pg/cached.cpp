@@ -187,7 +187,7 @@ void bring_cached_to_front(Attached *a, bool is_default) {
     cached_front.floor = a->fresh_floor;
     cached_front.shape = shape;
     cached_front.entry = a;
-    cached_front.default_role = is_default && key != 0 ? a->role : InvalidOid;
+    cached_front.default_role = is_default && key != 0 ? GetUserId() : InvalidOid;
     cached_front.key = key;
     look_again_in(cached.fresh_us);
 }

@@ -80,21 +80,23 @@ Datum next_id(Attached *a) {
         drawn = draw(a, 1);
     bring_to_front(a);
     if (a->sequence == default_sequence && generator_front.key != 0)
-        generator_front.default_role = a->role;
+        generator_front.default_role = GetUserId();
     return hand_out(drawn.shape, drawn.run.first);
 }
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, and no standby is
 // awaited, so a window of any durability will do.
-inline bool next_at_front(Datum *id) {
-    const GeneratorFront &front = generator_front;
-    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+inline bool next_in_window(StandbyMark no_standby, core::TickWord<> *word, const Window &window, Datum *id) {
+    if (unlikely(!surely_no_standby_is_awaited(no_standby)))
         return false;
-    const core::Run run = take_in_window(front.word, front.window);
+    const core::Run run = take_in_window(word, window);
     if (unlikely(run.count == 0))
         return false;
-    *id = hand_out(front.window.shape, run.first);
+    *id = hand_out(window.shape, run.first);
     return true;
+}
+inline bool next_at_front(Datum *id) {
+    return next_in_window(generator_front.no_standby, generator_front.word, generator_front.window, id);
 }
 
 // The rest of the two entry points, in functions that they end with a call of: the shortest way through them, that of
@@ -106,6 +108,15 @@ inline bool next_at_front(Datum *id) {
     return next_id(attach(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid));
 }
 
+// Of a generator that is not at the front; its next window brings it there.
+[[gnu::noinline]] Datum next_id_of_another(FunctionCallInfo fcinfo, uint64_t key) {
+    Attached *a = probably_attached(key);
+    Datum id;
+    if (likely(a != nullptr) && likely(next_in_window(standby_mark(), &a->slot->generator.ticks, a->window, &id)))
+        return id;
+    return next_id_of(fcinfo);
+}
+
 [[gnu::noinline]] Datum next_default_by_clock(FunctionCallInfo fcinfo, Oid role) {
     Datum id;
     if (likely(generator_front.default_role == role) && likely(next_at_front(&id)))
@@ -114,9 +125,9 @@ inline bool next_at_front(Datum *id) {
 }
 [[gnu::noinline]] Datum next_by_clock(FunctionCallInfo fcinfo, uint64_t key) {
     Datum id;
-    if (likely(generator_front.key == key) && likely(next_at_front(&id)))
-        return id;
-    return next_id_of(fcinfo);
+    if (unlikely(generator_front.key != key))
+        return next_id_of_another(fcinfo, key);
+    return likely(next_at_front(&id)) ? id : next_id_of(fcinfo);
 }
 
 // From the ring itself, if runs have one id and no standby is awaited.

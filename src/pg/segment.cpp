@@ -20,9 +20,9 @@ Datum hand_out(SegmentFront *front, uint64_t ordinal) {
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, no standby is awaited,
 // so a share of any durability will do, and nobody else draws at the same instant.
-inline bool next_at_front(Oid role, Datum sequence, Datum *value) {
+inline bool next_at_front(Datum *value) {
     SegmentFront &front = segment_front;
-    if (unlikely(front.key != front_key(role, sequence)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
     const core::Run run = front.word->try_one(front.share.limit);
     if (unlikely(run.count == 0))
@@ -31,9 +31,36 @@ inline bool next_at_front(Oid role, Datum sequence, Datum *value) {
     return true;
 }
 
+// One value in so many brings its segment to the front: a segment that many are drawn from soon is there, and segments
+// in turn seldom pay for a change.
+constexpr uint64_t front_interval = 64;
+
+[[gnu::noinline]] Datum hand_out_at_front(Attached *a, uint64_t ordinal) {
+    const uint64_t value = a->share.value(ordinal);
+    bring_to_front(a, static_cast<int64_t>(value));
+    return UInt64GetDatum(value);
+}
+
+// The same for an attached segment that is not at the front. Where an entry keeps a last value, the front has been in
+// use, and knows the mark. A generator's entry has no share.
+inline bool next_behind_front(Attached *a, Datum *value) {
+    if (unlikely(!a->keeps_last_value) || unlikely(!surely_no_standby_is_awaited(segment_front.no_standby)))
+        return false;
+    const core::Run run = a->slot->segment.word.try_one(a->share.limit);
+    if (unlikely(run.count == 0))
+        return false;
+    if (unlikely(run.first % front_interval == 0)) {
+        *value = hand_out_at_front(a, run.first);
+    } else {
+        a->last_value = static_cast<int64_t>(a->share.value(run.first));
+        *value = Int64GetDatum(a->last_value);
+    }
+    return true;
+}
+
 Datum next_value(Attached *a) {
     core::Run run = {0, 0};
-    if (a->share.level == wanted_durability())
+    if (a->share_level == wanted_durability())
         run = a->slot->segment.word.take(a->share.limit, 1);
     if (run.count > 0) {
         bring_to_front(a, static_cast<int64_t>(a->share.value(run.first)));
@@ -44,9 +71,16 @@ Datum next_value(Attached *a) {
     return Int64GetDatum(segment_front.last_value);
 }
 
-// Not inlined, so that the common case has fewer registers to save.
+// These are not inlined, so that the common case has fewer registers to save.
 [[gnu::noinline]] Datum next_value_of(FunctionCallInfo fcinfo) {
     return next_value(attach(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid));
+}
+[[gnu::noinline]] Datum next_value_of_another(FunctionCallInfo fcinfo, uint64_t key) {
+    Attached *a = probably_attached(key);
+    Datum value;
+    if (likely(a != nullptr) && likely(next_behind_front(a, &value)))
+        return value;
+    return next_value_of(fcinfo);
 }
 
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
@@ -82,11 +116,20 @@ void check_is_sequence(Oid relation) {
         report_not_a_sequence(relation);
 }
 
+// Null if nothing was drawn yet.
+const int64_t *last_value_of(const Attached *a) {
+    if (a == nullptr)
+        return nullptr;
+    if (a == segment_front.entry)
+        return &segment_front.last_value;
+    return a->keeps_last_value ? &a->last_value : nullptr;
+}
+
 // As currval: this session's last value, whoever drew since.
 Datum last_of(Oid sequence) {
     check_is_sequence(sequence);
-    const Attached *a = find_attached(sequence);
-    if (a == nullptr || !a->has_last_value)
+    const int64_t *last_value = last_value_of(find_attached(sequence));
+    if (last_value == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("segment_last of \"%s\" is not yet defined in this session", get_rel_name(sequence)),
                         errhint("Draw a value with segment_next() first.")));
@@ -94,7 +137,7 @@ Datum last_of(Oid sequence) {
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied for sequence %s", get_rel_name(sequence)),
                         errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall read it.", qualified_name(sequence))));
-    PG_RETURN_INT64(a == segment_front.entry ? segment_front.last_value : a->last_value);
+    PG_RETURN_INT64(*last_value);
 }
 
 // setval checks everything that is to be checked, and its page is what every session compares with at its next
@@ -134,7 +177,10 @@ Datum segment_next_of(PG_FUNCTION_ARGS) {
     Datum value;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    if (likely(next_at_front(role, PG_GETARG_DATUM(0), &value)))
+    const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
+    if (unlikely(segment_front.key != key))
+        return next_value_of_another(fcinfo, key);
+    if (likely(next_at_front(&value)))
         return value;
     return next_value_of(fcinfo);
 }
@@ -146,7 +192,8 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     text *name = PG_GETARG_TEXT_PP(0);
     const Attached *a = remembered_entry(fcinfo, role, name);
     Datum value;
-    if (likely(a != nullptr) && likely(next_at_front(role, a->sequence, &value)))
+    if (likely(a != nullptr) && likely(segment_front.key == front_key(role, a->sequence)) &&
+        likely(next_at_front(&value)))
         return value;
     return next_value(attach_named(fcinfo, name));
 }

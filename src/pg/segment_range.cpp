@@ -120,7 +120,8 @@ void open_share(Attached *a, const View &view, core::Durability level) {
         word.confirm(level, range.end);
     }
     const auto increment = static_cast<uint64_t>(range.increment);
-    a->share = {range.end, static_cast<uint64_t>(range.first) - range.begin * increment, increment, level};
+    a->share = {range.end, static_cast<uint64_t>(range.first) - range.begin * increment, increment};
+    a->share_level = level;
     if (!view.may_prefetch)
         return;
     const uint64_t prefetch_at = range.begin + (range.end - range.begin) / prefetch_divisor;
