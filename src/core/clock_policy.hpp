@@ -117,8 +117,8 @@ struct Term {
     constexpr Term(const ClockPolicy &p, const View &v) noexcept
         : begin(static_cast<int64_t>(v.last >> p.sequence_bits) / p.end * p.end), end(begin + p.end),
           now(begin + lesser(v.now, p.end)), floor(0), back(0) {
-        if (v.now > 0)
-            floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end ? p.spread.start(v.now) : 0);
+        if (v.now > 0) // the last tick starts at 0, for there is none after it to borrow from
+            floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
         // A lease was never written further than max_ahead above the clock, so the mark itself tells of a clock that
         // went back while the server was down.
         const int64_t marked = static_cast<int64_t>(v.written >> p.sequence_bits) - 1 - p.max_ahead;
