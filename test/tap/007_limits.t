@@ -154,7 +154,13 @@ $node->restart;
 		"SELECT segment_create(repeat('in trap ', 20))", "SELECT segment_next('in_trap')",
 		"SELECT segment_next(repeat('in trap ', 20))", "SELECT uid_next()", "SELECT uid_next('uid_generators.in_trap')",
 		"SELECT count(*) FROM uid_next_batch(10)", "SELECT public.uid_decode(uid_next())", "SELECT uid_timestamp(1)",
-		"SELECT uid_encode('2026-02-01', 0, 0, 0)", "SELECT public.uid_preset('snowflake')",
+		"SELECT uid_encode('2026-02-01', 0, 0, 0)", "SELECT * FROM public.uid_preset", "SELECT * FROM public.uid_generator_limits",
+		"SELECT * FROM public.uid_generator_columns", "SELECT uid_lower_bound(pg_catalog.now())", "SELECT uid_generator_create('in_trap_too', 'baidu', tolerance_ms => 5)",
+		"SELECT uid_generator_alter('uid_generators.in_trap_too', spread => true)", "SELECT uid_generator_alter('uid_generators.in_trap_too', tolerance_ms => -1)",
+		"SELECT uid_generator_raise('uid_generators.in_trap_too', 5)", "SELECT uid_default_set('uid_generators.in_trap_too')",
+		"SELECT uid_default_set('uid_generators.uid_default')", "SELECT uid_generator_drop('uid_generators.in_trap_too')",
+		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_change_segment('uid_segments.in_trap', '{\"step\": 6}')",
+		"SELECT uid_change_generator('uid_generators.in_trap', '{\"spread\": true}')",
 		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
 		"SELECT * FROM public.uid_slots()", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
 		"SELECT segment_drop(repeat('in trap ', 20))");
@@ -181,7 +187,10 @@ CREATE FUNCTION trap.has_sequence_privilege(oid, text) RETURNS boolean LANGUAGE 
 CREATE FUNCTION trap.has_sequence_privilege(regclass, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''has_sequence_privilege''); RETURN NULL; END';
 CREATE FUNCTION trap.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_sequence_last_value''); RETURN NULL; END';
 CREATE FUNCTION trap.cardinality(oid[]) RETURNS integer LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''cardinality''); RETURN NULL; END';
-CREATE FUNCTION trap.uid_preset(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_preset''); RETURN NULL; END';
+CREATE FUNCTION trap.to_jsonb(anyelement) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''to_jsonb''); RETURN NULL; END';
+CREATE FUNCTION trap.jsonb_strip_nulls(jsonb) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_strip_nulls''); RETURN NULL; END';
+CREATE FUNCTION trap.jsonb_populate_record(anyelement, jsonb) RETURNS anyelement LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_populate_record''); RETURN NULL; END';
+CREATE FUNCTION trap.pg_get_expr(pg_node_tree, oid) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_get_expr''); RETURN NULL; END';
 CREATE FUNCTION trap.uid_decode(bigint) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_decode''); RETURN NULL; END';
 CREATE FUNCTION trap.uid_forget_dropped() RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_forget_dropped''); RETURN NULL; END';
 CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''now''); RETURN NULL; END';
@@ -198,6 +207,7 @@ CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap.same);
 CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.same);
 CREATE OPERATOR trap.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = trap.same);
 CREATE OPERATOR trap.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.same);
+CREATE OPERATOR trap.= (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
 CREATE OPERATOR trap.< (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
 CREATE OPERATOR trap.> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
 CREATE OPERATOR trap.<= (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.same);
@@ -205,6 +215,7 @@ CREATE OPERATOR trap.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.join);
 CREATE TABLE trap.worker_node (LIKE public.worker_node);
 CREATE TABLE trap.uid_generator (LIKE public.uid_generator);
 CREATE TABLE trap.uid_segment (LIKE public.uid_segment);
+CREATE TABLE trap.uid_preset (LIKE public.uid_preset);
 CREATE TABLE trap.pg_class (oid oid, relname name);
 CREATE TABLE trap.pg_sequence (seqrelid oid);
 CREATE SEQUENCE trap.uid_default;

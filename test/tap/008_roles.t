@@ -39,7 +39,7 @@ sql('CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE carol LOGIN; CR
 is(sql('BEGIN; CREATE EXTENSION uidgen; SET ROLE bob; SELECT uid_next() > 0; SELECT count(*) FROM uid_next_batch(10); RESET ROLE; COMMIT'),
 	"t\n10", 'the default generator is open to every role, also in the transaction that creates the extension');
 is(sql('SET SESSION AUTHORIZATION bob; SELECT uid_next() > 0'), 't', 'and afterwards');
-is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_decode(uid_next()) IS NOT NULL, uid_last() > 0, count(*) FROM uid_generator_status"),
+is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated_at IS NOT NULL, uid_last() > 0, count(*) FROM uid_generator_status"),
 	't|t|1', 'with its status');
 
 # Who may make.
@@ -146,8 +146,10 @@ SQL
 	sql('SET SESSION AUTHORIZATION alice; CREATE SEQUENCE public.of_alice; CREATE TABLE uid_generators.a_table (id bigint)');
 	sql("CREATE SEQUENCE uid_generators.of_super; CREATE SEQUENCE uid_segments.of_super");
 	my $generator = sub {
-		my ($sequence, $builtin) = @_;
-		return "INSERT INTO uid_generator SELECT '$sequence', 'snowflake', p.*, now(), " . ($builtin // 'false') . " FROM uid_preset('snowflake') p";
+		my ($sequence, $flag) = @_;
+		my $columns = 'preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms';
+		return "INSERT INTO uid_generator (generator, $columns, " . ($flag // 'builtin') . ") SELECT '$sequence', $columns, "
+		  . (defined $flag ? 'true' : 'false') . " FROM uid_preset WHERE preset = 'snowflake'";
 	};
 	foreach my $sequence ('uid_generators.of_super', 'public.of_alice', 'public.of_super', 'uid_generators.a_table')
 	{
@@ -155,7 +157,10 @@ SQL
 	}
 	like(failure('SET SESSION AUTHORIZATION bob; ' . $generator->('uid_generators.a')), qr/ERROR:  42501/, "nor bob one for alice's generator");
 	sql('SET SESSION AUTHORIZATION alice; CREATE SEQUENCE uid_generators.by_hand INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE');
-	like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand', 'true')), qr/ERROR:  42501/, 'nobody adds a builtin row');
+	foreach my $flag ('builtin', 'is_default')
+	{
+		like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand', $flag)), qr/ERROR:  42501/, "nobody adds a row with $flag");
+	}
 	sql('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand'));
 	is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_next('uid_generators.by_hand') > 0"), 't', 'a row for a sequence of her own works');
 	like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand')), qr/ERROR:  23505/, 'once');
@@ -177,8 +182,51 @@ SQL
 			like(failure("SET SESSION AUTHORIZATION $role; $change"), qr/ERROR:  42501/, "$role may not: $change");
 		}
 	}
-	like(failure("INSERT INTO uid_generator SELECT 'uid_generators.of_super', 'snowflake', p.*, now(), false FROM uid_preset('snowflake') p; SELECT uid_next('uid_generators.of_super')"),
+	like(failure($generator->('uid_generators.of_super') . "; SELECT uid_next('uid_generators.of_super')"),
 		qr/ERROR:  55000/, 'a sequence that nextval could move is no lease sequence');
+	# What changes rows, marks and the choice of a default, by who may not.
+	{
+		my $rows = 'SELECT g FROM uid_generator AS g ORDER BY generator::text';
+		my $before = sql($rows) . sql('SELECT last_value FROM uid_generators.a');
+		sql('GRANT ALL ON SEQUENCE uid_generators.a TO bob');
+		foreach my $change ("uid_generator_alter('uid_generators.a', lease_ms => 500)", "uid_generator_alter('uid_generators.uid_default', spread => false)",
+			"uid_change_generator('uid_generators.a', '{\"lease_ms\": 500}')", "uid_generator_raise('uid_generators.a', 5)",
+			"uid_generator_raise('uid_generators.uid_default', 5)", "uid_generator_drop('uid_generators.a')",
+			"uid_generator_drop('uid_generators.uid_default')", "uid_default_set('uid_generators.a')", "uid_default_set('uid_generators.uid_default')",
+			"segment_alter('a', 5)", "uid_change_segment('uid_segments.a', '{\"step\": 5}')")
+		{
+			like(failure("SET SESSION AUTHORIZATION bob; SELECT $change"), qr/ERROR:  42501/, "bob may not: $change");
+		}
+		like(failure("SET SESSION AUTHORIZATION alice; SELECT uid_default_set('uid_generators.a')"), qr/ERROR:  42501.*HINT:  The owner of the database may/s,
+			'the owner of a generator does not make it the default');
+		is(sql($rows) . sql('SELECT last_value FROM uid_generators.a'), $before, 'nothing changed');
+		is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_generator_alter('uid_generators.a', lease_ms => 500); SELECT uid_generator_raise('uid_generators.a', 5); "
+				. "SELECT segment_alter('a', 5); SELECT lease_ms, step FROM uid_generator, uid_segment WHERE generator = 'uid_generators.a'::regclass AND name = 'a'"),
+			"\n\n\n500|5", 'the owner of the sequence changes its row');
+		sql('REVOKE ALL ON SEQUENCE uid_generators.a FROM bob');
+		# The owner of the database chooses its default, though neither generator is his.
+		$node->safe_psql('own', "SELECT uid_generator_create('later', epoch => '2020-01-01')");
+		is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT uid_default_set('uid_generators.later')"), '', "the owner of the database chooses the default");
+		is($node->safe_psql('own', "SELECT generator FROM uid_generator WHERE is_default"), 'uid_generators.later', 'which it is then');
+		like(failure('SET SESSION AUTHORIZATION bob; SELECT uid_next()', 'own'), qr/ERROR:  42501.*later/s, 'USAGE on it is not part of the choice');
+		$node->safe_psql('own', 'GRANT USAGE ON SEQUENCE uid_generators.later TO PUBLIC');
+		is($node->safe_psql('own', 'SET SESSION AUTHORIZATION bob; SELECT uid_next() > 0'), 't', 'it is granted');
+	}
+	# A statement that runs with the rights of the table's owner finds nothing of the caller's.
+	{
+		sql('CREATE TABLE caught (who text); GRANT INSERT ON caught TO PUBLIC; CREATE SCHEMA snare AUTHORIZATION alice');
+		sql(<<'SQL');
+SET SESSION AUTHORIZATION alice;
+CREATE FUNCTION snare.same(bigint, integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.caught VALUES (current_user); RETURN false; END';
+CREATE OPERATOR snare.= (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = snare.same);
+SET search_path = snare, public, pg_catalog;
+SELECT uid_change_segment('uid_segments.a', '{"step": 7}');
+SELECT uid_change_generator('uid_generators.a', '{"lease_ms": 700}');
+SELECT segment_alter('a', 8);
+SQL
+		is(sql('SELECT who FROM caught'), '', "no code of alice's runs as the owner of the extension");
+		is(sql("SELECT lease_ms, step FROM uid_generator, uid_segment WHERE generator = 'uid_generators.a'::regclass AND name = 'a'"), '700|8', 'and her rows change');
+	}
 	# Dropping one's own takes the row along, though one may not delete it.
 	sql('SET SESSION AUTHORIZATION alice; DROP SEQUENCE uid_generators.by_hand, uid_segments.b');
 	is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ 'by_hand|^[0-9]'") . sql("SELECT count(*) FROM uid_segment WHERE name = 'b'"),
@@ -285,6 +333,9 @@ SET SESSION AUTHORIZATION bob;
 CREATE FUNCTION trap.eq(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN true; END$$;
 CREATE FUNCTION trap.eq(oid, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN true; END$$;
 CREATE FUNCTION trap.div(float8, int8) RETURNS float8 LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN 1; END$$;
+CREATE FUNCTION trap.jsonb_build_object(text, timestamptz, text, bigint, text, integer, text, integer, text, integer, text, integer, text, boolean,
+  text, boolean, text, integer, text, integer, text, text, text, text, text, integer, text, boolean, text, text, text, integer)
+  RETURNS jsonb LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN '{}'; END$$;
 CREATE OPERATOR trap.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = trap.eq);
 CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = regclass, FUNCTION = trap.eq);
 CREATE OPERATOR trap./ (LEFTARG = float8, RIGHTARG = int8, FUNCTION = trap.div);
@@ -292,7 +343,10 @@ SQL
 	$planted->(<<'SQL');
 CREATE EXTENSION uidgen SCHEMA trap;
 SELECT trap.uid_next(), trap.segment_create('s'), trap.segment_next('s');
-SELECT * FROM trap.uid_generator_status, trap.segment_status, trap.t_sequence;
+SELECT trap.uid_generator_create('g', tolerance_ms => 100);
+SELECT trap.uid_generator_alter('uid_generators.g', spread => false);
+SELECT trap.uid_default_set('uid_generators.g');
+SELECT * FROM trap.uid_generator_status, trap.segment_status, trap.t_sequence, trap.uid_generator_limits, trap.uid_generator_columns, trap.uid_preset;
 SELECT trap.segment_drop('s');
 SQL
 	is($planted->('SELECT count(*) FROM sprung'), 0, 'operators planted before CREATE EXTENSION are not run');
