@@ -1,7 +1,8 @@
 // uid_change_row(): the owner of a sequence changes what its row of uid_generator or uid_segment says.
 //
 // The tables belong to the extension's owner, and a grant of UPDATE would let anybody lock their rows. So the statement
-// runs with the rights of the table's owner, after a look at who asks, and for fixed columns only.
+// runs with the rights of the table's owner, after a look at who asks, and for fixed columns only. It names every function
+// and operator with its schema: the caller's search_path holds, and may lead to the caller's own.
 
 #include "config_table.hpp"
 #include "errors.hpp"
@@ -18,7 +19,8 @@ struct Changeable {
 };
 
 constexpr Changeable segment_row = {"uid_segment", "sequence", "step, max_step, description",
-                                    "nullif(r.step, 0), nullif(r.max_step, 0), r.description"};
+                                    "CASE WHEN r.step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.step END, "
+                                    "CASE WHEN r.max_step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.max_step END, r.description"};
 
 // What uid_generator_changing() lets pass.
 constexpr Changeable generator_row = {

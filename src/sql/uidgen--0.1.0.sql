@@ -158,7 +158,8 @@ INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacen
     sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, builtin)
 SELECT 'uid_generators.uid_default', p.*, true FROM uid_preset p WHERE p.preset::text OPERATOR(pg_catalog.=) 'snowflake'::text;
 
--- The fields that a caller gave; -1 stands for NULL in tolerance_ms (no limit) and in schedule_ms (never).
+-- The fields that a caller gave; -1 stands for NULL in tolerance_ms (no limit) and in schedule_ms (never). (Parsed now, with
+-- the extension's schema in the search_path: what has no exact match in pg_catalog is named with its schema.)
 CREATE FUNCTION uid_generator_fields(epoch timestamptz, tick_us bigint, time_bits integer, datacenter_bits integer,
     worker_bits integer, sequence_bits integer, sequence_first boolean, backup_worker boolean, lease_ms integer,
     max_ahead_ms integer, when_full text, when_back text, tolerance_ms integer, spread boolean, worker_policy text,
@@ -167,7 +168,7 @@ CREATE FUNCTION uid_generator_fields(epoch timestamptz, tick_us bigint, time_bit
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-  SELECT jsonb_strip_nulls(jsonb_build_object('epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits,
+  SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object('epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits,
            'datacenter_bits', datacenter_bits, 'worker_bits', worker_bits, 'sequence_bits', sequence_bits,
            'sequence_first', sequence_first, 'backup_worker', backup_worker, 'lease_ms', lease_ms,
            'max_ahead_ms', max_ahead_ms, 'when_full', when_full, 'when_back', when_back,
@@ -216,8 +217,8 @@ BEGIN
   generator := format('uid_generators.%I', name)::regclass;
   PERFORM setval(generator, 1, true);
   fields := jsonb_build_object('generator', generator, 'created', now(), 'builtin', false, 'is_default', false,
-    'boost_power', 3, 'padding_factor', 50, 'when_ring_full', 'stop', 'when_ring_empty', 'pad', 'chunk', 1,
-    'max_staleness_ms', 5000) || fields
+      'worker_policy', 'disposable', 'boost_power', 3, 'padding_factor', 50, 'when_ring_full', 'stop', 'when_ring_empty', 'pad',
+      'chunk', 1, 'max_staleness_ms', 5000) || fields
     || @extschema@.uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
          backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number,
          mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms);
