@@ -1,0 +1,188 @@
+-- Layouts: ids worked out by hand from what was published, field order, every field, and what is refused.
+CREATE EXTENSION uidgen;
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+
+SELECT * FROM uid_preset;
+
+CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  result text;
+  detail text;
+  hint text;
+BEGIN
+  EXECUTE statement INTO result;
+  RETURN coalesce(result, 'NULL');
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
+END
+$$;
+
+-- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
+CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);
+SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu');
+SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu', epoch => '2016-05-20 00:00+00'),
+       uid_generator_create('discord', 'twitter', epoch => to_timestamp(1420070400)),
+       uid_generator_create('baidu_readme', 'baidu', epoch => '2016-09-20 00:00+00', time_bits => 29, worker_bits => 21),
+       uid_generator_create('instagram_article', 'instagram', epoch => '2011-01-01 00:00+00');
+INSERT INTO vector VALUES
+  -- Wikipedia, "Snowflake ID": a tweet of 2022-06-28, machine 378 = 11 * 32 + 26, sequence 0. Hutool and Leaf kept Twitter's
+  -- epoch; Leaf's ten bits are one worker id.
+  ('twitter', 1541815603606036480, '2022-06-28 16:07:40.105+00', 11, 26, 0, NULL),
+  ('hutool', 1541815603606036480, '2022-06-28 16:07:40.105+00', 11, 26, 0, NULL),
+  ('leaf', 1541815603606036480, '2022-06-28 16:07:40.105+00', 0, 378, 0, NULL),
+  -- Discord's API documentation, "Snowflakes": worker 1, process 0, increment 7.
+  ('discord', 175928847299117063, '2016-04-30 11:18:25.796+00', 1, 0, 7, NULL),
+  -- uid-generator's README: {"UID":"180363646902239241","parsed":{"timestamp":"2017-01-19 12:15:46","workerId":"4","sequence":"9"}},
+  -- with timeBits 29, workerBits 21, seqBits 13, epochStr 2016-09-20.
+  ('baidu_readme', 180363646902239241, '2017-01-19 12:15:46+00', 0, 4, 9, NULL),
+  -- Baidu's default widths: a million seconds << 35, worker 5 << 13, sequence 3.
+  ('baidu', 34359738368040963, '2016-05-31 13:46:40+00', 0, 5, 3, NULL),
+  ('baidu', 9223372036854775807, '2024-11-20 21:24:15+00', 0, 4194303, 8191, NULL),
+  -- Sonyflake: 10 ms since 2014-09-01 << 24, sequence << 16, machine.
+  ('sonyflake', 6039798221313, '2014-09-01 01:00:00+00', 0, 2561, 7, NULL),
+  ('sonyflake', 9223372036854775807, '2188-11-16 03:28:58.87+00', 0, 65535, 255, NULL),
+  -- Instagram's article: 1387263000 ms since the epoch, shard 31341 % 2000, sequence 5001 % 1024, so
+  -- 1387263000 << 23 | 1341 << 10 | 905. The epoch of its code is the preset's; that of its text is in 2011 too.
+  ('instagram_article', 11637205501278089, '2011-01-17 01:21:03+00', 1341, 0, 905, NULL),
+  ('instagram', 11637205501278089, '2011-09-09 22:28:04.721+00', 1341, 0, 905, NULL),
+  -- js53: seconds << 21, backup << 20, worker << 16, sequence.
+  ('js53', 181194129417, '2026-01-02 00:00:00+00', 0, 3, 9, false),
+  ('js53', 181195177993, '2026-01-02 00:00:00+00', 0, 3, 9, true),
+  ('js53', 9007199254740991, '2162-02-07 06:28:15+00', 0, 15, 65535, true),
+  ('snowflake', 4333571, '2026-01-01 00:00:00.001+00', 1, 2, 3, NULL),
+  ('snowflake', 9223372036854775807, '2095-09-07 15:47:35.551+00', 31, 31, 4095, NULL);
+INSERT INTO vector SELECT preset, 0, coalesce(epoch, '2016-05-20 00:00+00'), 0, 0, 0, CASE WHEN backup_worker THEN false END FROM uid_preset;
+SELECT v.generator, v.id,
+       (d.generated_at, d.datacenter_id, d.worker_id, d.sequence) = (v.generated_at, v.datacenter_id, v.worker_id, v.sequence)
+         AND d.backup IS NOT DISTINCT FROM v.backup AS decoded,
+       uid_encode(v.generated_at, v.datacenter_id, v.worker_id + CASE WHEN v.backup THEN 16 ELSE 0 END, v.sequence, g) = v.id AS encoded,
+       uid_timestamp(v.id, g) = v.generated_at AS timestamp,
+       uid_timestamp(v.id, u.epoch, u.tick_us, u.datacenter_bits + u.worker_bits + u.sequence_bits) = v.generated_at AS immutable
+  FROM vector AS v, uid_generator AS u, LATERAL CAST('uid_generators.' || v.generator AS regclass) AS g, uid_decode(v.id, g) AS d
+ WHERE u.generator = g
+ ORDER BY v.generator, v.id;
+SELECT count(*) FROM vector;
+
+-- One more than each part holds, and ids of more bits than the layout has.
+SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
+  ('uid_encode(''2026-01-02'', 0, 32, 0, ''uid_generators.js53'')'), ('uid_encode(''2026-01-02'', 1, 0, 0, ''uid_generators.js53'')'),
+  ('uid_encode(''2026-01-02'', 0, 0, 65536, ''uid_generators.js53'')'), ('uid_encode(''2162-02-07 06:28:16'', 0, 0, 0, ''uid_generators.js53'')'),
+  ('uid_encode(''2025-12-31 23:59:59.999999'', 0, 0, 0, ''uid_generators.js53'')'),
+  ('uid_encode(''2015-01-01'', 0, 65536, 0, ''uid_generators.sonyflake'')'), ('uid_encode(''2015-01-01'', 0, 0, 256, ''uid_generators.sonyflake'')'),
+  ('uid_encode(''2015-01-01'', 8192, 0, 0, ''uid_generators.instagram'')'), ('uid_encode(''2015-01-01'', 0, 1024, 0, ''uid_generators.leaf'')'),
+  ('uid_decode(9007199254740992, ''uid_generators.js53'')'), ('uid_timestamp(9223372036854775807, ''uid_generators.js53'')'),
+  ('uid_timestamp(-1, ''2026-01-01'', 1000, 22)'), ('uid_timestamp(1, ''1969-12-31'', 1000, 22)'), ('uid_timestamp(1, ''infinity'', 1000, 22)'),
+  ('uid_timestamp(1, ''2026-01-01'', 0, 22)'), ('uid_timestamp(1, ''2026-01-01'', 3600000001, 22)'),
+  ('uid_timestamp(1, ''2026-01-01'', 1000, -1)'), ('uid_timestamp(1, ''2026-01-01'', 1000, 63)'),
+  ('uid_timestamp(9223372036854775807, ''2026-01-01'', 3600000000, 0)'),
+  ('uid_lower_bound(''2026-01-02'', ''-infinity'', 1000, 22)'), ('uid_lower_bound(''2026-01-02'', ''2026-01-01'', -5, 22)'),
+  ('uid_lower_bound(''2026-01-02'', ''2026-01-01'', 1000, 64)')) AS v(statement);
+
+-- Field order: the same parts in both, and ids of one worker rise with time and sequence number in both.
+SELECT uid_generator_create('node_first', time_bits => 10, datacenter_bits => 3, worker_bits => 5, sequence_bits => 7, tick_us => 3600000000),
+       uid_generator_create('sequence_first', time_bits => 10, datacenter_bits => 3, worker_bits => 5, sequence_bits => 7, tick_us => 3600000000, sequence_first => true);
+SELECT uid_encode('2026-01-01 09:00', 5, 17, 100, 'uid_generators.node_first') = (9 << 15) + (5 << 12) + (17 << 7) + 100 AS node_first,
+       uid_encode('2026-01-01 09:00', 5, 17, 100, 'uid_generators.sequence_first') = (9 << 15) + (100 << 8) + (5 << 5) + 17 AS sequence_first;
+SELECT d.* FROM (VALUES ('node_first'), ('sequence_first')) AS g(name), LATERAL CAST('uid_generators.' || g.name AS regclass) AS r,
+  uid_decode(uid_encode('2026-01-01 09:00', 5, 17, 100, r), r) AS d;
+SELECT g.name, count(*), bool_and(id > before) AS rising
+  FROM (VALUES ('node_first'), ('sequence_first')) AS g(name),
+       LATERAL (SELECT id, lag(id) OVER (ORDER BY hour, n) AS before
+                  FROM generate_series(0, 5) AS hour, generate_series(0, 127) AS n,
+                       uid_encode('2026-01-01 00:00'::timestamptz + hour * interval '1 h', 5, 17, n, ('uid_generators.' || g.name)::regclass) AS id) AS i
+ WHERE before IS NOT NULL GROUP BY g.name ORDER BY g.name;
+
+-- A generator that draws, in each preset: what it draws has its own parts, rises, and fits in as many bits as the layout has.
+-- (Baidu's 28 bits of seconds from 2016-05-20 ended in 2024: its epoch is the day of creation unless one is given.)
+SELECT uid_generator_create('baidu_today', 'baidu');
+SELECT epoch = date_trunc('day', created, 'UTC') AS today FROM uid_generator WHERE generator = 'uid_generators.baidu_today'::regclass;
+SELECT g.name, count(*), count(DISTINCT id) AS ids, bool_and(id > before) AS rising,
+       bool_and(id >> (u.time_bits + u.datacenter_bits + u.worker_bits + u.sequence_bits) = 0) AS in_layout,
+       bool_and(abs(extract(epoch FROM d.generated_at - clock_timestamp())) < 5) AS truthful,
+       bool_and(d.datacenter_id = 0) AS datacenter, count(DISTINCT d.worker_id) AS workers, bool_or(d.backup) AS backup
+  FROM (VALUES ('snowflake'), ('twitter'), ('hutool'), ('leaf'), ('baidu_today'), ('js53'), ('sonyflake'), ('instagram')) AS g(name)
+  JOIN uid_generator AS u ON u.generator = ('uid_generators.' || g.name)::regclass,
+       LATERAL (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before
+                  FROM uid_next_batch(u.generator, 200) WITH ORDINALITY AS b(id, n)) AS i,
+       uid_decode(i.id, u.generator) AS d
+ GROUP BY g.name ORDER BY g.name;
+SELECT outcome('SELECT uid_next(''uid_generators.baidu'')');
+
+-- Every field has a parameter of its own.
+SELECT uid_generator_create('all', 'js53', epoch => '2020-02-02 02:02:02+00', tick_us => 250, time_bits => 45, datacenter_bits => 2,
+  worker_bits => 6, sequence_bits => 10, sequence_first => true, backup_worker => true, lease_ms => 70, max_ahead_ms => 90,
+  when_full => 'wait', when_back => 'error', tolerance_ms => 33, spread => true, worker_policy => 'static', worker_number => 31);
+SELECT key, value FROM uid_generator AS u, jsonb_each(to_jsonb(u)) WHERE generator = 'uid_generators.all'::regclass AND key <> 'created';
+SELECT datacenter_id, worker_id, backup FROM uid_decode(uid_next('uid_generators.all'), 'uid_generators.all');
+-- One at a time: what is not named is the preset's. (NULL is not naming; a tolerance_ms of -1 is no limit.)
+CREATE TABLE field (n integer, preset text, arguments text);
+INSERT INTO field VALUES (1, 'snowflake', ''), (2, 'snowflake', ', epoch => ''2021-01-01 00:00+00'''), (3, 'snowflake', ', tick_us => 5000'),
+  (4, 'snowflake', ', time_bits => 40'), (5, 'snowflake', ', datacenter_bits => 0'), (6, 'snowflake', ', worker_bits => 4'),
+  (7, 'snowflake', ', sequence_bits => 3'), (8, 'snowflake', ', sequence_first => true'), (9, 'snowflake', ', backup_worker => true'),
+  (10, 'snowflake', ', lease_ms => 999'), (11, 'snowflake', ', max_ahead_ms => 5000'), (12, 'snowflake', ', when_full => ''wait'''),
+  (13, 'snowflake', ', when_back => ''wait'''), (14, 'snowflake', ', tolerance_ms => 0'), (15, 'snowflake', ', spread => false'),
+  (16, 'snowflake', ', worker_policy => ''sticky'''), (17, 'snowflake', ', worker_policy => ''static'', worker_number => 0'),
+  (18, 'snowflake', ', tolerance_ms => -1'), (19, 'hutool', ''), (20, 'hutool', ', tolerance_ms => -1'), (21, 'hutool', ', tolerance_ms => NULL'),
+  (22, 'hutool', ', worker_policy => NULL, spread => NULL, when_full => NULL');
+SELECT count(outcome(format('SELECT uid_generator_create(''field_%s'', %L%s)', n, preset, arguments))) FROM field;
+SELECT f.preset, arguments, (SELECT jsonb_object_agg(d.key, d.value) FROM jsonb_each(to_jsonb(u)) AS d
+                    WHERE d.value IS DISTINCT FROM to_jsonb(p) -> d.key AND d.key NOT IN ('generator', 'created', 'builtin', 'is_default')) AS differs
+  FROM field AS f JOIN uid_generator AS u ON u.generator = to_regclass('uid_generators.field_' || n)
+  JOIN uid_preset AS p ON p.preset = u.preset
+ ORDER BY n;
+-- The way that has positions: name, preset, above.
+SELECT uid_generator_create('positions', 'leaf', 5);
+
+-- What is refused, and that nothing is left of it.
+SELECT count(*) AS generators FROM uid_generator \gset
+SELECT arguments, outcome(format('SELECT uid_generator_create(''refused'', %s)', arguments)) FROM (VALUES
+  ('''snowflake'', tick_us => 0'), ('''snowflake'', tick_us => 3600000001'), ('''snowflake'', epoch => ''infinity'''),
+  ('''snowflake'', epoch => ''1969-12-31 23:59:59.999999+00'''), ('''snowflake'', time_bits => 0'), ('''snowflake'', time_bits => 48'),
+  ('''snowflake'', time_bits => 42'), ('''snowflake'', datacenter_bits => -1'), ('''snowflake'', worker_bits => 32'), ('''snowflake'', sequence_bits => 13'),
+  ('''snowflake'', sequence_bits => 32768'), ('''snowflake'', time_bits => 65577'),
+  ('''snowflake'', worker_bits => 0, backup_worker => true'), ('''snowflake'', tick_us => 3600000000, time_bits => 47, sequence_bits => 0'),
+  ('''snowflake'', lease_ms => 0'), ('''snowflake'', lease_ms => 2001'), ('''snowflake'', max_ahead_ms => 999'), ('''snowflake'', max_ahead_ms => 600001'),
+  ('''snowflake'', tolerance_ms => -2'), ('''snowflake'', when_full => ''never'''), ('''snowflake'', when_full => ''backup'''),
+  ('''snowflake'', when_back => ''jump'''), ('''snowflake'', when_back => ''backup'''), ('''snowflake'', when_back => ''new_worker'''),
+  ('''snowflake'', worker_policy => ''any'''), ('''snowflake'', worker_policy => ''static'''),
+  ('''snowflake'', worker_policy => ''static'', worker_number => 32'), ('''snowflake'', worker_policy => ''static'', worker_number => -1'),
+  ('''js53'', worker_policy => ''static'', worker_number => 16'), ('''js53'', worker_bits => 0'), ('''js53'', backup_worker => false'),
+  ('''snowflake'', when_back => ''new_worker'', worker_policy => ''static'', worker_number => 1, backup_worker => true'),
+  ('''Snowflake'''), ('NULL')) AS v(arguments);
+SELECT count(*) = :generators AS as_before, to_regclass('uid_generators.refused') IS NULL AS no_sequence FROM uid_generator;
+
+-- Sequence numbers begin anywhere in a tick where spread is on, as in the preset of the default generator; else at 0. So ids
+-- drawn one a tick are odd and even alike, or all even. (A tick of 1 us is shorter than one INSERT.)
+SELECT preset, spread FROM uid_preset WHERE spread;
+SELECT spread FROM uid_generator WHERE builtin;
+SELECT uid_generator_create('spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12),
+       uid_generator_create('not_spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12, spread => false);
+CREATE TABLE drawn (n serial, spread bigint, not_spread bigint);
+DO $$
+BEGIN
+  FOR i IN 1 .. 10000 LOOP
+    INSERT INTO drawn (spread, not_spread) VALUES (uid_next('uid_generators.spread'), uid_next('uid_generators.not_spread'));
+  END LOOP;
+END
+$$;
+SELECT count(*) FILTER (WHERE spread % 2 = 0) BETWEEN 4500 AND 5500 AS mod_2,
+       count(*) FILTER (WHERE spread % 3 = 0) BETWEEN 2900 AND 3800 AS mod_3,
+       count(*) FILTER (WHERE spread % 16 = 5) BETWEEN 430 AND 830 AS mod_16,
+       count(*) FILTER (WHERE not_spread % 2 = 0) > 9900 AS all_even,
+       count(DISTINCT spread >> 16) > 9900 AS one_a_tick FROM drawn;
+-- Within a tick they rise either way, one after the other.
+SELECT uid_generator_create('hours', tick_us => 3600000000, time_bits => 20, spread => true),
+       uid_generator_create('plain_hours', tick_us => 3600000000, time_bits => 20, spread => false);
+SELECT g.name, count(*), bool_and(d.sequence = d.before + 1) AS consecutive, min(d.sequence) = 0 OR g.name = 'hours' AS from_0
+  FROM (VALUES ('hours'), ('plain_hours')) AS g(name),
+       LATERAL (SELECT d.sequence, lag(d.sequence) OVER (PARTITION BY d.generated_at ORDER BY n) AS before
+                  FROM generate_series(1, 300) AS n, LATERAL (SELECT uid_next(('uid_generators.' || g.name)::regclass) + 0 * n AS id) AS i,
+                       uid_decode(i.id, ('uid_generators.' || g.name)::regclass) AS d) AS d
+ GROUP BY g.name ORDER BY g.name;
+
+DROP TABLE vector, drawn, field;
+DROP FUNCTION outcome(text);
+SET client_min_messages = warning;
+DROP EXTENSION uidgen CASCADE;
