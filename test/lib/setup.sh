@@ -61,7 +61,7 @@ try_install() {
     log=$1
     shift
     DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
-        apt-get install -y -q --no-upgrade --no-install-recommends \
+        apt-get install -y -q --no-upgrade --no-remove --no-install-recommends \
         -o Dpkg::Options::=--force-confold "$@" >"$log" 2>&1 </dev/null
 }
 
@@ -101,6 +101,34 @@ setup_machine() {
         echo "   done in $(($(date +%s) - started)) s"
     fi
     PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/$major/bin/pg_config}
+}
+
+# Node.js and its client pg, which one test reads ids with: Debian's packages, or, where Debian's pg does not go with
+# the Node.js that is installed, the same version from npm's registry, into the work directory. Without them that test
+# says that it skips.
+setup_javascript() {
+    if [ "$(id -u)" = 0 ] && ! has_node_pg; then
+        echo "Installing packages: nodejs node-pg ..."
+        try_install "$work/log/node-pg" nodejs node-pg ||
+            { ! command -v node >/dev/null && refresh_lists && try_install "$work/log/node-pg" nodejs node-pg; } || true
+    fi
+    if ! has_node_pg && command -v node >/dev/null && command -v npm >/dev/null; then
+        echo "Installing the client pg of Node.js into the work directory ..."
+        mkdir "$work/npm"
+        cp "$top/test/js/package.json" "$top/test/js/package-lock.json" "$work/npm"
+        (cd "$work/npm" && timeout 120 npm ci --ignore-scripts --omit=optional --omit=peer --no-audit --no-fund \
+            --fetch-retries=1 --cache "$work/npm/cache") >"$work/log/npm" 2>&1 </dev/null || true
+        # Node.js looks for modules in the directories above a script.
+        [ ! -d "$work/npm/node_modules/pg" ] || mv "$work/npm/node_modules" "$work/node_modules"
+        rm -rf "$work/npm"
+    fi
+    if ! has_node_pg && [ ! -d "$work/node_modules/pg" ]; then
+        echo "Node.js or its client pg can't be installed: the test that needs it skips."
+    fi
+}
+
+has_node_pg() {
+    (cd / && node -e "require('pg')") 2>/dev/null
 }
 
 # root must not depend on who owns the checkout; the tests read it, nothing more.

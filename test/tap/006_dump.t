@@ -190,6 +190,50 @@ SQL
 		'the owner of the database can dump it');
 }
 
+# The chosen default, what was altered, and marks that no id has reached yet.
+{
+	$source->safe_psql('postgres', 'CREATE DATABASE chosen');
+	$source->safe_psql('chosen', <<'SQL');
+CREATE EXTENSION uidgen;
+SELECT uid_next();
+SELECT uid_generator_create('early', 'twitter', worker_bits => 4, sequence_bits => 13), uid_generator_create('other', 'js53'), uid_generator_create('raised');
+SELECT uid_generator_alter('uid_generators.early', epoch => '2011-11-11 00:00+00', sequence_first => true);
+SELECT uid_default_set('uid_generators.early');
+CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next(), other bigint DEFAULT uid_next('uid_generators.other'));
+INSERT INTO documents SELECT FROM generate_series(1, 2000);
+SELECT uid_generator_alter('uid_generators.early', lease_ms => 400, max_ahead_ms => 1500, when_full => 'wait', when_back => 'hold', tolerance_ms => 700,
+  spread => true, worker_policy => 'static', worker_number => 9);
+SELECT uid_generator_alter('uid_generators.other', when_back => 'error', tolerance_ms => -1, worker_policy => 'sticky');
+INSERT INTO documents SELECT FROM generate_series(1, 2000);
+SELECT uid_generator_raise('uid_generators.raised', uid_encode(clock_timestamp() + interval '1.5 s', 0, 0, 0, 'uid_generators.raised'));
+CREATE TABLE mark AS SELECT uid_lower_bound(uid_timestamp(last_value << 22, 'uid_generators.raised'), 'uid_generators.raised') AS raised FROM uid_generators.raised;
+SQL
+	my $rows = 'SELECT to_jsonb(g) FROM uid_generator AS g ORDER BY generator::text; SELECT last_value FROM uid_generators.early; '
+	  . 'SELECT last_value FROM uid_generators.other; SELECT last_value FROM uid_generators.raised; SELECT * FROM uid_generator_columns ORDER BY column_name';
+	my $kept = $source->safe_psql('chosen', $rows =~ s/to_jsonb\(g\)/to_jsonb(g) - CASE WHEN builtin THEN 'created' ELSE '' END/r);
+	like($kept, qr/"is_default": true/, 'a default is chosen');
+	foreach my $case ([ 'chosen.sql', '-Fp' ], [ 'chosen.dump', '-Fc' ])
+	{
+		my ($file, $format) = @$case;
+		dump_to('chosen', $file, $format);
+		$target->safe_psql('postgres', 'CREATE DATABASE chosen');
+		restore($target, 'chosen', $file);
+		my $sql = sub { return $target->safe_psql('chosen', $_[0]) };
+		is($sql->($rows =~ s/to_jsonb\(g\)/to_jsonb(g) - CASE WHEN builtin THEN 'created' ELSE '' END/r), $kept, "fields, the default and the marks are kept ($file)");
+		is($sql->("SELECT uid_next() > max(id), uid_next('uid_generators.other') > max(other) FROM documents"), 't|t', 'ids go on above');
+		is($sql->('SELECT bool_and(generated_at > now() - interval \'5 min\' AND worker_id = 9) FROM documents, uid_decode(id) WHERE id > (SELECT id FROM documents ORDER BY id OFFSET 2000 LIMIT 1)'),
+			't', 'the layout is that of the chosen one');
+		is($sql->('SELECT worker_id FROM uid_decode(uid_next())'), 9, 'and so is its worker id');
+		is($sql->("SELECT uid_next('uid_generators.raised') > raised FROM mark"), 't', 'a mark that was raised and not reached is a mark');
+		like(failure($target, 'chosen', "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)"), qr/ERROR:  55000.*can't change any more/s, 'a layout with ids stays closed');
+		like(failure($target, 'chosen', "SELECT uid_default_set('uid_generators.uid_default')"), qr/ERROR:  55000.*can't start above/s, 'and so does the way back to a lower default');
+		like(failure($target, 'chosen', "SELECT uid_generator_drop('uid_generators.early')"), qr/ERROR:  2BP01/, 'the default can not be dropped');
+		$sql->('INSERT INTO documents SELECT FROM generate_series(1, 2000)');
+		is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
+		$target->safe_psql('postgres', 'DROP DATABASE chosen');
+	}
+}
+
 # All of a server.
 {
 	$source->command_ok([ 'pg_dumpall', '-f', "$directory/all.sql", '-d', $source->connstr('postgres') ], 'pg_dumpall');
