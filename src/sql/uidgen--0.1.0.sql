@@ -81,7 +81,7 @@ COMMENT ON COLUMN uid_generator.when_ring_empty IS 'a call that finds the ring e
 COMMENT ON COLUMN uid_generator.chunk IS 'how many ids a session takes out of the ring at a time, a power of two up to 2^sequence_bits';
 COMMENT ON COLUMN uid_generator.max_staleness_ms IS 'how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
 COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
-COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension (not dumped: CREATE EXTENSION makes it)';
+COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension (dumped only where it was altered: CREATE EXTENSION makes it)';
 COMMENT ON COLUMN uid_generator.is_default IS 'true for the generator behind uid_next(), set by uid_default_set(); none: the builtin one';
 
 -- A row may be added by the owner of the sequence that it describes, and by the owner of the table. (Row-level security
@@ -120,7 +120,31 @@ CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
 CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_generator_changing();
 GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
-SELECT pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE NOT builtin');
+-- CREATE EXTENSION makes the builtin row, so it is dumped only when something in it was altered.
+SELECT pg_catalog.pg_extension_config_dump('uid_generator',
+  'WHERE NOT builtin OR (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, '
+  'lease_ms, max_ahead_ms, when_full, when_back, spread, worker_policy) <> (''2026-01-01 00:00:00+00'', 1000, 41, 5, 5, 12, false, false, '
+  '1000, 2000, ''borrow'', ''hold'', true, ''disposable'') OR tolerance_ms IS NOT NULL OR worker_number IS NOT NULL');
+
+CREATE FUNCTION uid_generator_builtin() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  UPDATE @extschema@.uid_generator g
+     SET (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms,
+          max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number)
+       = (NEW.epoch, NEW.tick_us, NEW.time_bits, NEW.datacenter_bits, NEW.worker_bits, NEW.sequence_bits, NEW.sequence_first,
+          NEW.backup_worker, NEW.lease_ms, NEW.max_ahead_ms, NEW.when_full, NEW.when_back, NEW.tolerance_ms, NEW.spread,
+          NEW.worker_policy, NEW.worker_number)
+   WHERE g.builtin AND g.generator = NEW.generator;
+  RETURN CASE WHEN NOT FOUND THEN NEW END;
+END
+$$;
+COMMENT ON FUNCTION uid_generator_builtin() IS
+  'Trigger of uid_generator: what a dump says of the generator that comes with the extension changes the row that is there.';
+CREATE TRIGGER uid_generator_builtin BEFORE INSERT ON uid_generator
+  FOR EACH ROW WHEN (NEW.builtin) EXECUTE FUNCTION uid_generator_builtin();
 
 -- INCREMENT, MINVALUE and is_called make nextval fail without moving it: nobody but uidgen takes a lease.
 CREATE SEQUENCE uid_generators.uid_default

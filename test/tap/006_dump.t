@@ -103,6 +103,7 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 {
 	my ($file, $node, $dbname, $format) = @$case;
 	dump_to('postgres', $file, $format);
+	unlike(slurp_file("$directory/$file"), qr/^uid_generators\.uid_default\t/m, 'the builtin generator is left to CREATE EXTENSION') if $format eq '-Fp';
 	$node->safe_psql('postgres', "CREATE DATABASE $dbname");
 	restore($node, $dbname, $file);
 	is($node->safe_psql($dbname, $everything), $expected, "everything is back ($file)");
@@ -232,6 +233,37 @@ SQL
 		is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
 		$target->safe_psql('postgres', 'DROP DATABASE chosen');
 	}
+}
+
+# The builtin generator, altered.
+{
+	$source->safe_psql('postgres', 'CREATE DATABASE altered');
+	$source->safe_psql('altered', <<'SQL');
+CREATE EXTENSION uidgen;
+SELECT uid_generator_alter('uid_generators.uid_default', epoch => '2015-05-05 00:00+00', tick_us => 10000, time_bits => 40);
+CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next());
+INSERT INTO documents SELECT FROM generate_series(1, 2000);
+SELECT uid_generator_alter('uid_generators.uid_default', spread => false, tolerance_ms => 50, worker_policy => 'static', worker_number => 3);
+INSERT INTO documents SELECT FROM generate_series(1, 2000);
+SQL
+	my $row = "SELECT to_jsonb(g) - 'created', last_value FROM uid_generator AS g, uid_generators.uid_default";
+	my $kept = $source->safe_psql('altered', $row);
+	foreach my $case ([ 'altered.sql', '-Fp' ], [ 'altered.dump', '-Fc' ])
+	{
+		my ($file, $format) = @$case;
+		dump_to('altered', $file, $format);
+		like(slurp_file("$directory/$file"), qr/^uid_generators\.uid_default\t/m, 'altered it is dumped') if $format eq '-Fp';
+		$target->safe_psql('postgres', 'CREATE DATABASE altered');
+		restore($target, 'altered', $file);
+		is($target->safe_psql('altered', $row), $kept, "fields of the builtin generator are kept ($file)");
+		is($target->safe_psql('altered', 'SELECT uid_next() > max(id), bool_and(generated_at > now() - interval \'5 min\') FROM documents, uid_decode(id)'), 't|t', 'ids go on above, and decode');
+		$target->safe_psql('postgres', 'DROP DATABASE altered');
+	}
+	dump_to('altered', 'altered.data', '-Fc', '--data-only');
+	$target->safe_psql('postgres', 'CREATE DATABASE altered');
+	$target->safe_psql('altered', 'CREATE EXTENSION uidgen; CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next()); SELECT uid_next()');
+	$target->command_fails_like([ 'pg_restore', '-d', $target->connstr('altered'), "$directory/altered.data" ], qr/layout of generator "uid_default" can't change any more/,
+		'another layout is not restored over ids');
 }
 
 # All of a server.
