@@ -209,7 +209,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     const GeneratorConfig config = required_config(schema, generator);
     if (RecoveryInProgress())
         report_in_recovery();
-    LockRelationOid(table, ShareRowExclusiveLock); // one choice at a time
+    LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile
     const Oid former = read_default_generator(schema);
     if (former == generator)
         PG_RETURN_VOID();
