@@ -1,5 +1,5 @@
 // What becomes of ids in JavaScript, whose numbers are doubles: 53 bits of an integer.
-// Started by test/tap/016_javascript.t; prints a line "ok - text" or "not ok - text" an assertion.
+// Started by test/tap/017_javascript.t; prints a line "ok - text" or "not ok - text" an assertion.
 //
 //   node ids.js json WEB DEFAULT      files with the JSON of 1,000 ids, and of the same ids as text
 //   node ids.js pg WEB DEFAULT        connection strings of two databases
