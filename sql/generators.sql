@@ -45,7 +45,7 @@ SELECT epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, s
 SELECT uid_generator_alter('uid_generators.g', backup_worker => false, sequence_first => false);
 SELECT uid_next('uid_generators.g') AS id \gset
 SELECT made_by(:id);
-SELECT d.backup IS NULL AS no_backup, uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, 'uid_generators.g') = :id AS same,
+SELECT NOT d.backup AS no_backup, uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, 'uid_generators.g') = :id AS same,
        (:id - d.worker_id * 512 - d.sequence) % (1 << 16) = 0 AS layout FROM uid_decode(:id, 'uid_generators.g') AS d;
 -- and no field of it afterwards. To the value that it has is no change.
 SELECT arguments, outcome(format('SELECT uid_generator_alter(''uid_generators.g'', %s)', arguments)) FROM (VALUES
@@ -235,7 +235,7 @@ SELECT uid_default_set('uid_generators.uid_default');
 EXECUTE choose;
 EXECUTE draw;
 SELECT draw_many(10);
-SELECT uid_next() > :last AS above, (uid_decode(uid_last())).backup IS NULL AS no_backup;
+SELECT uid_next() > :last AS above, NOT (uid_decode(uid_last())).backup AS no_backup;
 -- The other way they are not. Nothing is moved by the refusal.
 SELECT last_value AS mark FROM uid_generators.web \gset
 SELECT outcome('SELECT uid_default_set(''uid_generators.web'')');

@@ -21,7 +21,7 @@ $$;
 
 -- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
 CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);
-SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu');
+SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu', 'baidu_cached');
 SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu', epoch => '2016-05-20 00:00+00'),
        uid_generator_create('discord', 'twitter', epoch => to_timestamp(1420070400)),
        uid_generator_create('baidu_readme', 'baidu', epoch => '2016-09-20 00:00+00', time_bits => 29, worker_bits => 21),
@@ -29,31 +29,31 @@ SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu',
 INSERT INTO vector VALUES
   -- Wikipedia, "Snowflake ID": a tweet of 2022-06-28, machine 378 = 11 * 32 + 26, sequence 0. Hutool and Leaf kept Twitter's
   -- epoch; Leaf's ten bits are one worker id.
-  ('twitter', 1541815603606036480, '2022-06-28 16:07:40.105+00', 11, 26, 0, NULL),
-  ('hutool', 1541815603606036480, '2022-06-28 16:07:40.105+00', 11, 26, 0, NULL),
-  ('leaf', 1541815603606036480, '2022-06-28 16:07:40.105+00', 0, 378, 0, NULL),
+  ('twitter', 1541815603606036480, '2022-06-28 16:07:40.105+00', 11, 26, 0, false),
+  ('hutool', 1541815603606036480, '2022-06-28 16:07:40.105+00', 11, 26, 0, false),
+  ('leaf', 1541815603606036480, '2022-06-28 16:07:40.105+00', 0, 378, 0, false),
   -- Discord's API documentation, "Snowflakes": worker 1, process 0, increment 7.
-  ('discord', 175928847299117063, '2016-04-30 11:18:25.796+00', 1, 0, 7, NULL),
+  ('discord', 175928847299117063, '2016-04-30 11:18:25.796+00', 1, 0, 7, false),
   -- uid-generator's README: {"UID":"180363646902239241","parsed":{"timestamp":"2017-01-19 12:15:46","workerId":"4","sequence":"9"}},
   -- with timeBits 29, workerBits 21, seqBits 13, epochStr 2016-09-20.
-  ('baidu_readme', 180363646902239241, '2017-01-19 12:15:46+00', 0, 4, 9, NULL),
+  ('baidu_readme', 180363646902239241, '2017-01-19 12:15:46+00', 0, 4, 9, false),
   -- Baidu's default widths: a million seconds << 35, worker 5 << 13, sequence 3.
-  ('baidu', 34359738368040963, '2016-05-31 13:46:40+00', 0, 5, 3, NULL),
-  ('baidu', 9223372036854775807, '2024-11-20 21:24:15+00', 0, 4194303, 8191, NULL),
+  ('baidu', 34359738368040963, '2016-05-31 13:46:40+00', 0, 5, 3, false),
+  ('baidu', 9223372036854775807, '2024-11-20 21:24:15+00', 0, 4194303, 8191, false),
   -- Sonyflake: 10 ms since 2014-09-01 << 24, sequence << 16, machine.
-  ('sonyflake', 6039798221313, '2014-09-01 01:00:00+00', 0, 2561, 7, NULL),
-  ('sonyflake', 9223372036854775807, '2188-11-16 03:28:58.87+00', 0, 65535, 255, NULL),
+  ('sonyflake', 6039798221313, '2014-09-01 01:00:00+00', 0, 2561, 7, false),
+  ('sonyflake', 9223372036854775807, '2188-11-16 03:28:58.87+00', 0, 65535, 255, false),
   -- Instagram's article: 1387263000 ms since the epoch, shard 31341 % 2000, sequence 5001 % 1024, so
   -- 1387263000 << 23 | 1341 << 10 | 905. The epoch of its code is the preset's; that of its text is in 2011 too.
-  ('instagram_article', 11637205501278089, '2011-01-17 01:21:03+00', 1341, 0, 905, NULL),
-  ('instagram', 11637205501278089, '2011-09-09 22:28:04.721+00', 1341, 0, 905, NULL),
+  ('instagram_article', 11637205501278089, '2011-01-17 01:21:03+00', 1341, 0, 905, false),
+  ('instagram', 11637205501278089, '2011-09-09 22:28:04.721+00', 1341, 0, 905, false),
   -- js53: seconds << 21, backup << 20, worker << 16, sequence.
   ('js53', 181194129417, '2026-01-02 00:00:00+00', 0, 3, 9, false),
   ('js53', 181195177993, '2026-01-02 00:00:00+00', 0, 3, 9, true),
   ('js53', 9007199254740991, '2162-02-07 06:28:15+00', 0, 15, 65535, true),
-  ('snowflake', 4333571, '2026-01-01 00:00:00.001+00', 1, 2, 3, NULL),
-  ('snowflake', 9223372036854775807, '2095-09-07 15:47:35.551+00', 31, 31, 4095, NULL);
-INSERT INTO vector SELECT preset, 0, coalesce(epoch, '2016-05-20 00:00+00'), 0, 0, 0, CASE WHEN backup_worker THEN false END FROM uid_preset;
+  ('snowflake', 4333571, '2026-01-01 00:00:00.001+00', 1, 2, 3, false),
+  ('snowflake', 9223372036854775807, '2095-09-07 15:47:35.551+00', 31, 31, 4095, false);
+INSERT INTO vector SELECT preset, 0, coalesce(epoch, '2016-05-20 00:00+00'), 0, 0, 0, false FROM uid_preset WHERE mode = 'snowflake';
 SELECT v.generator, v.id,
        (d.generated_at, d.datacenter_id, d.worker_id, d.sequence) = (v.generated_at, v.datacenter_id, v.worker_id, v.sequence)
          AND d.backup IS NOT DISTINCT FROM v.backup AS decoded,

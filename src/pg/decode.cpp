@@ -67,7 +67,6 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
         BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0),
     };
     bool nulls[lengthof(values)] = {};
-    nulls[lengthof(values) - 1] = !layout.backup;
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 

@@ -12,7 +12,9 @@
 #include "new_slot.hpp"
 #include "owner_rights.hpp"
 #include "reserve.hpp"
+#include "settings.hpp"
 #include "time_source.hpp"
+#include "waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -64,20 +66,28 @@ bool terms_differ(const GeneratorConfig &a, const GeneratorConfig &b) {
     return a_has != b_has || (a_has && a.worker_number != b.worker_number);
 }
 
-// A mark further ahead than max_ahead is taken for that of a clock that went back, so max_ahead may not become shorter than
-// the generator stands ahead now.
-void check_not_ahead(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
-    const core::Layout &layout = former.layout;
-    const int64_t now = core::tick_at(layout, wall_clock_ns() / ns_per_us);
-    const int64_t ahead = ticks_of_counter(former, mark_of(generator)) % former.policy.end - now;
-    if (wanted.policy.max_ahead >= former.policy.max_ahead || ahead <= wanted.policy.max_ahead)
+// A mark further ahead than max_ahead is taken for that of a clock that went back. So where max_ahead becomes shorter than
+// the generator stands ahead, this waits: nobody draws meanwhile, and the clock comes up.
+void wait_out_lead(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
+    if (wanted.policy.max_ahead >= former.policy.max_ahead)
         return;
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("max_ahead_ms of generator \"%s\" can't be that short yet", get_rel_name(generator)),
-                    errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
-                              static_cast<double>(ahead * layout.tick_us) / 1e6),
-                    errhint("Try again in %lld s.",
-                            static_cast<long long>(((ahead - wanted.policy.max_ahead) * layout.tick_us + 999999) / 1000000))));
+    const core::Layout &layout = former.layout;
+    const int64_t mark = ticks_of_counter(former, mark_of(generator)) % former.policy.end;
+    const int64_t began_ns = monotonic_ns();
+    for (;;) {
+        const int64_t now = core::tick_at(layout, wall_clock_ns() / ns_per_us);
+        const int64_t missing_us = (mark - now - wanted.policy.max_ahead) * layout.tick_us;
+        if (missing_us <= 0)
+            return;
+        const int64_t left_us = settings::max_wait_ms * us_per_ms - (monotonic_ns() - began_ns) / ns_per_us;
+        if (left_us <= 0)
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("max_ahead_ms of generator \"%s\" can't be that short yet", get_rel_name(generator)),
+                            errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
+                                      static_cast<double>((mark - now) * layout.tick_us) / 1e6),
+                            errhint("Try again in %lld s.", static_cast<long long>((missing_us + 999999) / 1000000))));
+        sleep_for_clock(Min(missing_us, Min(left_us, 100 * us_per_ms)));
+    }
 }
 
 void check_update(const TriggerData *trigger, Oid generator) {
@@ -99,7 +109,7 @@ void check_update(const TriggerData *trigger, Oid generator) {
                         errhint("Make another generator above it: uid_generator_create('name', …, above => %lld).",
                                 static_cast<long long>(largest_leased_id(former, mark_of(generator))))));
     if (!layout)
-        check_not_ahead(generator, former, wanted);
+        wait_out_lead(generator, former, wanted);
     end_lease(generator);
 }
 

@@ -39,7 +39,7 @@ PageState state_on_page(Relation rel) {
 // started, so that a generator or an extension made anew does not repeat ids.
 uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
     const uint64_t above_page = position_above(config, state.last_value);
-    const auto last_us = static_cast<int64_t>(database->database.handed_out_until_us.load(std::memory_order_relaxed));
+    const auto last_us = static_cast<int64_t>(gone_until_us(database->database, config.layout.tick_us));
     if (state.last_value > 1 || last_us == 0)
         return above_page;
     const int64_t last = core::tick_at(config.layout, last_us);

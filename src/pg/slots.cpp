@@ -100,8 +100,20 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         for (auto &count : segment.refills)
             count = 0;
     } else {
-        slot->database.handed_out_until_us.store(0, std::memory_order_relaxed);
+        for (GoneGenerators &gone : slot->database.gone) {
+            gone.tick_us.store(0, std::memory_order_relaxed);
+            gone.handed_out_until_us.store(0, std::memory_order_relaxed);
+        }
     }
+}
+
+GoneGenerators *place_for(DatabaseState *database, int64_t tick_us) {
+    for (int32_t i = 0; i < gone_places - 1; i++) {
+        int64_t seen = 0; // two backends may note a drop at the same time, under the lock shared
+        if (database->gone[i].tick_us.compare_exchange_strong(seen, tick_us, std::memory_order_relaxed) || seen == tick_us)
+            return &database->gone[i];
+    }
+    return &database->gone[gone_places - 1];
 }
 
 void remember_last_time(const Slot &slot) {
@@ -112,8 +124,8 @@ void remember_last_time(const Slot &slot) {
     const core::Layout &layout = slot.generator.config.layout;
     const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
     const int64_t last = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
-    core::raise_to(slots[entry->index].database.handed_out_until_us,
-                   static_cast<uint64_t>(core::start_of(layout, last)), std::memory_order_relaxed);
+    GoneGenerators *gone = place_for(&slots[entry->index].database, layout.tick_us);
+    core::raise_to(gone->handed_out_until_us, static_cast<uint64_t>(core::start_of(layout, last)), std::memory_order_relaxed);
 }
 
 bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
@@ -220,6 +232,14 @@ void slots_attach_memory() {
     if (!IsUnderPostmaster)
         on_shmem_exit(save_ranges, 0);
     LWLockRelease(AddinShmemInitLock);
+}
+
+uint64_t gone_until_us(const DatabaseState &database, int64_t tick_us) {
+    uint64_t until = database.gone[gone_places - 1].handed_out_until_us.load(std::memory_order_relaxed);
+    for (int32_t i = 0; i < gone_places - 1; i++)
+        if (database.gone[i].tick_us.load(std::memory_order_relaxed) == tick_us)
+            until = Max(until, database.gone[i].handed_out_until_us.load(std::memory_order_relaxed));
+    return until;
 }
 
 Slot *slot_find(SlotKey key) {

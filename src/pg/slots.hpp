@@ -146,8 +146,16 @@ struct SegmentState {
     uint64_t refills[refill_causes]; // page
 };
 
+// What the database remembers of its generators that are gone, by the length of their ticks: ids of different lengths are
+// not told apart by being later, and an hour must not hold up a millisecond. The last place is for all that have no other.
+struct GoneGenerators {
+    std::atomic<int64_t> tick_us; // 0: none yet
+    std::atomic<uint64_t> handed_out_until_us; // latest time in an id
+};
+constexpr int32_t gone_places = 8;
+
 struct DatabaseState {
-    std::atomic<uint64_t> handed_out_until_us; // latest time in an id of a generator of the database that is gone
+    GoneGenerators gone[gone_places]; // tick_us is set under the directory lock
 };
 
 struct Slot {
@@ -191,6 +199,9 @@ void slots_attach_memory();  // from shmem_startup_hook
 // Whether segments hold all slots that they may: seven eighths. Anybody may make sequences and draw from them all in
 // one transaction, and the generators of others must go on.
 bool slots_segments_have_their_share();
+
+// The latest time in an id of a generator with ticks of that length that the database has lost; 0: none.
+uint64_t gone_until_us(const DatabaseState &database, int64_t tick_us);
 
 // Null if there is none.
 Slot *slot_find(SlotKey key);

@@ -123,8 +123,10 @@ GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
 -- CREATE EXTENSION makes the builtin row, so it is dumped only when something in it was altered.
 SELECT pg_catalog.pg_extension_config_dump('uid_generator',
   'WHERE NOT builtin OR (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, '
-  'lease_ms, max_ahead_ms, when_full, when_back, spread, worker_policy) <> (''2026-01-01 00:00:00+00'', 1000, 41, 5, 5, 12, false, false, '
-  '1000, 2000, ''borrow'', ''hold'', true, ''disposable'') OR tolerance_ms IS NOT NULL OR worker_number IS NOT NULL');
+  'lease_ms, max_ahead_ms, when_full, when_back, spread, worker_policy, mode, boost_power, padding_factor, when_ring_full, '
+  'when_ring_empty, chunk, max_staleness_ms) <> (''2026-01-01 00:00:00+00'', 1000, 41, 5, 5, 12, false, false, '
+  '1000, 2000, ''borrow'', ''hold'', true, ''disposable'', ''snowflake'', 3, 50, ''stop'', ''pad'', 1, 5000) '
+  'OR tolerance_ms IS NOT NULL OR worker_number IS NOT NULL OR schedule_ms IS NOT NULL');
 
 CREATE FUNCTION uid_generator_builtin() RETURNS trigger
 LANGUAGE plpgsql
@@ -287,7 +289,7 @@ BEGIN ATOMIC
            max_staleness_ms));
 END;
 COMMENT ON FUNCTION uid_generator_alter(regclass, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
-  'Changes fields of a generator; what is NULL stays as it is; tolerance_ms -1 is no limit, schedule_ms -1 never. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(…, above => …). Bounds and policies any time: it waits for transactions that draw, draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
+  'Changes fields of a generator; what is NULL stays as it is; tolerance_ms -1 is no limit, schedule_ms -1 never. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(…, above => …). Bounds and policies any time: it waits for transactions that draw (and for the clock, if max_ahead_ms becomes shorter than the generator stands ahead), draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
@@ -351,7 +353,7 @@ CREATE FUNCTION uid_decode(id bigint,
 RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
 COMMENT ON FUNCTION uid_decode(bigint) IS
-  'The parts of an id in the default generator''s layout. generated_at is the start of the id''s tick; backup tells whether the backup worker made it (NULL where the layout has none), and worker_id is the number without that bit.';
+  'The parts of an id in the default generator''s layout. generated_at is the start of the id''s tick; backup tells whether the backup worker made it, and worker_id is the number without that bit.';
 
 CREATE FUNCTION uid_decode(id bigint, generator regclass,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT backup boolean)
