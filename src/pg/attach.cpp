@@ -18,7 +18,7 @@ SegmentFront segment_front = {};
 
 namespace {
 
-Attached nobody; // in the places that no entry has taken
+Attached nobody = {}; // in the places that no entry has taken
 Attached *no_places[] = {&nobody, &nobody};
 uint32_t entry_count = 0;
 
