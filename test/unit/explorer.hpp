@@ -7,6 +7,9 @@
 //
 // Long scenarios have too many schedules. For them the preemptions may be bounded: how often an actor that
 // could go on is stopped in favour of another. Most races need only one or two.
+//
+// One actor may be halted: after so many of its operations it never goes on, as a process that was killed. The
+// schedule then ends when the others are done.
 #pragma once
 
 #include <ucontext.h>
@@ -28,14 +31,23 @@ class Explorer {
     using Body = std::function<void()>;
 
     static constexpr size_t unbounded = SIZE_MAX;
+    static constexpr size_t nobody = SIZE_MAX;
 
-    explicit Explorer(size_t max_preemptions) : max_preemptions_(max_preemptions) {}
+    struct Bounds {
+        size_t preemptions = unbounded;
+        size_t halted = nobody; // the actor that never goes on
+        uint64_t halted_after = 0; // its operations
+    };
+
+    enum class End { done, deadlock, endless };
+
+    explicit Explorer(Bounds bounds) : bounds_(bounds) {}
 
     // The exploration in progress, for the atomics; null while a world is made or judged.
     static inline Explorer *active = nullptr;
 
-    // Runs the bodies under the next schedule. False: they block each other.
-    bool run(const std::vector<Body> &bodies) {
+    // Runs the bodies under the next schedule, until they are done, block each other, or seem to go on for ever.
+    End run(const std::vector<Body> &bodies) {
         fibers_.resize(bodies.size());
         depth_ = steps_ = preemptions_ = 0;
         schedule_.clear();
@@ -44,8 +56,11 @@ class Explorer {
             start(i, bodies[i]);
         switch_to(choose());
         active = nullptr;
-        return all_done();
+        return steps_ == most_steps ? End::endless : all_done() ? End::done : End::deadlock;
     }
+
+    // Whether the actor to be halted was, in the schedule that just ran.
+    bool halted() const { return bounds_.halted != nobody && !fibers_[bounds_.halted].done; }
 
     // Moves to the next schedule; false when all were run.
     bool advance() {
@@ -74,10 +89,13 @@ class Explorer {
     uint64_t first_step() const { return fibers_[running_].first_step; }
     uint64_t last_step() const { return steps_; }
 
+    // How many operations the caller has made.
+    uint64_t own_steps() const { return fibers_[running_].steps; }
+
   private:
-    static constexpr size_t nobody = SIZE_MAX;
     static constexpr size_t most_actors = 8;
     static constexpr size_t stack_bytes = 64 * 1024;
+    static constexpr uint64_t most_steps = 1000; // no scenario needs nearly as many
 
     struct Fiber {
         ucontext_t context;
@@ -86,6 +104,7 @@ class Explorer {
         bool done = false;
         const std::function<bool()> *ready = nullptr;
         uint64_t first_step = 0;
+        uint64_t steps = 0;
     };
 
     struct Choice {
@@ -99,6 +118,7 @@ class Explorer {
         fiber.body = &body;
         fiber.done = false;
         fiber.ready = nullptr;
+        fiber.steps = 0;
         getcontext(&fiber.context);
         fiber.context.uc_stack.ss_sp = fiber.stack.get();
         fiber.context.uc_stack.ss_size = stack_bytes;
@@ -129,16 +149,19 @@ class Explorer {
 
     bool enabled(size_t actor) const {
         const Fiber &fiber = fibers_[actor];
-        return !fiber.done && (fiber.ready == nullptr || (*fiber.ready)());
+        return !fiber.done && (actor != bounds_.halted || fiber.steps < bounds_.halted_after) &&
+               (fiber.ready == nullptr || (*fiber.ready)());
     }
 
     // Who goes on: along the path as far as it is known, and by the first option beyond it.
     size_t choose() {
+        if (steps_ == most_steps)
+            return nobody;
         const bool could_go_on = running_ != nobody && enabled(running_);
         size_t options[most_actors];
         size_t count = 0;
         for (size_t i = 0; i < fibers_.size(); i++)
-            if (enabled(i) && (i == running_ || !could_go_on || preemptions_ < max_preemptions_))
+            if (enabled(i) && (i == running_ || !could_go_on || preemptions_ < bounds_.preemptions))
                 options[count++] = i;
         if (count == 0)
             return nobody;
@@ -153,18 +176,19 @@ class Explorer {
     void record(size_t actor) {
         schedule_ += static_cast<char>('a' + actor);
         steps_++;
+        fibers_[actor].steps++;
         if (fibers_[actor].first_step == 0)
             fibers_[actor].first_step = steps_;
     }
 
     bool all_done() const {
-        for (const Fiber &fiber : fibers_)
-            if (!fiber.done)
+        for (size_t i = 0; i < fibers_.size(); i++)
+            if (!fibers_[i].done && i != bounds_.halted)
                 return false;
         return true;
     }
 
-    const size_t max_preemptions_;
+    const Bounds bounds_;
     std::vector<Fiber> fibers_;
     std::vector<Choice> path_;
     size_t depth_ = 0;
@@ -202,6 +226,9 @@ template <typename T> class Stepped {
         value_ = desired;
         return true;
     }
+    bool compare_exchange_strong(T &expected, T desired, std::memory_order success, std::memory_order failure) {
+        return compare_exchange_weak(expected, desired, success, failure);
+    }
 
   protected:
     T value_{};
@@ -235,6 +262,7 @@ using Table = std::set<std::string>; // of outcomes
 
 struct Explored {
     uint64_t schedules = 0;
+    uint64_t halted = 0; // schedules in which the actor to be halted had not ended before
     Table seen;
     std::string forbidden; // the outcome that ended the exploration, and how it came about
 };
@@ -246,14 +274,26 @@ struct Scenario {
     std::function<std::string()> outcome;
 };
 
+inline std::string outcome_of(const Scenario &scenario, Explorer::End end) {
+    switch (end) {
+        case Explorer::End::deadlock:
+            return "DEADLOCK";
+        case Explorer::End::endless:
+            return "ENDLESS";
+        default:
+            return scenario.outcome();
+    }
+}
+
 // Runs the schedules of a scenario: all of them, or up to the first outcome that is not acceptable.
-inline Explored explore(const Table &acceptable, const Scenario &scenario, size_t max_preemptions) {
-    Explorer explorer(max_preemptions);
+inline Explored explore(const Table &acceptable, const Scenario &scenario, Explorer::Bounds bounds) {
+    Explorer explorer(bounds);
     Explored result;
     do {
         scenario.make();
-        const std::string outcome = explorer.run(scenario.actors) ? scenario.outcome() : "DEADLOCK";
+        const std::string outcome = outcome_of(scenario, explorer.run(scenario.actors));
         result.schedules++;
+        result.halted += explorer.halted() ? 1 : 0;
         result.seen.insert(outcome);
         if (acceptable.count(outcome) == 0) {
             result.forbidden = outcome + ", by schedule " + explorer.schedule();
@@ -263,14 +303,44 @@ inline Explored explore(const Table &acceptable, const Scenario &scenario, size_
     return result;
 }
 
+template <typename World> using Actors = std::vector<void (*)(World &)>;
+template <typename World> using OutcomeOf = std::function<std::string(World &)>;
+
+template <typename World> std::string own_outcome(World &world) { return world.outcome(); }
+
 template <typename World>
-Explored explore(const Table &acceptable, std::initializer_list<void (*)(World &)> actors,
-                 size_t max_preemptions = Explorer::unbounded) {
+Explored explore(const Table &acceptable, const Actors<World> &actors, Explorer::Bounds bounds,
+                 const OutcomeOf<World> &outcome) {
     std::unique_ptr<World> world;
-    Scenario scenario = {[&world] { world = std::make_unique<World>(); }, {}, [&world] { return world->outcome(); }};
+    Scenario scenario = {[&world] { world = std::make_unique<World>(); }, {}, [&] { return outcome(*world); }};
     for (const auto actor : actors)
         scenario.actors.push_back([&world, actor] { actor(*world); });
-    return explore(acceptable, scenario, max_preemptions);
+    return explore(acceptable, scenario, bounds);
+}
+
+template <typename World>
+Explored explore(const Table &acceptable, const Actors<World> &actors,
+                 size_t max_preemptions = Explorer::unbounded) {
+    return explore<World>(acceptable, actors, Explorer::Bounds{max_preemptions}, own_outcome<World>);
+}
+
+// The schedules of a scenario with one actor halted: before its first operation, after it, after its second, and so on
+// until it always ends before.
+template <typename World>
+Explored explore_halted(const Table &acceptable, const Actors<World> &actors, size_t halted,
+                        const OutcomeOf<World> &outcome = own_outcome<World>,
+                        size_t max_preemptions = Explorer::unbounded) {
+    Explored all;
+    for (uint64_t after = 0;; after++) {
+        const Explorer::Bounds bounds = {max_preemptions, halted, after};
+        const Explored result = explore<World>(acceptable, actors, bounds, outcome);
+        all.schedules += result.schedules;
+        all.seen.insert(result.seen.begin(), result.seen.end());
+        all.halted += result.halted;
+        all.forbidden = result.forbidden;
+        if (result.halted == 0 || !result.forbidden.empty())
+            return all;
+    }
 }
 
 } // namespace uidgen::test

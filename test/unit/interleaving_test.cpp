@@ -2,13 +2,12 @@
 //
 // Each scenario ends in an outcome, a line of text. The tables list the acceptable ones: all of them must turn
 // up, and no other. What must not turn up is named above each table.
-#include "explorer.hpp"
+#include "expect_outcomes.hpp"
 #include "range.hpp"
 #include "tick_word.hpp"
 
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
@@ -21,31 +20,6 @@ using namespace uidgen::test;
 namespace {
 
 constexpr Durability local = Durability::local;
-
-uint64_t explored_schedules = 0;
-
-class SchedulesExplored : public ::testing::Environment {
-  public:
-    void TearDown() override { std::cout << "schedules explored: " << explored_schedules << std::endl; }
-};
-const auto *const announced = ::testing::AddGlobalTestEnvironment(new SchedulesExplored);
-
-const Explored &counted(const Explored &result) {
-    explored_schedules += result.schedules;
-    std::cout << "  " << result.schedules << " schedules" << std::endl;
-    return result;
-}
-
-// All outcomes of the table, and no others.
-void expect_exactly(const Explored &result, const Table &acceptable) {
-    EXPECT_EQ(counted(result).forbidden, "");
-    EXPECT_EQ(result.seen, acceptable) << "some acceptable outcomes never came";
-}
-
-void expect_caught(const Explored &result) {
-    EXPECT_NE(counted(result).forbidden, "");
-    std::cout << "  caught: " << result.forbidden << std::endl;
-}
 
 std::string show(const Run &run) {
     if (run.count == 0)
@@ -120,7 +94,7 @@ TEST(Explorer, RunsEachOrderOnce) {
     EXPECT_EQ(explore<Counter>({"1", "2", "3"}, {add, add, add}).schedules, 90u);
 }
 
-void expect_outcomes(const Table &all, std::initializer_list<void (*)(Counter &)> actors) {
+void expect_outcomes(const Table &all, const Actors<Counter> &actors) {
     expect_exactly(explore<Counter>(all, actors), all);
 }
 
@@ -134,7 +108,7 @@ TEST(Explorer, EndsAtAForbiddenOutcome) {
 
 // Without preemption two actors run one after the other; one preemption is enough for the lost update.
 TEST(Explorer, BoundsPreemptions) {
-    const std::initializer_list<void (*)(Counter &)> actors = {add_by_load_and_store, add_by_load_and_store};
+    const Actors<Counter> actors = {add_by_load_and_store, add_by_load_and_store};
     EXPECT_EQ(explore<Counter>({"2"}, actors, 0).schedules, 2u);
     expect_exactly(explore<Counter>({"2"}, actors, 0), {"2"});
     EXPECT_EQ(explore<Counter>({"1", "2"}, actors, 1).schedules, 4u);
@@ -166,6 +140,32 @@ TEST(Explorer, FindsTheDeadlock) {
         c.other.unlock();
     };
     expect_outcomes({"0", "DEADLOCK"}, {one_way, other_way});
+}
+
+void add_twice(Counter &c) {
+    add_by_load_and_store(c);
+    add_by_load_and_store(c);
+}
+
+// One addition has two operations; the one who is halted makes none, or one, or both.
+TEST(Explorer, HaltsAnActorAtEachOfItsSteps) {
+    const Table all = {"1", "2", "3"};
+    const Explored result = explore_halted<Counter>(all, {add_by_load_and_store, add_twice}, 1);
+    expect_exactly(result, all);
+    EXPECT_GT(result.halted, 0u);
+}
+
+TEST(Explorer, OthersWaitForTheHaltedOnesLock) {
+    const Table all = {"1", "2", "DEADLOCK"};
+    expect_exactly(explore_halted<Counter>(all, {add_under_lock, add_under_lock}, 1), all);
+}
+
+TEST(Explorer, FindsTheEndlessLoop) {
+    const auto waiter = [](Counter &c) {
+        while (c.value.load(std::memory_order_relaxed) == 0) {
+        }
+    };
+    expect_outcomes({"ENDLESS"}, {waiter});
 }
 
 TEST(Explorer, SwapsAreWhole) { expect_outcomes({"5"}, {raise_by_swap, raise_by_swap}); }
