@@ -15,8 +15,8 @@
 // What may happen to a process that stops for ever, at any step
 //   a taker   before the swap: nothing; after it: its run is lost. The cell is empty for others.
 //   a putter  before the swap: its run is lost; after it, before it moves the tail: the next putter moves it.
-//   A putter that swaps a whole lap late leaves its run behind the cursor: it is taken when the ring comes round, or thrown
-//   away as too old.
+//   A putter that swaps late, when its cell has been filled by another and emptied again, leaves its run behind the cursor:
+//   it is taken when the ring comes round, or thrown away as too old.
 //
 // Indices run from 0 to 2^64 - 1 and round; the number of cells is a power of two.
 #pragma once
@@ -62,8 +62,10 @@ template <template <typename> class Atom = std::atomic> class Ring {
     // knows what its putter knew, that it is durable.
     TakenRun take(uint64_t floor) noexcept {
         uint64_t too_old = 0;
+        // In this order: the tail only grows, and no cursor goes beyond a tail that its taker read, so the tail is not behind
+        // the cursor. The other way round, a cursor that moved on in between would look like a late one and cost a lap.
+        uint64_t i = hints_->cursor.load(std::memory_order_acquire);
         const uint64_t tail = hints_->tail.load(std::memory_order_acquire);
-        uint64_t i = hints_->cursor.load(std::memory_order_relaxed);
         if (tail - i > mask_ + 1)
             i = tail - (mask_ + 1); // a late cursor
         for (; i != tail; i++) {
@@ -73,12 +75,12 @@ template <template <typename> class Atom = std::atomic> class Ring {
                                                                     std::memory_order_relaxed))
                 continue; // somebody else has it
             if (seen >= floor) {
-                hints_->cursor.store(i + 1, std::memory_order_relaxed);
+                hints_->cursor.store(i + 1, std::memory_order_release); // who reads it sees the tail that was read here
                 return {seen, too_old};
             }
             too_old++;
         }
-        hints_->cursor.store(i, std::memory_order_relaxed);
+        hints_->cursor.store(i, std::memory_order_release);
         return {empty_cell, too_old};
     }
 
@@ -86,8 +88,12 @@ template <template <typename> class Atom = std::atomic> class Ring {
     bool put(uint64_t first) noexcept {
         for (;;) {
             uint64_t tail = hints_->tail.load(std::memory_order_relaxed);
-            if (tail - hints_->cursor.load(std::memory_order_relaxed) > mask_)
+            if (tail - hints_->cursor.load(std::memory_order_acquire) > mask_) {
+                // Not if others have put since, and takers have gone beyond the tail as it was.
+                if (hints_->tail.load(std::memory_order_relaxed) != tail)
+                    continue;
                 return false;
+            }
             uint64_t seen = empty_cell;
             const bool ours = cells_[tail & mask_].compare_exchange_strong(seen, first, std::memory_order_release,
                                                                            std::memory_order_relaxed);
@@ -100,8 +106,8 @@ template <template <typename> class Atom = std::atomic> class Ring {
 
     // How many runs there are, about.
     uint64_t filled() const noexcept {
-        const uint64_t runs =
-            hints_->tail.load(std::memory_order_relaxed) - hints_->cursor.load(std::memory_order_relaxed);
+        const uint64_t cursor = hints_->cursor.load(std::memory_order_acquire); // first, as in take()
+        const uint64_t runs = hints_->tail.load(std::memory_order_relaxed) - cursor;
         return runs <= mask_ + 1 ? runs : mask_ + 1;
     }
 
