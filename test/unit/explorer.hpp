@@ -95,7 +95,7 @@ class Explorer {
   private:
     static constexpr size_t most_actors = 8;
     static constexpr size_t stack_bytes = 64 * 1024;
-    static constexpr uint64_t most_steps = 1000; // no scenario needs nearly as many
+    static constexpr uint64_t most_steps = 300; // no scenario needs nearly as many
 
     struct Fiber {
         ucontext_t context;

@@ -446,6 +446,16 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
         return (lost == 0 ? "none lost" : lost == 1 ? "one lost" : "MORE LOST") + faults(found);
     }
 
+    // The same without the runs below `young`, which may be thrown away by one who can't say so any more.
+    std::string lost_from(uint64_t young) {
+        const Found found = find_rest();
+        const Positions out = all_out(found);
+        const std::set<uint64_t> once(out.begin(), out.end());
+        const auto lost = std::count_if(given.begin(), given.end(),
+                                        [&](uint64_t p) { return p >= young && once.count(p) == 0; });
+        return (lost == 0 ? "none lost" : lost == 1 ? "one lost" : "MORE LOST") + faults(found);
+    }
+
   private:
     struct Found {
         Positions left;   // what takers find
@@ -497,8 +507,8 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
         return text + (goes_round(found.behind) ? "" : " STUCK");
     }
 
-    // Whatever happened before, the ring works, and two laps bring out what was behind the cursor. It may seem full until
-    // somebody has taken.
+    // Whatever happened before, the ring works, and two laps bring out what was behind the cursor. It may seem full
+    // until somebody has taken.
     bool goes_round(Positions missing) {
         for (uint64_t i = 0; i < 2 * cell_count; i++) {
             missing.push_back(900 + i);
@@ -567,7 +577,7 @@ const Table two_takers = {"1 2 | 3", "1 3 | 2", "2 3 | 1"};
 
 template <typename Kind, uint64_t first_index = 0> Cast<Filled<Kind, 4, 3, first_index>> two_takers_cast() {
     using World = Filled<Kind, 4, 3, first_index>;
-    return {{World::template takes<0, 2>, World::template takes<1, 1>}};
+    return {{World::template takes<0, 2>, World::template takes<1, 1>}, Explorer::unbounded, 3};
 }
 
 TEST(RingTakeAndTake, EachRunOnce) { expect_exactly(play(two_takers, two_takers_cast<Sound>()), two_takers); }
@@ -590,10 +600,250 @@ template <typename Kind> Cast<Filled<Kind, 4, 1>> taker_and_putter_cast() {
     return {{World::template takes<0, 2>, World::template puts<2>}};
 }
 
-TEST(RingTakeAndPut, InOrder) { expect_exactly(play(taker_and_putter, taker_and_putter_cast<Sound>()), taker_and_putter); }
+TEST(RingTakeAndPut, InOrder) {
+    expect_exactly(play(taker_and_putter, taker_and_putter_cast<Sound>()), taker_and_putter);
+}
 TEST(RingTakeAndPut, SurvivesAHaltedOne) { expect_survival(taker_and_putter_cast<Sound>()); }
 TEST(RingTakeAndPut, TailFirstMutantIsCaught) {
     expect_caught(play(taker_and_putter, taker_and_putter_cast<TailFirst>()));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// put against put, two runs each into an empty ring.
+//
+//   acceptable  all four, each putter's own in order
+//   forbidden   one refused
+
+const Table two_putters = {
+    " left 1 2 3 4", " left 1 3 2 4", " left 1 3 4 2", " left 3 1 2 4", " left 3 1 4 2", " left 3 4 1 2",
+};
+
+template <typename Kind, uint64_t first_index = 0> Cast<Filled<Kind, 4, 0, first_index>> two_putters_cast() {
+    using World = Filled<Kind, 4, 0, first_index>;
+    return {{World::template puts<1, 2>, World::template puts<3, 2>}, 4, 3};
+}
+
+TEST(RingPutAndPut, EachRunInItsOwnCell) { expect_exactly(play(two_putters, two_putters_cast<Sound>()), two_putters); }
+TEST(RingPutAndPut, EachRunInItsOwnCellWhenIndicesGoRound) {
+    expect_exactly(play(two_putters, two_putters_cast<Sound, UINT64_MAX - 1>()), two_putters);
+}
+TEST(RingPutAndPut, SurvivesAHaltedPutter) { expect_survival(two_putters_cast<Sound>()); }
+TEST(RingPutAndPut, StoredPutMutantIsCaught) { expect_caught(play(two_putters, two_putters_cast<StoredPut>())); }
+TEST(RingPutAndPut, WaitsForPutterMutantIsCaught) { expect_caught(halt(two_putters_cast<WaitsForPutter>(), 0)); }
+
+// ---------------------------------------------------------------------------------------------------------
+// Two putters and a taker, in a ring that can't get full.
+//
+//   acceptable  a run that was put late, behind the cursor, where it waits for the ring to come round
+//   forbidden   one refused
+
+const Table putters_and_taker = {
+    "1 2", "2 1", "1 none left 2", "2 none left 1", "none 1 left 2", "none 2 left 1", "none none left 1 2",
+    "none none left 2 1", "1 none behind 2", "2 none behind 1", "none 1 behind 2", "none 2 behind 1",
+};
+
+template <typename Kind> Cast<Filled<Kind, 4, 0>> putters_and_taker_cast() {
+    using World = Filled<Kind, 4, 0>;
+    return {{World::template puts<1>, World::template puts<2>, World::template takes<0, 2>}, 4, 2};
+}
+
+TEST(RingPuttersAndTaker, NoneRefused) {
+    expect_exactly(play(putters_and_taker, putters_and_taker_cast<Sound>()), putters_and_taker);
+}
+TEST(RingPuttersAndTaker, SurviveAHaltedOne) { expect_survival(putters_and_taker_cast<Sound>()); }
+TEST(RingPuttersAndTaker, BelievesAnOldTailMutantIsCaught) {
+    expect_caught(play(putters_and_taker, putters_and_taker_cast<BelievesAnOldTail>()));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// A full ring of two cells: two putters have one run each, a taker takes one.
+//
+//   acceptable  the oldest run, and at most one of the new ones found room
+//   forbidden   both found room; a run overwritten
+
+const Table full_ring = {
+    "1 left 2 3 refused 4", "1 left 2 4 refused 3", "1 left 2 refused 3 4", "1 left 2 refused 4 3",
+};
+
+template <typename Kind> Cast<Filled<Kind, 2, 2>> full_ring_cast() {
+    using World = Filled<Kind, 2, 2>;
+    return {{World::template puts<3>, World::template puts<4>, World::template takes<0, 1>}, 3, 2};
+}
+
+TEST(RingFull, HasRoomForOneMoreThanWasTaken) { expect_exactly(play(full_ring, full_ring_cast<Sound>()), full_ring); }
+TEST(RingFull, SurvivesAHaltedOne) { expect_survival(full_ring_cast<Sound>()); }
+TEST(RingFull, StoredPutMutantIsCaught) { expect_caught(play(full_ring, full_ring_cast<StoredPut>())); }
+
+// ---------------------------------------------------------------------------------------------------------
+// Small rings: three runs through one cell, and through two. Both callers go on after a refusal and after none.
+//
+//   acceptable  the runs in order, without those that were refused
+//   forbidden   out of order; behind the cursor, as there is one putter
+
+const Table one_cell = {
+    "1 2 3", "1 2 none left 3", "1 2 none refused 3", "1 3 none refused 2", "1 none 2 left 3", "1 none 2 refused 3",
+    "1 none 3 refused 2", "1 none none left 2 refused 3", "1 none none left 3 refused 2", "1 none none refused 2 3",
+    "none 1 2 left 3", "none 1 2 refused 3", "none 1 3 refused 2", "none 1 none left 2 refused 3",
+    "none 1 none left 3 refused 2", "none 1 none refused 2 3", "none none 1 left 2 refused 3",
+    "none none 1 left 3 refused 2", "none none 1 refused 2 3", "none none none left 1 refused 2 3",
+};
+const Table two_cells = {
+    "1 2 3", "1 2 none left 3", "1 2 none refused 3", "1 none 2 left 3", "1 none none left 2 3", "none 1 2 left 3",
+    "none 1 2 refused 3", "none 1 none left 2 3", "none none 1 left 2 3", "none none 1 left 2 refused 3",
+    "none none none left 1 2 refused 3",
+};
+
+template <typename Kind, uint64_t cell_count, uint64_t first_index = 0>
+Cast<Filled<Kind, cell_count, 0, first_index>> small_cast() {
+    using World = Filled<Kind, cell_count, 0, first_index>;
+    return {{World::template puts<1, 3>, World::template takes<0, 3>}, 4, 2};
+}
+
+TEST(RingSmall, OneCell) { expect_exactly(play(one_cell, small_cast<Sound, 1>()), one_cell); }
+TEST(RingSmall, OneCellWhenIndicesGoRound) {
+    expect_exactly(play(one_cell, small_cast<Sound, 1, UINT64_MAX>()), one_cell);
+}
+TEST(RingSmall, TwoCells) { expect_exactly(play(two_cells, small_cast<Sound, 2>()), two_cells); }
+TEST(RingSmall, TwoCellsWhenIndicesGoRound) {
+    expect_exactly(play(two_cells, small_cast<Sound, 2, UINT64_MAX>()), two_cells);
+}
+TEST(RingSmall, SurviveAHaltedOne) {
+    expect_survival(small_cast<Sound, 1>());
+    expect_survival(small_cast<Sound, 2>());
+}
+TEST(RingSmall, TailFirstMutantIsCaught) { expect_caught(play(one_cell, small_cast<TailFirst, 1>())); }
+
+// ---------------------------------------------------------------------------------------------------------
+// A cursor that comes late. A ring of one cell holds a run; one taker may sleep between its swap and its store of the
+// cursor, while another caller puts and takes more than a lap.
+//
+//   acceptable  a run refused by a ring that seems full
+//   forbidden   no run for the second caller, who has just put one that the other did not take
+
+const Table late_cursor = {
+    "1 | 2 3 left 4", "1 | none 3 left 4 refused 2", "1 | none 3 refused 2 4", "3 | 1 none left 4 refused 2",
+    "3 | 1 none refused 2 4", "4 | 1 3 refused 2", "none | 1 3 left 4 refused 2", "none | 1 3 refused 2 4",
+};
+
+template <typename Kind, uint64_t first_index = 0> struct LateCursor : Filled<Kind, 1, 1, first_index> {
+    static void sleeper(LateCursor &w) { w.take(0); }
+    static void busy(LateCursor &w) {
+        for (const uint64_t run : {2, 3}) {
+            w.put(run);
+            w.take(1);
+        }
+        w.put(4);
+    }
+};
+
+template <typename Kind, uint64_t first_index = 0> Cast<LateCursor<Kind, first_index>> late_cursor_cast() {
+    using World = LateCursor<Kind, first_index>;
+    return {{World::sleeper, World::busy}, 5, 3};
+}
+
+TEST(RingLateCursor, CostsNoRun) { expect_exactly(play(late_cursor, late_cursor_cast<Sound>()), late_cursor); }
+TEST(RingLateCursor, CostsNoRunWhenIndicesGoRound) {
+    expect_exactly(play(late_cursor, late_cursor_cast<Sound, UINT64_MAX - 1>()), late_cursor);
+}
+TEST(RingLateCursor, SurvivesAHaltedOne) { expect_survival(late_cursor_cast<Sound>()); }
+TEST(RingLateCursor, GivesUpMutantIsCaught) {
+    expect_caught(play(late_cursor, late_cursor_cast<GivesUpOnLateCursor>()));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// A floor. Of the runs 1, 2, 3, 4 one taker wants none below 3.
+//
+//   acceptable  the other taker gets an old run if it is quick; each of them is taken or counted as thrown away
+//   forbidden   an old run for the taker with the floor; one thrown away that is not old
+
+const Table floor_and_take = {
+    "3 | 1 left 4 thrown away 1", "3 | 2 left 4 thrown away 1", "3 | 4 thrown away 2", "4 | 3 thrown away 2",
+};
+
+template <typename Kind> Cast<Filled<Kind, 4, 4>> floor_cast() {
+    using World = Filled<Kind, 4, 4>;
+    return {{World::template takes<0, 1, 3>, World::template takes<1, 1>}, Explorer::unbounded, 3};
+}
+
+TEST(RingFloor, ThrowsAwayWhatIsTooOld) { expect_exactly(play(floor_and_take, floor_cast<Sound>()), floor_and_take); }
+TEST(RingFloor, TornTakeMutantIsCaught) { expect_caught(play(floor_and_take, floor_cast<TornTake>())); }
+
+// Whoever is halted while it throws away loses nothing but what was too old.
+TEST(RingFloor, SurvivesAHaltedOne) {
+    using World = Filled<Sound, 4, 4>;
+    const Cast<World> cast = floor_cast<Sound>();
+    const OutcomeOf<World> young = [](World &w) { return w.lost_from(3); };
+    for (size_t actor = 0; actor < 2; actor++)
+        expect_exactly(explore_halted<World>(at_most_one_lost, cast.actors, actor, young, cast.preemptions_halted),
+                       at_most_one_lost);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// How far a take looks in a large ring that is all but empty, while others put and take. A cursor that is ahead of the
+// tail must not be mistaken for one that came late: that would cost a whole lap.
+//
+//   acceptable  no more cells than there were runs
+//   forbidden   a lap; an endless loop
+
+const Table short_looks = {"quick"};
+
+template <typename Kind> struct NearlyEmpty : RingWorld<Kind, 64, UINT64_MAX - 64> {
+    uint64_t most_steps = 0;
+
+    static void looker(NearlyEmpty &w) {
+        const uint64_t before = Explorer::active->own_steps();
+        w.take(0);
+        w.most_steps = Explorer::active->own_steps() - before;
+    }
+    static void busy(NearlyEmpty &w) {
+        for (const uint64_t run : {1, 2}) {
+            w.put(run);
+            w.take(1);
+        }
+    }
+    // Cursor and tail, both runs' cells seen and lost, the cursor again.
+    std::string outcome() { return most_steps <= 2 + 2 * 2 + 1 ? "quick" : "SLOW"; }
+};
+
+template <typename Kind> Cast<NearlyEmpty<Kind>> nearly_empty_cast() {
+    using World = NearlyEmpty<Kind>;
+    return {{World::looker, World::busy}, 3};
+}
+
+TEST(RingNearlyEmpty, TakersLookNoFurtherThanTheRuns) {
+    expect_exactly(play(short_looks, nearly_empty_cast<Sound>()), short_looks);
+}
+TEST(RingNearlyEmpty, GoesALapBackMutantIsCaught) {
+    expect_caught(play(short_looks, nearly_empty_cast<GoesALapBack>()));
+}
+TEST(RingNearlyEmpty, TailReadFirstMutantIsCaught) {
+    expect_caught(play(short_looks, nearly_empty_cast<TailReadFirst>()));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// filled() beside a put and a take, in a ring of four cells.
+//
+//   acceptable  none or one
+//   forbidden   four: a putter would believe that the ring is full
+
+const Table runs_seen = {"0", "1"};
+
+template <typename Kind> struct Watched : RingWorld<Kind, 4> {
+    uint64_t seen = 0;
+
+    static void watcher(Watched &w) { w.seen = w.ring.filled(); }
+    static void busy(Watched &w) {
+        w.put(1);
+        w.take(0);
+    }
+    std::string outcome() { return std::to_string(seen); }
+};
+
+template <typename Kind> Cast<Watched<Kind>> watched_cast() { return {{Watched<Kind>::watcher, Watched<Kind>::busy}}; }
+
+TEST(RingFilled, IsNeverFullOfNothing) { expect_exactly(play(runs_seen, watched_cast<Sound>()), runs_seen); }
+TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
+    expect_caught(play(runs_seen, watched_cast<BelievesAnOldTail>()));
 }
 
 } // namespace

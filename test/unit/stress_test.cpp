@@ -2,6 +2,7 @@
 // order, and durable when handed out. Each caller draws a fixed number of values and waits for nothing but
 // locks, so the outcome does not depend on the speed of the machine.
 #include "callers.hpp"
+#include "ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -178,6 +179,110 @@ TEST(Threads, WhoeverSeesASegmentsBoundSeesItsRecord) {
             }
         }
     });
+}
+
+// A ring: two callers draw positions from a word and put them, two take them. The indices go round after a few puts. What
+// a position stands for is plain memory, so the sanitizer sees whether a run carries along what its putter knew.
+template <uint64_t cell_count> struct SharedRing {
+    static constexpr uint64_t first = 1, end = first + callers * draws;
+
+    RingHints<> hints;
+    std::atomic<uint64_t> cells[cell_count];
+    Ring<> ring{&hints, cells, cell_count};
+    TickWord<> word;
+    std::vector<uint64_t> durable = std::vector<uint64_t>(end);
+    std::atomic<unsigned> putters_left{callers / 2};
+
+    SharedRing() {
+        hints.reset(UINT64_MAX - 100);
+        ring.clear();
+        word.reset(first);
+        word.publish(first, end, 1);
+        word.confirm(local, end);
+    }
+    void put_all() {
+        for (;;) {
+            const auto run = word.take(0, word.usable(local), 1);
+            if (run.count == 0)
+                break;
+            durable[run.first] = run.first;
+            while (!ring.put(run.first))
+                std::this_thread::yield();
+        }
+        putters_left.fetch_sub(1);
+    }
+    void take_all(Drawn &mine) {
+        for (;;) {
+            const bool last_look = putters_left.load() == 0;
+            const TakenRun run = ring.take(0);
+            if (run.first != empty_cell)
+                mine.values.push_back(durable[run.first]);
+            else if (last_look)
+                return;
+            else
+                std::this_thread::yield();
+        }
+    }
+    // Runs that were put late, behind the cursor.
+    std::vector<uint64_t> rest() const {
+        std::vector<uint64_t> left;
+        for (const auto &cell : cells)
+            if (cell.load() != empty_cell)
+                left.push_back(cell.load());
+        return left;
+    }
+};
+
+template <typename T> class ThreadsOnARing : public ::testing::Test {};
+using Rings = ::testing::Types<SharedRing<1>, SharedRing<2>, SharedRing<64>>;
+TYPED_TEST_SUITE(ThreadsOnARing, Rings);
+
+TYPED_TEST(ThreadsOnARing, EachPositionOnceAndNoneLost) {
+    const auto shared = std::make_unique<TypeParam>();
+    const std::vector<Drawn> drawn = run_callers([&shared](unsigned self, Drawn &mine) {
+        if (self % 2 == 0)
+            shared->put_all();
+        else
+            shared->take_all(mine);
+    });
+    std::vector<uint64_t> all = shared->rest();
+    for (const Drawn &one : drawn)
+        all.insert(all.end(), one.values.begin(), one.values.end());
+    EXPECT_EQ(all.size(), callers * draws);
+    EXPECT_FALSE(has_duplicates(all)) << "a position twice";
+}
+
+// Takers with a floor that follows the newest run: an old run is thrown away and counted, never handed out.
+TEST(Threads, ARingsOldRunsAreThrownAwayOnce) {
+    const auto shared = std::make_unique<SharedRing<64>>();
+    std::atomic<uint64_t> newest{0}, thrown_away{0}, below_floor{0};
+    const std::vector<Drawn> drawn = run_callers([&](unsigned self, Drawn &mine) {
+        if (self % 2 == 0)
+            return shared->put_all();
+        for (;;) {
+            const bool last_look = shared->putters_left.load() == 0;
+            const uint64_t seen = newest.load();
+            const uint64_t floor = seen > 20 ? seen - 20 : 0;
+            const TakenRun run = shared->ring.take(floor);
+            thrown_away.fetch_add(run.too_old);
+            if (run.first == empty_cell) {
+                if (last_look)
+                    return;
+                std::this_thread::yield();
+                continue;
+            }
+            if (run.first < floor)
+                below_floor.fetch_add(1);
+            raise_to(newest, run.first, std::memory_order_relaxed);
+            mine.values.push_back(run.first);
+        }
+    });
+    std::vector<uint64_t> all = shared->rest();
+    for (const Drawn &one : drawn)
+        all.insert(all.end(), one.values.begin(), one.values.end());
+    EXPECT_EQ(all.size() + thrown_away.load(), callers * draws);
+    EXPECT_EQ(below_floor.load(), 0u);
+    EXPECT_FALSE(has_duplicates(all));
 }
 
 } // namespace
