@@ -61,6 +61,13 @@ void transaction_event(XactEvent event, void *) {
     clear_front();
 }
 
+// An error that aborts a subtransaction only has taken the session's timers along, and with them the bound of how old an
+// id of the cached front may be.
+void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
+    if (event == SUBXACT_EVENT_ABORT_SUB)
+        clear_front();
+}
+
 EntryTable empty_table(uint32_t bits) {
     auto **places = static_cast<Attached **>(MemoryContextAlloc(TopMemoryContext, sizeof(Attached *) << bits));
     const EntryTable table = {places, (UINT32_C(1) << bits) - 1, 32 - bits};
@@ -282,6 +289,7 @@ void bring_to_front(Attached *a, int64_t last_value) {
 void attach_register_callbacks() {
     CacheRegisterRelcacheCallback(relation_invalidated, 0);
     RegisterXactCallback(transaction_event, nullptr);
+    RegisterSubXactCallback(subtransaction_event, nullptr);
 }
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
