@@ -47,7 +47,7 @@ core::Decision decide_padding(const Call &call, uint64_t floor) {
 // The padder can't: has the next lease written while there is something left, without waiting for it.
 void keep_lease(const Call &call, const core::Decision &decision) {
     if (decision.step == core::Step::reserve || decision.reserve_until > 0)
-        reserve_ahead(call.a, decision.reserve_until);
+        reserve_if_believed(call, decision.reserve_until);
     else if (decision.step == core::Step::confirm &&
              call.a->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
         confirm_lease(call.a, core::Durability::local);

@@ -55,6 +55,9 @@ bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch
     return written < until;
 }
 
+// Without waiting for its flush.
+void reserve_ahead(Attached *a, int64_t until_tick) { reserve_lease(a, 0, until_tick, true); }
+
 void wait_for_clock(Attached *a, BoundedWait *wait, int64_t missing_us) {
     int64_t waited_us = 0;
     const int64_t left_us = left_to_wait_us(a->slot, wait, &waited_us);
@@ -223,7 +226,10 @@ bool perform(Call *call, const core::Decision &decision) {
     return false;
 }
 
-void reserve_ahead(Attached *a, int64_t until_tick) { reserve_lease(a, 0, until_tick, true); }
+void reserve_if_believed(const Call &call, int64_t until_tick) {
+    if (clock_is_believed(call.offset_us))
+        reserve_ahead(call.a, until_tick);
+}
 
 void confirm_lease(Attached *a, core::Durability level) {
     core::TickWord<> &ticks = a->slot->generator.ticks;

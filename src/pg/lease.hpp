@@ -42,8 +42,8 @@ void look(Call *call);
 // Does what the decision says. True: something was drawn. False: decide again.
 bool perform(Call *call, const core::Decision &decision);
 
-// Writes the next lease ahead of its use.
-void reserve_ahead(Attached *a, int64_t until_tick);
+// Writes the next lease ahead of its use, unless the clock that asks for it is not believed.
+void reserve_if_believed(const Call &call, int64_t until_tick);
 
 // Makes what is written durable.
 void confirm_lease(Attached *a, core::Durability level);
