@@ -36,14 +36,6 @@ void drop_what_is_too_old(Attached *a, uint64_t floor) {
     a->chunk_first = kept_from;
 }
 
-// What to do with the word, counted from the first tick that is fresh enough.
-core::Decision decide_padding(const Call &call, uint64_t floor) {
-    const core::ClockPolicy &policy = call.a->slot->generator.config.policy;
-    core::View view = call.view;
-    view.now = static_cast<int64_t>(floor >> policy.sequence_bits);
-    return core::decide(policy, view);
-}
-
 // The padder can't: has the next lease written while there is something left, without waiting for it.
 void keep_lease(const Call &call, const core::Decision &decision) {
     if (decision.step == core::Step::reserve || decision.reserve_until > 0)
@@ -84,10 +76,11 @@ void wait_for_padder(Call *call) {
     sleep_for_ring(Min(left_us, nap_us));
 }
 
-void pad_by_caller(Attached *a, const core::Decision &decision) {
+// The clock bounds what may be put into the ring; ticks behind it are used, too, from `floor` on.
+void pad_by_caller(Attached *a, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = a->slot->generator;
     uint64_t left_over = core::empty_cell;
-    if (pad_ring(&generator, a->ring, decision.floor, decision.limit, runs_by_caller, &left_over) > 0)
+    if (pad_ring(&generator, a->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
         note_padding(&generator.ring, Padding::by_caller);
     if (left_over != core::empty_cell)
         hold_run(a, left_over);
@@ -99,10 +92,10 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
     return never_padded ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
 
-void at_empty_ring(Call *call, const core::Decision &decision) {
+void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = call->a->slot->generator;
     const WhenRingEmpty policy = policy_now(generator);
-    if (policy == WhenRingEmpty::error) {
+    if (policy == WhenRingEmpty::error && decision.step != core::Step::exhausted) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(*call, decision);
         wake_padder();
@@ -113,7 +106,7 @@ void at_empty_ring(Call *call, const core::Decision &decision) {
     } else if (policy == WhenRingEmpty::wait) {
         wait_for_padder(call);
     } else {
-        pad_by_caller(call->a, decision);
+        pad_by_caller(call->a, decision, floor);
     }
 }
 
@@ -159,10 +152,10 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             confirm_lease(a, call.level); // of a standby that is awaited
             continue;
         }
-        const core::Decision decision = decide_padding(call, floor);
+        const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);
         if (!take_run(&call, floor))
-            at_empty_ring(&call, decision);
+            at_empty_ring(&call, decision, floor);
         CHECK_FOR_INTERRUPTS();
     }
 }
