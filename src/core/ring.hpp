@@ -111,7 +111,7 @@ template <template <typename> class Atom = std::atomic> class Ring {
         return runs <= mask_ + 1 ? runs : mask_ + 1;
     }
 
-    uint64_t cells() const noexcept { return mask_ + 1; }
+    uint64_t cells() const noexcept { return cells_ != nullptr ? mask_ + 1 : 0; }
 
   private:
     RingHints<Atom> *hints_ = nullptr;
