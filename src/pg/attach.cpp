@@ -30,11 +30,35 @@ namespace {
 
 constexpr uint64_t never = 0;
 
-bool rings_may_be_gone = false; // of sequences that were dropped or altered
+bool rings_in_doubt = false; // one that is mapped may be of a generator that was dropped or altered
 
 void clear_front() {
     generator_front.key = cached_front.key = segment_front.key = 0;
     generator_front.default_role = cached_front.default_role = InvalidOid;
+}
+
+// What was in hand goes with it.
+void let_go_of_ring(Attached *a) {
+    if (cached_front.entry == a)
+        cached_front.entry = nullptr;
+    if (a->ring_memory != DSM_HANDLE_INVALID)
+        ring_memory_unmap(a->ring_memory);
+    a->ring_memory = DSM_HANDLE_INVALID;
+    a->chunk_first = a->chunk_end = 0;
+}
+
+bool slot_is_gone(const Attached *a) {
+    return a->slot == nullptr || a->slot->tenancy.load(std::memory_order_acquire) != a->tenancy;
+}
+
+// The memory of a ring is given back when the last process lets go of it, so a session that goes on must.
+void let_go_of_rings_that_are_gone() {
+    rings_in_doubt = false;
+    for (uint32_t place = 0; place <= entries.mask; place++) {
+        Attached *a = entries.places[place];
+        if (a->ring_memory != DSM_HANDLE_INVALID && slot_is_gone(a))
+            let_go_of_ring(a);
+    }
 }
 
 void end_checks(Attached *a) {
@@ -50,7 +74,7 @@ void relation_invalidated(Datum, Oid relation) {
     Attached *a = find_attached(relation);
     if (a != nullptr) {
         end_checks(a);
-        rings_may_be_gone = rings_may_be_gone || a->ring_memory != DSM_HANDLE_INVALID;
+        rings_in_doubt = rings_in_doubt || a->ring_memory != DSM_HANDLE_INVALID;
     }
 }
 
@@ -59,6 +83,8 @@ void transaction_event(XactEvent event, void *) {
         return;
     transaction_number++; // locks go with the transaction, and with them what was checked
     clear_front();
+    if (rings_in_doubt)
+        let_go_of_rings_that_are_gone(); // after drop_hooks.cpp has freed what this transaction dropped
 }
 
 // An error that aborts a subtransaction only has taken the session's timers along, and with them the bound of how old an
@@ -143,49 +169,37 @@ bool used_in_this_transaction(Oid sequence) {
     return a != nullptr && a->locked_in == transaction_number;
 }
 
-void let_go_of_ring(Attached *a) {
-    if (cached_front.entry == a)
-        cached_front.entry = nullptr;
-    if (a->ring_memory != DSM_HANDLE_INVALID)
-        ring_memory_unmap(a->ring_memory);
-    a->ring_memory = DSM_HANDLE_INVALID;
-    a->chunk_first = a->chunk_end = 0;
-}
-
-// So that the memory of a dropped generator's ring does not last as long as this session.
-void let_go_of_rings_that_are_gone() {
-    rings_may_be_gone = false;
-    for (uint32_t place = 0; place <= entries.mask; place++) {
-        Attached *a = entries.places[place];
-        if (a->ring_memory != DSM_HANDLE_INVALID && a->slot->tenancy.load(std::memory_order_acquire) != a->tenancy)
-            let_go_of_ring(a);
-    }
-}
-
-// What was in hand belonged to another slot, or to this one's life before.
-void map_ring(Attached *a) {
-    let_go_of_ring(a);
-    if (a->slot->kind != SlotKind::generator || !a->slot->generator.config.cached.on)
+// Of another slot than before, or of another life of it.
+void map_ring(Attached *a, Slot *slot) {
+    if (!slot->generator.config.cached.on)
         return;
-    RingState &ring = a->slot->generator.ring;
-    a->ring = ring_memory_map(&ring, a->slot->generator.config.cached.cells);
+    RingState &ring = slot->generator.ring;
+    a->ring = ring_memory_map(&ring, slot->generator.config.cached.cells);
+    if (a->ring.cells() == 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
+                        errhint("Try again.")));
     a->ring_memory = ring.memory;
 }
 
+// Any of this may fail: the entry has no slot until it has all that belongs to it.
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
+    let_go_of_ring(a);
+    a->slot = nullptr;
     if (kind == SlotKind::generator && a->database == nullptr)
         a->database = new_database_slot(used_in_this_transaction);
     note_slot_of_new_relation(rel); // also when a parallel worker has made the slot
-    a->slot = slot_find({MyDatabaseId, a->sequence});
-    if (a->slot == nullptr) {
-        a->slot = kind == SlotKind::generator
-                      ? new_generator_slot(rel, a->function, a->database, used_in_this_transaction)
-                      : new_segment_slot(rel, a->function, used_in_this_transaction);
+    Slot *slot = slot_find({MyDatabaseId, a->sequence});
+    if (slot == nullptr) {
+        slot = kind == SlotKind::generator
+                   ? new_generator_slot(rel, a->function, a->database, used_in_this_transaction)
+                   : new_segment_slot(rel, a->function, used_in_this_transaction);
     }
-    a->tenancy = a->slot->tenancy.load(std::memory_order_acquire);
     a->window = {};
     a->share = {};
-    map_ring(a);
+    if (slot->kind == SlotKind::generator)
+        map_ring(a, slot);
+    a->tenancy = slot->tenancy.load(std::memory_order_acquire);
+    a->slot = slot;
 }
 
 bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {
@@ -224,13 +238,11 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     if (attached(a, front_key(GetUserId(), sequence)) && a->slot->kind == kind)
         return a; // checked already; another sequence was used in between
     end_checks(a);
-    if (unlikely(rings_may_be_gone))
-        let_go_of_rings_that_are_gone();
     a->function = function;
     hold_lock(a);
     Relation rel = open_checked(sequence);
     // Under the lock that keeps the slot, so a tenancy that is still the same is ours.
-    if (a->slot == nullptr || a->slot->tenancy.load(std::memory_order_acquire) != a->tenancy)
+    if (slot_is_gone(a))
         find_slot(a, rel, kind);
     if (a->slot->kind != kind) {
         if (kind == SlotKind::generator)

@@ -1,0 +1,292 @@
+# Cached mode with clocks that the test sets. All wall clocks stand still unless said otherwise, so what the ring holds
+# and what is too old follows from the test alone. (The session's timer runs on the real clock.) There is no padder:
+# libfaketime does not reach processes that PostgreSQL 15 starts from a signal handler. Callers pad, and all goes on.
+#
+# Expected: every position that is taken from the generator's word is handed out, kept in the ring or in a session's
+# run, or counted as thrown away; no id is further ahead of the clock than max_ahead or older than max_staleness; the
+# high-water mark never runs away from the clock; what one standby was awaited for is with it before it is handed out.
+use strict;
+use warnings;
+
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";
+my $node = new_node('cached_clock', conf => $conf);
+use_fake_clock($node);
+freeze_clock($node, 0);
+start_uidgen($node);
+
+# 8 bits of sequence, ticks of a second since the day before the clocks stand still: 256 ids a tick.
+my $bits = 8;
+my $layout = "preset => 'baidu_cached', epoch => '2026-11-20 00:00+00', sequence_bits => $bits, time_bits => 30";
+my $max_ahead = 32;
+
+sub sql
+{
+	return $node->safe_psql('postgres', $_[0]);
+}
+
+sub create
+{
+	my ($name, $more) = @_;
+	sql("SELECT uid_generator_create('$name', $layout" . ($more ? ", $more" : '') . ')');
+	return "uid_generators.$name";
+}
+
+sub status
+{
+	my ($generator, $column) = @_;
+	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+# The number of an id in the order in which the word gives them.
+sub position
+{
+	my ($id) = @_;
+	return ($id >> (22 + $bits)) << $bits | ($id & ((1 << $bits) - 1));
+}
+
+# Several psql at a time, each with the same input; what each received, up to its first error.
+sub at_once
+{
+	my ($clients, $input) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/input';
+	my @runs;
+	append_to_file($file, $input);
+	foreach (1 .. $clients)
+	{
+		my ($out, $err) = ('', '');
+		push @runs, [ IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
+				'<', $file, '>', \$out, '2>', \$err), \$out, \$err ];
+	}
+	my (@ids, $errors);
+	foreach my $run (@runs)
+	{
+		$run->[0]->finish;
+		push @ids, grep { /^\d+$/ } split /\n/, ${ $run->[1] };
+		$errors .= ${ $run->[2] };
+	}
+	return (\@ids, $errors);
+}
+
+# ---------------------------------------------------------------------------
+# Drawn until the clock allows no more, by eight sessions at once. Every position from the first on is
+# handed out, none beyond max_ahead, and the error is the clock's.
+# ---------------------------------------------------------------------------
+foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 64" ], [ 'small', "boost_power => 0" ], [ 'tick', "chunk => 256" ])
+{
+	my ($name, $more) = @$case;
+	my $generator = create($name, $more);
+	# One statement each, so each session ends at its first error; and whoever has a run uses it up.
+	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 9000);
+	my %seen;
+	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
+	$seen{$_}++ foreach @positions;
+	is(scalar(grep { $_ > 1 } values %seen), 0, "$name: no position twice");
+	my $lost = status($generator, 'rejected_puts + discarded_stale');
+	is($positions[-1] - $positions[0] + 1 - $lost, scalar(@positions),
+		"$name: every position was handed out (" . scalar(@positions) . ", not $lost that the counters tell of)");
+	like($errors, qr/ahead of the clock by/, '... up to an error that tells of the clock');
+	is(sql("SELECT max(uid_timestamp(id, '$generator')) - date_trunc('second', clock_timestamp()) <= interval '$max_ahead s' FROM unnest('{"
+			  . join(',', @$ids) . "}'::bigint[]) AS id"), 't', '... no id is further ahead than max_ahead');
+	is(status($generator, "leased_until - clock_timestamp() <= interval '@{[$max_ahead + 1]} s'"), 't', '... nor the lease');
+	is(status($generator, "round(extract(epoch FROM last_time - clock_timestamp())) = ahead_ms / 1000"), 't', '... ahead_ms tells it');
+}
+
+# The wait is visible, and ends when the clock goes on.
+{
+	my $session = hold_open($node);
+	$session->query_safe("SET uidgen.max_wait = '100s'");
+	send_query($session, "SELECT uid_next('uid_generators.stop') > 0");
+	my $event = sql('SELECT current_setting(\'server_version_num\')::int') >= 170000 ? 'UidgenClock' : 'Extension';
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%uid_next%' AND pid <> pg_backend_pid()"),
+		"a caller that waits for the clock shows wait event $event");
+	freeze_clock($node, 5);
+	is((finish_query($session))[0], 't', '... and gets its id when the clock goes on');
+	$session->quit;
+	my ($state, $message) = sqlstate($node, "SELECT count(*) FROM uid_next_batch('uid_generators.stop64', 100000)");
+	is($state, '55000', 'a batch beyond what the clock allows: an error');
+}
+
+# ---------------------------------------------------------------------------
+# A restart, a crash: above everything, whatever the ring held.
+# ---------------------------------------------------------------------------
+foreach my $mode ('fast', 'immediate')
+{
+	freeze_clock($node, $mode eq 'fast' ? 1000 : 2000);
+	my $generator = create("restart_$mode", 'chunk => 64');
+	my $held = hold_open($node);
+	my @ids = split /\n/, $held->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 300)");
+	my $left = int(0.5 + 2048 * status($generator, 'ring_filled'));
+	cmp_ok($left, '>', 500, "the ring holds ids before a $mode stop");
+	$held->quit;
+	$node->stop($mode);
+	start_node($node);
+	my $next = sql("SELECT uid_next('$generator')");
+	cmp_ok(position($next), '>', position($ids[-1]) + $left, "... after it the next id is above the ring's");
+	is(sql("SELECT uid_timestamp($next, '$generator') <= clock_timestamp() + interval '$max_ahead s'"), 't', '... and not too far ahead');
+}
+
+# ---------------------------------------------------------------------------
+# setval: the ring and the runs in hand are given up, at each session's next transaction. The clock still bounds what
+# comes: a counter set an hour ahead is waited for, not followed.
+# ---------------------------------------------------------------------------
+foreach my $chunk (1, 64)
+{
+	my $at = 3000 + 100 * $chunk;
+	freeze_clock($node, $at);
+	my $generator = create("moved$chunk", "chunk => $chunk");
+	my $session = hold_open($node);
+	$session->query_safe('BEGIN');
+	my $first = $session->query_safe("SELECT uid_next('$generator')");
+	sql("SELECT setval('$generator', last_value + 2) FROM $generator");
+	my $mark = sql("SELECT last_value FROM $generator");
+	my $same = $session->query_safe("SELECT uid_next('$generator')");
+	cmp_ok($same, '>', $first, "chunk $chunk: a transaction that began before setval goes on");
+	$session->query_safe('COMMIT');
+	freeze_clock($node, $at + 25);
+	my $after = $session->query_safe("SELECT uid_next('$generator')");
+	cmp_ok($after >> 30, '>', $mark, '... the next one is above what setval gave');
+	my ($others, $errors) = at_once(3, "SELECT uid_next('$generator');\n" x 40);
+	is(scalar(grep { $_ >> 30 <= $mark } @$others), 0, '... and so is everybody');
+	is(scalar(@$others), 120, '... without an error');
+	is(sql("SELECT uid_timestamp($after, '$generator') <= clock_timestamp() + interval '$max_ahead s'"), 't', '... not too far ahead');
+
+	$mark = sql("SELECT setval('$generator', last_value + 3600) FROM $generator");
+	my ($state, $message) = sqlstate($session, "SELECT uid_next('$generator')");
+	is($state, '55000', '... a counter set an hour ahead: an error');
+	like($message, qr/ahead of the clock by 3\d\d\d\.\d+ s more/, '... that tells how far');
+	is(sql("SELECT last_value FROM $generator"), $mark, '... and no lease is taken there');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# Too old: the clock goes on. What was in the ring and in hand is thrown away, counted,
+# and the next id is fresh.
+# ---------------------------------------------------------------------------
+foreach my $chunk (1, 64)
+{
+	my $at = 20000 + 100 * $chunk;
+	freeze_clock($node, $at);
+	my $generator = create("stale$chunk", "chunk => $chunk");
+	my $session = hold_open($node);
+	my $id = $session->query_safe("SELECT uid_next('$generator')");
+	my $ready = int(0.5 + 2048 * status($generator, 'ring_filled')) + $chunk - 1;
+	is(status($generator, 'padded_inline'), 1, "chunk $chunk: a caller pads");
+	is(sql("SELECT uid_timestamp($id, '$generator') >= clock_timestamp() - interval '2.5 s'"), 't', '... the id is fresh');
+	freeze_clock($node, $at + 60);
+	my $later = $session->query_safe("SELECT uid_next('$generator')");
+	is(sql("SELECT uid_timestamp($later, '$generator') >= clock_timestamp() - interval '2.5 s'"), 't', '... a minute later too');
+	is(status($generator, 'discarded_stale'), $ready, '... and all that was made before was thrown away, and counted');
+	# Within the same tick all that is made comes, one after the other.
+	my @more = map { position($_) } split /\n/, $session->query_safe("SELECT uid_next_batch('$generator', 1000)");
+	is(join(' ', grep { $more[$_] != position($later) + 1 + $_ } 0 .. $#more), '', '... after which position follows position');
+	$session->quit;
+}
+
+# The clock goes back: what is ready is handed out, then an error; nothing twice.
+{
+	freeze_clock($node, 40000);
+	my $generator = create('back');
+	my ($before) = at_once(1, "SELECT uid_next('$generator');\n" x 10);
+	freeze_clock($node, 36000);
+	my ($after, $errors) = at_once(4, "SELECT uid_next('$generator');\n" x 3000);
+	like($errors, qr/ahead of the clock by/, 'the clock goes back an hour: an error when the ring is empty');
+	my %seen = map { $_ => 1 } @$before, @$after;
+	is(scalar(keys %seen), @$before + @$after, '... nothing comes twice');
+	cmp_ok(scalar(@$after), '<=', 2048 * 2, '... and no more than the ring had');
+	my $mark = sql("SELECT last_value FROM $generator");
+	is(sqlstate($node, "SELECT uid_next('$generator')"), '55000', '... it stays so');
+	is(sql("SELECT last_value FROM $generator"), $mark, '... and nothing more is leased');
+}
+
+# ---------------------------------------------------------------------------
+# The time bits are used up: 256 s of a layout with 8 of them. What is left comes, then 2200H, whatever the ring's
+# policy is.
+# ---------------------------------------------------------------------------
+{
+	my $eight = sub {
+		my ($name, $empty) = @_;
+		sql("SELECT uid_generator_create('$name', 'baidu_cached', epoch => '2026-11-21 12:00+00'::timestamptz + interval '49760 s',"
+			  . " sequence_bits => $bits, time_bits => 8, when_ring_empty => '$empty')");
+		return "uid_generators.$name";
+	};
+	freeze_clock($node, 50000);
+	my $generator = $eight->('end_pad', 'pad');
+	my ($ids, $errors) = at_once(4, "SELECT uid_next('$generator');\n" x 6000);
+	like($errors, qr/time bits of generator "end_pad" are used up/, 'the time bits are used up');
+	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
+	is($positions[-1], 256 * 256 - 1, '... after the very last id');
+	is(scalar(@positions), $positions[-1] - $positions[0] + 1, '... and all before it');
+	foreach my $empty ('pad', 'wait', 'error')
+	{
+		$generator = $eight->("ended_$empty", $empty);
+		freeze_clock($node, 50100);
+		my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
+		is($state, '2200H', "$empty: long after the end, 2200H");
+	}
+}
+
+# ---------------------------------------------------------------------------
+# A lease that the awaited standby has not got: the ring is full of it, and none of it is handed out.
+# ---------------------------------------------------------------------------
+{
+	freeze_clock($node, 60000);
+	my $generator = create('awaited');
+	my $chunked = create('awaited64', 'chunk => 64');
+	$node->backup('backup');
+	my $standby = PostgreSQL::Test::Cluster->new('cached_standby');
+	$standby->init_from_backup($node, 'backup', has_streaming => 1);
+	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+	use_fake_clock($standby);
+	freeze_clock($standby, 60000);
+	start_node($standby);
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'cached_standby'\n");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+	  or BAIL_OUT('the standby did not become synchronous');
+
+	my $walsender = freeze_walsender($node, 'cached_standby');
+	my $local = hold_open($node);
+	$local->query_safe('SET synchronous_commit = local');
+	my $session = hold_open($node);
+	my @shown;
+	foreach my $name ($generator, $chunked)
+	{
+		$local->query_safe('BEGIN READ ONLY');
+		$local->query_safe("SELECT uid_next('$name')");
+		push @shown, $local->query_safe("SELECT uid_next('$name')");
+		# In one transaction, too: local first, then on.
+		send_query($local, "SET LOCAL synchronous_commit = on;\nSELECT uid_next('$name')");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+			"$name: an id in hand or in the ring waits for the standby");
+		sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+		is((finish_query($local))[0], '', '... a cancel gives none');
+		$local->query_safe('ROLLBACK');
+		send_query($session, "BEGIN READ ONLY;\nSELECT uid_next('$name')");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '... so does another session');
+		sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+		is((finish_query($session))[0], '', '... and gets none');
+		$session->query_safe('ROLLBACK');
+	}
+	thaw($walsender);
+	my $drawn = $session->query_safe("SELECT uid_next('$generator')");
+	like($drawn, qr/^\d+$/, 'when the standby answers, ids come');
+	my ($state, $message) = sqlstate($standby, "SELECT uid_next('$generator')");
+	is($state, '25006', 'on a standby: an error');
+	$node->wait_for_catchup($standby, 'replay');
+	$local->quit;
+	$session->quit;
+	$node->stop('immediate');
+	$standby->promote;
+	my $promoted = $standby->safe_psql('postgres', "SELECT uid_next('$generator')");
+	cmp_ok($promoted, '>', $drawn, 'promoted, it draws above');
+	cmp_ok($standby->safe_psql('postgres', "SELECT uid_next('$chunked')"), '>', $shown[1], '... of each generator');
+	$standby->stop;
+}
+
+done_testing();

@@ -1,0 +1,492 @@
+# Cached mode on a real server: ids unique whatever is killed, the padder a help and never a condition, no id too old,
+# and memory that is given back. (021_cached_clock.t moves the clock.)
+use strict;
+use warnings;
+
+use File::Spec;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+use UidgenTest;
+
+# Rings as files of this server's own, so that what it holds can be counted.
+my $node = new_node('cached', conf => "autovacuum = off\ndynamic_shared_memory_type = mmap\nuidgen.max_wait = 300ms\nuidgen.max_slots = 20\n");
+start_uidgen($node);
+
+sub sql
+{
+	my ($sql, $dbname) = @_;
+	return $node->safe_psql($dbname // 'postgres', $sql);
+}
+
+sub create
+{
+	my ($name, $more) = @_;
+	sql("SELECT uid_generator_create('$name', " . ($more // "'baidu_cached'") . ')');
+	return "uid_generators.$name";
+}
+
+# Ticks of a millisecond, so that half a second is a long time.
+my $fast = "mode => 'cached', spread => false";
+
+sub status
+{
+	my ($generator, $column) = @_;
+	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+# Of a background process without a connection only the process table tells.
+sub padders
+{
+	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+	my @found;
+	foreach my $stat (glob '/proc/[0-9]*/stat')
+	{
+		open my $fh, '<', $stat or next;
+		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
+		next unless $parent == $postmaster;
+		open my $command, '<', "/proc/$pid/cmdline" or next;
+		push @found, $pid if (<$command> // '') =~ /uidgen padder/;
+	}
+	return @found;
+}
+
+# Files of rings of that many bytes.
+sub rings
+{
+	my ($bytes) = @_;
+	return scalar grep { -s $_ == $bytes } glob $node->data_dir . '/pg_dynshmem/mmap.*';
+}
+
+sub until_true
+{
+	my ($what, $condition) = @_;
+	for (1 .. 200)
+	{
+		return 1 if $condition->();
+		Time::HiRes::sleep(0.05);
+	}
+	diag("timed out: $what");
+	return 0;
+}
+
+# The one padder, once it is there: callers start it, at most once a second.
+sub padder
+{
+	my ($generator) = @_;
+	my @found;
+	until_true('a padder', sub { sql("SELECT uid_next('$generator')"); @found = padders(); @found == 1 });
+	return $found[0];
+}
+
+sub stop_process
+{
+	my ($pid) = @_;
+	kill 'STOP', $pid or die "could not stop process $pid: $!";
+	Time::HiRes::sleep(0.01) until slurp_file("/proc/$pid/stat") =~ /^\d+ \(.*\) T/;
+	return;
+}
+
+sub session_error
+{
+	my ($session, $sql) = @_;
+	return scalar sqlstate($session, $sql);
+}
+
+# Several sessions at a time, each with a list of statements; what each of them returned.
+sub at_once
+{
+	my ($clients, $sql) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/input';
+	append_to_file($file, $sql);
+	my @runs;
+	foreach (1 .. $clients)
+	{
+		my ($out, $err) = ('', '');
+		push @runs, [ IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
+				'<', $file, '>', \$out, '2>', \$err), \$out, \$err ];
+	}
+	foreach my $run (@runs)
+	{
+		$run->[0]->finish;
+		diag(${ $run->[2] }) if ${ $run->[2] } ne '';
+	}
+	return map { [ grep { /^\d/ } split /\n/, ${ $_->[1] } ] } @runs;
+}
+
+# ---------------------------------------------------------------------------
+# Nothing runs before the first use; then one padder, until the last generator in cached mode is gone.
+# ---------------------------------------------------------------------------
+{
+	my $generator = create('first');
+	sql('SELECT uid_next()');
+	is(scalar(padders()), 0, 'a generator in cached mode that nobody uses has no padder');
+	is(rings(8 * 65536), 0, '... and no ring');
+	my $id = sql("SELECT uid_next('$generator')");
+	ok(until_true('padder', sub { padders() == 1 }), 'the first use starts it');
+	is(rings(8 * 65536), 1, '... and makes the ring');
+	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen padder' AND datid IS NOT NULL"), 0, '... without a database');
+	ok(until_true('full', sub { status($generator, 'ring_filled') > 0.7 }), '... it fills the ring');
+	is(status($generator, "ring_size || ' ' || rejected_puts || ' ' || rejected_takes || ' ' || (padded_initial + padded_threshold > 0)::text"), '65536 0 0 true', '... as the view tells');
+	is(sql("SELECT uid_encode(generated_at, datacenter_id, worker_id, sequence, '$generator') = $id AND worker_id = s.worker_id AND generated_at BETWEEN clock_timestamp() - interval '6 s' AND clock_timestamp() + interval '33 s' FROM uid_decode($id, '$generator'), (SELECT worker_id AS worker_id FROM uid_generator_status WHERE generator = '$generator'::regclass) s"),
+		't', '... and the id decodes');
+	sql("SELECT uid_generator_drop('$generator')");
+	ok(until_true('gone', sub { padders() == 0 }), 'after DROP the padder is gone');
+	ok(until_true('gone', sub { rings(8 * 65536) == 0 }), '... and the memory is given back');
+}
+
+# ---------------------------------------------------------------------------
+# Layouts and chunks, eight sessions each: unique, right, rising while a run lasts.
+# ---------------------------------------------------------------------------
+foreach my $case (
+	[ 'preset', "'baidu_cached'", 1 ],
+	[ 'preset64', "'baidu_cached', chunk => 64", 64 ],
+	[ 'whole', "'baidu_cached', chunk => 8192", 8192 ],
+	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, chunk => 16", 16 ],
+	[ 'millis', "'snowflake', $fast, chunk => 64, boost_power => 6", 64 ],
+	[ 'one_id', "'snowflake', $fast, sequence_bits => 0, boost_power => 0, max_ahead_ms => 60000", 1 ])
+{
+	my ($name, $how, $chunk) = @$case;
+	my $generator = create($name, $how);
+	my $rounds = $name eq 'one_id' ? 30 : 120;
+	my @lists = at_once(8, join('', "SELECT uid_next('$generator');\n" x $rounds,
+			"BEGIN;\n", "SELECT uid_next('$generator');\n" x $rounds, "SELECT uid_next_batch('$generator', $rounds);\nCOMMIT;\n",
+			"SELECT unnest(uid_next_array('$generator', $rounds));\nSELECT uid_next('$generator') FROM generate_series(1, $rounds);\n"));
+	my @all = map { @$_ } @lists;
+	my %seen = map { $_ => 1 } @all;
+	is(scalar(@all), 8 * 5 * $rounds, "$name: eight sessions draw");
+	is(scalar(keys %seen), scalar(@all), '... no id twice');
+	my $array = join ',', @all;
+	is(sql("SELECT count(*) FILTER (WHERE uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') <> id OR d.worker_id <> s.worker_id OR d.sequence >= 1 << g.sequence_bits OR d.generated_at < g.created - interval '6 s')"
+			  . " FROM unnest('{$array}'::bigint[]) AS id, uid_decode(id, '$generator') d, uid_generator g JOIN uid_generator_status s USING (generator) WHERE generator = '$generator'::regclass"),
+		0, '... each decodes right');
+	# Positions of a run follow each other, and share all above.
+	my $falls = 0;
+	my ($shift, $sequence_bits) = split /\|/, sql("SELECT CASE WHEN sequence_first THEN datacenter_bits + worker_bits ELSE 0 END, sequence_bits FROM uid_generator WHERE generator = '$generator'::regclass");
+	foreach my $list (@lists)
+	{
+		foreach my $i (1 .. $#$list)
+		{
+			my ($before, $now) = map { ($_ >> $shift) & ((1 << $sequence_bits) - 1) } @$list[ $i - 1, $i ];
+			$falls++ if $chunk > 1 && ($before % $chunk) != $chunk - 1 && $list->[$i] <= $list->[ $i - 1 ] && $now != 0 && $now % $chunk != 0;
+		}
+	}
+	is($falls, 0, '... rising within each run');
+	sql("SELECT uid_generator_drop('$generator')");
+}
+
+# One session alone, chunk 1, a padder that stands still: position follows position, nothing is thrown away.
+{
+	my $generator = create('quiet', "'baidu_cached', max_staleness_ms => 600000");
+	my $pid = padder($generator);
+	ok(until_true('full', sub { status($generator, 'ring_filled') > 0.7 }), 'a padder fills the ring');
+	my @ids = map { ($_ >> 35) << 13 | ($_ & 8191) } split /\n/, sql("SELECT uid_next_batch('$generator', 30000)");
+	is(join(' ', grep { $ids[$_] != $ids[$_ - 1] + 1 } 1 .. 1000), '', 'the ring gives what it holds in order');
+	until_true('quiet', sub { status($generator, 'ring_filled') > 0.9 });
+	# What the word moved is what was handed out and what the ring holds.
+	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
+	sql("SELECT uid_generator_alter('$generator', when_ring_full => 'discard', schedule_ms => 50)");
+	ok(until_true('schedule and discard', sub {
+				sql("SELECT uid_next('$generator')");
+				status($generator, 'padded_schedule > 0 AND rejected_puts > 0') eq 't' }),
+		'with discard and a schedule: padded by schedule, and the rest of a tick is thrown away');
+	sql("SELECT uid_generator_drop('$generator')");
+}
+
+# ---------------------------------------------------------------------------
+# The padder is ended, stopped, missing.
+# ---------------------------------------------------------------------------
+{
+	my $generator = create('padded', "'baidu_cached', chunk => 64");
+	my $waits = create('waits', "'baidu_cached', when_ring_empty => 'wait', boost_power => 0, chunk => 4096");
+	my $errs = create('errs', "'baidu_cached', when_ring_empty => 'error', boost_power => 0, chunk => 4096, max_staleness_ms => 600000");
+	my $pid = padder($generator);
+	kill 'TERM', $pid;
+	is(scalar(() = sql("SELECT uid_next_batch('$generator', 2000)") =~ /\d+/g), 2000, 'without a padder calls carry on');
+	ok(until_true('gone', sub { !kill 0, $pid }), 'SIGTERM ends the padder');
+	isnt(padder($generator), $pid, '... and a caller starts another one');
+
+	ok(until_true('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the padder serves');
+	ok(until_true('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the padder serves');
+	ok(until_true('both full', sub { status($errs, 'ring_filled') == 1 && status($waits, 'ring_filled') == 1 }), 'both rings are full');
+	is(scalar(padders()), 1, 'there is one padder for all of them');
+
+	$pid = padder($generator);
+	stop_process($pid);
+	is(scalar(() = sql("SELECT uid_next_batch('$generator', 5000)") =~ /\d+/g), 5000, 'the padder stands still: pad carries on');
+	# What is left of the ring and of the lease comes, then nothing.
+	my ($state, $message);
+	foreach my $name ($waits, $errs)
+	{
+		until_true('empty', sub {
+				($state, $message) = sqlstate($node, "SELECT count(*) FROM uid_next_batch('$name', 4096)");
+				return $state ne '00000' });
+		is($state, '55000', "$name: the ring is empty, an error");
+		like($message, qr/the ring of generator "\w+" is empty.*took no id.*when_ring_empty => 'pad'/s, '... with a hint');
+		my $before = status($name, "last_time || ' ' || leased_until || ' ' || ring_filled");
+		my $refused = status($name, 'rejected_takes');
+		my $began = Time::HiRes::time();
+		is(sqlstate($node, "SELECT uid_next('$name')"), '55000', '... again');
+		cmp_ok(Time::HiRes::time() - $began, '>=', 0.3, '... after uidgen.max_wait') if $name eq $waits;
+		is(status($name, "last_time || ' ' || leased_until || ' ' || ring_filled"), $before, '... and nothing is taken');
+		cmp_ok(status($name, 'rejected_takes'), '>', $refused, '... but counted');
+	}
+	my $session = hold_open($node);
+	$session->query_safe("SET uidgen.max_wait = '100s'");
+	send_query($session, "SELECT uid_next('$waits') > 0");
+	my $event = sql("SELECT current_setting('server_version_num')::int") >= 170000 ? 'UidgenRing' : 'Extension';
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%uid_next%' AND pid <> pg_backend_pid()"),
+		"a caller that waits for the padder shows wait event $event");
+	kill 'CONT', $pid;
+	is((finish_query($session))[0], 't', '... and gets its id when the padder goes on');
+	$session->quit;
+	sql("SELECT uid_generator_drop(g) FROM unnest('{$waits,$errs}'::regclass[]) AS g");
+	sql('CREATE DATABASE copied');
+	sql('DROP DATABASE copied');
+	is(scalar(padders()), 1, 'CREATE and DROP DATABASE pass by a padder at work');
+	sql("SELECT uid_generator_drop('$generator')");
+}
+
+# ---------------------------------------------------------------------------
+# No id is older than max_staleness when it is handed out: a session in one long transaction, with a run in hand or with
+# the ring, with and without a padder, after errors, beside another generator. Its other timeouts work.
+# ---------------------------------------------------------------------------
+{
+	my $chunked = create('brief64', "'snowflake', $fast, chunk => 64, max_staleness_ms => 400");
+	my $single = create('brief1', "'snowflake', $fast, max_staleness_ms => 400");
+	my $lasting = create('lasting', "'snowflake', $fast, chunk => 64, max_staleness_ms => 100000");
+	my $session = hold_open($node);
+	my $is_fresh = sub {
+		my ($what, $generator) = @_;
+		is($session->query_safe("SELECT uid_timestamp(uid_next('$generator'), '$generator') >= now FROM (SELECT clock_timestamp() - interval '400 ms' AS now OFFSET 0) t"), 't', "$what, $generator: the id is fresh");
+	};
+	foreach my $stopped (0, 1)
+	{
+		my $pid = padder($chunked);
+		stop_process($pid) if $stopped;
+		my $with = $stopped ? 'padder stopped' : 'padder at work';
+		foreach my $generator ($chunked, $single)
+		{
+			my $stale = status($generator, 'discarded_stale');
+			$session->query_safe("BEGIN; SELECT uid_next('$generator') FROM generate_series(1, 3)");
+			Time::HiRes::sleep(1);
+			$is_fresh->("$with, after a pause", $generator);
+			$session->query_safe("SELECT uid_next('$generator'), pg_sleep(1)");
+			$is_fresh->("$with, after a pause within a statement", $generator);
+			cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
+
+			$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
+			is(session_error($session, 'SELECT 1 / 0'), '22012', 'an error');
+			$session->query_safe('ROLLBACK TO a');
+			Time::HiRes::sleep(1);
+			$is_fresh->("$with, after an error under a savepoint", $generator);
+
+			$session->query_safe("DO \$\$ BEGIN PERFORM uid_next('$generator'); PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN PERFORM uid_next('$generator'); END \$\$");
+			Time::HiRes::sleep(1);
+			$is_fresh->("$with, after an exception that was caught", $generator);
+
+			$session->query_safe("SELECT uid_next('$lasting'), uid_next('$generator')");
+			Time::HiRes::sleep(1);
+			$is_fresh->("$with, beside one that may be older", $generator);
+			$session->query_safe('COMMIT');
+		}
+		kill 'CONT', $pid;
+	}
+
+	# In one transaction, as the timer is set for the session.
+	foreach my $generator ($chunked, $lasting)
+	{
+		$session->query_safe("BEGIN; SELECT uid_next('$generator'); SET LOCAL statement_timeout = '700ms'");
+		is(session_error($session, "SELECT uid_next('$generator'), pg_sleep(100)"), '57014', "$generator: statement_timeout works");
+		$session->query_safe("ROLLBACK; BEGIN; SELECT uid_next('$generator'); SET LOCAL lock_timeout = '700ms'");
+		my $locker = hold_open($node);
+		$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
+		is(session_error($session, "SELECT uid_next('$generator'), count(*) FROM worker_node"), '55P03', '... lock_timeout works');
+		$locker->quit;
+		$session->query_safe('ROLLBACK');
+		my $idle = hold_open($node);
+		my $pid = $idle->query_safe('SELECT pg_backend_pid()');
+		$idle->query_safe("SET idle_in_transaction_session_timeout = '900ms'; BEGIN; SELECT uid_next('$generator')");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid"), '... idle_in_transaction_session_timeout works');
+		eval { $idle->quit };
+	}
+	$session->quit;
+	sql("SELECT uid_generator_drop(g) FROM unnest('{$chunked,$single,$lasting}'::regclass[]) AS g");
+}
+
+# ---------------------------------------------------------------------------
+# Memory: rolled back creations, drops and alterations in one long session, more generators than slots, whole databases.
+# ---------------------------------------------------------------------------
+{
+	my $bytes = 8 * 1024;
+	my $small = "'baidu_cached', sequence_bits => 10, boost_power => 0";
+	is(rings($bytes), 0, 'no ring of that size yet');
+	my $session = hold_open($node);
+	$session->query_safe("BEGIN; SELECT uid_generator_create('g', $small); SELECT uid_next('uid_generators.g'); ROLLBACK") foreach 1 .. 5;
+	ok(until_true('given back', sub { rings($bytes) == 0 }), 'a rolled back creation gives its ring back, while the session goes on');
+	$session->query_safe("SELECT uid_generator_create('g', $small); SELECT uid_next('uid_generators.g'); SELECT uid_generator_drop('uid_generators.g')") foreach 1 .. 5;
+	ok(until_true('given back', sub { rings($bytes) == 0 }), '... and so does a drop');
+	$session->query_safe("SELECT uid_generator_create('g', $small)");
+	my @ids = $session->query_safe("SELECT uid_next('uid_generators.g')");
+	foreach my $i (1 .. 5)
+	{
+		$session->query_safe("SELECT uid_generator_alter('uid_generators.g', padding_factor => 10 * $i)");
+		push @ids, $session->query_safe("SET uidgen.max_wait = '40s'; SELECT uid_next('uid_generators.g')") if $i < 3;
+	}
+	is(join(' ', sort { $a <=> $b } @ids), join(' ', @ids), 'altered while in use: ids rise');
+	sql("SELECT uid_generator_drop('uid_generators.g')");
+	$session->query_safe('SELECT 1');
+	ok(until_true('given back', sub { rings($bytes) == 0 }), 'dropped by another session: given back when this one does anything');
+	$session->quit;
+
+	# Twenty slots, thirty generators.
+	my @generators = map { create("many$_", $small) } 1 .. 30;
+	my @lists = at_once(4, join '', map { "SELECT uid_next('$_');\n" } @generators);
+	my %seen;
+	foreach my $list (@lists)
+	{
+		is(scalar(@$list), 30, 'more generators than slots: ids come') or last;
+		$seen{"$_ $list->[$_]"}++ foreach 0 .. $#$list;
+	}
+	is(scalar(grep { $_ > 1 } values %seen), 0, '... none twice');
+	ok(until_true('given back', sub { rings($bytes) <= 20 }), '... no more rings than slots');
+	sql("SELECT uid_generator_drop('$_')") foreach @generators;
+	ok(until_true('given back', sub { rings($bytes) == 0 }), '... and none is left when they are dropped');
+
+	sql('CREATE DATABASE other');
+	sql("CREATE EXTENSION uidgen; SELECT uid_generator_create('g', $small); SELECT uid_generator_create('h', $small); SELECT uid_default_set('uid_generators.h')", 'other');
+	my @default = split /\n/, sql("SELECT uid_next() FROM generate_series(1, 100); SELECT uid_next('uid_generators.g')", 'other');
+	is(scalar(@default), 101, 'another database draws, by default from a ring');
+	is(sql("SELECT count(*) FROM unnest('{" . join(',', @default[0 .. 99]) . "}'::bigint[]) AS id, uid_decode(id) d WHERE d.generated_at < clock_timestamp() + interval '33 s' AND d.worker_id = (SELECT worker_id FROM uid_generator_status WHERE generator = 'uid_generators.h'::regclass)", 'other'), 100, '... which decodes');
+	is(rings($bytes), 2, '... it has two rings');
+	ok(until_true('a padder', sub { padders() == 1 }), '... and there is a padder');
+	sql('CREATE DATABASE twin TEMPLATE other');
+	is(sql("SELECT uid_next('uid_generators.g') > $default[100]", 'twin'), 't', 'a copy of it draws above');
+	sql('DROP DATABASE twin');
+	sql('DROP DATABASE other');
+	ok(until_true('given back', sub { rings($bytes) == 0 }), '... the databases are dropped, the rings given back');
+	ok(until_true('gone', sub { padders() == 0 }), '... and the padder is gone');
+}
+
+# ---------------------------------------------------------------------------
+# Rights, and kinds of transactions.
+# ---------------------------------------------------------------------------
+{
+	my $generator = create('rights', "'baidu_cached', chunk => 64");
+	sql("CREATE ROLE alice; CREATE ROLE bob; GRANT USAGE ON SEQUENCE $generator TO alice");
+	sql("CREATE FUNCTION lend() RETURNS boolean LANGUAGE sql SECURITY DEFINER VOLATILE AS \$\$ SELECT uid_next('$generator') > 0 \$\$; GRANT EXECUTE ON FUNCTION lend() TO PUBLIC");
+	my $session = hold_open($node);
+	$session->query_safe('SET SESSION AUTHORIZATION alice; BEGIN');
+	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'with USAGE a role draws');
+	sql("REVOKE USAGE ON SEQUENCE $generator FROM alice");
+	$session->query_safe('SELECT count(*) FROM uid_generator; SAVEPOINT a');
+	is(session_error($session, "SELECT uid_next('$generator')"), '42501', 'revoked in mid transaction: no more, though a run is in hand');
+	$session->query_safe('ROLLBACK TO a');
+	is($session->query_safe('SELECT lend()'), 't', 'a SECURITY DEFINER function draws');
+	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... its caller does not');
+	$session->query_safe('ROLLBACK; RESET SESSION AUTHORIZATION; BEGIN');
+	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'the owner draws');
+	$session->query_safe('SET LOCAL ROLE bob');
+	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... and not under another role');
+	$session->query_safe('ROLLBACK; BEGIN READ ONLY');
+	my @ids = split /\n/, $session->query_safe("SELECT uid_next_batch('$generator', 1000)");
+	$session->query_safe('COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY');
+	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 100)");
+	$session->query_safe('COMMIT');
+	$session->query_safe("CREATE TABLE t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET debug_parallel_query = on")
+	  if sql("SELECT current_setting('server_version_num')::int") >= 160000;
+	$session->query_safe("CREATE TABLE IF NOT EXISTS t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
+	like($session->query_safe("EXPLAIN (COSTS OFF) SELECT uid_next('$generator') FROM t"), qr/Gather/, 'a parallel plan');
+	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM t");
+	my %seen = map { $_ => 1 } @ids;
+	is(scalar(@ids) . ' ' . scalar(keys %seen), '3100 3100', 'READ ONLY, SERIALIZABLE and parallel transactions draw, none twice');
+	$session->query_safe("BEGIN; SELECT uid_next('$generator'); PREPARE TRANSACTION 'p'");
+	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'beside a prepared transaction');
+	$session->query_safe("COMMIT PREPARED 'p'");
+	is(session_error($session, "SELECT uid_generator_alter('$generator', chunk => 1) IS NULL; SELECT 1"), '00000', 'alter');
+	$session->query_safe("BEGIN; SELECT uid_generator_alter('$generator', chunk => 2)");
+	is(session_error($session, "SELECT uid_next('$generator')"), '55000', 'who altered draws after the commit');
+	$session->query_safe('ROLLBACK');
+	$session->quit;
+	sql("SELECT uid_generator_drop('$generator')");
+}
+
+# ---------------------------------------------------------------------------
+# kill -9 under load: of a backend, of the padder. DROP and ALTER under load.
+# ---------------------------------------------------------------------------
+{
+	my %generators = (one => create('one', "'snowflake', $fast, max_ahead_ms => 20000"), many => create('many', "'snowflake', $fast, max_ahead_ms => 20000, chunk => 64"));
+	my @logs;
+	foreach my $victim ('backend', 'padder', 'stop')
+	{
+		my @loops = map { background_loop($node, clients => 2, sql => "SELECT '$_ ' || uid_next('$generators{$_}')") } sort keys %generators;
+		push @loops, background_loop($node, sql => "BEGIN; SELECT 'many ' || uid_next('$generators{many}') FROM generate_series(1, 100); COMMIT");
+		until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
+		my $highest = sql("SELECT uid_next('$generators{one}')");
+		my $pid = $victim eq 'padder' ? padder($generators{one}) : 0;
+		my $offset = -s $node->logfile;
+		if ($victim eq 'stop')
+		{
+			$node->stop('immediate');
+			start_node($node);
+		}
+		else
+		{
+			$pid ||= sql("SELECT pid FROM pg_stat_activity WHERE query LIKE '%uid_next%' AND pid <> pg_backend_pid() LIMIT 1");
+			kill 'KILL', $pid;
+			$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
+		}
+		my $next = '';
+		until_true('service', sub {
+				IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT uid_next('$generators{one}')" ],
+					'<', File::Spec->devnull, '>', \$next, '2>', File::Spec->devnull);
+				$next =~ /^\d+$/ });
+		cmp_ok($next, '>', $highest, "$victim killed: service resumes above");
+		push @logs, stop_loop($_) foreach @loops;
+	}
+	assert_unique(@logs);
+	isnt(padder($generators{one}), 0, 'there is a padder again');
+
+	# Altered and dropped while others draw. Only the drop ends them.
+	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
+	push @loops, background_loop($node, sql => "SET uidgen.max_wait = '100s'; SELECT uid_next('$generators{one}')");
+	until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
+	sql("SELECT uid_generator_alter('$generators{one}', chunk => 8, boost_power => 2, max_staleness_ms => 2000)");
+	sql("SELECT uid_next('$generators{one}')");
+	sql("SELECT uid_generator_alter('$generators{one}', chunk => 1, boost_power => 5)");
+	is(sql("SELECT uid_next('$generators{one}') > 0"), 't', 'altered under load: ids come');
+	is(status($generators{one}, 'ring_size'), 4096 << 5, '... from the new ring');
+	my @more = map { stop_loop($_) } @loops;
+	assert_unique(@more);
+	@loops = background_loop($node, clients => 3, sql => "SELECT uid_next('$generators{many}')");
+	until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
+	sql("SELECT uid_generator_drop('$generators{many}')");
+	assert_unique(map { stop_loop($_) } @loops);
+	is(sql('SELECT 1'), 1, 'dropped under load: the server goes on');
+	sql("SELECT uid_generator_drop('$generators{one}')");
+}
+
+# ---------------------------------------------------------------------------
+# No background worker to be had, and the library not preloaded.
+# ---------------------------------------------------------------------------
+{
+	my $generator = create('alone', "'baidu_cached', chunk => 8");
+	$node->append_conf('postgresql.conf', "max_worker_processes = 0\nmax_parallel_workers = 0\n");
+	$node->restart;
+	my @ids = map { @$_ } at_once(4, "SELECT uid_next('$generator');\n" x 500);
+	my %seen = map { $_ => 1 } @ids;
+	is(scalar(keys %seen), 2000, 'max_worker_processes = 0: callers pad');
+	is(scalar(padders()), 0, '... there is no padder');
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+	$node->restart;
+	my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
+	is($state, '55000', 'not preloaded: an error');
+	like($message, qr/must be loaded when the server starts/, '... that says what to do');
+	is(sql('SELECT count(*) FROM uid_generator_status WHERE ring_size IS NOT NULL'), 0, '... the view has no figures');
+	is(scalar(padders()), 0, '... nothing runs');
+}
+
+$node->stop;
+done_testing();
