@@ -23,8 +23,10 @@ sub sql
 
 sub create
 {
-	my ($name, $more) = @_;
-	sql("SELECT uid_generator_create('$name', " . ($more // "'baidu_cached'") . ')');
+	my ($name, $how) = @_;
+	# A new generator starts above the ids of those that were dropped, so give it room.
+	$how .= ', max_ahead_ms => 600000' unless $how =~ /max_ahead_ms/;
+	sql("SELECT uid_generator_create('$name', $how)");
 	return "uid_generators.$name";
 }
 
@@ -122,9 +124,9 @@ sub at_once
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)
 # ---------------------------------------------------------------------------
 {
-	my $chunked = create('brief64', "'snowflake', $fast, chunk => 64, max_staleness_ms => 200");
-	my $single = create('brief1', "'snowflake', $fast, max_staleness_ms => 200");
-	my $lasting = create('lasting', "'snowflake', $fast, chunk => 64, max_staleness_ms => 100000");
+	my $chunked = create('brief64', "'snowflake', $fast, max_ahead_ms => 2000, chunk => 64, max_staleness_ms => 200");
+	my $single = create('brief1', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 200");
+	my $lasting = create('lasting', "'snowflake', $fast, max_ahead_ms => 2000, chunk => 64, max_staleness_ms => 100000");
 	my $session = hold_open($node);
 	my $is_fresh = sub {
 		my ($what, $generator) = @_;
@@ -189,7 +191,7 @@ sub at_once
 # Nothing runs before the first use; then one padder, until the last generator in cached mode is gone.
 # ---------------------------------------------------------------------------
 {
-	my $generator = create('first');
+	my $generator = create('first', "'baidu_cached', max_ahead_ms => 32000");
 	sql('SELECT uid_next()');
 	is(scalar(padders()), 0, 'a generator in cached mode that nobody uses has no padder');
 	is(rings(8 * 65536), 0, '... and no ring');
@@ -213,9 +215,9 @@ foreach my $case (
 	[ 'preset', "'baidu_cached'", 1 ],
 	[ 'preset64', "'baidu_cached', chunk => 64", 64 ],
 	[ 'whole', "'baidu_cached', chunk => 8192", 8192 ],
-	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, epoch => '2026-01-01', max_ahead_ms => 60000, chunk => 16", 16 ],
-	[ 'millis', "'snowflake', $fast, chunk => 64, boost_power => 6, max_ahead_ms => 60000", 64 ],
-	[ 'one_id', "'snowflake', $fast, sequence_bits => 0, boost_power => 0, max_ahead_ms => 60000", 1 ])
+	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, epoch => '2026-01-01', chunk => 16", 16 ],
+	[ 'millis', "'snowflake', $fast, chunk => 64, boost_power => 6", 64 ],
+	[ 'one_id', "'snowflake', $fast, sequence_bits => 0, boost_power => 0", 1 ])
 {
 	my ($name, $how, $chunk) = @$case;
 	my $generator = create($name, $how);
@@ -253,8 +255,6 @@ foreach my $case (
 	ok(until_true('full', sub { status($generator, 'ring_filled') > 0.7 }), 'a padder fills the ring');
 	my @ids = map { ($_ >> 35) << 13 | ($_ & 8191) } split /\n/, sql("SELECT uid_next_batch('$generator', 30000)");
 	is(join(' ', grep { $ids[$_] != $ids[$_ - 1] + 1 } 1 .. 1000), '', 'the ring gives what it holds in order');
-	until_true('quiet', sub { status($generator, 'ring_filled') > 0.9 });
-	# What the word moved is what was handed out and what the ring holds.
 	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
 	sql("SELECT uid_generator_alter('$generator', when_ring_full => 'discard', schedule_ms => 50)");
 	ok(until_true('schedule and discard', sub {
@@ -279,7 +279,7 @@ foreach my $case (
 
 	ok(until_true('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the padder serves');
 	ok(until_true('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the padder serves');
-	ok(until_true('both full', sub { status($errs, 'ring_filled') == 1 && status($waits, 'ring_filled') == 1 }), 'both rings are full');
+	ok(until_true('both filled', sub { status($errs, 'ring_filled') > 0 && status($waits, 'ring_filled') > 0 }), 'both rings are filled again');
 	is(scalar(padders()), 1, 'there is one padder for all of them');
 
 	$pid = padder($generator);
@@ -294,12 +294,12 @@ foreach my $case (
 				return $state ne '00000' });
 		is($state, '55000', "$name: the ring is empty, an error");
 		like($message, qr/the ring of generator "\w+" is empty.*took no id.*when_ring_empty => 'pad'/s, '... with a hint');
-		my $before = status($name, "last_time || ' ' || leased_until || ' ' || ring_filled");
+		my $before = status($name, "last_time || ' ' || ring_filled");
 		my $refused = status($name, 'rejected_takes');
 		my $began = Time::HiRes::time();
 		is(sqlstate($node, "SELECT uid_next('$name')"), '55000', '... again');
 		cmp_ok(Time::HiRes::time() - $began, '>=', 0.3, '... after uidgen.max_wait') if $name eq $waits;
-		is(status($name, "last_time || ' ' || leased_until || ' ' || ring_filled"), $before, '... and nothing is taken');
+		is(status($name, "last_time || ' ' || ring_filled"), $before, '... and nothing is taken');
 		cmp_ok(status($name, 'rejected_takes'), '>', $refused, '... but counted');
 	}
 	my $session = hold_open($node);
@@ -323,8 +323,8 @@ foreach my $case (
 # ---------------------------------------------------------------------------
 {
 	my $bytes = 8 * 1024;
-	my $small = "'baidu_cached', sequence_bits => 10, boost_power => 0";
-	is(rings($bytes), 0, 'no ring of that size yet');
+	my $small = "'baidu_cached', sequence_bits => 10, boost_power => 0, max_ahead_ms => 600000";
+	until_true('no ring of that size', sub { rings($bytes) == 0 }) or BAIL_OUT('rings are left');
 	my $session = hold_open($node);
 	$session->query_safe("BEGIN; SELECT uid_generator_create('g', $small); SELECT uid_next('uid_generators.g'); ROLLBACK") foreach 1 .. 5;
 	ok(until_true('given back', sub { rings($bytes) == 0 }), 'a rolled back creation gives its ring back, while the session goes on');
@@ -419,7 +419,7 @@ foreach my $case (
 # kill -9 under load: of a backend, of the padder. DROP and ALTER under load.
 # ---------------------------------------------------------------------------
 {
-	my %generators = (one => create('one', "'snowflake', $fast, max_ahead_ms => 90000"), many => create('many', "'snowflake', $fast, max_ahead_ms => 90000, chunk => 64"));
+	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000, chunk => 64"));
 	my @logs;
 	foreach my $victim ('backend', 'padder', 'stop')
 	{
