@@ -74,13 +74,13 @@ sub until_true
 	return 0;
 }
 
-# The one padder, once it is there: callers start it, at most once a second.
+# The one padder, once it is there: callers whose ring is half empty start it, at most once a second.
 sub padder
 {
 	my ($generator) = @_;
 	my @found;
-	until_true('a padder', sub { sql("SELECT uid_next('$generator')"); @found = padders(); @found == 1 });
-	return $found[0];
+	until_true('a padder', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 10000)"); @found = padders(); @found == 1 });
+	return $found[0] // 0;
 }
 
 sub stop_process
@@ -275,7 +275,8 @@ foreach my $case (
 	kill 'TERM', $pid;
 	is(scalar(() = sql("SELECT uid_next_batch('$generator', 2000)") =~ /\d+/g), 2000, 'without a padder calls carry on');
 	ok(until_true('gone', sub { !kill 0, $pid }), 'SIGTERM ends the padder');
-	isnt(padder($generator), $pid, '... and a caller starts another one');
+	my $next = padder($generator);
+	ok($next > 0 && $next != $pid, '... and a caller starts another one');
 
 	ok(until_true('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the padder serves');
 	ok(until_true('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the padder serves');
