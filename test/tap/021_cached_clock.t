@@ -139,7 +139,7 @@ foreach my $chunk (1, 64)
 {
 	my $at = 3000 + 100 * $chunk;
 	freeze_clock($node, $at);
-	my $generator = create("moved$chunk", "chunk => $chunk");
+	my $generator = create("moved$chunk", "chunk => $chunk, max_staleness_ms => 100000");
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN');
 	my $first = $session->query_safe("SELECT uid_next('$generator')");
