@@ -11,6 +11,7 @@
 namespace uidgen::pg {
 
 uint64_t transaction_number = 1;
+uint64_t default_changed_in = 0;
 
 GeneratorFront generator_front = {};
 CachedFront cached_front = {};
@@ -174,7 +175,7 @@ void map_ring(Attached *a, Slot *slot) {
     if (!slot->generator.config.cached.on)
         return;
     RingState &ring = slot->generator.ring;
-    a->ring = ring_memory_map(&ring, slot->generator.config.cached.cells);
+    a->ring = ring_memory_map(ring.memory, &ring.hints, slot->generator.config.cached.cells);
     if (a->ring.cells() == 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
                         errhint("Try again.")));
@@ -191,7 +192,7 @@ void find_slot(Attached *a, Relation rel, SlotKind kind) {
     Slot *slot = slot_find({MyDatabaseId, a->sequence});
     if (slot == nullptr) {
         slot = kind == SlotKind::generator
-                   ? new_generator_slot(rel, a->function, a->database, used_in_this_transaction)
+                   ? new_generator_slot(rel, a->function, used_in_this_transaction)
                    : new_segment_slot(rel, a->function, used_in_this_transaction);
     }
     a->window = {};

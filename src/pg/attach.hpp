@@ -64,6 +64,8 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function);
 
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
+// The transaction that chose another default generator: it may yet choose otherwise, and ids would stay.
+[[gnu::visibility("hidden")]] extern uint64_t default_changed_in;
 
 // The role and the sequence, as its Datum, for one comparison. An oid from a column has its sign extended: its key is
 // that of the role of signs, for which every call attaches anew. 0 is no call's key.

@@ -36,6 +36,15 @@ void drop_what_is_too_old(Attached *a, uint64_t floor) {
     a->chunk_first = kept_from;
 }
 
+// How far the run in hand is further ahead of the clock than it may be.
+int64_t ticks_too_far(const Call &call) {
+    const Attached *a = call.a;
+    const core::ClockPolicy &policy = a->slot->generator.config.policy;
+    if (a->chunk_first >= a->chunk_end)
+        return 0;
+    return static_cast<int64_t>(a->chunk_first >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+}
+
 // The padder can't: has the next lease written while there is something left, without waiting for it.
 void keep_lease(const Call &call, const core::Decision &decision) {
     if (decision.step == core::Step::reserve || decision.reserve_until > 0)
@@ -141,6 +150,11 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
         drop_what_is_too_old(a, floor);
+        const int64_t too_far = ticks_too_far(call);
+        if (too_far > 0) {
+            perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
+            continue;
+        }
         if (a->chunk_first < a->chunk_end) {
             if (generator.ticks.usable(call.level) >= a->chunk_end) {
                 need_worker_id(a);

@@ -18,7 +18,12 @@ struct CachedLayout {
 };
 CachedLayout cached = {};
 
-void relation_invalidated(Datum, Oid) { cached.valid = false; }
+uint64_t invalidations = 0;
+
+void relation_invalidated(Datum, Oid) {
+    cached.valid = false;
+    invalidations++;
+}
 
 // The default generator, as an argument; a caller's generator is never this.
 constexpr Oid the_default = InvalidOid;
@@ -38,12 +43,16 @@ const core::Layout &layout_of(Oid generator, Oid function) {
         CacheRegisterRelcacheCallback(relation_invalidated, 0);
         registered = true;
     }
-    GeneratorConfig config;
-    const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
-    if (!read_generator_config(schema, sequence, &config))
-        report_not_a_generator(sequence);
-    cached = {true, generator, schema, config.layout};
-    return cached.layout;
+    for (;;) {
+        const uint64_t seen = invalidations;
+        GeneratorConfig config;
+        const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
+        if (!read_generator_config(schema, sequence, &config))
+            report_not_a_generator(sequence);
+        cached = {seen == invalidations, generator, schema, config.layout};
+        if (cached.valid) // else it was changed during the look-up
+            return cached.layout;
+    }
 }
 
 core::Parts parts_of(const core::Layout &layout, int64_t id) {

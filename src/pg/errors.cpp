@@ -149,6 +149,13 @@ void report_end_of_time(Oid generator, const core::Layout &layout) {
              errhint("Make a generator with a later epoch or more time bits, and draw from that.")));
 }
 
+void report_default_changed_here() {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the default generator was changed in this transaction"),
+                    errdetail("Ids drawn now could be above those drawn after a rollback."),
+                    errhint("Commit first, then draw; or name the generator: uid_next('uid_generators.name').")));
+}
+
 void report_clock_back(Oid generator, int64_t back_us) {
     const int64_t resumes_us = wall_clock_ns() / ns_per_us + back_us;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -21,6 +21,7 @@ const char *qualified_name(Oid relation);
 
 // The open transaction has altered the generator, or its sequence.
 [[noreturn]] void report_altered_here(Oid generator);
+[[noreturn]] void report_default_changed_here();
 
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);

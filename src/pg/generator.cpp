@@ -4,6 +4,7 @@
 #include "batch.hpp"
 #include "cached.hpp"
 #include "config_table.hpp"
+#include "errors.hpp"
 #include "lease.hpp"
 #include "reserve.hpp"
 #include "time_source.hpp"
@@ -17,9 +18,11 @@ int64_t last_id = -1; // what uid_last() returns; ids are never negative
 Oid default_sequence = InvalidOid;
 // Relcache changes of uid_generator (a new extension, another default) end default_sequence.
 Oid default_table = InvalidOid;
+uint64_t default_invalidations = 0;
 
 void generator_table_invalidated(Datum, Oid relation) {
     if (relation == default_table || !OidIsValid(relation)) {
+        default_invalidations++;
         default_sequence = InvalidOid;
         generator_front.default_role = cached_front.default_role = InvalidOid;
     }
@@ -33,12 +36,20 @@ void look_up_default(Oid function) {
     }
     const Oid schema = schema_of_function(function);
     default_table = extension_table(schema, "uid_generator");
-    default_sequence = read_default_generator(schema);
+    Oid found = InvalidOid;
+    uint64_t seen = 0;
+    do { // a change that is heard of during the look-up may have come too late for it
+        seen = default_invalidations;
+        found = read_default_generator(schema);
+    } while (seen != default_invalidations);
+    default_sequence = found;
 }
 
 Attached *attach_default(Oid function) {
     if (!slots_exist())
         return attach(InvalidOid, SlotKind::generator, function); // reports
+    if (default_changed_in == transaction_number)
+        report_default_changed_here();
     for (;;) {
         if (default_sequence == InvalidOid)
             look_up_default(function);

@@ -31,6 +31,7 @@ void lock_generator(Oid generator) {
 void end_lease(Oid generator) {
     if (slots_exist())
         slot_free({MyDatabaseId, generator});
+    CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
     attach_again();
 }
 
@@ -132,16 +133,24 @@ int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
 
 // Under lock_generator(), or on a sequence that nobody else sees yet.
 void raise_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
+    if (terms_of(config) > 1)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("generator \"%s\" can't promise ids above another", get_rel_name(generator)),
+                        errdetail("With when_back new_worker it begins again at the clock, below its earlier ids."),
+                        errhint("Use a generator with another when_back.")));
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(rel);
     refuse_rewritten(rel);
-    const int64_t mark = counter_of_ticks(config, tick > 0 ? tick - 1 : 0);
+    int64_t mark = Max(tick - 1, 0);
+    if (mark_of(rel) == mark_without_leases)
+        mark = Max(mark, last_tick_of_gone(config)); // which a first lease looks at only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     const uint64_t lsn = higher ? write_page(&page, mark) : InvalidXLogRecPtr;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    durable_soon(lsn); // only what is drawn above it must be durable, and that record comes later
+    if (lsn != InvalidXLogRecPtr)
+        XLogFlush(lsn); // a commit that wrote nothing else would not
 }
 
 GeneratorConfig required_config(Oid schema, Oid generator) {
@@ -157,15 +166,21 @@ void check_may_choose_default(Oid table) {
                         errhint("The owner of the database may.")));
 }
 
-void write_default(Oid table, Oid generator, bool builtin) {
+void write_default(Oid table, bool former_is_builtin, Oid generator, bool builtin) {
     const char *name = qualified_name(table);
-    execute_as_owner(table, psprintf("UPDATE %s SET is_default = false WHERE is_default", name), 0, nullptr, nullptr);
+    uint64 rows = execute_as_owner(table, psprintf("UPDATE %s SET is_default = false WHERE is_default", name), 0, nullptr, nullptr);
+    bool done = rows == (former_is_builtin ? 0 : 1);
     Oid types[] = {OIDOID};
     Datum values[] = {ObjectIdGetDatum(generator)};
-    if (!builtin)
-        execute_as_owner(table, psprintf("UPDATE %s SET is_default = true WHERE generator::pg_catalog.oid "
-                                         "OPERATOR(pg_catalog.=) $1", name),
-                         lengthof(types), types, values);
+    if (done && !builtin) {
+        rows = execute_as_owner(table, psprintf("UPDATE %s SET is_default = true WHERE generator::pg_catalog.oid "
+                                                "OPERATOR(pg_catalog.=) $1", name),
+                                lengthof(types), types, values);
+        done = rows == 1;
+    }
+    if (!done)
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("the default generator was changed since this transaction began"), errhint("Try again.")));
 }
 
 } // namespace
@@ -181,11 +196,15 @@ UIDGEN_SQL_FUNCTION(uid_generator_raise);
 UIDGEN_SQL_FUNCTION(uid_default_set);
 
 Datum uid_generator_changing(PG_FUNCTION_ARGS) {
-    if (!CALLED_AS_TRIGGER(fcinfo))
+    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    // Anybody may make triggers on tables of their own, with columns of any type.
+    if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
+        (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event) && !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) ||
+        RelationGetRelid(trigger->tg_relation) !=
+            extension_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_generator"))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("uid_generator_changing must be called as a trigger"),
-                        errhint("It belongs to the table uid_generator.")));
-    const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
+                        errmsg("uid_generator_changing is the trigger of uid_generator, and of nothing else"),
+                        errhint("Use a trigger function of your own.")));
     const bool update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
     HeapTuple row = update ? trigger->tg_newtuple : trigger->tg_trigtuple;
     bool is_null = false;
@@ -199,13 +218,15 @@ Datum uid_generator_changing(PG_FUNCTION_ARGS) {
 
 Datum uid_generator_raise(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
-    const GeneratorConfig config = required_config(schema_of_function(fcinfo->flinfo->fn_oid), generator);
+    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    required_config(schema, generator); // for the error
     if (!has_privs_of_role(GetUserId(), owner_of(generator)))
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of generator %s", get_rel_name(generator)),
                         errhint("Ask its owner.")));
     if (RecoveryInProgress())
         report_in_recovery();
     lock_generator(generator);
+    const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
     raise_mark(generator, config, tick_above(generator, config, PG_GETARG_INT64(1)));
     end_lease(generator);
     PG_RETURN_VOID();
@@ -216,7 +237,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
     const Oid table = required_table(schema, "uid_generator");
     check_may_choose_default(table);
-    const GeneratorConfig config = required_config(schema, generator);
+    required_config(schema, generator); // for the error
     if (RecoveryInProgress())
         report_in_recovery();
     LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile
@@ -225,13 +246,15 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
         PG_RETURN_VOID();
     lock_generator(former);
     lock_generator(generator);
+    const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
     const int64_t mark = mark_of(former);
     if (mark > mark_without_leases) {
         const int64_t largest = largest_leased_id(required_config(schema, former), mark);
         raise_mark(generator, config, tick_above(generator, config, largest));
         end_lease(generator);
     }
-    write_default(table, generator, is_builtin_generator(schema, generator));
+    write_default(table, is_builtin_generator(schema, former), generator, is_builtin_generator(schema, generator));
+    default_changed_in = transaction_number;
     PG_RETURN_VOID();
 }
 }

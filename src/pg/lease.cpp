@@ -116,7 +116,7 @@ bool clock_is_believed(int64_t offset_us) {
 // ---------------------------------------------------------------------------------------------------------
 
 void note_seen(GeneratorState *generator, const core::View &view, uint64_t position) {
-    const int64_t tick = term_of(*generator, position) * generator->config.policy.end + view.now;
+    const int64_t tick = term_of(generator->config, position) * generator->config.policy.end + view.now;
     int64_t seen = view.seen;
     while (seen < tick && !generator->seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
     }
@@ -141,7 +141,7 @@ void begin_term(Call *call, const core::Decision &decision) {
     if (!clock_shows_it_again(call->offset_us))
         return;
     const GeneratorConfig &config = call->a->slot->generator.config;
-    const int64_t term = term_of(call->a->slot->generator, decision.floor);
+    const int64_t term = term_of(config, decision.floor);
     if (term >= terms_of(config))
         report_no_worker_left(call->a->sequence, term - 1);
     ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
@@ -245,8 +245,9 @@ void need_worker_id(Attached *a) {
 
 core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
     const core::Layout &layout = generator.config.layout;
-    const int64_t worker = worker_id_at(generator, position) | (backup ? core::backup_bit(layout) : 0);
-    return core::shape_of(layout, settings::datacenter_id, worker, term_of(generator, position));
+    const int64_t first = generator.worker_id.load(std::memory_order_acquire);
+    const int64_t worker = worker_id_at(generator.config, first, position) | (backup ? core::backup_bit(layout) : 0);
+    return core::shape_of(layout, settings::datacenter_id, worker, term_of(generator.config, position));
 }
 
 int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us) {

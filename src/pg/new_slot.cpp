@@ -37,14 +37,10 @@ PageState state_on_page(Relation rel) {
 
 // A generator that has no history starts above the last id of those that the database has lost since the server
 // started, so that a generator or an extension made anew does not repeat ids.
-uint64_t first_position(const GeneratorConfig &config, core::SequenceState state, const Slot *database) {
+uint64_t first_position(const GeneratorConfig &config, core::SequenceState state) {
     const uint64_t above_page = position_above(config, state.last_value);
-    const auto last_us = static_cast<int64_t>(gone_until_us(database->database, config.layout.tick_us));
-    if (state.last_value > 1 || last_us == 0)
-        return above_page;
-    const int64_t last = core::tick_at(config.layout, last_us);
-    const uint64_t above_all = last < 0 ? 0 : position_above(config, Min(last, config.policy.end - 1));
-    return Max(above_page, above_all);
+    const int64_t last = last_tick_of_gone(config);
+    return state.last_value > 1 || last < 0 ? above_page : Max(above_page, position_above(config, last));
 }
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
@@ -58,7 +54,7 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
                       errhint("Make a generator with a later end before then: uid_generator_create().")));
 }
 
-SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
+SlotInit generator_init(Relation rel, Oid function) {
     SlotInit init = {};
     init.kind = SlotKind::generator;
     if (!read_generator_to_draw(schema_of_function(function), RelationGetRelid(rel), &init.config))
@@ -67,7 +63,7 @@ SlotInit generator_init(Relation rel, Oid function, const Slot *database) {
     check_lease_sequence(rel);
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
-    init.first_position = first_position(init.config, init.expected.counter, database);
+    init.first_position = first_position(init.config, init.expected.counter);
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
@@ -134,6 +130,14 @@ void refuse_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
+int64_t last_tick_of_gone(const GeneratorConfig &config) {
+    const Slot *database = slots_exist() ? slot_find({MyDatabaseId, InvalidOid}) : nullptr;
+    if (database == nullptr)
+        return -1;
+    const auto last_us = static_cast<int64_t>(gone_until_us(database->database, config.layout.tick_us));
+    return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
+}
+
 int64_t terms_of(const GeneratorConfig &config) {
     if (config.policy.when_back != core::WhenBack::new_worker)
         return 1;
@@ -180,8 +184,8 @@ Slot *new_database_slot(UsedHere used_here) {
     return make_slot({MyDatabaseId, InvalidOid}, init, used_here);
 }
 
-Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedHere used_here) {
-    SlotInit init = generator_init(rel, function, database);
+Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
+    SlotInit init = generator_init(rel, function);
     const bool cached = init.config.cached.on;
     init.ring_memory = cached ? ring_memory_make(init.config.cached.cells) : DSM_HANDLE_INVALID;
     Slot *slot = nullptr;

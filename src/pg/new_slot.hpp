@@ -11,7 +11,7 @@ namespace uidgen::pg {
 using UsedHere = bool (*)(Oid sequence);
 
 Slot *new_database_slot(UsedHere used_here);
-Slot *new_generator_slot(Relation rel, Oid function, const Slot *database, UsedHere used_here);
+Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here);
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 
 // The definition of a sequence.
@@ -27,6 +27,10 @@ int64_t counter_of_ticks(const GeneratorConfig &config, int64_t ticks);
 
 // How many terms a generator has: one, or with when_back new_worker one a worker id, at most 2^16.
 int64_t terms_of(const GeneratorConfig &config);
+
+// The last tick of the generators with ticks of that length that the database has lost since the server's start; negative:
+// there is none.
+int64_t last_tick_of_gone(const GeneratorConfig &config);
 
 // The first position above everything that a page with that last_value says was ever leased.
 uint64_t position_above(const GeneratorConfig &config, int64_t last_value);

@@ -15,6 +15,8 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
     Oid role = InvalidOid;
     int security = 0;
     const Oid owner = owner_of(table);
+    const int nest_level = NewGUCNestLevel();
+    set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
     SPI_connect();
@@ -22,6 +24,7 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
     const uint64 rows = SPI_processed;
     SPI_finish();
     SetUserIdAndSecContext(role, security);
+    AtEOXact_GUC(true, nest_level);
     return rows;
 }
 

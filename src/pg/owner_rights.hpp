@@ -1,5 +1,6 @@
 // Statements that run with the rights of a table's owner, in a security-restricted operation: the role that draws, or
-// that owns a sequence, need not be able to write the extension's tables.
+// that owns a sequence, need not be able to write the extension's tables. Nothing of the caller's is found by their names:
+// the search_path is pg_catalog.
 #pragma once
 
 #include "postgres.hpp"

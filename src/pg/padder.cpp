@@ -28,8 +28,9 @@ struct Look {
     uint64_t padded; // now
     bool more;       // there is room, and something to put
     bool stale;      // the memory is another's than what is known
-    uint64_t cells;
-    RingState *ring;
+    uint64_t cells;  // of the ring that is there now
+    dsm_handle memory;
+    core::RingHints<> *hints;
     uint64_t tenancy;
 };
 
@@ -81,7 +82,8 @@ void pad_one(Slot *slot, void *arg) {
     GeneratorState &generator = slot->generator;
     look->tenancy = slot->tenancy.load(std::memory_order_relaxed);
     look->cells = generator.config.cached.cells;
-    look->ring = &generator.ring;
+    look->memory = generator.ring.memory;
+    look->hints = &generator.ring.hints;
     look->stale = !look->known->mapped || look->known->tenancy != look->tenancy ||
                   look->known->memory != generator.ring.memory;
     if (look->stale)
@@ -109,8 +111,8 @@ void map_again(const Look &look) {
     Known *known = look.known;
     if (known->mapped)
         ring_memory_unmap(known->memory);
-    known->memory = look.ring->memory;
-    known->ring = ring_memory_map(look.ring, look.cells);
+    known->memory = look.memory;
+    known->ring = ring_memory_map(look.memory, look.hints, look.cells);
     known->mapped = known->ring.cells() == look.cells;
     known->tenancy = look.tenancy;
     known->left_over = core::empty_cell;

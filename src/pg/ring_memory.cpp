@@ -26,15 +26,15 @@ void ring_memory_drop(dsm_handle memory) {
     ring_memory_unmap(memory);
 }
 
-core::Ring<> ring_memory_map(RingState *ring, uint64_t cells) {
-    dsm_segment *segment = dsm_find_mapping(ring->memory);
+core::Ring<> ring_memory_map(dsm_handle memory, core::RingHints<> *hints, uint64_t cells) {
+    dsm_segment *segment = dsm_find_mapping(memory);
     if (segment == nullptr) {
-        segment = dsm_attach(ring->memory);
+        segment = dsm_attach(memory);
         if (segment == nullptr)
             return {};
         dsm_pin_mapping(segment);
     }
-    return {&ring->hints, static_cast<Cell *>(dsm_segment_address(segment)), cells};
+    return {hints, static_cast<Cell *>(dsm_segment_address(segment)), cells};
 }
 
 void ring_memory_unmap(dsm_handle memory) {

@@ -10,8 +10,8 @@ namespace uidgen::pg {
 dsm_handle ring_memory_make(uint64_t cells);
 void ring_memory_drop(dsm_handle memory);
 
-// This process's view of a slot's ring, mapped until ring_memory_unmap(); a ring of no cells if it is gone.
-core::Ring<> ring_memory_map(RingState *ring, uint64_t cells);
+// This process's view of a ring, mapped until ring_memory_unmap(); a ring of no cells if it is gone.
+core::Ring<> ring_memory_map(dsm_handle memory, core::RingHints<> *hints, uint64_t cells);
 void ring_memory_unmap(dsm_handle memory);
 
 } // namespace uidgen::pg

@@ -130,14 +130,21 @@ void remember_last_time(const Slot &slot) {
 
 bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
 
-void free_entry(DirectoryEntry *entry) {
+// Its ring's memory, to be unpinned when the lock is released; DSM_HANDLE_INVALID if there is none.
+dsm_handle free_entry(DirectoryEntry *entry) {
     Slot *slot = &slots[entry->index];
     remember_last_time(*slot);
-    if (has_ring(*slot))
-        dsm_unpin_segment(slot->generator.ring.memory); // goes when the last process has let go of it
+    const dsm_handle memory = has_ring(*slot) ? slot->generator.ring.memory : DSM_HANDLE_INVALID;
     slot->kind = SlotKind::unused;
     slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
     lookup(entry->key, HASH_REMOVE);
+    return memory;
+}
+
+// The memory goes when the last process has let go of it.
+void unpin(dsm_handle memory) {
+    if (memory != DSM_HANDLE_INVALID)
+        dsm_unpin_segment(memory);
 }
 
 bool same_layout(const core::Layout &a, const core::Layout &b) {
@@ -268,9 +275,9 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
 void slot_free(SlotKey key) {
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
     DirectoryEntry *entry = lookup(key, HASH_FIND);
-    if (entry != nullptr)
-        free_entry(entry);
+    const dsm_handle memory = entry != nullptr ? free_entry(entry) : DSM_HANDLE_INVALID;
     LWLockRelease(directory_lock);
+    unpin(memory);
 }
 
 bool slot_note_drop(SlotKey key) {
@@ -285,16 +292,38 @@ bool slot_note_drop(SlotKey key) {
     return entry != nullptr;
 }
 
-void slots_free_database(Oid database) {
-    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+// Frees slots of the database until so many have had a ring; how many.
+static int32_t free_some(Oid database, dsm_handle *memories, int32_t most) {
+    int32_t found = 0;
     HASH_SEQ_STATUS scan;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
     hash_seq_init(&scan, directory);
     // Removing the entry just returned is what dynahash allows during a scan.
-    while (auto *entry = static_cast<DirectoryEntry *>(hash_seq_search(&scan)))
-        if (entry->key.database == database)
-            free_entry(entry);
+    while (auto *entry = static_cast<DirectoryEntry *>(hash_seq_search(&scan))) {
+        if (entry->key.database != database)
+            continue;
+        const dsm_handle memory = free_entry(entry);
+        if (memory != DSM_HANDLE_INVALID)
+            memories[found++] = memory;
+        if (found == most) {
+            hash_seq_term(&scan);
+            break;
+        }
+    }
     saved_ranges_forget(database, InvalidOid);
     LWLockRelease(directory_lock);
+    return found;
+}
+
+void slots_free_database(Oid database) {
+    constexpr int32_t at_a_time = 32;
+    dsm_handle memories[at_a_time];
+    int32_t found = 0;
+    do {
+        found = free_some(database, memories, at_a_time);
+        for (int32_t i = 0; i < found; i++)
+            unpin(memories[i]);
+    } while (found == at_a_time);
 }
 
 int32_t slots_places() { return settings::max_slots; }

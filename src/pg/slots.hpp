@@ -5,7 +5,8 @@
 //     I/O, no wait, no palloc. It comes after every heavyweight lock and before no other lock.
 //   - To use a slot: RowExclusiveLock on its sequence, held to the end of the transaction. That lock is what
 //     keeps the slot: while its database lives it is freed only by who holds a lock that excludes all users, DROP's
-//     AccessExclusiveLock or the ExclusiveLock of a reclaim (reclaim.hpp).
+//     AccessExclusiveLock, the ExclusiveLock of a reclaim (reclaim.hpp), an alteration's ShareRowExclusiveLock
+//     (generator_row.cpp). Who only looks (status.cpp) copies, and then asks whether it was the same tenant all along.
 //   - Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under
 //     that lock, shared or exclusive. So a page and what its slot says of it never differ by a race.
 //   - The other fields are atomics, or never change while the slot is in use.
@@ -116,14 +117,14 @@ struct GeneratorState {
     std::atomic<int64_t> row_retry_at;
 };
 
-inline int64_t term_of(const GeneratorState &generator, uint64_t position) {
-    return static_cast<int64_t>(position >> generator.config.layout.sequence_bits) / generator.config.policy.end;
+inline int64_t term_of(const GeneratorConfig &config, uint64_t position) {
+    return static_cast<int64_t>(position >> config.layout.sequence_bits) / config.policy.end;
 }
 
-// The worker id of ids at that position, without the backup bit. Terms have one each, in a circle from that of term 0.
-inline int64_t worker_id_at(const GeneratorState &generator, uint64_t position) {
-    const int64_t first = generator.worker_id.load(std::memory_order_acquire);
-    return (first + term_of(generator, position)) & core::largest(generator.config.layout.worker_bits);
+// The worker id of ids at that position, without the backup bit, when that of term 0 is `first`. Terms have one each, in a
+// circle.
+inline int64_t worker_id_at(const GeneratorConfig &config, int64_t first, uint64_t position) {
+    return (first + term_of(config, position)) & core::largest(config.layout.worker_bits);
 }
 
 // Why a segment's range was reserved.

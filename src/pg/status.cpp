@@ -56,9 +56,7 @@ Datum count_of(const std::atomic<uint64_t> &counter) {
     return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
 }
 
-void fill_ring(const GeneratorState &generator, Datum *values, bool *nulls) {
-    const CachedConfig &cached = generator.config.cached;
-    const RingState &ring = generator.ring;
+void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values, bool *nulls) {
     const uint64_t filled = Min(ring.hints.tail.load(std::memory_order_relaxed) -
                                     ring.hints.cursor.load(std::memory_order_relaxed), cached.cells);
     values[col_ring_size] = Int64GetDatum(static_cast<int64_t>(cached.cells * cached.run));
@@ -71,15 +69,17 @@ void fill_ring(const GeneratorState &generator, Datum *values, bool *nulls) {
     memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
 }
 
-void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls) {
-    const core::Layout &layout = generator.config.layout;
-    const int64_t end = generator.config.policy.end;
+// `config` is a copy that was the slot's: nothing here may depend on whose the slot is by now.
+void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
+    const core::Layout &layout = config.layout;
+    const int64_t end = config.policy.end;
     const auto tick_of = [&layout](uint64_t position) { return static_cast<int64_t>(position >> layout.sequence_bits); };
     const auto instant = [&](int64_t tick) { return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))); };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t until = tick_of(generator.ticks.written_range().until);
-    nulls[col_worker] = generator.worker_id.load(std::memory_order_acquire) == no_worker;
-    values[col_worker] = Int32GetDatum(static_cast<int32>(worker_id_at(generator, generator.ticks.last())));
+    const int32_t first_worker = generator.worker_id.load(std::memory_order_acquire);
+    nulls[col_worker] = first_worker == no_worker;
+    values[col_worker] = Int32GetDatum(static_cast<int32>(worker_id_at(config, first_worker, generator.ticks.last())));
     values[col_last] = instant(last % end);
     values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
@@ -88,8 +88,8 @@ void fill_generator(const GeneratorState &generator, Datum *values, bool *nulls)
     nulls[col_ahead] = false;
     const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_ns() / ns_per_us;
     values[col_ahead] = Int64GetDatum(ahead_us / us_per_ms);
-    if (generator.config.cached.on)
-        fill_ring(generator, values, nulls);
+    if (config.cached.on)
+        fill_ring(config.cached, generator.ring, values, nulls);
 }
 
 // What a segment's slot says under its page's lock.
@@ -157,6 +157,12 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         bool nulls[columns] = {};
         values[col_sequence] = ObjectIdGetDatum(sequence);
         const bool is_generator = slot->kind == SlotKind::generator;
+        const GeneratorConfig config = slot->generator.config;
+        // AccessShareLock keeps DROP away, not an alteration or a reclaim.
+        if (slot->tenancy.load(std::memory_order_acquire) != tenancy) {
+            relation_close(rel, AccessShareLock);
+            return;
+        }
         values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
         values[col_records] = count_of(slot->records);
         values[col_flush_waits] = count_of(slot->flush_waits);
@@ -165,10 +171,10 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         if (!may_see(sequence))
             memset(&nulls[col_worker], true, columns - col_worker);
         else if (is_generator)
-            fill_generator(slot->generator, values, nulls);
+            fill_generator(config, slot->generator, values, nulls);
         else
             fill_segment(slot->segment, rel, values, nulls);
-        // This lock keeps DROP away, not a reclaim: a slot with a new tenant was nobody's while it was read.
+        // A slot with a new tenant was nobody's while it was read.
         if (slot->tenancy.load(std::memory_order_acquire) == tenancy && slot->key.sequence == sequence)
             tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     }

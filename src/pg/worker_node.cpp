@@ -20,6 +20,7 @@ enum NodeType : int32 { container = 1, actual = 2 };
 // The generators whose row this transaction shall write, in TopTransactionContext.
 struct Wanted {
     Slot *slot;
+    uint64_t tenancy; // an altered generator leaves its slot in mid-transaction
     Oid function;
     bool claimed;
 };
@@ -119,7 +120,8 @@ void insert_row(const Wanted &row, Oid table) {
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
         TimestampTzGetDatum(to_timestamptz(generator.drawn_at_us)),
         text_datum(qualified_name(sequence)),
-        Int32GetDatum(static_cast<int32>(worker_id_at(generator, generator.ticks.last()))),
+        Int32GetDatum(static_cast<int32>(worker_id_at(generator.config, generator.worker_id.load(std::memory_order_acquire),
+                                                      generator.ticks.last()))),
         Int32GetDatum(settings::datacenter_id),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
@@ -190,7 +192,11 @@ void note_failure(GeneratorState *generator) {
                                       std::memory_order_relaxed);
 }
 
+bool still_holds_slot(const Wanted &row) { return row.slot->tenancy.load(std::memory_order_acquire) == row.tenancy; }
+
 void write_row(Wanted *row) {
+    if (!still_holds_slot(*row))
+        return;
     const Oid table = extension_table(schema_of_function(row->function), table_name);
     if (get_rel_name(row->slot->key.sequence) == nullptr || !table_is_free(table))
         return; // dropped in this transaction; or somebody else's turn
@@ -243,7 +249,7 @@ void worker_row_wanted(Slot *slot, Oid function) {
         return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
-    *row = {slot, function, false};
+    *row = {slot, slot->tenancy.load(std::memory_order_acquire), function, false};
     wanted = lappend(wanted, row);
     MemoryContextSwitchTo(caller);
 }
@@ -260,7 +266,7 @@ void worker_rows_after_transaction(bool committed) {
     ListCell *cell;
     foreach (cell, wanted) {
         const auto *row = static_cast<Wanted *>(lfirst(cell));
-        if (row->claimed)
+        if (row->claimed && still_holds_slot(*row))
             change_state(row->slot, RowState::claimed, committed ? RowState::written : RowState::due);
     }
     wanted = NIL; // its memory goes with the transaction

@@ -423,7 +423,7 @@ CREATE TABLE worker_node (
   timeline          integer     NOT NULL
 );
 COMMENT ON TABLE worker_node IS
-  'One row for each worker id that a generator drew. A generator draws a new one the first time it is used after a server start; the row is written by the first transaction that can and commits, and nothing waits for it.';
+  'One row for each worker id that a generator drew. A generator draws a new one the first time it is used after a server start or an alteration; the row is written by the first transaction that can and commits, and nothing waits for it.';
 COMMENT ON COLUMN worker_node.id IS 'the draw; worker_id is this modulo 2^worker_bits, numbers of live generators skipped';
 COMMENT ON COLUMN worker_node.host_name IS 'the server''s host name';
 COMMENT ON COLUMN worker_node.port IS 'the server''s port';
