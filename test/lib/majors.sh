@@ -20,12 +20,12 @@ majors_hindrance() {
     fi
 }
 
-# A Debian mirror, as apt has understood its own configuration. Security and backports
-# stand elsewhere, or have another label.
+# A mirror of Debian, or of Debian-Security, as apt has understood its own configuration:
+# debian_mirror label
 debian_mirror() {
     # shellcheck disable=SC2016 # for apt
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-        'Origin: Debian' 'Label: Debian' 'Component: main' 2>/dev/null | head -n 1
+        'Origin: Debian' "Label: $1" 'Component: main' 2>/dev/null | head -n 1
 }
 
 # Starts root.sh in the background, and leaves its number in $!.
@@ -53,13 +53,14 @@ section_majors() {
         add 0 0 1
         return 0
     fi
-    mirror=$(debian_mirror)
-    [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror); } || true
+    mirror=$(debian_mirror Debian)
+    [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror Debian); } || true
     if [ -z "$mirror" ]; then
         echo "FAILED to find a Debian mirror in apt's configuration"
         add 0 1
         return 0
     fi
+    security=$(debian_mirror Debian-Security)
     make_roots
     for pair in $made; do
         test_major "${pair%:*}" "${pair#*:}"
@@ -80,7 +81,7 @@ make_roots() {
     for pair in $majors; do
         echo "Making a Debian ${pair#*:} with PostgreSQL ${pair%:*} in $roots, or finding it there ..."
         in_namespaces make "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}" "$mirror" \
-            >"$work/log/root-${pair%:*}" 2>&1
+            "$security" >"$work/log/root-${pair%:*}" 2>&1
         roots_started="$roots_started $pair:$!"
     done
     for entry in $roots_started; do

@@ -2,7 +2,7 @@
 # A Debian with another major of PostgreSQL, in a directory. Started as root by
 # test/lib/majors.sh:
 #
-#   root.sh make DIRECTORY SUITE MAJOR MIRROR       unless it is there, and recent
+#   root.sh make DIRECTORY SUITE MAJOR MIRROR [SECURITY]   unless it is there, and recent
 #   root.sh run  DIRECTORY SUITE MAJOR WORK SECTION...
 #   root.sh tidy DIRECTORY SUITE MAJOR              removes it if it is not complete
 #
@@ -18,7 +18,7 @@ major=$4
 shift 4
 
 packages="postgresql-$major postgresql-server-dev-$major g++ make perl libipc-run-perl libfaketime"
-recipe="$suite: $packages"
+recipe="$suite with security updates: $packages"
 # What a root is made from. The file stands beside a root that is complete, and
 # disappears before anything of the root does.
 complete=$root.complete
@@ -70,6 +70,8 @@ make_root() {
     export_proxy
     step "debootstrap" bootstrap "$1"
     write_configuration
+    # What people run, and what upgrades from another Debian's PostgreSQL of today.
+    [ -z "${2:-}" ] || echo "deb $2 $suite-security main" >>"$root/etc/apt/sources.list"
     mount -t proc proc "$root/proc"
     step "apt-get update" inside apt-get update -q
     # shellcheck disable=SC2086 # a list of words
