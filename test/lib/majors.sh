@@ -1,6 +1,6 @@
 # The section majors: the extension on other majors of PostgreSQL than this machine's,
-# each in the Debian that ships it. Sourced by test/check, which sets $top, and $work
-# before the section runs.
+# each in the Debian that ships it, and pg_upgrade from this machine's to each of them.
+# Sourced by test/check, which sets $top, and $work before the section runs.
 # shellcheck shell=sh disable=SC2154
 
 majors='17:trixie 18:forky'
@@ -62,6 +62,7 @@ section_majors() {
     fi
     security=$(debian_mirror Debian-Security)
     make_roots
+    make_old
     for pair in $made; do
         test_major "${pair%:*}" "${pair#*:}"
     done
@@ -115,15 +116,48 @@ remove_incomplete_roots() {
     done
 }
 
+# pg_upgrade needs programs of both majors in one place, and no Debian ships two. So
+# this machine's PostgreSQL goes along: $work/old, made only if it is older than one there.
+make_old() {
+    old_major=$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+    old=
+    for pair in $made; do
+        [ "$old_major" -ge "${pair%:*}" ] || old=$work/old
+    done
+    [ -n "$old" ] || return 0
+    if run_in_copy test/lib/old-postgresql.sh >"$work/log/old" 2>&1; then
+        echo "ok     PostgreSQL $old_major, to be upgraded there"
+        add 1 0
+    else
+        echo "FAILED to copy PostgreSQL $old_major, to be upgraded there"
+        tail -n 30 "$work/log/old" "$work/log/build-old" 2>/dev/null | sed 's/^/   /'
+        add 0 1
+        old=
+    fi
+}
+
+# The section upgrade, if there is an older PostgreSQL: upgrade_there major directory.
+upgrade_there() {
+    if [ "$old_major" -ge "$1" ]; then
+        echo "skipped: no upgrade to PostgreSQL $1, since this machine has $old_major already"
+        add 0 0 1
+    elif [ -n "$old" ]; then
+        cp -al "$old" "$2/old"
+        sections="$sections upgrade"
+    fi
+}
+
 # test_major major suite: the same sections as here, on a copy of the same checkout.
 test_major() {
     there=$work/major-$1
+    sections=$tested_there
     mkdir -p "$there/tmp" "$there/log"
     cp -R "$work/src" "$there/src"
-    printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$tested_there"
+    upgrade_there "$1" "$there"
+    printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$sections"
     status=0
     # shellcheck disable=SC2086 # a list of words
-    in_namespaces run "$roots/$2" "$2" "$1" "$there" $tested_there
+    in_namespaces run "$roots/$2" "$2" "$1" "$there" $sections
     wait $! || status=$?
     namespaces=
     touch "$there/totals"

@@ -139,8 +139,9 @@ result_of() {
     cat "$UIDGEN_WORK/log/tap-$1-$2/result" 2>/dev/null || echo "0 1"
 }
 
-section_tap() {
-    files=$(find test/tap -name '*.t' | sort)
+# Runs the TAP files of a directory.
+tap_files() {
+    files=$(find "$1" -name '*.t' | sort)
     if [ -z "$files" ]; then
         echo "none yet"
         return 0
@@ -149,9 +150,18 @@ section_tap() {
         echo "main $file -"
     done | tap_jobs
     for file in $files; do
-        # shellcheck disable=SC2046 # two numbers
+        # shellcheck disable=SC2046 # two or three numbers
         add $(result_of "$(basename "$file" .t)" -)
     done
+}
+
+section_tap() {
+    tap_files test/tap
+}
+
+# Only where test/lib/majors.sh has put an older PostgreSQL.
+section_upgrade() {
+    tap_files test/upgrade
 }
 
 fault_rows() {
@@ -185,9 +195,9 @@ section_faults() {
 # The fault must make an assertion fail. A test that merely dies proves nothing.
 judge_fault() {
     name=$(basename "$2" .t)
-    sound=$(result_of "$name" none)
+    failed_without=$(result_of "$name" none | cut -d ' ' -f 2)
     not_ok=$(count '^not ok' "$UIDGEN_WORK/log/tap-$name-$1/output")
-    if [ "${sound#* }" != 0 ]; then
+    if [ "$failed_without" != 0 ]; then
         echo "FAILED $2 does not pass without a fault"
         show "$UIDGEN_WORK/log/tap-$name-none/summary"
         add 0 1
@@ -232,6 +242,7 @@ for name in "$@"; do
         regress) section regress "SQL files against a server, compared with expected output" ;;
         isolation) section isolation "sessions that interleave step by step" ;;
         tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
+        upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;
         faults) section faults "builds that break a promise on purpose must be caught" ;;
     esac
 done

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs one TAP file: tap-one.sh tree file fault ("-": leave the fault unset).
-# Writes output, messages, summary and result ("passed failed") to log/tap-file-fault.
+# Writes output, messages, summary and result ("passed failed skipped") to log/tap-file-fault.
 set -eu
 . test/lib/pg.sh
 tree=$1
@@ -41,14 +41,17 @@ failed=$(grep -E '^not ok ' "$directory/output" | grep -ciEv '# *todo' || true)
 if [ "$failed" = 0 ] && [ "$status" != 0 ]; then
     failed=1
 fi
-if [ "$passed" = 0 ] && [ "$failed" = 0 ] && ! grep -qiE '^1\.\.0 # *skip' "$directory/output"; then
+skips='^(ok .*|1\.\.0 )# *skip'
+skipped=$(grep -ciE "$skips" "$directory/output" || true)
+if [ "$passed$failed$skipped" = 000 ]; then
     failed=1
 fi
-echo "$passed $failed" >"$directory/result"
+echo "$passed $failed $skipped" >"$directory/result"
 
 {
     if [ "$failed" = 0 ]; then
         echo "ok     $file: $passed assertions, $seconds s"
+        grep -iE "$skips" "$directory/output" | sed 's/.*# *skip/   skipped:/' || true
     else
         echo "FAILED $file: $passed passed, $failed failed, exit status $status, $seconds s"
         explain | sed 's/^/   /'

@@ -49,12 +49,13 @@ max_connections = 40
 max_prepared_transactions = 5
 END
 
-# new_node($name, conf => lines for postgresql.conf, anything that init takes)
+# new_node($name, conf => lines for postgresql.conf, install_path => another PostgreSQL,
+# anything that init takes)
 sub new_node
 {
 	my ($name, %opts) = @_;
 	my $conf = delete $opts{conf} // '';
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => delete $opts{install_path});
 
 	$node->init(allows_streaming => 1, %opts);
 	$node->append_conf('postgresql.conf', $settings . fault_setting() . $conf);

@@ -1,0 +1,157 @@
+# pg_upgrade from an older major: every generator and every segment goes on just above what the old server had
+# reserved, and the extension is whole.
+#
+# Both servers' clocks stand still at the same instant: were they to run, ids would rise even if the counters were
+# lost. test/lib/majors.sh puts the older PostgreSQL into the work directory.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+# PostgreSQL 18 has checksums unless told otherwise, older ones only if told so, and pg_upgrade wants them alike.
+# Cluster's settings for streaming are of the newer major, which the older one may not know.
+my @initdb = (extra => ['--data-checksums'], allows_streaming => 0);
+my $older = "$ENV{UIDGEN_WORK}/old";
+
+sub upgrade
+{
+	my ($from, $to, @options) = @_;
+	return run_log(
+		[
+			'pg_upgrade', '--no-sync', '--copy', @options,
+			'--old-datadir', $from->data_dir, '--new-datadir', $to->data_dir,
+			'--old-bindir', "$older/bin", '--new-bindir', $to->config_data('--bindir'),
+			'--old-port', $from->port, '--new-port', $to->port, '--socketdir', $to->host
+		]);
+}
+
+# A minor release can be too old to upgrade from another one: then nothing is uidgen's fault.
+sub upgrades_without_uidgen
+{
+	my $from = PostgreSQL::Test::Cluster->new('plain_old', install_path => $older);
+	my $to = PostgreSQL::Test::Cluster->new('plain_new');
+	$_->init(@initdb) foreach ($from, $to);
+	$from->start;
+	$from->safe_psql('postgres', 'CREATE TABLE t (id bigserial)');
+	$from->stop;
+	return upgrade($from, $to);
+}
+
+my $old = new_node('old', install_path => $older, @initdb);
+my $new = new_node('new', @initdb);
+cmp_ok($old->pg_version, '<', $new->pg_version, 'from PostgreSQL ' . $old->pg_version . ' to ' . $new->pg_version);
+foreach my $node ($old, $new)
+{
+	use_fake_clock($node);
+	freeze_clock($node);
+}
+
+# What is drawn from, how, its sequence, the bits below what its counter counts (ticks; or values: none), the increment.
+my @streams = (
+	[ 'the default generator', 'uid_next()', 'uid_generators.uid_default', 22, 1 ],
+	[ 'a generator', "uid_next('uid_generators.orders')", 'uid_generators.orders', 22, 1 ],
+	[ 'a named segment', "segment_next('Any name')", 'uid_segments."Any name"', 0, 1 ],
+	[ "a bigserial's sequence", "segment_next('t_id_seq'::regclass)", 't_id_seq', 0, 1 ],
+	[ 'offset and stride', "segment_next('strided'::regclass)", 'strided', 0, 3 ]);
+
+# Everything of the extension and of what is counted that must be the same afterwards. (Whether tables' row types are
+# members depends on the major.)
+my $everything = <<'SQL';
+SELECT 'generator', g::text, '' FROM uid_generator AS g
+UNION ALL SELECT 'segment', s::text, '' FROM uid_segment AS s
+UNION ALL SELECT 'node', n::text, '' FROM worker_node AS n
+UNION ALL SELECT 'sequence', p::text, pg_sequence_last_value(p.seqrelid)::text FROM pg_sequence AS p
+UNION ALL SELECT 'acl', oid::regclass::text, relacl::text FROM pg_class WHERE relkind = 'S'
+UNION ALL SELECT 'schema acl', nspname, nspacl::text FROM pg_namespace WHERE nspname LIKE 'uid\_%'
+UNION ALL SELECT 'extension', extversion, extconfig::regclass[]::text || extcondition::text FROM pg_extension WHERE extname = 'uidgen'
+UNION ALL SELECT 'member', pg_describe_object(classid, objid, 0), '' FROM pg_depend
+  WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'uidgen')
+UNION ALL SELECT 'trigger', evtname, evtenabled::text FROM pg_event_trigger
+UNION ALL SELECT 'trigger', tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+ORDER BY 1, 2, 3
+SQL
+
+start_uidgen($old);
+$old->safe_psql('postgres', <<'SQL');
+ALTER DATABASE postgres SET uidgen.datacenter_id = 3;
+CREATE ROLE alice;
+GRANT CREATE ON SCHEMA uid_generators, uid_segments TO alice;
+REVOKE USAGE ON SEQUENCE uid_generators.uid_default FROM PUBLIC;
+SET ROLE alice;
+SELECT uid_generator_create('orders'), segment_create('Any name', 100, 700), segment_create('not drawn from', 500);
+RESET ROLE;
+CREATE TABLE t (id bigserial);
+CREATE SEQUENCE strided START 2 INCREMENT 3;
+SQL
+my %highest;
+foreach my $stream (@streams)
+{
+	my ($name, $draw) = @$stream;
+	$highest{$name} = $old->safe_psql('postgres', "SELECT max(v) FROM (SELECT $draw AS v FROM generate_series(1, 1500) OFFSET 0) AS d");
+}
+
+# A rehearsal starts and stops the old server, as the upgrade does.
+$old->stop('fast');
+ok(upgrade($old, $new, '--check'), 'pg_upgrade --check');
+start_node($old);
+foreach my $stream (grep { $_->[3] == 0 } @streams)
+{
+	my ($name, $draw, undef, undef, $increment) = @$stream;
+	$highest{$name} += $increment;
+	is($old->safe_psql('postgres', "SELECT $draw"), $highest{$name}, "... leaves no gap on the old server: $name");
+}
+
+my $before = $old->safe_psql('postgres', $everything);
+my %counter = map { $_->[0] => $old->safe_psql('postgres', "SELECT last_value FROM $_->[2]") } @streams;
+$old->stop('fast');
+ok(-e $old->data_dir . '/pg_stat/uidgen.ranges', 'the old server leaves the rest of its ranges to its next start');
+
+my $upgraded = upgrade($old, $new);
+if (!$upgraded && !upgrades_without_uidgen())
+{
+  SKIP:
+	{
+		skip $new->pg_version . ' does not upgrade ' . $old->pg_version . ', with uidgen or without', 1;
+	}
+	done_testing();
+	exit;
+}
+ok($upgraded, 'pg_upgrade') or BAIL_OUT('nothing to look at');
+
+start_node($new);
+is($new->safe_psql('postgres', $everything), $before, 'every row, counter, privilege, member and trigger is there');
+
+foreach my $stream (@streams)
+{
+	my ($name, $draw, undef, $bits, $increment) = @$stream;
+	my $value = $new->safe_psql('postgres', "SELECT $draw");
+	cmp_ok($value >> $bits, '>', $highest{$name} >> $bits, "$name: above all that was drawn before");
+	is($value >> $bits, $counter{$name} + $increment, '... by what was in hand, no more');
+}
+is($new->safe_psql('postgres', "SELECT segment_next('not drawn from')"), 500, 'a segment that nobody had drawn from starts where it should');
+is($new->safe_psql('postgres', "SELECT nextval('strided') % 3, nextval('strided') > segment_next('t_id_seq'::regclass)"),
+	'2|t', 'nextval keeps the offset');
+is($new->safe_psql('postgres', 'SELECT (uid_decode(uid_next())).datacenter_id'), 3, "the database's datacenter id");
+is( $new->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), count(DISTINCT (generator, system_identifier)) FROM worker_node'),
+	'4|4|4', 'the new server has rows of its own in worker_node, with other numbers');
+
+# A dump of the new one, restored beside it a minute later.
+{
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+	freeze_clock($new, 60);
+	my %last = map { $_->[0] => $new->safe_psql('postgres', "SELECT $_->[1]") } @streams;
+	$new->command_ok([ 'pg_dump', '-f', $file, '-d', $new->connstr('postgres') ], 'pg_dump of the upgraded database');
+	$new->safe_psql('postgres', 'CREATE DATABASE beside');
+	$new->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $new->connstr('beside') ], 'its restore');
+	my @below = grep { $new->safe_psql('beside', "SELECT $_->[1]") <= $last{ $_->[0] } } @streams;
+	is("@{[ map { $_->[0] } @below ]}", '', 'everything goes on above there too');
+}
+
+$new->safe_psql('postgres', 'DROP SEQUENCE uid_generators.orders, uid_segments."Any name"');
+is( $new->safe_psql('postgres', 'SELECT generator FROM uid_generator UNION ALL SELECT sequence FROM uid_segment ORDER BY 1'),
+	"uid_generators.uid_default\nuid_segments.\"not drawn from\"", 'rows go with their sequences');
+
+done_testing();
