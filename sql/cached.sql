@@ -100,5 +100,24 @@ SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM generate_series(1, 
 SELECT bool_and(worker_id = (SELECT worker_id FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass)), cardinality(uid_next_array(3))
   FROM uid_next_batch(100) AS id, uid_decode(id);
 
+-- A draw that fails leaves the session without a slot of that generator; then somebody else's change is heard of.
+SELECT uid_generator_create('lost', 'baidu_cached');
+SELECT uid_next('uid_generators.lost') > 0;
+BEGIN;
+SELECT uid_generator_alter('uid_generators.lost', chunk => 2);
+SELECT uid_next('uid_generators.lost');
+ROLLBACK;
+GRANT USAGE ON SEQUENCE uid_generators.lost TO PUBLIC;
+SELECT uid_next() > 0;
+SELECT uid_next('uid_generators.lost') > 0;
+
+-- A raised mark that the clock has not reached is waited for; one that somebody set far ahead is no reason to go there.
+SELECT setval('uid_generators.lost', last_value + 100000000) > 0 FROM uid_generators.lost;
+SET uidgen.max_wait = 0;
+\set VERBOSITY sqlstate
+SELECT uid_next('uid_generators.lost');
+\set VERBOSITY default
+RESET uidgen.max_wait;
+
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

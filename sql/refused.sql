@@ -213,6 +213,15 @@ SELECT outcome('SELECT uid_forget_dropped()');
 SELECT outcome('SELECT uid_check_registration()');
 SELECT outcome('SELECT uid_generator_changing()');
 
+-- The trigger of uid_generator is of no use elsewhere: a table of one's own may have columns of any type.
+CREATE TEMPORARY TABLE trap AS SELECT generator, preset, epoch, tick_us, 4096::bigint AS time_bits FROM uid_generator;
+CREATE TRIGGER on_statement BEFORE INSERT ON trap FOR EACH STATEMENT EXECUTE FUNCTION uid_generator_changing();
+INSERT INTO trap DEFAULT VALUES;
+DROP TRIGGER on_statement ON trap;
+CREATE TRIGGER on_row BEFORE UPDATE ON trap FOR EACH ROW EXECUTE FUNCTION uid_generator_changing();
+UPDATE trap SET preset = preset;
+DROP TABLE trap;
+
 DROP VIEW a_view;
 DROP TABLE a_table, changes;
 DROP SEQUENCE plain, unlogged;
