@@ -153,6 +153,12 @@ is($draw->{backup}, 't', '5 s back: uid_decode() says that the backup worker mad
 is($draw->{worker}, 15, '... and shows the number without the bit');
 is( $session->query_safe("SELECT " . join(', ', map { "($_ >> 16) & 31" } $primary, $given{backup}[-1])),
 	'15|31', '... which is the top one of the field');
+# Its tolerance is a second, a tick.
+freeze_clock($node, $clock - 6);
+is(draw('backup')->{backup}, 't', 'back once more, by its tolerance: the backup worker goes on');
+freeze_clock($node, $clock - 7);
+is(sqlstate($session, "SELECT uid_next('uid_generators.backup')"), '55000', '... and by more it does not');
+$session->{stderr} = '';
 freeze_clock($node, $clock);
 is(draw('backup')->{backup}, 'f', 'the clock is right again, and so is the primary worker');
 is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 16)"),
