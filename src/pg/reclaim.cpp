@@ -3,11 +3,14 @@
 namespace uidgen::pg {
 namespace {
 
-// Candidates are tried in this order: segments before generators, whose lease and worker id are lost with the slot;
-// then from the longest unused on. Each try looks for the next one after the last.
+// Candidates are tried in this order: segments before generators, whose lease and worker id are lost with the slot, and
+// those last whose row in worker_node is still to be written, as it would be lost too; then from the longest unused on.
+// Each try looks for the next one after the last.
+enum class Rank : int32_t { segment, generator, owes_row };
+
 struct Candidate {
     bool found;
-    bool is_generator;
+    Rank rank;
     int64_t used_at;
     SlotKey key;
 };
@@ -20,28 +23,27 @@ struct Search {
 };
 
 bool before(const Candidate &a, const Candidate &b) {
-    if (a.is_generator != b.is_generator)
-        return b.is_generator;
+    if (a.rank != b.rank)
+        return a.rank < b.rank;
     if (a.used_at != b.used_at)
         return a.used_at < b.used_at;
     return a.key.database != b.key.database ? a.key.database < b.key.database : a.key.sequence < b.key.sequence;
 }
 
-// A generator whose row in worker_node is still to be written would lose it.
-bool owes_row(const Slot *slot) {
+Rank rank_of(const Slot *slot) {
     if (slot->kind != SlotKind::generator)
-        return false;
+        return Rank::segment;
     const RowState row = slot->generator.row.load(std::memory_order_acquire);
-    return row == RowState::due || row == RowState::claimed;
+    return row == RowState::due || row == RowState::claimed ? Rank::owes_row : Rank::generator;
 }
 
 void consider(Slot *slot, void *arg) {
     auto *search = static_cast<Search *>(arg);
     if (slot->kind == SlotKind::database ||
-        (slot->kind == SlotKind::generator && search->only_segments) || owes_row(slot) ||
+        (slot->kind == SlotKind::generator && search->only_segments) ||
         (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
         return;
-    const Candidate candidate = {true, slot->kind == SlotKind::generator,
+    const Candidate candidate = {true, rank_of(slot),
                                  slot->used_at.load(std::memory_order_relaxed), slot->key};
     if (search->after.found && !before(search->after, candidate))
         return;
