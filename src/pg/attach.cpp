@@ -180,6 +180,7 @@ void map_ring(Attached *a, Slot *slot) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
                         errhint("Try again.")));
     a->ring_memory = ring.memory;
+    rings_in_doubt = true; // the transaction may roll back what it has made
 }
 
 // Any of this may fail: the entry has no slot until it has all that belongs to it.
@@ -277,6 +278,7 @@ void attach_again() {
     for (uint32_t place = 0; place <= entries.mask; place++) {
         Attached *a = entries.places[place];
         end_checks(a);
+        rings_in_doubt = rings_in_doubt || a->ring_memory != DSM_HANDLE_INVALID;
         a->window.length_ns = 0;
     }
 }
