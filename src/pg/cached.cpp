@@ -59,13 +59,16 @@ void hold_run(Attached *a, uint64_t first) {
     a->chunk_end = first + a->slot->generator.config.cached.run;
 }
 
-bool take_run(Call *call, uint64_t floor) {
+// *threw_away: what was there was too old.
+bool take_run(Call *call, uint64_t floor, bool *threw_away) {
     Attached *a = call->a;
     GeneratorState &generator = a->slot->generator;
     const CachedConfig &cached = generator.config.cached;
     const core::TakenRun taken = a->ring.take(floor);
-    if (taken.too_old > 0)
+    if (taken.too_old > 0) {
+        *threw_away = true;
         generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
+    }
     if (a->ring.filled() < cached.threshold)
         wake_padder();
     if (taken.first == core::empty_cell)
@@ -95,15 +98,15 @@ void pad_by_caller(Attached *a, const core::Decision &decision, uint64_t floor) 
         hold_run(a, left_over);
 }
 
-// The first time it is padded at the call whatever the policy: nobody had a chance to.
-WhenRingEmpty policy_now(const GeneratorState &generator) {
+// The first time, and when everything was too old, it is padded at the call whatever the policy: nobody had a chance to.
+WhenRingEmpty policy_now(const GeneratorState &generator, bool threw_away) {
     const bool never_padded = generator.ring.padded_at_us.load(std::memory_order_relaxed) == 0;
-    return never_padded ? WhenRingEmpty::pad : generator.config.cached.when_empty;
+    return never_padded || threw_away ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
 
-void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
+void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor, bool threw_away) {
     GeneratorState &generator = call->a->slot->generator;
-    const WhenRingEmpty policy = policy_now(generator);
+    const WhenRingEmpty policy = policy_now(generator, threw_away);
     if (policy == WhenRingEmpty::error && decision.step != core::Step::exhausted) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(*call, decision);
@@ -145,6 +148,7 @@ Drawn draw_cached(Attached *a, uint64_t want) {
     Call call = {};
     call.a = a;
     call.want = want;
+    bool threw_away = false;
     for (;;) {
         look(&call);
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
@@ -168,8 +172,8 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         }
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);
-        if (!take_run(&call, floor))
-            at_empty_ring(&call, decision, floor);
+        if (!take_run(&call, floor, &threw_away))
+            at_empty_ring(&call, decision, floor, threw_away);
         CHECK_FOR_INTERRUPTS();
     }
 }
