@@ -217,6 +217,8 @@ bool perform(Call *call, const core::Decision &decision) {
         begin_term(call, decision);
         break;
     case core::Step::clock_back:
+        if (!clock_shows_it_again(call->offset_us))
+            break;
         report_clock_back(a->sequence, decision.wait_ticks * tick_us);
     case core::Step::exhausted:
         if (!clock_is_believed(call->offset_us))
