@@ -119,4 +119,43 @@ template <template <typename> class Atom = std::atomic> class Ring {
     uint64_t mask_ = 0;
 };
 
+// The run that all sessions draw from, one id at a time, where none takes a run for itself: cells of single ids would go to
+// and fro between processors.
+//
+// Numbered invariants
+//   1. A run is installed by one compare-and-swap, by who has taken it out of the ring, so once.
+//   2. Within a run the word only grows, one position a swap, up to the run's last: each is handed out at most once.
+//   3. As no position comes a second time, neither does a value of the word: a swap that succeeds late is none.
+template <template <typename> class Atom = std::atomic> class SharedRun {
+  public:
+    // Only while nobody else can reach it. Nothing is in it.
+    void reset(uint64_t run) noexcept { last_.store(run - 1, std::memory_order_relaxed); }
+
+    // The next position at or above `floor`; empty_cell: the run is used up or too old, or somebody else was quicker.
+    // *seen is what install() is to replace.
+    uint64_t take(uint64_t floor, uint64_t run, uint64_t *seen) noexcept {
+        *seen = last_.load(std::memory_order_acquire); // pairs with install(): the run is durable
+        if (is_used_up(*seen, run) || *seen + 1 < floor)
+            return empty_cell;
+        uint64_t last = *seen;
+        const bool ours = last_.compare_exchange_strong(last, last + 1, std::memory_order_acq_rel,
+                                                        std::memory_order_relaxed);
+        return ours ? *seen + 1 : empty_cell;
+    }
+
+    // Hands out the first position of another run and leaves the rest here; false: somebody else was quicker, and the run
+    // is still the caller's.
+    bool install(uint64_t seen, uint64_t first) noexcept {
+        return last_.compare_exchange_strong(seen, first, std::memory_order_acq_rel, std::memory_order_relaxed);
+    }
+
+    uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
+
+    // Whether that was a run's last position; runs begin at multiples of their length.
+    static bool is_used_up(uint64_t last, uint64_t run) noexcept { return (last & (run - 1)) == run - 1; }
+
+  private:
+    alignas(cache_line) Atom<uint64_t> last_;
+};
+
 } // namespace uidgen::core

@@ -116,8 +116,8 @@ struct CachedFront {
     int64_t next_id; // of the run in hand
     int64_t end_id;
     int64_t step;
-    bool single;       // runs of one id: the ring itself is the next
-    core::Ring<> ring;
+    core::SharedRun<> *shared; // the run that all draw from, or null
+    uint64_t run;
     uint64_t floor;
     core::Shape shape;
     Attached *entry; // null until the first draw

@@ -21,8 +21,10 @@ void end_front() {
 void take_back_from_front(Attached *a) {
     if (cached_front.entry != a)
         return;
-    const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
-    a->chunk_first = a->chunk_end - left;
+    if (cached_front.shared == nullptr) {
+        const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
+        a->chunk_first = a->chunk_end - left;
+    }
     cached_front.entry = nullptr;
     end_front();
 }
@@ -34,15 +36,6 @@ void drop_what_is_too_old(Attached *a, uint64_t floor) {
     const uint64_t kept_from = Min(Max(a->chunk_first, floor), a->chunk_end);
     ring.too_old.fetch_add(kept_from - a->chunk_first, std::memory_order_relaxed);
     a->chunk_first = kept_from;
-}
-
-// How far the run in hand is further ahead of the clock than it may be.
-int64_t ticks_too_far(const Call &call) {
-    const Attached *a = call.a;
-    const core::ClockPolicy &policy = a->slot->generator.config.policy;
-    if (a->chunk_first >= a->chunk_end)
-        return 0;
-    return static_cast<int64_t>(a->chunk_first >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
 // The padder can't: has the next lease written while there is something left, without waiting for it.
@@ -139,12 +132,69 @@ void look_again_in(int64_t us) {
     enable_timeout_after(timer, static_cast<int>(Max(us / us_per_ms, 1)));
 }
 
+// What is padded is durable here; a standby that is awaited is asked before anything is handed out.
+void need_durable(Call *call, uint64_t end) {
+    if (call->a->slot->generator.ticks.usable(call->level) < end)
+        confirm_lease(call->a, call->level);
+}
+
+// What the session has in hand itself, if anything.
+core::Run take_own(Call *call) {
+    Attached *a = call->a;
+    if (a->chunk_first >= a->chunk_end)
+        return {0, 0};
+    need_durable(call, a->chunk_end);
+    const core::Run run = {a->chunk_first, Min(call->want, a->chunk_end - a->chunk_first)};
+    a->chunk_first += run.count;
+    return run;
+}
+
+// One id of the run that all share. If that is used up, the run that the session has in hand becomes the shared one,
+// unless somebody else's has. *quicker: somebody else moved the word, so look again.
+core::Run take_shared(Call *call, uint64_t floor, bool *quicker) {
+    Attached *a = call->a;
+    core::SharedRun<> &shared = a->slot->generator.ring.shared;
+    const uint64_t length = a->slot->generator.config.cached.run;
+    uint64_t seen = 0;
+    const uint64_t position = shared.take(floor, length, &seen);
+    if (position != core::empty_cell) {
+        need_durable(call, position + 1);
+        return {position, 1};
+    }
+    *quicker = !core::SharedRun<>::is_used_up(seen, length) && seen + 1 >= floor;
+    if (*quicker || a->chunk_end - a->chunk_first != length)
+        return *quicker ? core::Run{0, 0} : take_own(call);
+    need_durable(call, a->chunk_end);
+    const uint64_t first = a->chunk_first;
+    if (!shared.install(seen, first))
+        return take_own(call);
+    // What was left of it was too old.
+    a->slot->generator.ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
+    a->chunk_first = a->chunk_end;
+    return {first, 1};
+}
+
+// The next position that the call would be given, as far as it is known; 0: nothing is in hand.
+uint64_t next_in_hand(const Attached *a) {
+    const GeneratorState &generator = a->slot->generator;
+    const uint64_t last = generator.ring.shared.last();
+    if (generator.config.cached.shares && !core::SharedRun<>::is_used_up(last, generator.config.cached.run))
+        return last + 1;
+    return a->chunk_first < a->chunk_end ? a->chunk_first : 0;
+}
+
+// How far that is further ahead of the clock than it may be.
+int64_t ticks_too_far(const Call &call) {
+    const core::ClockPolicy &policy = call.a->slot->generator.config.policy;
+    return static_cast<int64_t>(next_in_hand(call.a) >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+}
+
 } // namespace
 
 Drawn draw_cached(Attached *a, uint64_t want) {
     check_datacenter(a);
     take_back_from_front(a);
-    const GeneratorState &generator = a->slot->generator;
+    GeneratorState &generator = a->slot->generator;
     Call call = {};
     call.a = a;
     call.want = want;
@@ -153,23 +203,21 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         look(&call);
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
+        a->fresh_floor = floor;
         drop_what_is_too_old(a, floor);
-        const int64_t too_far = ticks_too_far(call);
+        need_worker_id(a);
+        const int64_t too_far = next_in_hand(a) > 0 ? ticks_too_far(call) : 0;
         if (too_far > 0) {
             perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
             continue;
         }
-        if (a->chunk_first < a->chunk_end) {
-            if (generator.ticks.usable(call.level) >= a->chunk_end) {
-                need_worker_id(a);
-                const core::Run run = {a->chunk_first, Min(want, a->chunk_end - a->chunk_first)};
-                a->chunk_first += run.count;
-                a->fresh_floor = floor;
-                return {run, shape_at(generator, run.first, false)};
-            }
-            confirm_lease(a, call.level); // of a standby that is awaited
+        bool quicker = false;
+        const bool shares = generator.config.cached.shares && want == 1;
+        const core::Run run = shares ? take_shared(&call, floor, &quicker) : take_own(&call);
+        if (run.count > 0)
+            return {run, shape_at(generator, run.first, false)};
+        if (quicker)
             continue;
-        }
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);
         if (!take_run(&call, floor, &threw_away))
@@ -180,23 +228,22 @@ Drawn draw_cached(Attached *a, uint64_t want) {
 
 // The front is filled before the timer is looked at: a timer that fires in between ends it, and one that is not active any
 // more is started again.
-void bring_cached_to_front(Attached *a, bool is_default) {
+void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
     const GeneratorState &generator = a->slot->generator;
     const CachedConfig &cached = generator.config.cached;
     if (cached_front.entry != nullptr)
         take_back_from_front(cached_front.entry);
-    const core::Shape shape = shape_at(generator, a->chunk_end - 1, false);
     const int64_t step = INT64_C(1) << core::sequence_shift(generator.config.layout);
-    const int64_t end = core::join(shape, a->chunk_end - 1) + step;
+    const uint64_t left = cached.shares ? 0 : a->chunk_end - a->chunk_first;
     const uint64_t key = front_key_of(a);
     cached_front.no_standby = standby_mark();
-    cached_front.next_id = end - static_cast<int64_t>(a->chunk_end - a->chunk_first) * step;
-    cached_front.end_id = end;
+    cached_front.next_id = left > 0 ? core::join(drawn.shape, a->chunk_first) : 0;
+    cached_front.end_id = cached_front.next_id + static_cast<int64_t>(left) * step;
     cached_front.step = step;
-    cached_front.single = cached.run == 1;
-    cached_front.ring = a->ring;
+    cached_front.shared = cached.shares ? &a->slot->generator.ring.shared : nullptr;
+    cached_front.run = cached.run;
     cached_front.floor = a->fresh_floor;
-    cached_front.shape = shape;
+    cached_front.shape = drawn.shape;
     cached_front.entry = a;
     cached_front.default_role = is_default && key != 0 ? GetUserId() : InvalidOid;
     cached_front.key = key;

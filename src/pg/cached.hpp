@@ -14,6 +14,6 @@ namespace uidgen::pg {
 Drawn draw_cached(Attached *a, uint64_t want);
 
 // After draw_cached(): what is left of the session's run comes to the front.
-void bring_cached_to_front(Attached *a, bool is_default);
+void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default);
 
 } // namespace uidgen::pg

@@ -157,6 +157,7 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
 }
 
 constexpr int64_t most_boost_power = 20;
+constexpr uint64_t shared_run = 256; // of sessions that take one id at a time
 constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
 
 // Of a layout that was checked, and a policy; the bounds of the ring follow from both.
@@ -182,7 +183,8 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     const char *show_chunk = psprintf("%lld", static_cast<long long>(chunk));
     if ((chunk & (chunk - 1)) != 0)
         report_generator_field("chunk", show_chunk, "a power of two");
-    cached.run = static_cast<uint64_t>(chunk);
+    cached.shares = chunk == 1;
+    cached.run = cached.shares ? Min(shared_run, UINT64_C(1) << layout.sequence_bits) : static_cast<uint64_t>(chunk);
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;

@@ -81,7 +81,7 @@ bool is_cached(const Attached *a) { return a->slot->generator.config.cached.on; 
 Datum next_id(Attached *a) {
     if (is_cached(a)) {
         const Drawn drawn = draw_cached(a, 1);
-        bring_cached_to_front(a, a->sequence == default_sequence);
+        bring_cached_to_front(a, drawn, a->sequence == default_sequence);
         return hand_out(drawn.shape, drawn.run.first);
     }
     Drawn drawn = {{0, 0}, a->window.shape};
@@ -141,25 +141,25 @@ inline bool next_at_front(Datum *id) {
     return likely(next_at_front(&id)) ? id : next_id_of(fcinfo);
 }
 
-// From the ring itself, if runs have one id and no standby is awaited.
-inline bool next_in_ring(Datum *id) {
-    if (unlikely(!cached_front.single) || unlikely(!surely_no_standby_is_awaited(cached_front.no_standby)))
+// From the run that all share, if they do and no standby is awaited.
+inline bool next_in_shared_run(Datum *id) {
+    const CachedFront &front = cached_front;
+    if (unlikely(front.shared == nullptr) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    const core::TakenRun taken = cached_front.ring.take(cached_front.floor);
-    if (unlikely(taken.too_old > 0))
-        cached_front.entry->slot->generator.ring.too_old.fetch_add(taken.too_old, std::memory_order_relaxed);
-    if (unlikely(taken.first == core::empty_cell))
+    uint64_t seen = 0;
+    const uint64_t position = front.shared->take(front.floor, front.run, &seen);
+    if (unlikely(position == core::empty_cell))
         return false;
-    *id = hand_out(cached_front.shape, taken.first);
+    *id = hand_out(front.shape, position);
     return true;
 }
-[[gnu::noinline]] Datum next_default_in_ring(FunctionCallInfo fcinfo) {
+[[gnu::noinline]] Datum next_default_shared(FunctionCallInfo fcinfo) {
     Datum id;
-    return likely(next_in_ring(&id)) ? id : next_default_id(fcinfo);
+    return likely(next_in_shared_run(&id)) ? id : next_default_id(fcinfo);
 }
-[[gnu::noinline]] Datum next_in_ring_of(FunctionCallInfo fcinfo) {
+[[gnu::noinline]] Datum next_shared_of(FunctionCallInfo fcinfo) {
     Datum id;
-    return likely(next_in_ring(&id)) ? id : next_id_of(fcinfo);
+    return likely(next_in_shared_run(&id)) ? id : next_id_of(fcinfo);
 }
 
 // What is left of the run in hand; no standby is awaited.
@@ -215,7 +215,7 @@ Datum uid_next_default(PG_FUNCTION_ARGS) {
     Datum id;
     if (cached_front.default_role != role)
         return next_default_by_clock(fcinfo, role);
-    return likely(next_in_run(&id)) ? id : next_default_in_ring(fcinfo);
+    return likely(next_in_run(&id)) ? id : next_default_shared(fcinfo);
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -226,7 +226,7 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
     if (cached_front.key != key)
         return next_by_clock(fcinfo, key);
-    return likely(next_in_run(&id)) ? id : next_in_ring_of(fcinfo);
+    return likely(next_in_run(&id)) ? id : next_shared_of(fcinfo);
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }

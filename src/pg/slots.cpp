@@ -53,8 +53,9 @@ int32_t unused_index(SlotKind wanted_for) {
     return -1;
 }
 
-void initialize(RingState *ring, dsm_handle memory) {
+void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
     ring->hints.reset(0);
+    ring->shared.reset(run);
     ring->memory = memory;
     ring->given_up_below.store(0, std::memory_order_relaxed);
     ring->padded_at_us.store(0, std::memory_order_relaxed);
@@ -85,7 +86,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.row.store(RowState::none, std::memory_order_relaxed);
         generator.row_failures.store(0, std::memory_order_relaxed);
         generator.row_retry_at.store(0, std::memory_order_relaxed);
-        initialize(&generator.ring, init.ring_memory);
+        initialize(&generator.ring, init.ring_memory, init.config.cached.run);
     } else if (init.kind == SlotKind::segment) {
         SegmentState &segment = slot->segment;
         segment.word.reset(0);

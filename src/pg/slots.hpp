@@ -64,9 +64,10 @@ enum class WorkerPolicy : uint32_t {
 
 enum class WhenRingEmpty : uint32_t { pad, wait, error };
 
-// Cached mode; a run is what one cell of the ring stands for, and one backend takes at a time.
+// Cached mode; a run is what one cell of the ring stands for, and one backend takes at a time, or all share.
 struct CachedConfig {
     bool on;
+    bool shares;    // no session takes more than one id at a time
     uint64_t run;   // ids, a power of two
     uint64_t cells; // of the ring, a power of two
     uint64_t threshold; // filled cells below which the ring is padded
@@ -91,6 +92,7 @@ constexpr uint32_t padding_causes = 4;
 
 struct RingState {
     core::RingHints<> hints;
+    core::SharedRun<> shared;
     dsm_handle memory; // fixed: of the cells
     std::atomic<uint64_t> given_up_below; // positions below it are not handed out any more
     std::atomic<int64_t> padded_at_us;    // on the clock that never steps; 0: never

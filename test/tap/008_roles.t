@@ -299,7 +299,7 @@ SQL
 	# A trigger that draws, from a generator that has no worker id yet.
 	$make->('w7');
 	sql(<<'SQL');
-CREATE FUNCTION draw_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM uid_next(''uid_generators.w7''); RETURN NEW; END';
+CREATE FUNCTION draw_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.uid_next(''uid_generators.w7''); RETURN NEW; END'; -- its search_path is pg_catalog
 CREATE TRIGGER draw_too BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION draw_too();
 SQL
 	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w6'));

@@ -846,4 +846,82 @@ TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
     expect_caught(play(runs_seen, watched_cast<BelievesAnOldTail>()));
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// The run that all share: runs of two, of which 3 is left of the first. Two callers take two ids each, and have runs of
+// their own, 4 and 12 or 8 and 16, to install when the shared one is used up; who is too late with one keeps it.
+//
+//   acceptable  four different ids out of 3 and of those runs
+//   forbidden   one TWICE, one NEVER MADE
+
+const Table shared_ids = {"each once"};
+
+template <typename Word> struct SharedByTwo {
+    Word word;
+    uint64_t ids[4] = {};
+
+    SharedByTwo() {
+        word.reset(2);
+        word.install(1, 2);
+    }
+    uint64_t draw(uint64_t *own) {
+        for (;;) {
+            uint64_t seen = 0;
+            const uint64_t position = word.take(0, 2, &seen);
+            if (position != nothing)
+                return position;
+            if (!Word::is_used_up(seen, 2))
+                continue;
+            const uint64_t first = *own;
+            const bool is_whole = first % 2 == 0;
+            // What is installed is everybody's; a second one that was kept is the last of its run.
+            *own = (is_whole && word.install(seen, first)) || !is_whole ? first / 2 * 2 + 8 : first + 1;
+            return first;
+        }
+    }
+    template <int self> static void caller(SharedByTwo &w) {
+        uint64_t own = 4 + 4 * self;
+        for (int i = 0; i < 2; i++)
+            w.ids[2 * self + i] = w.draw(&own);
+    }
+    std::string outcome() const {
+        const std::set<uint64_t> known = {3, 4, 5, 8, 9, 12, 13, 16, 17};
+        const std::set<uint64_t> drawn(std::begin(ids), std::end(ids));
+        for (const uint64_t id : drawn)
+            if (known.count(id) == 0)
+                return "NEVER MADE: " + std::to_string(id);
+        return drawn.size() == 4 ? "each once" : "TWICE";
+    }
+    static Explored run() { return explore<SharedByTwo>(shared_ids, {caller<0>, caller<1>}); }
+};
+
+// The mutants write what they have read some time ago.
+struct TornSharedTake : SharedRun<Stepped> {
+    uint64_t take(uint64_t, uint64_t run, uint64_t *seen) {
+        *seen = last();
+        if (is_used_up(*seen, run))
+            return nothing;
+        install(last(), *seen + 1);
+        return *seen + 1;
+    }
+};
+TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedRun<Stepped>>::run(), shared_ids); }
+TEST(SharedRunOfTwo, TornTakeMutantIsCaught) { expect_caught(SharedByTwo<TornSharedTake>::run()); }
+
+TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
+    SharedRun<> word;
+    uint64_t seen = 0;
+    word.reset(4);
+    EXPECT_EQ(word.take(0, 4, &seen), nothing) << "empty at first";
+    ASSERT_TRUE(word.install(seen, 8));
+    EXPECT_EQ(word.take(0, 4, &seen), 9u);
+    EXPECT_EQ(word.take(12, 4, &seen), nothing) << "10 and 11 are below the floor";
+    EXPECT_FALSE(SharedRun<>::is_used_up(seen, 4));
+    EXPECT_FALSE(word.install(8, 12)) << "that is not what is there";
+    ASSERT_TRUE(word.install(seen, 12));
+    for (uint64_t id = 13; id < 16; id++)
+        EXPECT_EQ(word.take(12, 4, &seen), id);
+    EXPECT_EQ(word.take(12, 4, &seen), nothing);
+    EXPECT_TRUE(SharedRun<>::is_used_up(seen, 4));
+}
+
 } // namespace
