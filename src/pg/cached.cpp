@@ -52,16 +52,15 @@ void hold_run(Attached *a, uint64_t first) {
     a->chunk_end = first + a->slot->generator.config.cached.run;
 }
 
-// *threw_away: what was there was too old.
-bool take_run(Call *call, uint64_t floor, bool *threw_away) {
+bool take_run(Call *call, uint64_t floor) {
     Attached *a = call->a;
     GeneratorState &generator = a->slot->generator;
     const CachedConfig &cached = generator.config.cached;
     const core::TakenRun taken = a->ring.take(floor);
-    if (taken.too_old > 0) {
-        *threw_away = true;
+    if (taken.too_old > 0)
         generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
-    }
+    if (taken.too_old > 0 && taken.first == core::empty_cell)
+        generator.ring.went_stale.store(true, std::memory_order_relaxed);
     if (a->ring.filled() < cached.threshold)
         wake_padder();
     if (taken.first == core::empty_cell)
@@ -92,14 +91,15 @@ void pad_by_caller(Attached *a, const core::Decision &decision, uint64_t floor) 
 }
 
 // The first time, and when everything was too old, it is padded at the call whatever the policy: nobody had a chance to.
-WhenRingEmpty policy_now(const GeneratorState &generator, bool threw_away) {
+WhenRingEmpty policy_now(const GeneratorState &generator) {
     const bool never_padded = generator.ring.padded_at_us.load(std::memory_order_relaxed) == 0;
-    return never_padded || threw_away ? WhenRingEmpty::pad : generator.config.cached.when_empty;
+    const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
+    return never_padded || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
 
-void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor, bool threw_away) {
+void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = call->a->slot->generator;
-    const WhenRingEmpty policy = policy_now(generator, threw_away);
+    const WhenRingEmpty policy = policy_now(generator);
     if (policy == WhenRingEmpty::error && decision.step != core::Step::exhausted) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(*call, decision);
@@ -198,9 +198,10 @@ Drawn draw_cached(Attached *a, uint64_t want) {
     Call call = {};
     call.a = a;
     call.want = want;
-    bool threw_away = false;
     for (;;) {
         look(&call);
+        if (!clock_is_believed(call.offset_us)) // it would throw everything away
+            continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
         a->fresh_floor = floor;
@@ -220,8 +221,8 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);
-        if (!take_run(&call, floor, &threw_away))
-            at_empty_ring(&call, decision, floor, threw_away);
+        if (!take_run(&call, floor))
+            at_empty_ring(&call, decision, floor);
         CHECK_FOR_INTERRUPTS();
     }
 }

@@ -16,11 +16,13 @@ struct Changeable {
     const char *key; // the column with the sequence
     const char *columns;
     const char *values; // of r, the row with the changes in it
+    LOCKMODE lock;      // on the sequence
 };
 
 constexpr Changeable segment_row = {"uid_segment", "sequence", "step, max_step, description",
                                     "CASE WHEN r.step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.step END, "
-                                    "CASE WHEN r.max_step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.max_step END, r.description"};
+                                    "CASE WHEN r.max_step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.max_step END, r.description",
+                                    AccessShareLock};
 
 // What uid_generator_changing() lets pass.
 constexpr Changeable generator_row = {
@@ -30,7 +32,8 @@ constexpr Changeable generator_row = {
     "padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms",
     "r.epoch, r.tick_us, r.time_bits, r.datacenter_bits, r.worker_bits, r.sequence_bits, r.sequence_first, r.backup_worker, "
     "r.lease_ms, r.max_ahead_ms, r.when_full, r.when_back, r.tolerance_ms, r.spread, r.worker_policy, r.worker_number, "
-    "r.mode, r.boost_power, r.padding_factor, r.schedule_ms, r.when_ring_full, r.when_ring_empty, r.chunk, r.max_staleness_ms"};
+    "r.mode, r.boost_power, r.padding_factor, r.schedule_ms, r.when_ring_full, r.when_ring_empty, r.chunk, r.max_staleness_ms",
+    ShareRowExclusiveLock};
 
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);
@@ -44,6 +47,7 @@ void check_owner(Oid sequence, Oid table) {
 void change_row(const Changeable &what, Oid schema, Oid sequence, Datum changes) {
     const Oid table = required_table(schema, what.table);
     check_owner(sequence, table);
+    LockRelationOid(sequence, what.lock); // before the row, as uid_default_set() does
     const char *statement = psprintf("UPDATE %s AS t SET (%s) = (SELECT %s FROM pg_catalog.jsonb_populate_record(t, $2) AS r) "
                                      "WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
                                      qualified_name(table), what.columns, what.values, what.key);

@@ -106,12 +106,25 @@ void transaction_event(XactEvent event, void *) {
     }
 }
 
+// A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction.
+void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
+    ListCell *cell;
+    if (event != SUBXACT_EVENT_ABORT_SUB)
+        return;
+    foreach (cell, suspects) {
+        const auto *suspect = static_cast<Suspect *>(lfirst(cell));
+        if (suspect->made_here)
+            slot_note_drop({MyDatabaseId, suspect->relation});
+    }
+}
+
 } // namespace
 
 void drop_hooks_install() {
     next_object_access_hook = object_access_hook;
     object_access_hook = object_accessed;
     RegisterXactCallback(transaction_event, nullptr);
+    RegisterSubXactCallback(subtransaction_event, nullptr);
 }
 
 void note_slot_of_new_relation(Relation rel) {

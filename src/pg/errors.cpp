@@ -153,7 +153,7 @@ void report_default_changed_here() {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the default generator was changed in this transaction"),
                     errdetail("Ids drawn now could be above those drawn after a rollback."),
-                    errhint("Commit first, then draw; or name the generator: uid_next('uid_generators.name').")));
+                    errhint("Commit first, then draw.")));
 }
 
 void report_clock_back(Oid generator, int64_t back_us) {

@@ -19,6 +19,8 @@ Oid default_sequence = InvalidOid;
 // Relcache changes of uid_generator (a new extension, another default) end default_sequence.
 Oid default_table = InvalidOid;
 uint64_t default_invalidations = 0;
+// A look-up ends at some time even if each hears of something (debug_discard_caches).
+constexpr int most_rounds = 8;
 
 void generator_table_invalidated(Datum, Oid relation) {
     if (relation == default_table || !OidIsValid(relation)) {
@@ -38,10 +40,11 @@ void look_up_default(Oid function) {
     default_table = extension_table(schema, "uid_generator");
     Oid found = InvalidOid;
     uint64_t seen = 0;
+    int rounds = 0;
     do { // a change that is heard of during the look-up may have come too late for it
         seen = default_invalidations;
         found = read_default_generator(schema);
-    } while (seen != default_invalidations);
+    } while (seen != default_invalidations && ++rounds < most_rounds);
     default_sequence = found;
 }
 
@@ -50,13 +53,13 @@ Attached *attach_default(Oid function) {
         return attach(InvalidOid, SlotKind::generator, function); // reports
     if (default_changed_in == transaction_number)
         report_default_changed_here();
-    for (;;) {
+    for (int round = 1;; round++) {
         if (default_sequence == InvalidOid)
             look_up_default(function);
         const Oid sequence = default_sequence;
         Attached *a = attach(sequence, SlotKind::generator, function);
         // Taking the lock may have waited for uid_default_set(), and then has heard of it.
-        if (likely(sequence == default_sequence))
+        if (likely(sequence == default_sequence) || round == most_rounds)
             return a;
     }
 }

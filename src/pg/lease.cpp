@@ -104,15 +104,6 @@ bool clock_shows_it_again(int64_t offset_us) {
     return true;
 }
 
-bool clock_is_believed(int64_t offset_us) {
-    if (fault_is(Fault::believe_clock))
-        return true;
-    if (offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(offset_us))
-        return false;
-    slots_believe_clock(offset_us);
-    return true;
-}
-
 // ---------------------------------------------------------------------------------------------------------
 
 void note_seen(GeneratorState *generator, const core::View &view, uint64_t position) {
@@ -170,6 +161,15 @@ bool take_backup(Call *call, int64_t back) {
 }
 
 } // namespace
+
+bool clock_is_believed(int64_t offset_us) {
+    if (fault_is(Fault::believe_clock))
+        return true;
+    if (offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(offset_us))
+        return false;
+    slots_believe_clock(offset_us);
+    return true;
+}
 
 void check_datacenter(const Attached *a) {
     const core::Layout &layout = a->slot->generator.config.layout;

@@ -39,6 +39,10 @@ void check_datacenter(const Attached *a);
 // Reads the clock and the generator's word.
 void look(Call *call);
 
+// Whether the clock is to be believed when it shows that much above the one that never steps; takes some milliseconds
+// when that is far more than before.
+bool clock_is_believed(int64_t offset_us);
+
 // Does what the decision says. True: something was drawn. False: decide again.
 bool perform(Call *call, const core::Decision &decision);
 

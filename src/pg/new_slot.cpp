@@ -82,14 +82,14 @@ SlotInit segment_init(Relation rel, Oid function) {
 }
 
 Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
-    Slot *slot = slot_find_or_make(key, init);
-    while (slot == nullptr) {
+    for (;;) {
+        Slot *slot = slot_find_or_make(key, init);
+        if (slot != nullptr)
+            return slot; // at once: what is in `init` is the slot's now
+        CHECK_FOR_INTERRUPTS();
         if (!reclaim_slot(init.kind, used_here))
             report_no_slot(settings::max_slots);
-        slot = slot_find_or_make(key, init); // null again if somebody else was faster
-        CHECK_FOR_INTERRUPTS();
     }
-    return slot;
 }
 
 } // namespace
@@ -145,7 +145,7 @@ int64_t terms_of(const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const int32_t counter_bits = core::max_id_bits - core::max_time_bits;
     const int32_t word_bits = core::max_id_bits - 1 - layout.time_bits - layout.sequence_bits;
-    return INT64_C(1) << Min(layout.worker_bits, Min(counter_bits, word_bits));
+    return INT64_C(1) << Max(Min(layout.worker_bits, Min(counter_bits, word_bits)), 0);
 }
 
 int64_t ticks_of_counter(const GeneratorConfig &config, int64_t last_value) {

@@ -183,6 +183,7 @@ uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t 
 }
 
 void note_padding(RingState *ring, Padding why) {
+    ring->went_stale.store(false, std::memory_order_relaxed);
     const int64_t before = ring->padded_at_us.exchange(monotonic_ns() / ns_per_us, std::memory_order_relaxed);
     ring->paddings[static_cast<uint32_t>(before == 0 ? Padding::initial : why)].fetch_add(1, std::memory_order_relaxed);
 }

@@ -59,6 +59,7 @@ void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
     ring->memory = memory;
     ring->given_up_below.store(0, std::memory_order_relaxed);
     ring->padded_at_us.store(0, std::memory_order_relaxed);
+    ring->went_stale.store(false, std::memory_order_relaxed);
     for (auto &count : ring->paddings)
         count.store(0, std::memory_order_relaxed);
     ring->rejected_puts.store(0, std::memory_order_relaxed);
@@ -256,6 +257,19 @@ Slot *slot_find(SlotKey key) {
     Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
     LWLockRelease(directory_lock);
     return slot;
+}
+
+bool slot_copy(SlotKey key, SlotCopy *copy) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    const Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
+    if (slot != nullptr) {
+        *copy = {slot, slot->kind, slot->tenancy.load(std::memory_order_relaxed), {}};
+        if (slot->kind == SlotKind::generator)
+            copy->config = slot->generator.config;
+    }
+    LWLockRelease(directory_lock);
+    return slot != nullptr;
 }
 
 Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {

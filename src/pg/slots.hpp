@@ -96,6 +96,7 @@ struct RingState {
     dsm_handle memory; // fixed: of the cells
     std::atomic<uint64_t> given_up_below; // positions below it are not handed out any more
     std::atomic<int64_t> padded_at_us;    // on the clock that never steps; 0: never
+    std::atomic<bool> went_stale;         // all that was in it was too old, and it was not padded since
     std::atomic<uint64_t> paddings[padding_causes];
     std::atomic<uint64_t> rejected_puts;
     std::atomic<uint64_t> rejected_takes;
@@ -211,6 +212,15 @@ Slot *slot_find(SlotKey key);
 
 // The slot of that key, made with `init` if there is none. Null if all are in use.
 Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
+
+// What a slot said at one moment, for those who only look and hold no lock that keeps it. False: there is none.
+struct SlotCopy {
+    const Slot *slot;
+    SlotKind kind;
+    uint64_t tenancy;
+    GeneratorConfig config; // of a generator
+};
+bool slot_copy(SlotKey key, SlotCopy *copy);
 
 // Nothing happens if there is none.
 void slot_free(SlotKey key);

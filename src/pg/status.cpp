@@ -150,19 +150,14 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
     Relation rel = try_relation_open(sequence, AccessShareLock);
     if (rel == nullptr)
         return;
-    const Slot *slot = slot_find({MyDatabaseId, sequence});
-    const uint64_t tenancy = slot != nullptr ? slot->tenancy.load(std::memory_order_acquire) : 0;
-    if (slot != nullptr && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+    SlotCopy copy;
+    // AccessShareLock keeps DROP away, not an alteration or a reclaim.
+    if (slot_copy({MyDatabaseId, sequence}, &copy) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+        const Slot *slot = copy.slot;
         Datum values[columns] = {};
         bool nulls[columns] = {};
         values[col_sequence] = ObjectIdGetDatum(sequence);
-        const bool is_generator = slot->kind == SlotKind::generator;
-        const GeneratorConfig config = slot->generator.config;
-        // AccessShareLock keeps DROP away, not an alteration or a reclaim.
-        if (slot->tenancy.load(std::memory_order_acquire) != tenancy) {
-            relation_close(rel, AccessShareLock);
-            return;
-        }
+        const bool is_generator = copy.kind == SlotKind::generator;
         values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
         values[col_records] = count_of(slot->records);
         values[col_flush_waits] = count_of(slot->flush_waits);
@@ -171,11 +166,11 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         if (!may_see(sequence))
             memset(&nulls[col_worker], true, columns - col_worker);
         else if (is_generator)
-            fill_generator(config, slot->generator, values, nulls);
+            fill_generator(copy.config, slot->generator, values, nulls);
         else
             fill_segment(slot->segment, rel, values, nulls);
         // A slot with a new tenant was nobody's while it was read.
-        if (slot->tenancy.load(std::memory_order_acquire) == tenancy && slot->key.sequence == sequence)
+        if (slot->tenancy.load(std::memory_order_acquire) == copy.tenancy)
             tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     }
     relation_close(rel, AccessShareLock);

@@ -48,11 +48,15 @@ int64_t draw_from_identity(Oid schema) {
     return draw.first;
 }
 
+bool still_holds_slot(const Wanted &row) { return row.slot->tenancy.load(std::memory_order_acquire) == row.tenancy; }
+
 bool is_wanted(const Slot *slot) {
     ListCell *cell;
-    foreach (cell, wanted)
-        if (static_cast<const Wanted *>(lfirst(cell))->slot == slot)
+    foreach (cell, wanted) {
+        const auto *row = static_cast<const Wanted *>(lfirst(cell));
+        if (row->slot == slot && still_holds_slot(*row))
             return true;
+    }
     return false;
 }
 
@@ -191,8 +195,6 @@ void note_failure(GeneratorState *generator) {
         generator->row_retry_at.store(GetCurrentTransactionStartTimestamp() + retry_after_us,
                                       std::memory_order_relaxed);
 }
-
-bool still_holds_slot(const Wanted &row) { return row.slot->tenancy.load(std::memory_order_acquire) == row.tenancy; }
 
 void write_row(Wanted *row) {
     if (!still_holds_slot(*row))

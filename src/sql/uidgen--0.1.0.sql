@@ -135,10 +135,12 @@ AS $$
 BEGIN
   UPDATE @extschema@.uid_generator g
      SET (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms,
-          max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number)
+          max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number, mode, boost_power,
+          padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms)
        = (NEW.epoch, NEW.tick_us, NEW.time_bits, NEW.datacenter_bits, NEW.worker_bits, NEW.sequence_bits, NEW.sequence_first,
           NEW.backup_worker, NEW.lease_ms, NEW.max_ahead_ms, NEW.when_full, NEW.when_back, NEW.tolerance_ms, NEW.spread,
-          NEW.worker_policy, NEW.worker_number)
+          NEW.worker_policy, NEW.worker_number, NEW.mode, NEW.boost_power, NEW.padding_factor, NEW.schedule_ms,
+          NEW.when_ring_full, NEW.when_ring_empty, NEW.chunk, NEW.max_staleness_ms)
    WHERE g.builtin AND g.generator = NEW.generator;
   RETURN CASE WHEN NOT FOUND THEN NEW END;
 END
