@@ -93,6 +93,7 @@ struct View {
     uint64_t last;
     uint64_t usable;
     uint64_t written;
+    bool not_its_own = false; // written is others' mark: it says nothing about what the clock showed this generator
 };
 
 constexpr int64_t nothing_seen = -1;
@@ -121,7 +122,7 @@ struct Term {
             floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
         // A lease was never written further than max_ahead above the clock, so the mark itself tells of a clock that
         // went back while the server was down.
-        const int64_t marked = static_cast<int64_t>(v.written >> p.sequence_bits) - 1 - p.max_ahead;
+        const int64_t marked = v.not_its_own ? nothing_seen : static_cast<int64_t>(v.written >> p.sequence_bits) - 1 - p.max_ahead;
         back = greater(v.seen, marked) - now;
         if (greater(v.seen, marked) < begin)
             back = 0;

@@ -189,6 +189,7 @@ void look(Call *call) {
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
+    call->view.not_its_own = call->view.written <= generator.not_its_own;
     // Last: a clock read before what others have seen and leased since would seem to have gone back.
     call->now_us = sample_wall_clock_ns() / ns_per_us;
     call->offset_us = call->now_us - monotonic_ns() / ns_per_us;

@@ -35,12 +35,17 @@ PageState state_on_page(Relation rel) {
     return state;
 }
 
-// A generator that has no history starts above the last id of those that the database has lost since the server
-// started, so that a generator or an extension made anew does not repeat ids.
-uint64_t first_position(const GeneratorConfig &config, core::SequenceState state) {
-    const uint64_t above_page = position_above(config, state.last_value);
-    const int64_t last = last_tick_of_gone(config);
-    return state.last_value > 1 || last < 0 ? above_page : Max(above_page, position_above(config, last));
+// A generator that has no history starts above the last id of those of its layout that the database has lost since the
+// server started, so that a generator or an extension made anew does not repeat ids.
+void set_first_position(SlotInit *init) {
+    const core::SequenceState &state = init->expected.counter;
+    const int64_t last = last_tick_of_gone(init->config);
+    init->first_position = position_above(init->config, state.last_value);
+    if (state.last_value > 1 || last < 0)
+        return;
+    const uint64_t above_others = position_above(init->config, last);
+    if (above_others > init->first_position)
+        init->first_position = init->not_its_own = above_others;
 }
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
@@ -63,7 +68,7 @@ SlotInit generator_init(Relation rel, Oid function) {
     check_lease_sequence(rel);
     init.file = file_of(rel);
     init.expected = state_on_page(rel);
-    init.first_position = first_position(init.config, init.expected.counter);
+    set_first_position(&init);
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
@@ -131,10 +136,7 @@ void refuse_rewritten(Relation rel) {
 }
 
 int64_t last_tick_of_gone(const GeneratorConfig &config) {
-    const Slot *database = slots_exist() ? slot_find({MyDatabaseId, InvalidOid}) : nullptr;
-    if (database == nullptr)
-        return -1;
-    const auto last_us = static_cast<int64_t>(gone_until_us(database->database, config.layout.tick_us));
+    const int64_t last_us = slots_exist() ? gone_until_us(config.layout) : 0;
     return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
 }
 

@@ -28,8 +28,8 @@ int64_t counter_of_ticks(const GeneratorConfig &config, int64_t ticks);
 // How many terms a generator has: one, or with when_back new_worker one a worker id, at most 2^16.
 int64_t terms_of(const GeneratorConfig &config);
 
-// The last tick of the generators with ticks of that length that the database has lost since the server's start; negative:
-// there is none.
+// The last tick of the generators of that layout that the database has lost since the server's start; negative: there is
+// none.
 int64_t last_tick_of_gone(const GeneratorConfig &config);
 
 // The first position above everything that a page with that last_value says was ever leased.

@@ -83,6 +83,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.backup.reset(init.first_position);
         generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
+        generator.not_its_own = init.not_its_own;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
         generator.row.store(RowState::none, std::memory_order_relaxed);
         generator.row_failures.store(0, std::memory_order_relaxed);
@@ -102,20 +103,28 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         for (auto &count : segment.refills)
             count = 0;
     } else {
-        for (GoneGenerators &gone : slot->database.gone) {
-            gone.tick_us.store(0, std::memory_order_relaxed);
-            gone.handed_out_until_us.store(0, std::memory_order_relaxed);
-        }
+        for (GoneGenerators &gone : slot->database.gone)
+            gone = {};
     }
 }
 
-GoneGenerators *place_for(DatabaseState *database, int64_t tick_us) {
-    for (int32_t i = 0; i < gone_places - 1; i++) {
-        int64_t seen = 0; // two backends may note a drop at the same time, under the lock shared
-        if (database->gone[i].tick_us.compare_exchange_strong(seen, tick_us, std::memory_order_relaxed) || seen == tick_us)
-            return &database->gone[i];
+bool same_layout(const core::Layout &a, const core::Layout &b) {
+    return a.epoch_us == b.epoch_us && a.tick_us == b.tick_us && a.time_bits == b.time_bits &&
+           a.datacenter_bits == b.datacenter_bits && a.worker_bits == b.worker_bits &&
+           a.sequence_bits == b.sequence_bits && a.sequence_first == b.sequence_first && a.backup == b.backup;
+}
+
+// The layout's own place, or the one that was left longest ago.
+GoneGenerators *place_for(DatabaseState *database, const core::Layout &layout) {
+    GoneGenerators *place = &database->gone[0];
+    for (GoneGenerators &gone : database->gone) {
+        if (same_layout(gone.layout, layout))
+            return &gone;
+        if (gone.handed_out_until_us < place->handed_out_until_us)
+            place = &gone;
     }
-    return &database->gone[gone_places - 1];
+    *place = {layout, 0};
+    return place;
 }
 
 void remember_last_time(const Slot &slot) {
@@ -126,8 +135,8 @@ void remember_last_time(const Slot &slot) {
     const core::Layout &layout = slot.generator.config.layout;
     const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
     const int64_t last = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
-    GoneGenerators *gone = place_for(&slots[entry->index].database, layout.tick_us);
-    core::raise_to(gone->handed_out_until_us, static_cast<uint64_t>(core::start_of(layout, last)), std::memory_order_relaxed);
+    GoneGenerators *gone = place_for(&slots[entry->index].database, layout);
+    gone->handed_out_until_us = Max(gone->handed_out_until_us, core::start_of(layout, last));
 }
 
 bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
@@ -147,12 +156,6 @@ dsm_handle free_entry(DirectoryEntry *entry) {
 void unpin(dsm_handle memory) {
     if (memory != DSM_HANDLE_INVALID)
         dsm_unpin_segment(memory);
-}
-
-bool same_layout(const core::Layout &a, const core::Layout &b) {
-    return a.epoch_us == b.epoch_us && a.tick_us == b.tick_us && a.time_bits == b.time_bits &&
-           a.datacenter_bits == b.datacenter_bits && a.worker_bits == b.worker_bits &&
-           a.sequence_bits == b.sequence_bits && a.sequence_first == b.sequence_first && a.backup == b.backup;
 }
 
 bool worker_is_taken(const Slot *of, int32_t worker_id) {
@@ -243,11 +246,15 @@ void slots_attach_memory() {
     LWLockRelease(AddinShmemInitLock);
 }
 
-uint64_t gone_until_us(const DatabaseState &database, int64_t tick_us) {
-    uint64_t until = database.gone[gone_places - 1].handed_out_until_us.load(std::memory_order_relaxed);
-    for (int32_t i = 0; i < gone_places - 1; i++)
-        if (database.gone[i].tick_us.load(std::memory_order_relaxed) == tick_us)
-            until = Max(until, database.gone[i].handed_out_until_us.load(std::memory_order_relaxed));
+int64_t gone_until_us(const core::Layout &layout) {
+    int64_t until = 0;
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup({MyDatabaseId, InvalidOid}, HASH_FIND);
+    if (entry != nullptr)
+        for (const GoneGenerators &gone : slots[entry->index].database.gone)
+            if (same_layout(gone.layout, layout))
+                until = gone.handed_out_until_us;
+    LWLockRelease(directory_lock);
     return until;
 }
 
@@ -296,12 +303,11 @@ void slot_free(SlotKey key) {
 }
 
 bool slot_note_drop(SlotKey key) {
-    const bool anything_saved = saved_ranges_exist();
-    LWLockAcquire(directory_lock, anything_saved ? LW_EXCLUSIVE : LW_SHARED);
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
     const DirectoryEntry *entry = lookup(key, HASH_FIND);
     if (entry != nullptr)
         remember_last_time(slots[entry->index]);
-    if (anything_saved)
+    if (saved_ranges_exist())
         saved_ranges_forget(key.database, key.sequence);
     LWLockRelease(directory_lock);
     return entry != nullptr;

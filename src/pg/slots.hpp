@@ -108,6 +108,7 @@ struct GeneratorState {
     core::BackupWord<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
     std::atomic<int64_t> seen; // latest tick of the clock that an id was made with, in the word's count
     GeneratorConfig config;    // fixed
+    uint64_t not_its_own;      // fixed
     RingState ring;            // of cached mode
     // The worker id of this incarnation and the draw that its row is named after. Set once, by whoever moves row from
     // none under the directory lock. With when_back new_worker it is the worker id of term 0.
@@ -150,16 +151,17 @@ struct SegmentState {
     uint64_t refills[refill_causes]; // page
 };
 
-// What the database remembers of its generators that are gone, by the length of their ticks: ids of different lengths are
-// not told apart by being later, and an hour must not hold up a millisecond. The last place is for all that have no other.
+// What the database remembers of its generators that are gone: the latest time in their ids, for each of the layouts
+// dropped last. Ids of other layouts are other ids, and an hour's last tick must not hold up a millisecond. Under the
+// directory lock.
 struct GoneGenerators {
-    std::atomic<int64_t> tick_us; // 0: none yet
-    std::atomic<uint64_t> handed_out_until_us; // latest time in an id
+    core::Layout layout; // tick_us 0: none yet
+    int64_t handed_out_until_us;
 };
 constexpr int32_t gone_places = 8;
 
 struct DatabaseState {
-    GoneGenerators gone[gone_places]; // tick_us is set under the directory lock
+    GoneGenerators gone[gone_places];
 };
 
 struct Slot {
@@ -190,6 +192,7 @@ struct SlotInit {
     PageState expected;
     GeneratorConfig config;   // generator
     uint64_t first_position;  // generator: nothing below it is handed out
+    uint64_t not_its_own;     // generator: up to there others that are gone have leased
     dsm_handle ring_memory;   // generator in cached mode
     core::StepBounds bounds;  // segment
 };
@@ -204,8 +207,8 @@ void slots_attach_memory();  // from shmem_startup_hook
 // one transaction, and the generators of others must go on.
 bool slots_segments_have_their_share();
 
-// The latest time in an id of a generator with ticks of that length that the database has lost; 0: none.
-uint64_t gone_until_us(const DatabaseState &database, int64_t tick_us);
+// The latest time in an id of a generator of that layout that this database has lost; 0: none.
+int64_t gone_until_us(const core::Layout &layout);
 
 // Null if there is none.
 Slot *slot_find(SlotKey key);
