@@ -194,10 +194,10 @@ sub at_once
 	my $generator = create('first', "'baidu_cached', max_ahead_ms => 32000");
 	sql('SELECT uid_next()');
 	is(scalar(padders()), 0, 'a generator in cached mode that nobody uses has no padder');
-	is(rings(8 * 65536), 0, '... and no ring');
+	is(rings(8 * 65536 / 256), 0, '... and no ring');
 	my $id = sql("SELECT uid_next('$generator')");
 	ok(until_true('padder', sub { padders() == 1 }), 'the first use starts it');
-	is(rings(8 * 65536), 1, '... and makes the ring');
+	is(rings(8 * 65536 / 256), 1, '... and makes the ring');
 	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen padder' AND datid IS NOT NULL"), 0, '... without a database');
 	ok(until_true('full', sub { status($generator, 'ring_filled') > 0.7 }), '... it fills the ring');
 	is(status($generator, "ring_size || ' ' || rejected_puts || ' ' || rejected_takes || ' ' || (padded_initial + padded_threshold > 0)::text"), '65536 0 0 true', '... as the view tells');
@@ -205,7 +205,7 @@ sub at_once
 		't', '... and the id decodes');
 	sql("SELECT uid_generator_drop('$generator')");
 	ok(until_true('gone', sub { padders() == 0 }), 'after DROP the padder is gone');
-	ok(until_true('gone', sub { rings(8 * 65536) == 0 }), '... and the memory is given back');
+	ok(until_true('gone', sub { rings(8 * 65536 / 256) == 0 }), '... and the memory is given back');
 }
 
 # ---------------------------------------------------------------------------
@@ -323,7 +323,7 @@ foreach my $case (
 # Memory: rolled back creations, drops and alterations in one long session, more generators than slots, whole databases.
 # ---------------------------------------------------------------------------
 {
-	my $bytes = 8 * 1024;
+	my $bytes = 8 * 1024 / 256; # a cell for each run of 256
 	my $small = "'baidu_cached', sequence_bits => 10, boost_power => 0, max_ahead_ms => 600000";
 	until_true('no ring of that size', sub { rings($bytes) == 0 }) or BAIL_OUT('rings are left');
 	my $session = hold_open($node);
