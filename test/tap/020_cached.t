@@ -400,7 +400,7 @@ foreach my $case (
 	$session->query_safe('COMMIT');
 	$session->query_safe("CREATE TABLE t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET debug_parallel_query = on")
 	  if sql("SELECT current_setting('server_version_num')::int") >= 160000;
-	$session->query_safe("CREATE TABLE IF NOT EXISTS t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
+	$session->query_safe("SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
 	like($session->query_safe("EXPLAIN (COSTS OFF) SELECT uid_next('$generator') FROM t"), qr/Gather/, 'a parallel plan');
 	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM t");
 	my %seen = map { $_ => 1 } @ids;
