@@ -258,7 +258,7 @@ foreach my $case (
 	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
 	sql("SELECT uid_generator_alter('$generator', when_ring_full => 'discard', schedule_ms => 50)");
 	ok(until_true('schedule and discard', sub {
-				sql("SELECT uid_next('$generator')");
+				sql("SELECT count(*) FROM uid_next_batch('$generator', 300)");
 				status($generator, 'padded_schedule > 0 AND rejected_puts > 0') eq 't' }),
 		'with discard and a schedule: padded by schedule, and the rest of a tick is thrown away');
 	sql("SELECT uid_generator_drop('$generator')");
