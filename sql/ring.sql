@@ -48,7 +48,7 @@ SELECT uid_generator_create('bad', 'baidu_cached', mode => 'ring');
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 21);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => -1);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 6);
-SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 20, time_bits => 21, boost_power => 12);
+SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 22, time_bits => 19, boost_power => 12);
 SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 20, time_bits => 21, boost_power => 5, chunk => 2);
 SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 0);
 SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 101);
@@ -77,7 +77,7 @@ SELECT uid_generator_alter('uid_generators.whole', chunk => 1, boost_power => 2,
 SELECT uid_next('uid_generators.whole') > :before;
 SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1, chunk => 3);
-SELECT uid_generator_alter('uid_generators.whole', boost_power => 20);
+SELECT uid_generator_alter('uid_generators.whole', boost_power => 20, chunk => 2);
 SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1);
 SELECT chunk, boost_power, padding_factor, schedule_ms, when_ring_full, max_staleness_ms FROM uid_generator WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_next('uid_generators.whole') AS before \gset

@@ -119,39 +119,42 @@ template <template <typename> class Atom = std::atomic> class Ring {
     uint64_t mask_ = 0;
 };
 
-// The run that all sessions draw from, one id at a time, where none takes a run for itself: cells of single ids would go to
-// and fro between processors.
+// The run that all sessions draw from where none takes a run for itself: cells of single ids would go to and fro between
+// processors.
 //
 // Numbered invariants
 //   1. A run is installed by one compare-and-swap, by who has taken it out of the ring, so once.
-//   2. Within a run the word only grows, one position a swap, up to the run's last: each is handed out at most once.
+//   2. Within a run the word only grows, by what one swap hands out, up to the run's last: each position at most once.
 //   3. As no position comes a second time, neither does a value of the word: a swap that succeeds late is none.
 template <template <typename> class Atom = std::atomic> class SharedRun {
   public:
     // Only while nobody else can reach it. Nothing is in it.
     void reset(uint64_t run) noexcept { last_.store(run - 1, std::memory_order_relaxed); }
 
-    // The next position at or above `floor`; empty_cell: the run is used up or too old, or somebody else was quicker.
-    // *seen is what install() is to replace.
-    uint64_t take(uint64_t floor, uint64_t run, uint64_t *seen) noexcept {
-        *seen = last_.load(std::memory_order_acquire); // pairs with install(): the run is durable
-        if (is_used_up(*seen, run) || *seen + 1 < floor)
-            return empty_cell;
-        uint64_t last = *seen;
-        const bool ours = last_.compare_exchange_strong(last, last + 1, std::memory_order_acq_rel,
-                                                        std::memory_order_relaxed);
-        return ours ? *seen + 1 : empty_cell;
+    // Up to `want` positions, if the next one is at or above `floor`; none: the run is used up, or too old. *seen is what
+    // install() is to replace then. Acquire pairs with install(): the run is durable.
+    Run take(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
+        *seen = last_.load(std::memory_order_acquire);
+        for (;;) {
+            const uint64_t first = *seen + 1;
+            const uint64_t left = run - 1 - (*seen & (run - 1)); // runs begin at multiples of their length
+            const uint64_t count = left < want ? left : want;
+            if (count == 0 || first < floor)
+                return {first, 0};
+            if (last_.compare_exchange_weak(*seen, *seen + count, std::memory_order_acq_rel, std::memory_order_acquire))
+                return {first, count};
+        }
     }
 
-    // Hands out the first position of another run and leaves the rest here; false: somebody else was quicker, and the run
-    // is still the caller's.
-    bool install(uint64_t seen, uint64_t first) noexcept {
-        return last_.compare_exchange_strong(seen, first, std::memory_order_acq_rel, std::memory_order_relaxed);
+    // Replaces what take() has seen by another run, of which the positions up to `last` are the caller's; false: somebody
+    // else was quicker, and the run is still the caller's.
+    bool install(uint64_t seen, uint64_t last) noexcept {
+        return last_.compare_exchange_strong(seen, last, std::memory_order_acq_rel, std::memory_order_relaxed);
     }
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
-    // Whether that was a run's last position; runs begin at multiples of their length.
+    // Whether that was a run's last position.
     static bool is_used_up(uint64_t last, uint64_t run) noexcept { return (last & (run - 1)) == run - 1; }
 
   private:

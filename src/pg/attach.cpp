@@ -187,8 +187,10 @@ void map_ring(Attached *a, Slot *slot) {
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
     let_go_of_ring(a);
     a->slot = nullptr;
-    if (kind == SlotKind::generator && a->database == nullptr)
-        a->database = new_database_slot(used_in_this_transaction);
+    if (kind == SlotKind::generator && !a->has_database_slot) {
+        new_database_slot(used_in_this_transaction);
+        a->has_database_slot = true;
+    }
     note_slot_of_new_relation(rel); // also when a parallel worker has made the slot
     Slot *slot = slot_find({MyDatabaseId, a->sequence});
     if (slot == nullptr) {

@@ -47,7 +47,7 @@ struct alignas(core::cache_line) Attached {
     Oid sequence;
     Oid function;       // the SQL function that was called last: leads to the extension's tables
     uint64_t locked_in; // the transaction that took the lock
-    Slot *database;     // generators: where the last time of those that are gone is kept
+    bool has_database_slot; // generators: the last time of those that are gone has its place
     uint64_t tenancy;
     Buffer buffer; // where the page was last
     Window window; // generators
@@ -116,7 +116,8 @@ struct CachedFront {
     int64_t next_id; // of the run in hand
     int64_t end_id;
     int64_t step;
-    core::SharedRun<> *shared; // the run that all draw from, or null
+    bool shares;               // all sessions draw from the shared run; else that is used up
+    core::SharedRun<> *shared;
     uint64_t run;
     uint64_t floor;
     core::Shape shape;

@@ -21,7 +21,7 @@ void end_front() {
 void take_back_from_front(Attached *a) {
     if (cached_front.entry != a)
         return;
-    if (cached_front.shared == nullptr) {
+    if (!cached_front.shares) {
         const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
         a->chunk_first = a->chunk_end - left;
     }
@@ -149,29 +149,28 @@ core::Run take_own(Call *call) {
     return run;
 }
 
-// One id of the run that all share. If that is used up, the run that the session has in hand becomes the shared one,
-// unless somebody else's has. *quicker: somebody else moved the word, so look again.
+// From the run that all share. If that is used up, the run that the session has in hand becomes the shared one, unless
+// somebody else's has; then *quicker, so look again.
 core::Run take_shared(Call *call, uint64_t floor, bool *quicker) {
     Attached *a = call->a;
-    core::SharedRun<> &shared = a->slot->generator.ring.shared;
+    RingState &ring = a->slot->generator.ring;
     const uint64_t length = a->slot->generator.config.cached.run;
     uint64_t seen = 0;
-    const uint64_t position = shared.take(floor, length, &seen);
-    if (position != core::empty_cell) {
-        need_durable(call, position + 1);
-        return {position, 1};
+    const core::Run run = ring.shared.take(floor, length, call->want, &seen);
+    if (run.count > 0) {
+        need_durable(call, run.first + run.count);
+        return run;
     }
-    *quicker = !core::SharedRun<>::is_used_up(seen, length) && seen + 1 >= floor;
-    if (*quicker || a->chunk_end - a->chunk_first != length)
-        return *quicker ? core::Run{0, 0} : take_own(call);
+    if (a->chunk_first >= a->chunk_end)
+        return {0, 0};
     need_durable(call, a->chunk_end);
-    const uint64_t first = a->chunk_first;
-    if (!shared.install(seen, first))
-        return take_own(call);
-    // What was left of it was too old.
-    a->slot->generator.ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
+    const core::Run first = {a->chunk_first, Min(call->want, a->chunk_end - a->chunk_first)};
+    *quicker = !ring.shared.install(seen, first.first + first.count - 1);
+    if (*quicker)
+        return {0, 0};
+    ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
     a->chunk_first = a->chunk_end;
-    return {first, 1};
+    return first;
 }
 
 // The next position that the call would be given, as far as it is known; 0: nothing is in hand.
@@ -213,8 +212,8 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             continue;
         }
         bool quicker = false;
-        const bool shares = generator.config.cached.shares && want == 1;
-        const core::Run run = shares ? take_shared(&call, floor, &quicker) : take_own(&call);
+        const core::Run run =
+            generator.config.cached.shares ? take_shared(&call, floor, &quicker) : take_own(&call);
         if (run.count > 0)
             return {run, shape_at(generator, run.first, false)};
         if (quicker)
@@ -241,7 +240,8 @@ void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
     cached_front.next_id = left > 0 ? core::join(drawn.shape, a->chunk_first) : 0;
     cached_front.end_id = cached_front.next_id + static_cast<int64_t>(left) * step;
     cached_front.step = step;
-    cached_front.shared = cached.shares ? &a->slot->generator.ring.shared : nullptr;
+    cached_front.shares = cached.shares;
+    cached_front.shared = &a->slot->generator.ring.shared;
     cached_front.run = cached.run;
     cached_front.floor = a->fresh_floor;
     cached_front.shape = drawn.shape;

@@ -157,7 +157,7 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
 }
 
 constexpr int64_t most_boost_power = 20;
-constexpr uint64_t shared_run = 256; // of sessions that take one id at a time
+constexpr uint64_t shared_run = 1024; // without a chunk
 constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
 
 // Of a layout that was checked, and a policy; the bounds of the ring follow from both.

@@ -144,32 +144,24 @@ inline bool next_at_front(Datum *id) {
     return likely(next_at_front(&id)) ? id : next_id_of(fcinfo);
 }
 
-// From the run that all share, if they do and no standby is awaited.
-inline bool next_in_shared_run(Datum *id) {
-    const CachedFront &front = cached_front;
-    if (unlikely(front.shared == nullptr) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
-        return false;
+// From the run that all share.
+inline bool next_in_shared_run(const CachedFront &front, Datum *id) {
+    const core::Shape shape = front.shape; // a load after the swap would wait for it
     uint64_t seen = 0;
-    const uint64_t position = front.shared->take(front.floor, front.run, &seen);
-    if (unlikely(position == core::empty_cell))
+    const core::Run run = front.shared->take(front.floor, front.run, 1, &seen);
+    if (unlikely(run.count == 0))
         return false;
-    *id = hand_out(front.shape, position);
+    *id = hand_out(shape, run.first);
     return true;
 }
-[[gnu::noinline]] Datum next_default_shared(FunctionCallInfo fcinfo) {
-    Datum id;
-    return likely(next_in_shared_run(&id)) ? id : next_default_id(fcinfo);
-}
-[[gnu::noinline]] Datum next_shared_of(FunctionCallInfo fcinfo) {
-    Datum id;
-    return likely(next_in_shared_run(&id)) ? id : next_id_of(fcinfo);
-}
 
-// What is left of the run in hand; no standby is awaited.
+// From what is left of the run in hand, or from the shared one; no standby is awaited.
 inline bool next_in_run(Datum *id) {
     CachedFront &front = cached_front;
-    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)) || unlikely(front.next_id == front.end_id))
+    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
+    if (front.next_id == front.end_id)
+        return next_in_shared_run(front, id);
     last_id = front.next_id;
     front.next_id += front.step;
     *id = Int64GetDatum(last_id);
@@ -218,7 +210,7 @@ Datum uid_next_default(PG_FUNCTION_ARGS) {
     Datum id;
     if (cached_front.default_role != role)
         return next_default_by_clock(fcinfo, role);
-    return likely(next_in_run(&id)) ? id : next_default_shared(fcinfo);
+    return likely(next_in_run(&id)) ? id : next_default_id(fcinfo);
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -229,7 +221,7 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
     if (cached_front.key != key)
         return next_by_clock(fcinfo, key);
-    return likely(next_in_run(&id)) ? id : next_shared_of(fcinfo);
+    return likely(next_in_run(&id)) ? id : next_id_of(fcinfo);
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }

@@ -163,17 +163,16 @@ void pad_rings(Known *known) {
 
 } // namespace
 
-uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t floor, uint64_t limit, uint64_t most,
+uint64_t pad_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                   uint64_t *left_over) {
     const uint64_t run = generator->config.cached.run;
-    core::Ring<> cells = ring;
     uint64_t moved = 0;
     *left_over = core::empty_cell;
-    while (moved < most && cells.filled() < cells.cells()) {
+    while (moved < most && ring.filled() < ring.cells()) {
         const core::Run taken = generator->ticks.take(floor, limit, run);
         if (taken.count == 0)
             break; // positions are taken in whole runs, and a limit is the start of a tick
-        if (!cells.put(taken.first)) {
+        if (!ring.put(taken.first)) {
             *left_over = taken.first;
             break;
         }

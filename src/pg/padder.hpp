@@ -16,7 +16,7 @@ void wake_padder();
 // Moves runs from the generator's word into its ring, as far as positions below `limit` reach, none below `floor`, and at
 // most `most` of them. How many. *left_over is the first position of a run that found no place because others were padding
 // too, or empty_cell.
-uint64_t pad_ring(GeneratorState *generator, const core::Ring<> &ring, uint64_t floor, uint64_t limit, uint64_t most,
+uint64_t pad_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                   uint64_t *left_over);
 
 // Counts a padding; the first one is the initial one, whoever did it.

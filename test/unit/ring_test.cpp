@@ -847,45 +847,48 @@ TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// The run that all share: runs of two, of which 3 is left of the first. Two callers take two ids each, and have runs of
-// their own, 4 and 12 or 8 and 16, to install when the shared one is used up; who is too late with one keeps it.
+// The run that all share: runs of two, of which 3 is left of the first. Two callers take two ids each, one at a time or
+// together, and have runs of their own, 4 and 12 or 8 and 16, to install when the shared one is used up; who is too late
+// with one looks again, and has it for the next time.
 //
 //   acceptable  four different ids out of 3 and of those runs
 //   forbidden   one TWICE, one NEVER MADE
 
 const Table shared_ids = {"each once"};
 
-template <typename Word> struct SharedByTwo {
+template <typename Word, uint64_t want> struct SharedByTwo {
     Word word;
-    uint64_t ids[4] = {};
+    std::vector<uint64_t> ids[2];
 
     SharedByTwo() {
         word.reset(2);
         word.install(1, 2);
     }
-    uint64_t draw(uint64_t *own) {
+    Run draw(uint64_t *own, uint64_t most) {
         for (;;) {
             uint64_t seen = 0;
-            const uint64_t position = word.take(0, 2, &seen);
-            if (position != nothing)
-                return position;
-            if (!Word::is_used_up(seen, 2))
-                continue;
-            const uint64_t first = *own;
-            const bool is_whole = first % 2 == 0;
-            // What is installed is everybody's; a second one that was kept is the last of its run.
-            *own = (is_whole && word.install(seen, first)) || !is_whole ? first / 2 * 2 + 8 : first + 1;
-            return first;
+            const Run run = word.take(0, 2, most, &seen);
+            if (run.count > 0)
+                return run;
+            const Run first = {*own, most};
+            if (word.install(seen, *own + most - 1)) {
+                *own += 8;
+                return first;
+            }
         }
     }
     template <int self> static void caller(SharedByTwo &w) {
         uint64_t own = 4 + 4 * self;
-        for (int i = 0; i < 2; i++)
-            w.ids[2 * self + i] = w.draw(&own);
+        while (w.ids[self].size() < 2) {
+            const Run run = w.draw(&own, want < 2 - w.ids[self].size() ? want : 2 - w.ids[self].size());
+            for (uint64_t i = 0; i < run.count; i++)
+                w.ids[self].push_back(run.first + i);
+        }
     }
     std::string outcome() const {
         const std::set<uint64_t> known = {3, 4, 5, 8, 9, 12, 13, 16, 17};
-        const std::set<uint64_t> drawn(std::begin(ids), std::end(ids));
+        std::set<uint64_t> drawn(ids[0].begin(), ids[0].end());
+        drawn.insert(ids[1].begin(), ids[1].end());
         for (const uint64_t id : drawn)
             if (known.count(id) == 0)
                 return "NEVER MADE: " + std::to_string(id);
@@ -894,33 +897,45 @@ template <typename Word> struct SharedByTwo {
     static Explored run() { return explore<SharedByTwo>(shared_ids, {caller<0>, caller<1>}); }
 };
 
-// The mutants write what they have read some time ago.
+// The mutant writes what it has read some time ago.
 struct TornSharedTake : SharedRun<Stepped> {
-    uint64_t take(uint64_t, uint64_t run, uint64_t *seen) {
+    Run take(uint64_t, uint64_t run, uint64_t, uint64_t *seen) {
         *seen = last();
         if (is_used_up(*seen, run))
-            return nothing;
+            return {0, 0};
         install(last(), *seen + 1);
-        return *seen + 1;
+        return {*seen + 1, 1};
     }
 };
-TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedRun<Stepped>>::run(), shared_ids); }
-TEST(SharedRunOfTwo, TornTakeMutantIsCaught) { expect_caught(SharedByTwo<TornSharedTake>::run()); }
+// Goes on beyond the run's end, into one that another has in hand.
+struct EndlessSharedTake : SharedRun<Stepped> {
+    Run take(uint64_t floor, uint64_t, uint64_t want, uint64_t *seen) { return SharedRun::take(floor, 16, want, seen); }
+};
+TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedRun<Stepped>, 1>::run(), shared_ids); }
+TEST(SharedRunOfTwo, EachIdOnceInPairs) { expect_exactly(SharedByTwo<SharedRun<Stepped>, 2>::run(), shared_ids); }
+TEST(SharedRunOfTwo, TornTakeMutantIsCaught) { expect_caught(SharedByTwo<TornSharedTake, 1>::run()); }
+TEST(SharedRunOfTwo, EndlessTakeMutantIsCaught) { expect_caught(SharedByTwo<EndlessSharedTake, 1>::run()); }
 
 TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     SharedRun<> word;
     uint64_t seen = 0;
+    const auto take = [&](uint64_t floor, uint64_t want) {
+        const auto run = word.take(floor, 4, want, &seen);
+        return std::pair<uint64_t, uint64_t>(run.count > 0 ? run.first : nothing, run.count);
+    };
+    using Got = std::pair<uint64_t, uint64_t>;
+    const Got none = {nothing, 0};
     word.reset(4);
-    EXPECT_EQ(word.take(0, 4, &seen), nothing) << "empty at first";
+    EXPECT_EQ(take(0, 1), none) << "empty at first";
     ASSERT_TRUE(word.install(seen, 8));
-    EXPECT_EQ(word.take(0, 4, &seen), 9u);
-    EXPECT_EQ(word.take(12, 4, &seen), nothing) << "10 and 11 are below the floor";
+    EXPECT_EQ(take(0, 1), Got(9, 1));
+    EXPECT_EQ(take(12, 1), none) << "10 and 11 are below the floor";
     EXPECT_FALSE(SharedRun<>::is_used_up(seen, 4));
     EXPECT_FALSE(word.install(8, 12)) << "that is not what is there";
     ASSERT_TRUE(word.install(seen, 12));
-    for (uint64_t id = 13; id < 16; id++)
-        EXPECT_EQ(word.take(12, 4, &seen), id);
-    EXPECT_EQ(word.take(12, 4, &seen), nothing);
+    EXPECT_EQ(take(12, 2), Got(13, 2));
+    EXPECT_EQ(take(12, 9), Got(15, 1)) << "no further than the run";
+    EXPECT_EQ(take(12, 9), none);
     EXPECT_TRUE(SharedRun<>::is_used_up(seen, 4));
 }
 
