@@ -17,6 +17,17 @@ SELECT segment_next(repeat('n', 200)) AS long, segment_next(repeat('n', 199) || 
 SELECT array_agg(segment_next(name) ORDER BY name COLLATE "C") = array_agg(expected ORDER BY name COLLATE "C") AS right_ones
   FROM (SELECT name, CASE WHEN name ~ '^n+$' THEN 2 ELSE s.seqstart + 1 END AS expected
           FROM uid_segment JOIN pg_sequence AS s ON s.seqrelid = sequence WHERE name !~ 'm$') AS n;
+-- A literal, and columns whose text is stored in the row, compressed, and elsewhere; several names in turn.
+SELECT segment_create(repeat('long', 500)) IS NOT NULL AS made;
+CREATE TABLE called (plain text, compressed text, elsewhere text) WITH (toast_tuple_target = 128);
+ALTER TABLE called ALTER plain SET STORAGE PLAIN, ALTER compressed SET STORAGE MAIN, ALTER elsewhere SET STORAGE EXTERNAL;
+INSERT INTO called SELECT name, name, name FROM repeat('long', 500) AS name, generate_series(1, 3);
+SELECT pg_column_size(plain) > 2000 AS plain, pg_column_size(compressed) < 200 AS compressed FROM called LIMIT 1;
+SELECT segment_next(repeat('long', 500)) AS literal, segment_next(plain) AS plain, segment_next(compressed) AS compressed,
+       segment_next(elsewhere) AS elsewhere, segment_next('UPPER') AS "UPPER", segment_next('upper') AS upper
+  FROM called;
+DROP TABLE called;
+SELECT segment_drop(repeat('long', 500));
 SELECT count(*) AS rows, count(DISTINCT sequence) AS sequences, count(*) FILTER (WHERE sequence::text LIKE 'uid_segments.%') AS at_home
   FROM uid_segment;
 SELECT count(segment_drop(name)) AS dropped FROM (SELECT name FROM uid_segment OFFSET 0) AS n;

@@ -12,22 +12,18 @@
 namespace uidgen::pg {
 namespace {
 
-Datum hand_out(SegmentFront *front, uint64_t ordinal) {
-    const uint64_t value = front->share.value(ordinal);
-    front->last_value = static_cast<int64_t>(value);
-    return UInt64GetDatum(value);
-}
-
 // The common case, in few instructions: the caller's rights were checked in this transaction, no standby is awaited,
 // so a share of any durability will do, and nobody else draws at the same instant.
 inline bool next_at_front(Datum *value) {
     SegmentFront &front = segment_front;
     if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    const core::Run run = front.word->try_one(front.share.limit);
+    const Share share = front.share; // a load after the swap would wait for it
+    const core::Run run = front.word->try_one(share.limit);
     if (unlikely(run.count == 0))
         return false;
-    *value = hand_out(&front, run.first);
+    front.last_value = static_cast<int64_t>(share.value(run.first));
+    *value = Int64GetDatum(front.last_value);
     return true;
 }
 
@@ -41,10 +37,12 @@ constexpr uint64_t front_interval = 64;
     return UInt64GetDatum(value);
 }
 
-// The same for an attached segment that is not at the front. Where an entry keeps a last value, the front has been in
-// use, and knows the mark. A generator's entry has no share.
-inline bool next_behind_front(Attached *a, Datum *value) {
-    if (unlikely(!a->keeps_last_value) || unlikely(!surely_no_standby_is_awaited(segment_front.no_standby)))
+// The same for a segment that is not at the front, if it is attached. Where an entry keeps a last value, the front has
+// been in use, and knows the mark. A generator's entry has no share.
+inline bool next_behind_front(uint64_t key, Datum *value) {
+    Attached *a = probably_attached(key);
+    if (unlikely(a == nullptr) || unlikely(!a->keeps_last_value) ||
+        unlikely(!surely_no_standby_is_awaited(segment_front.no_standby)))
         return false;
     const core::Run run = a->slot->segment.word.try_one(a->share.limit);
     if (unlikely(run.count == 0))
@@ -76,11 +74,14 @@ Datum next_value(Attached *a) {
     return next_value(attach(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid));
 }
 [[gnu::noinline]] Datum next_value_of_another(FunctionCallInfo fcinfo, uint64_t key) {
-    Attached *a = probably_attached(key);
     Datum value;
-    if (likely(a != nullptr) && likely(next_behind_front(a, &value)))
+    return likely(next_behind_front(key, &value)) ? value : next_value_of(fcinfo);
+}
+[[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo, uint64_t key) {
+    Datum value;
+    if (key != 0 && likely(next_behind_front(key, &value)))
         return value;
-    return next_value_of(fcinfo);
+    return next_value(attach_named(fcinfo, PG_GETARG_TEXT_PP(0)));
 }
 
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
@@ -189,13 +190,11 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    text *name = PG_GETARG_TEXT_PP(0);
-    const Attached *a = remembered_entry(fcinfo, role, name);
+    const uint64_t key = remembered_key(fcinfo, role);
     Datum value;
-    if (likely(a != nullptr) && likely(segment_front.key == front_key(role, a->sequence)) &&
-        likely(next_at_front(&value)))
+    if (likely(key != 0) && likely(segment_front.key == key) && likely(next_at_front(&value)))
         return value;
-    return next_value(attach_named(fcinfo, name));
+    return next_value_named(fcinfo, key);
 }
 
 Datum segment_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }

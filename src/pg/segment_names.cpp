@@ -105,6 +105,12 @@ const Name *look_up(Oid function, const text *name) {
     return entry;
 }
 
+// A literal, as in a column's default. Of other arguments the executor knows no more than the type.
+bool has_constant_argument(const FmgrInfo *flinfo) {
+    const Node *call = flinfo->fn_expr;
+    return call != nullptr && IsA(call, FuncExpr) && IsA(linitial(castNode(FuncExpr, call)->args), Const);
+}
+
 const Name *find_name(Oid function, const text *name) {
     if (names != nullptr && names_made_in == names_generation) {
         const uint64 hash = hash_of(name);
@@ -131,7 +137,8 @@ Attached *attach_named(FunctionCallInfo fcinfo, const text *name) {
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path takes the same place in the table, but leaves this text and path.
-    *last = {generation, known->role, VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name), known->path, entry};
+    *last = {generation, front_key(known->role, ObjectIdGetDatum(known->sequence)), known->path,
+             has_constant_argument(fcinfo->flinfo), VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name)};
     return entry;
 }
 

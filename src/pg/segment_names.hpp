@@ -20,26 +20,33 @@ Attached *attach_named(FunctionCallInfo fcinfo, const text *name);
 // generation.
 struct LastCall {
     uint64_t generation;
-    Oid role; // whose look-up it was
+    uint64_t key;     // front_key() of what was found, and of the role whose look-up it was
+    SearchPath *path; // under which a plain sequence was found; null for a named segment
+    bool is_constant; // the name is the same in each call of the expression
     Size length;
     const char *bytes;
-    SearchPath *path; // under which a plain sequence was found; null for a named segment
-    Attached *entry;
 };
 
 // Changes when what was looked up may be wrong.
 [[gnu::visibility("hidden")]] extern uint64_t names_generation;
 
-// The entry that attach_named() found for this expression's last call, if the name still means it; else null.
+// A name that is stored compressed, or elsewhere, is none that is remembered.
+inline bool is_name_of(const LastCall *last, Datum argument) {
+    const void *name = DatumGetPointer(argument);
+    return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && VARSIZE_ANY_EXHDR(name) == last->length &&
+           memcmp(VARDATA_ANY(name), last->bytes, last->length) == 0;
+}
+
+// The key of what attach_named() found for this expression's last call, if the name still means it to that role; else 0.
 // Whether it is attached is for the caller to see.
-inline Attached *remembered_entry(FunctionCallInfo fcinfo, Oid role, const text *name) {
+inline uint64_t remembered_key(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
     if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
-        return nullptr;
-    const Size length = VARSIZE_ANY_EXHDR(name);
-    const bool known = role == last->role && length == last->length && memcmp(VARDATA_ANY(name), last->bytes, length) == 0 &&
+        return 0;
+    const bool known = last->key >> 32 == role &&
+                       (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
                        (last->path == nullptr || search_path_is(last->path));
-    return likely(known) ? last->entry : nullptr;
+    return likely(known) ? last->key : 0;
 }
 
 } // namespace uidgen::pg
