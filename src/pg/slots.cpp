@@ -20,8 +20,17 @@ HTAB *directory = nullptr; // in shared memory, guarded by directory_lock
 LWLock *directory_lock = nullptr;
 Slot *slots = nullptr;
 
+// A generator whose users were told when its time ends.
+struct Warned {
+    SlotKey key;
+    int64_t end_us;
+};
+constexpr uint32_t warned_places = 64;
+
 // Stands before the slots.
 struct Header {
+    Warned warned[warned_places]; // the latest ones, in a circle; under the directory lock
+    uint32_t warned_next;
     std::atomic<int64_t> believed_clock_us;
     std::atomic<Latch *> padder;
     std::atomic<int64_t> padder_started_at_us;
@@ -236,6 +245,9 @@ void slots_attach_memory() {
     slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory + sizeof(Header)));
     if (!found) {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
+        header->warned_next = 0;
+        for (Warned &warned : header->warned)
+            warned = {};
         slots_believe_clock(clock_offset_us());
         slots_set_padder(nullptr);
         header->padder_started_at_us.store(0, std::memory_order_relaxed);
@@ -256,6 +268,17 @@ int64_t gone_until_us(const core::Layout &layout) {
                 until = gone.handed_out_until_us;
     LWLockRelease(directory_lock);
     return until;
+}
+
+bool slots_first_warning(SlotKey key, int64_t end_us) {
+    bool known = false;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    for (const Warned &warned : header->warned)
+        known = known || (memcmp(&warned.key, &key, sizeof(key)) == 0 && warned.end_us == end_us);
+    if (!known)
+        header->warned[header->warned_next++ % warned_places] = {key, end_us};
+    LWLockRelease(directory_lock);
+    return !known;
 }
 
 Slot *slot_find(SlotKey key) {

@@ -210,6 +210,10 @@ bool slots_segments_have_their_share();
 // The latest time in an id of a generator of that layout that this database has lost; 0: none.
 int64_t gone_until_us(const core::Layout &layout);
 
+// Whether that end of a generator's time was not told of since the server's start. Of the last 64 generators told of this
+// is remembered, whatever becomes of their slots.
+bool slots_first_warning(SlotKey key, int64_t end_us);
+
 // Null if there is none.
 Slot *slot_find(SlotKey key);
 

@@ -480,6 +480,8 @@ is($session->query_safe(
 is(messages_of('far'), '', 'more than two years left: no warning');
 like(messages_of('near'), qr/WARNING:  01000: the time bits of generator "near" end at 2043-12-31 /, 'less than two years left: a warning');
 is(messages_of('near'), '', '... at the first use, not at each');
+$session->query_safe("SELECT uid_generator_alter('uid_generators.near', tolerance_ms => 5000)");
+is(messages_of('near'), '', '... nor at the first use after an alteration, which begins anew');
 $session->quit;
 $node->stop;
 start_node($node);
