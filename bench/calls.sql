@@ -5,6 +5,7 @@ SELECT name, calls, call, format('generate_series(1, %s)', calls / 20)
   FROM (VALUES
   ('no-op',                  4000000, 'bench_noop()'),
   ('no-op with an argument', 4000000, 'bench_noop(''plain''::regclass)'),
+  ('one atomic swap',        4000000, 'bench_swap()'),
   ('clock_gettime',          2000000, 'bench_clock()'),
   ('uid_next()',             2000000, 'uid_next()'),
   ('uid_next(regclass)',     2000000, 'uid_next(''uid_generators.bench''::regclass)'),

@@ -9,11 +9,21 @@
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(bench_noop);
+PG_FUNCTION_INFO_V1(bench_swap);
 PG_FUNCTION_INFO_V1(bench_clock);
 PG_FUNCTION_INFO_V1(bench_cpu);
 PG_FUNCTION_INFO_V1(bench_settle);
 
 Datum bench_noop(PG_FUNCTION_ARGS) { PG_RETURN_INT64(1); }
+
+/* The next value of a word that others may move, and nothing else. */
+Datum bench_swap(PG_FUNCTION_ARGS) {
+    static uint64 word;
+    uint64 seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&word, &seen, seen + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    PG_RETURN_INT64((int64) seen);
+}
 
 Datum bench_clock(PG_FUNCTION_ARGS) {
     struct timespec now;

@@ -4,6 +4,7 @@ CREATE EXTENSION uidgen;
 CREATE FUNCTION bench_noop() RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'noop', 'bench_noop';
 -- STRICT and an argument: the executor tests the argument for NULL before each call.
 CREATE FUNCTION bench_noop(regclass) RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'noop', 'bench_noop';
+CREATE FUNCTION bench_swap() RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'noop', 'bench_swap';
 CREATE FUNCTION bench_clock() RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'noop', 'bench_clock';
 CREATE FUNCTION bench_cpu() RETURNS bigint LANGUAGE c VOLATILE STRICT AS 'noop', 'bench_cpu';
 CREATE FUNCTION bench_settle() RETURNS void LANGUAGE c AS 'noop', 'bench_settle';

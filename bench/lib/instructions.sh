@@ -13,6 +13,7 @@ functions() {
     printf '%s\t%s\n' \
         'no-op' 'bench_noop()' \
         'no-op with an argument' "bench_noop('plain'::regclass)" \
+        'one atomic swap' 'bench_swap()' \
         'clock_gettime' 'bench_clock()' \
         'uid_next()' 'uid_next()' \
         'uid_next(regclass)' "uid_next('uid_generators.bench'::regclass)" \

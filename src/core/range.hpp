@@ -113,14 +113,10 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         }
     }
 
-    // As take() of one ordinal, but gives up when somebody else was quicker: short enough to stand in its caller.
-    Run try_one(uint64_t limit) noexcept {
-        uint64_t seen = next_.load(std::memory_order_relaxed);
-        if (seen >= limit)
-            return {seen, 0};
-        const bool ours = next_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed,
-                                                      std::memory_order_relaxed);
-        return {seen, ours ? UINT64_C(1) : UINT64_C(0)};
+    // Takes `ordinal`, below take()'s limit, if it is the next one. For callers that believe so without a look at the word: the
+    // swap would wait for the look. False now and then for no reason, as a weak swap is.
+    bool take_next(uint64_t ordinal) noexcept {
+        return next_.compare_exchange_weak(ordinal, ordinal + 1, std::memory_order_relaxed, std::memory_order_relaxed);
     }
 
     uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }

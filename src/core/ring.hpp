@@ -135,15 +135,20 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     // install() is to replace then. Acquire pairs with install(): the run is durable.
     Run take(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
         *seen = last_.load(std::memory_order_acquire);
-        for (;;) {
-            const uint64_t first = *seen + 1;
-            const uint64_t left = run - 1 - (*seen & (run - 1)); // runs begin at multiples of their length
+        while (has_next(*seen, floor, run)) {
+            const uint64_t left = run - 1 - (*seen & (run - 1));
             const uint64_t count = left < want ? left : want;
-            if (count == 0 || first < floor)
-                return {first, 0};
+            const uint64_t first = *seen + 1;
             if (last_.compare_exchange_weak(*seen, *seen + count, std::memory_order_acq_rel, std::memory_order_acquire))
                 return {first, count};
         }
+        return {*seen + 1, 0};
+    }
+
+    // Takes the position after `last`, of which has_next() is true, if that is the last one. For callers that believe so
+    // without a look at the word: the swap would wait for the look.
+    bool take_next(uint64_t last) noexcept {
+        return last_.compare_exchange_weak(last, last + 1, std::memory_order_acq_rel, std::memory_order_relaxed);
     }
 
     // Replaces what take() has seen by another run, of which the positions up to `last` are the caller's; false: somebody
@@ -154,8 +159,13 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
-    // Whether that was a run's last position.
+    // Whether that was a run's last position; runs begin at multiples of their length.
     static bool is_used_up(uint64_t last, uint64_t run) noexcept { return (last & (run - 1)) == run - 1; }
+
+    // Whether there is a position after `last` in its run, and not too old.
+    static bool has_next(uint64_t last, uint64_t floor, uint64_t run) noexcept {
+        return !is_used_up(last, run) && last + 1 >= floor;
+    }
 
   private:
     alignas(cache_line) Atom<uint64_t> last_;

@@ -294,12 +294,14 @@ void bring_to_front(Attached *a) {
     generator_front = {front_key_of(a), InvalidOid, standby_mark(), &a->slot->generator.ticks, a->window, a};
 }
 
-void bring_to_front(Attached *a, int64_t last_value) {
+void bring_to_front(Attached *a, uint64_t next) {
     if (segment_front.entry != nullptr) {
-        segment_front.entry->last_value = segment_front.last_value;
+        segment_front.entry->last_value = segment_front.last_value();
         segment_front.entry->keeps_last_value = true;
     }
-    segment_front = {front_key_of(a), standby_mark(), &a->slot->segment.word, a->share, last_value, a};
+    // While a standby is awaited nothing is taken at the front, for there that is found out too late.
+    const StandbyMark mark = standby_mark();
+    segment_front = {surely_no_standby_is_awaited(mark) ? front_key_of(a) : 0, mark, &a->slot->segment.word, a->share, next, a};
     a->keeps_last_value = false;
 }
 

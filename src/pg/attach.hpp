@@ -106,22 +106,35 @@ struct SegmentFront {
     StandbyMark no_standby;
     core::SegmentWord<> *word;
     Share share;
-    int64_t last_value; // what segment_last() returns of the entry
+    uint64_t next;   // the ordinal after the session's last one, which segment_last() returns
     Attached *entry; // null until the first draw
+
+    int64_t last_value() const { return static_cast<int64_t>(share.value(next - 1)); }
 };
 struct CachedFront {
     uint64_t key; // also ended by a timer
     Oid default_role;
+    bool shares; // all draw from one run; else each session has one in hand
     StandbyMark no_standby;
-    int64_t next_id; // of the run in hand
+    int64_t next_id; // of the run in hand; there is none if they are the same
     int64_t end_id;
     int64_t step;
-    bool shares;               // all sessions draw from the shared run; else that is used up
-    core::SharedRun<> *shared;
+
+    core::SharedRun<> *shared; // used up, if nobody shares
+    uint64_t shared_last;      // as this session knows it
+    uint64_t shared_end;       // the last position of that run
+    int64_t shared_next_id;
     uint64_t run;
     uint64_t floor;
     core::Shape shape;
     Attached *entry; // null until the first draw
+
+    // Of the shared run `last` was handed out, no older than `floor`.
+    void follow(uint64_t last) {
+        shared_last = last;
+        shared_end = last | (run - 1);
+        shared_next_id = core::join(shape, last) + step;
+    }
 };
 [[gnu::visibility("hidden")]] extern GeneratorFront generator_front;
 [[gnu::visibility("hidden")]] extern CachedFront cached_front;
@@ -137,9 +150,9 @@ inline Attached *probably_attached(uint64_t key) {
 // The key for the current user; 0 if something is to be checked again.
 uint64_t front_key_of(const Attached *a);
 
-// After a draw: the entry, its window or share and its last value come to the front.
+// After a draw: the entry and its window, or its share and the ordinal after the last one drawn, come to the front.
 void bring_to_front(Attached *a);
-void bring_to_front(Attached *a, int64_t last_value);
+void bring_to_front(Attached *a, uint64_t next);
 
 // The entry of a sequence that was attached once in this session; null if it never was.
 Attached *find_attached(Oid sequence);

@@ -235,8 +235,9 @@ void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
         take_back_from_front(cached_front.entry);
     const int64_t step = INT64_C(1) << core::sequence_shift(generator.config.layout);
     const uint64_t left = cached.shares ? 0 : a->chunk_end - a->chunk_first;
-    const uint64_t key = front_key_of(a);
     cached_front.no_standby = standby_mark();
+    // As in bring_to_front().
+    const uint64_t key = surely_no_standby_is_awaited(cached_front.no_standby) ? front_key_of(a) : 0;
     cached_front.next_id = left > 0 ? core::join(drawn.shape, a->chunk_first) : 0;
     cached_front.end_id = cached_front.next_id + static_cast<int64_t>(left) * step;
     cached_front.step = step;
@@ -245,6 +246,7 @@ void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
     cached_front.run = cached.run;
     cached_front.floor = a->fresh_floor;
     cached_front.shape = drawn.shape;
+    cached_front.follow(cached.shares ? drawn.run.first + drawn.run.count - 1 : cached.run - 1);
     cached_front.entry = a;
     cached_front.default_role = is_default && key != 0 ? GetUserId() : InvalidOid;
     cached_front.key = key;

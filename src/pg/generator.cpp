@@ -144,24 +144,52 @@ inline bool next_at_front(Datum *id) {
     return likely(next_at_front(&id)) ? id : next_id_of(fcinfo);
 }
 
-// From the run that all share.
-inline bool next_in_shared_run(const CachedFront &front, Datum *id) {
-    const core::Shape shape = front.shape; // a load after the swap would wait for it
-    uint64_t seen = 0;
-    const core::Run run = front.shared->take(front.floor, front.run, 1, &seen);
-    if (unlikely(run.count == 0))
+// From the run that all share, if nobody else has drawn since. In this order for the reason that next_at_front() of
+// segment.cpp gives.
+inline bool next_in_shared_run(Datum *id) {
+    CachedFront &front = cached_front;
+    const uint64_t last = front.shared_last;
+    const int64_t result = front.shared_next_id;
+    if (unlikely(last == front.shared_end) || unlikely(!front.shared->take_next(last)))
         return false;
-    *id = hand_out(shape, run.first);
+    front.shared_last = last + 1;
+    front.shared_next_id = result + front.step;
+    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+        return false;
+    last_id = result;
+    *id = Int64GetDatum(result);
     return true;
 }
 
-// From what is left of the run in hand, or from the shared one; no standby is awaited.
+// The same when others have drawn since, perhaps from another run.
+bool next_behind_others(Datum *id) {
+    CachedFront &front = cached_front;
+    if (!front.shares || !surely_no_standby_is_awaited(front.no_standby))
+        return false;
+    uint64_t seen = 0;
+    const core::Run run = front.shared->take(front.floor, front.run, 1, &seen);
+    if (run.count == 0)
+        return false;
+    front.follow(run.first);
+    *id = hand_out(front.shape, run.first);
+    return true;
+}
+[[gnu::noinline]] Datum next_default_behind_others(FunctionCallInfo fcinfo) {
+    Datum id;
+    return likely(next_behind_others(&id)) ? id : next_default_id(fcinfo);
+}
+[[gnu::noinline]] Datum next_id_behind_others(FunctionCallInfo fcinfo) {
+    Datum id;
+    return likely(next_behind_others(&id)) ? id : next_id_of(fcinfo);
+}
+
+// What is left of the run in hand, or from the shared one; no standby is awaited.
 inline bool next_in_run(Datum *id) {
     CachedFront &front = cached_front;
+    if (front.next_id == front.end_id)
+        return next_in_shared_run(id);
     if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    if (front.next_id == front.end_id)
-        return next_in_shared_run(front, id);
     last_id = front.next_id;
     front.next_id += front.step;
     *id = Int64GetDatum(last_id);
@@ -210,7 +238,7 @@ Datum uid_next_default(PG_FUNCTION_ARGS) {
     Datum id;
     if (cached_front.default_role != role)
         return next_default_by_clock(fcinfo, role);
-    return likely(next_in_run(&id)) ? id : next_default_id(fcinfo);
+    return likely(next_in_run(&id)) ? id : next_default_behind_others(fcinfo);
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -221,7 +249,7 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
     if (cached_front.key != key)
         return next_by_clock(fcinfo, key);
-    return likely(next_in_run(&id)) ? id : next_id_of(fcinfo);
+    return likely(next_in_run(&id)) ? id : next_id_behind_others(fcinfo);
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }

@@ -13,17 +13,32 @@ namespace uidgen::pg {
 namespace {
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, no standby is awaited,
-// so a share of any durability will do, and nobody else draws at the same instant.
+// so a share of any durability will do, and nobody else has drawn since. A locked swap holds up every load after it, and
+// waits for every load before it. So what is loaded comes at once, in no chain, before it, and the mark, which is behind a
+// pointer, after it. If a standby is awaited all of a sudden, the value is lost.
 inline bool next_at_front(Datum *value) {
     SegmentFront &front = segment_front;
+    const uint64_t ordinal = front.next;
+    const uint64_t result = front.share.value(ordinal);
+    if (unlikely(ordinal >= front.share.limit) || unlikely(!front.word->take_next(ordinal)))
+        return false;
+    front.next = ordinal + 1;
     if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    const Share share = front.share; // a load after the swap would wait for it
-    const core::Run run = front.word->try_one(share.limit);
-    if (unlikely(run.count == 0))
+    *value = UInt64GetDatum(result);
+    return true;
+}
+
+// The same when others have drawn since.
+bool next_behind_others(Datum *value) {
+    SegmentFront &front = segment_front;
+    if (!surely_no_standby_is_awaited(front.no_standby))
         return false;
-    front.last_value = static_cast<int64_t>(share.value(run.first));
-    *value = Int64GetDatum(front.last_value);
+    const core::Run run = front.word->take(front.share.limit, 1);
+    if (run.count == 0)
+        return false;
+    front.next = run.first + 1;
+    *value = UInt64GetDatum(front.share.value(run.first));
     return true;
 }
 
@@ -32,9 +47,8 @@ inline bool next_at_front(Datum *value) {
 constexpr uint64_t front_interval = 64;
 
 [[gnu::noinline]] Datum hand_out_at_front(Attached *a, uint64_t ordinal) {
-    const uint64_t value = a->share.value(ordinal);
-    bring_to_front(a, static_cast<int64_t>(value));
-    return UInt64GetDatum(value);
+    bring_to_front(a, ordinal + 1);
+    return UInt64GetDatum(a->share.value(ordinal));
 }
 
 // The same for a segment that is not at the front, if it is attached. Where an entry keeps a last value, the front has
@@ -44,7 +58,7 @@ inline bool next_behind_front(uint64_t key, Datum *value) {
     if (unlikely(a == nullptr) || unlikely(!a->keeps_last_value) ||
         unlikely(!surely_no_standby_is_awaited(segment_front.no_standby)))
         return false;
-    const core::Run run = a->slot->segment.word.try_one(a->share.limit);
+    const core::Run run = a->slot->segment.word.take(a->share.limit, 1);
     if (unlikely(run.count == 0))
         return false;
     if (unlikely(run.first % front_interval == 0)) {
@@ -60,13 +74,9 @@ Datum next_value(Attached *a) {
     core::Run run = {0, 0};
     if (a->share_level == wanted_durability())
         run = a->slot->segment.word.take(a->share.limit, 1);
-    if (run.count > 0) {
-        bring_to_front(a, static_cast<int64_t>(a->share.value(run.first)));
-    } else {
-        const ValueRun values = draw_values(a, 1);
-        bring_to_front(a, static_cast<int64_t>(values.first));
-    }
-    return Int64GetDatum(segment_front.last_value);
+    if (run.count == 0)
+        run = draw_ordinals(a, 1);
+    return hand_out_at_front(a, run.first);
 }
 
 // These are not inlined, so that the common case has fewer registers to save.
@@ -77,6 +87,10 @@ Datum next_value(Attached *a) {
     Datum value;
     return likely(next_behind_front(key, &value)) ? value : next_value_of(fcinfo);
 }
+[[gnu::noinline]] Datum next_value_behind_others(FunctionCallInfo fcinfo) {
+    Datum value;
+    return likely(next_behind_others(&value)) ? value : next_value_of(fcinfo);
+}
 [[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo, uint64_t key) {
     Datum value;
     if (key != 0 && likely(next_behind_front(key, &value)))
@@ -86,12 +100,12 @@ Datum next_value(Attached *a) {
 
 void draw_batch(Attached *a, Batch *batch, uint64_t count) {
     while (count > 0) {
-        const ValueRun run = draw_values(a, count);
-        batch_add(batch, {run.first, run.increment, run.count, false, {}});
+        const core::Run run = draw_ordinals(a, count);
+        batch_add(batch, {a->share.value(run.first), a->share.increment, run.count, false, {}});
         count -= run.count;
+        if (count == 0)
+            bring_to_front(a, run.first + run.count);
     }
-    if (batch->used > 0)
-        bring_to_front(a, batch_last(batch));
 }
 
 // A set-returning function keeps its state in fn_extra, so a batch attaches anew, without attach_named()'s memory
@@ -117,20 +131,12 @@ void check_is_sequence(Oid relation) {
         report_not_a_sequence(relation);
 }
 
-// Null if nothing was drawn yet.
-const int64_t *last_value_of(const Attached *a) {
-    if (a == nullptr)
-        return nullptr;
-    if (a == segment_front.entry)
-        return &segment_front.last_value;
-    return a->keeps_last_value ? &a->last_value : nullptr;
-}
-
 // As currval: this session's last value, whoever drew since.
 Datum last_of(Oid sequence) {
     check_is_sequence(sequence);
-    const int64_t *last_value = last_value_of(find_attached(sequence));
-    if (last_value == nullptr)
+    const Attached *a = find_attached(sequence);
+    const bool at_front = a != nullptr && a == segment_front.entry;
+    if (a == nullptr || (!at_front && !a->keeps_last_value))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("segment_last of \"%s\" is not yet defined in this session", get_rel_name(sequence)),
                         errhint("Draw a value with segment_next() first.")));
@@ -138,7 +144,7 @@ Datum last_of(Oid sequence) {
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied for sequence %s", get_rel_name(sequence)),
                         errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall read it.", qualified_name(sequence))));
-    PG_RETURN_INT64(*last_value);
+    PG_RETURN_INT64(at_front ? segment_front.last_value() : a->last_value);
 }
 
 // setval checks everything that is to be checked, and its page is what every session compares with at its next
@@ -181,9 +187,7 @@ Datum segment_next_of(PG_FUNCTION_ARGS) {
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
     if (unlikely(segment_front.key != key))
         return next_value_of_another(fcinfo, key);
-    if (likely(next_at_front(&value)))
-        return value;
-    return next_value_of(fcinfo);
+    return likely(next_at_front(&value)) ? value : next_value_behind_others(fcinfo);
 }
 
 Datum segment_next_named(PG_FUNCTION_ARGS) {

@@ -133,7 +133,7 @@ void open_share(Attached *a, const View &view, core::Durability level) {
 
 } // namespace
 
-ValueRun draw_values(Attached *a, uint64_t want) {
+core::Run draw_ordinals(Attached *a, uint64_t want) {
     for (;;) {
         const core::Durability level = wanted_durability();
         const View view = view_of(a);
@@ -141,7 +141,7 @@ ValueRun draw_values(Attached *a, uint64_t want) {
             open_share(a, view, level);
             const core::Run run = a->slot->segment.word.take(a->share.limit, want);
             if (run.count > 0)
-                return {a->share.value(run.first), a->share.increment, run.count};
+                return run;
         } else {
             const core::SequenceRule rule = sequence_rule(a->sequence);
             if (!reserve_range(a, rule, false))

@@ -5,15 +5,8 @@
 
 namespace uidgen::pg {
 
-// Consecutive values of a segment.
-struct ValueRun {
-    uint64_t first; // as int64_t; the arithmetic of sequences is modulo 2^64
-    uint64_t increment;
-    uint64_t count;
-};
-
-// The next values, up to `want` (>= 1), when the backend's share is used up or out of date. Error when the sequence
-// is used up.
-ValueRun draw_values(Attached *a, uint64_t want);
+// The next ordinals, up to `want` (>= 1), when the backend's share is used up or out of date; their values are by its share
+// as it is then. Error when the sequence is used up.
+core::Run draw_ordinals(Attached *a, uint64_t want);
 
 } // namespace uidgen::pg

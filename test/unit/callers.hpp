@@ -127,7 +127,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
             }
             confirm(range);
             const uint64_t limit = limit_in(range);
-            const core::Run run = want == 1 ? word_.try_one(limit) : word_.take(limit, want);
+            const core::Run run = want == 1 ? take_one(limit) : word_.take(limit, want);
             if (run.count > 0)
                 return {static_cast<uint64_t>(range.value(run.first)), run.count,
                         run.first + run.count <= log_.durable_below()};
@@ -149,6 +149,16 @@ template <template <typename> class Atom, typename Lock> class Segment {
     bool current(core::Range *range) {
         const std::shared_lock<Lock> guard(page_);
         return word_.current(range);
+    }
+
+    // As believed if that is right.
+    core::Run take_one(uint64_t limit) {
+        const uint64_t believed = believed_.load();
+        core::Run run = {believed, 1};
+        if (believed >= limit || !word_.take_next(believed))
+            run = word_.take(limit, 1);
+        believed_.store(run.first + run.count);
+        return run;
     }
 
     void confirm(const core::Range &range) {
@@ -182,6 +192,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
     Lock page_;
     core::SequenceState state_ = {1, false}; // under page_
     Log log_;
+    std::atomic<uint64_t> believed_{0}; // what some caller saw last: the next ordinal, or one before it
 };
 
 inline bool has_duplicates(std::vector<uint64_t> values) {

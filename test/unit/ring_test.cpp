@@ -849,14 +849,14 @@ TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
 // ---------------------------------------------------------------------------------------------------------
 // The run that all share: runs of two, of which 3 is left of the first. Two callers take two ids each, one at a time or
 // together, and have runs of their own, 4 and 12 or 8 and 16, to install when the shared one is used up; who is too late
-// with one looks again, and has it for the next time.
+// with one looks again, and has it for the next time. Those that believe take what follows the last they know of first.
 //
 //   acceptable  four different ids out of 3 and of those runs
 //   forbidden   one TWICE, one NEVER MADE
 
 const Table shared_ids = {"each once"};
 
-template <typename Word, uint64_t want> struct SharedByTwo {
+template <typename Word, uint64_t want, bool believes = false> struct SharedByTwo {
     Word word;
     std::vector<uint64_t> ids[2];
 
@@ -864,7 +864,9 @@ template <typename Word, uint64_t want> struct SharedByTwo {
         word.reset(2);
         word.install(1, 2);
     }
-    Run draw(uint64_t *own, uint64_t most) {
+    Run draw(uint64_t *own, uint64_t most, uint64_t last) {
+        if (believes && Word::has_next(last, 0, 2) && word.take_next(last))
+            return {last + 1, 1};
         for (;;) {
             uint64_t seen = 0;
             const Run run = word.take(0, 2, most, &seen);
@@ -879,10 +881,11 @@ template <typename Word, uint64_t want> struct SharedByTwo {
     }
     template <int self> static void caller(SharedByTwo &w) {
         uint64_t own = 4 + 4 * self;
+        uint64_t last = 2;
         while (w.ids[self].size() < 2) {
-            const Run run = w.draw(&own, want < 2 - w.ids[self].size() ? want : 2 - w.ids[self].size());
+            const Run run = w.draw(&own, want < 2 - w.ids[self].size() ? want : 2 - w.ids[self].size(), last);
             for (uint64_t i = 0; i < run.count; i++)
-                w.ids[self].push_back(run.first + i);
+                w.ids[self].push_back(last = run.first + i);
         }
     }
     std::string outcome() const {
@@ -897,7 +900,7 @@ template <typename Word, uint64_t want> struct SharedByTwo {
     static Explored run() { return explore<SharedByTwo>(shared_ids, {caller<0>, caller<1>}); }
 };
 
-// The mutant writes what it has read some time ago.
+// The mutants write what they have read some time ago.
 struct TornSharedTake : SharedRun<Stepped> {
     Run take(uint64_t, uint64_t run, uint64_t, uint64_t *seen) {
         *seen = last();
@@ -907,14 +910,20 @@ struct TornSharedTake : SharedRun<Stepped> {
         return {*seen + 1, 1};
     }
 };
-// Goes on beyond the run's end, into one that another has in hand.
-struct EndlessSharedTake : SharedRun<Stepped> {
-    Run take(uint64_t floor, uint64_t, uint64_t want, uint64_t *seen) { return SharedRun::take(floor, 16, want, seen); }
+struct TornSharedNext : SharedRun<Stepped> {
+    bool take_next(uint64_t position) { return last() == position && install(last(), position + 1); }
 };
-TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedRun<Stepped>, 1>::run(), shared_ids); }
-TEST(SharedRunOfTwo, EachIdOnceInPairs) { expect_exactly(SharedByTwo<SharedRun<Stepped>, 2>::run(), shared_ids); }
+// Goes on beyond the run's end, into one that another has in hand.
+struct EndlessSharedNext : SharedRun<Stepped> {
+    static bool has_next(uint64_t, uint64_t, uint64_t) { return true; }
+};
+using SharedWord = SharedRun<Stepped>;
+TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedWord, 1>::run(), shared_ids); }
+TEST(SharedRunOfTwo, EachIdOnceInPairs) { expect_exactly(SharedByTwo<SharedWord, 2>::run(), shared_ids); }
+TEST(SharedRunOfTwo, EachIdOnceIfBelieved) { expect_exactly(SharedByTwo<SharedWord, 1, true>::run(), shared_ids); }
 TEST(SharedRunOfTwo, TornTakeMutantIsCaught) { expect_caught(SharedByTwo<TornSharedTake, 1>::run()); }
-TEST(SharedRunOfTwo, EndlessTakeMutantIsCaught) { expect_caught(SharedByTwo<EndlessSharedTake, 1>::run()); }
+TEST(SharedRunOfTwo, TornNextMutantIsCaught) { expect_caught(SharedByTwo<TornSharedNext, 1, true>::run()); }
+TEST(SharedRunOfTwo, EndlessNextMutantIsCaught) { expect_caught(SharedByTwo<EndlessSharedNext, 1, true>::run()); }
 
 TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     SharedRun<> word;
@@ -937,6 +946,13 @@ TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     EXPECT_EQ(take(12, 9), Got(15, 1)) << "no further than the run";
     EXPECT_EQ(take(12, 9), none);
     EXPECT_TRUE(SharedRun<>::is_used_up(seen, 4));
+    ASSERT_TRUE(word.install(seen, 16));
+    EXPECT_FALSE(word.take_next(13)) << "that is not the last one";
+    EXPECT_TRUE(word.take_next(16));
+    EXPECT_EQ(word.last(), 17u);
+    EXPECT_FALSE(SharedRun<>::has_next(17, 19, 4)) << "18 is too old";
+    EXPECT_TRUE(SharedRun<>::has_next(17, 18, 4));
+    EXPECT_FALSE(SharedRun<>::has_next(19, 18, 4)) << "used up";
 }
 
 } // namespace
