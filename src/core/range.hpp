@@ -113,10 +113,11 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         }
     }
 
-    // Takes `ordinal`, below take()'s limit, if it is the next one. For callers that believe so without a look at the word: the
-    // swap would wait for the look. False now and then for no reason, as a weak swap is.
-    bool take_next(uint64_t ordinal) noexcept {
-        return next_.compare_exchange_weak(ordinal, ordinal + 1, std::memory_order_relaxed, std::memory_order_relaxed);
+    // Takes the ordinals from *next on and below `until`, at most take()'s limit, if *next is the next one; else *next is told.
+    // For callers that believe so without a look at the word: the swap would wait for the look. It may fail for no reason,
+    // as a weak swap does.
+    bool take_from(uint64_t *next, uint64_t until) noexcept {
+        return next_.compare_exchange_weak(*next, until, std::memory_order_relaxed, std::memory_order_relaxed);
     }
 
     uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }

@@ -145,10 +145,10 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
         return {*seen + 1, 0};
     }
 
-    // Takes the position after `last`, of which has_next() is true, if that is the last one. For callers that believe so
-    // without a look at the word: the swap would wait for the look.
-    bool take_next(uint64_t last) noexcept {
-        return last_.compare_exchange_weak(last, last + 1, std::memory_order_acq_rel, std::memory_order_relaxed);
+    // Takes the positions after *last up to `until`, of its run, if *last is the last one; else *last is told. For callers
+    // that believe so without a look at the word: the swap would wait for the look. It may fail for no reason.
+    bool take_after(uint64_t *last, uint64_t until) noexcept {
+        return last_.compare_exchange_weak(*last, until, std::memory_order_acq_rel, std::memory_order_relaxed);
     }
 
     // Replaces what take() has seen by another run, of which the positions up to `last` are the caller's; false: somebody

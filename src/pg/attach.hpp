@@ -116,14 +116,13 @@ struct CachedFront {
     Oid default_role;
     bool shares; // all draw from one run; else each session has one in hand
     StandbyMark no_standby;
-    int64_t next_id; // of the run in hand; there is none if they are the same
-    int64_t end_id;
+    int64_t next_id; // of the run
+    int64_t end_id;  // of the run in hand: the same when it is used up
     int64_t step;
 
-    core::SharedRun<> *shared; // used up, if nobody shares
-    uint64_t shared_last;      // as this session knows it
-    uint64_t shared_end;       // the last position of that run
-    int64_t shared_next_id;
+    core::SharedRun<> *shared;
+    uint64_t shared_last; // of the shared run, as this session knows it
+    uint64_t shared_end;  // its last position
     uint64_t run;
     uint64_t floor;
     core::Shape shape;
@@ -133,7 +132,7 @@ struct CachedFront {
     void follow(uint64_t last) {
         shared_last = last;
         shared_end = last | (run - 1);
-        shared_next_id = core::join(shape, last) + step;
+        next_id = core::join(shape, last) + step;
     }
 };
 [[gnu::visibility("hidden")]] extern GeneratorFront generator_front;

@@ -246,7 +246,8 @@ void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
     cached_front.run = cached.run;
     cached_front.floor = a->fresh_floor;
     cached_front.shape = drawn.shape;
-    cached_front.follow(cached.shares ? drawn.run.first + drawn.run.count - 1 : cached.run - 1);
+    if (cached.shares)
+        cached_front.follow(drawn.run.first + drawn.run.count - 1);
     cached_front.entry = a;
     cached_front.default_role = is_default && key != 0 ? GetUserId() : InvalidOid;
     cached_front.key = key;

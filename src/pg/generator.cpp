@@ -148,12 +148,13 @@ inline bool next_at_front(Datum *id) {
 // segment.cpp gives.
 inline bool next_in_shared_run(Datum *id) {
     CachedFront &front = cached_front;
-    const uint64_t last = front.shared_last;
-    const int64_t result = front.shared_next_id;
-    if (unlikely(last == front.shared_end) || unlikely(!front.shared->take_next(last)))
+    uint64_t last = front.shared_last;
+    const uint64_t taken = last + 1;
+    if (unlikely(last == front.shared_end) || unlikely(!front.shared->take_after(&last, taken)))
         return false;
-    front.shared_last = last + 1;
-    front.shared_next_id = result + front.step;
+    front.shared_last = taken;
+    const int64_t result = front.next_id;
+    front.next_id = result + front.step;
     if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
     last_id = result;
@@ -186,9 +187,9 @@ bool next_behind_others(Datum *id) {
 // What is left of the run in hand, or from the shared one; no standby is awaited.
 inline bool next_in_run(Datum *id) {
     CachedFront &front = cached_front;
-    if (front.next_id == front.end_id)
+    if (front.shares)
         return next_in_shared_run(id);
-    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+    if (unlikely(front.next_id == front.end_id) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
     last_id = front.next_id;
     front.next_id += front.step;

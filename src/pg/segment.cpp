@@ -13,19 +13,19 @@ namespace uidgen::pg {
 namespace {
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, no standby is awaited,
-// so a share of any durability will do, and nobody else has drawn since. A locked swap holds up every load after it, and
-// waits for every load before it. So what is loaded comes at once, in no chain, before it, and the mark, which is behind a
-// pointer, after it. If a standby is awaited all of a sudden, the value is lost.
+// so a share of any durability will do, and nobody else has drawn since. A locked swap waits for every load before it, and
+// holds up every load after it; so before it stands only what it needs. What tells that a standby is awaited comes
+// after it, and costs the value then.
 inline bool next_at_front(Datum *value) {
     SegmentFront &front = segment_front;
-    const uint64_t ordinal = front.next;
-    const uint64_t result = front.share.value(ordinal);
-    if (unlikely(ordinal >= front.share.limit) || unlikely(!front.word->take_next(ordinal)))
+    uint64_t ordinal = front.next;
+    const uint64_t after = ordinal + 1;
+    if (unlikely(ordinal >= front.share.limit) || unlikely(!front.word->take_from(&ordinal, after)))
         return false;
-    front.next = ordinal + 1;
+    front.next = after;
     if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    *value = UInt64GetDatum(result);
+    *value = UInt64GetDatum(front.share.value(ordinal));
     return true;
 }
 

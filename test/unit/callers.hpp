@@ -153,9 +153,9 @@ template <template <typename> class Atom, typename Lock> class Segment {
 
     // As believed if that is right.
     core::Run take_one(uint64_t limit) {
-        const uint64_t believed = believed_.load();
-        core::Run run = {believed, 1};
-        if (believed >= limit || !word_.take_next(believed))
+        uint64_t next = believed_.load();
+        core::Run run = {next, 1};
+        if (next >= limit || !word_.take_from(&next, next + 1))
             run = word_.take(limit, 1);
         believed_.store(run.first + run.count);
         return run;

@@ -885,7 +885,8 @@ struct ChecksThenTakesSegment : PlainSegment {
 // Callers that believe that 1 is the next ordinal, and look only if it is not.
 template <typename Word> struct BelievesOne : Word {
     Run take(uint64_t limit, uint64_t want) {
-        return limit > 1 && Word::take_next(1) ? Run{1, 1} : Word::take(limit, want);
+        uint64_t next = 1;
+        return limit > 1 && Word::take_from(&next, 2) ? Run{1, 1} : Word::take(limit, want);
     }
 };
 

@@ -864,9 +864,10 @@ template <typename Word, uint64_t want, bool believes = false> struct SharedByTw
         word.reset(2);
         word.install(1, 2);
     }
-    Run draw(uint64_t *own, uint64_t most, uint64_t last) {
-        if (believes && Word::has_next(last, 0, 2) && word.take_next(last))
-            return {last + 1, 1};
+    Run draw(uint64_t *own, uint64_t most, const uint64_t believed) {
+        uint64_t last = believed;
+        if (believes && Word::has_next(last, 0, 2) && word.take_after(&last, last + 1))
+            return {believed + 1, 1};
         for (;;) {
             uint64_t seen = 0;
             const Run run = word.take(0, 2, most, &seen);
@@ -911,7 +912,7 @@ struct TornSharedTake : SharedRun<Stepped> {
     }
 };
 struct TornSharedNext : SharedRun<Stepped> {
-    bool take_next(uint64_t position) { return last() == position && install(last(), position + 1); }
+    bool take_after(const uint64_t *before, uint64_t until) { return last() == *before && install(last(), until); }
 };
 // Goes on beyond the run's end, into one that another has in hand.
 struct EndlessSharedNext : SharedRun<Stepped> {
@@ -947,8 +948,10 @@ TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     EXPECT_EQ(take(12, 9), none);
     EXPECT_TRUE(SharedRun<>::is_used_up(seen, 4));
     ASSERT_TRUE(word.install(seen, 16));
-    EXPECT_FALSE(word.take_next(13)) << "that is not the last one";
-    EXPECT_TRUE(word.take_next(16));
+    seen = 13;
+    EXPECT_FALSE(word.take_after(&seen, 14)) << "that is not the last one";
+    EXPECT_EQ(seen, 16u);
+    EXPECT_TRUE(word.take_after(&seen, 17));
     EXPECT_EQ(word.last(), 17u);
     EXPECT_FALSE(SharedRun<>::has_next(17, 19, 4)) << "18 is too old";
     EXPECT_TRUE(SharedRun<>::has_next(17, 18, 4));
