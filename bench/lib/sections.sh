@@ -119,13 +119,17 @@ section_waits() {
     done
 }
 
+section_preset() {
+    psql -d stock -f bench/preset.sql
+}
+
 section_core() {
     make -s -C bench PG_CONFIG="$PG_CONFIG" core_bench
     bench/core_bench --benchmark_min_time=0.2 --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
         2>/dev/null | grep -E '^Benchmark|_median'
 }
 
-[ $# -gt 0 ] || set -- calls many bulk first waits core
+[ $# -gt 0 ] || set -- calls many bulk first waits preset core
 build_all
 describe_machine
 make_databases

@@ -5,10 +5,10 @@
 // cells and nothing else:
 //
 // Numbered invariants
-//   1. A position comes from the generator's word, so it is given to one putter, and a putter puts it into one cell: by one
-//      compare-and-swap from empty.
-//   2. A position leaves its cell by one compare-and-swap to empty, and as no position comes a second time, only one taker
-//      can succeed. So each is handed out at most once.
+//   1. A run is in one place at a time: in one process's hands, or in one cell. The generator's word gives it to one process;
+//      who has it in hand puts it into one cell, by one compare-and-swap from empty.
+//   2. It leaves its cell by one compare-and-swap to empty, so into the hands of one taker, who hands it out, or puts it back.
+//      So each position is handed out at most once.
 //   3. `cursor` and `tail` only say where to look. Any value of theirs, also one that a process stopped long ago writes
 //      late, costs time or room, never a position.
 //
@@ -146,13 +146,14 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     }
 
     // Takes the positions after *last up to `until`, of its run, if *last is the last one; else *last is told. For callers
-    // that believe so without a look at the word: the swap would wait for the look. It may fail for no reason.
+    // that believe so without a look at the word: the swap would wait for the look. It may fail for no reason. Acquire, as in
+    // take(); release, so that the next one who acquires sees what install() released.
     bool take_after(uint64_t *last, uint64_t until) noexcept {
         return last_.compare_exchange_weak(*last, until, std::memory_order_acq_rel, std::memory_order_relaxed);
     }
 
     // Replaces what take() has seen by another run, of which the positions up to `last` are the caller's; false: somebody
-    // else was quicker, and the run is still the caller's.
+    // else was quicker, and the run is still the caller's. Release: who draws from it knows what the caller knew.
     bool install(uint64_t seen, uint64_t last) noexcept {
         return last_.compare_exchange_strong(seen, last, std::memory_order_acq_rel, std::memory_order_relaxed);
     }

@@ -183,13 +183,16 @@ void map_ring(Attached *a, Slot *slot) {
     rings_in_doubt = true; // the transaction may roll back what it has made
 }
 
+// Where the last times of generators that are gone are kept: as long as the database is there, so is the slot.
+bool has_database_slot = false;
+
 // Any of this may fail: the entry has no slot until it has all that belongs to it.
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
     let_go_of_ring(a);
     a->slot = nullptr;
-    if (kind == SlotKind::generator && !a->has_database_slot) {
+    if (kind == SlotKind::generator && !has_database_slot) {
         new_database_slot(used_in_this_transaction);
-        a->has_database_slot = true;
+        has_database_slot = true;
     }
     note_slot_of_new_relation(rel); // also when a parallel worker has made the slot
     Slot *slot = slot_find({MyDatabaseId, a->sequence});
@@ -290,6 +293,10 @@ uint64_t front_key_of(const Attached *a) {
     return attached(a, front_key(GetUserId(), a->sequence)) ? a->key : 0;
 }
 
+uint64_t front_key_of(const Attached *a, StandbyMark mark) {
+    return surely_no_standby_is_awaited(mark) ? front_key_of(a) : 0;
+}
+
 void bring_to_front(Attached *a) {
     generator_front = {front_key_of(a), InvalidOid, standby_mark(), &a->slot->generator.ticks, a->window, a};
 }
@@ -299,9 +306,8 @@ void bring_to_front(Attached *a, uint64_t next) {
         segment_front.entry->last_value = segment_front.last_value();
         segment_front.entry->keeps_last_value = true;
     }
-    // While a standby is awaited nothing is taken at the front, for there that is found out too late.
     const StandbyMark mark = standby_mark();
-    segment_front = {surely_no_standby_is_awaited(mark) ? front_key_of(a) : 0, mark, &a->slot->segment.word, a->share, next, a};
+    segment_front = {front_key_of(a, mark), mark, &a->slot->segment.word, a->share, next, a};
     a->keeps_last_value = false;
 }
 

@@ -47,7 +47,6 @@ struct alignas(core::cache_line) Attached {
     Oid sequence;
     Oid function;       // the SQL function that was called last: leads to the extension's tables
     uint64_t locked_in; // the transaction that took the lock
-    bool has_database_slot; // generators: the last time of those that are gone has its place
     uint64_t tenancy;
     Buffer buffer; // where the page was last
     Window window; // generators
@@ -148,6 +147,8 @@ inline Attached *probably_attached(uint64_t key) {
 
 // The key for the current user; 0 if something is to be checked again.
 uint64_t front_key_of(const Attached *a);
+// The same for a front where it is found out after a swap that a standby is awaited; 0 while one is.
+uint64_t front_key_of(const Attached *a, StandbyMark mark);
 
 // After a draw: the entry and its window, or its share and the ordinal after the last one drawn, come to the front.
 void bring_to_front(Attached *a);

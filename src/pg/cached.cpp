@@ -166,26 +166,34 @@ core::Run take_shared(Call *call, uint64_t floor, bool *quicker) {
     need_durable(call, a->chunk_end);
     const core::Run first = {a->chunk_first, Min(call->want, a->chunk_end - a->chunk_first)};
     *quicker = !ring.shared.install(seen, first.first + first.count - 1);
-    if (*quicker)
+    if (*quicker) {
+        if (a->ring.put(a->chunk_first)) // for others
+            a->chunk_first = a->chunk_end;
         return {0, 0};
+    }
     ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
     a->chunk_first = a->chunk_end;
     return first;
 }
 
+// Somebody may have taken the last run out of the ring for all.
+bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
+    const CachedConfig &cached = generator.config.cached;
+    return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
+}
+
 // The next position that the call would be given, as far as it is known; 0: nothing is in hand.
-uint64_t next_in_hand(const Attached *a) {
+uint64_t next_in_hand(const Attached *a, uint64_t floor) {
     const GeneratorState &generator = a->slot->generator;
-    const uint64_t last = generator.ring.shared.last();
-    if (generator.config.cached.shares && !core::SharedRun<>::is_used_up(last, generator.config.cached.run))
-        return last + 1;
+    if (shared_run_has_next(generator, floor))
+        return generator.ring.shared.last() + 1;
     return a->chunk_first < a->chunk_end ? a->chunk_first : 0;
 }
 
-// How far that is further ahead of the clock than it may be.
-int64_t ticks_too_far(const Call &call) {
+// How far that is further ahead of the clock than it may be; at most 0: it is not.
+int64_t ticks_too_far(const Call &call, uint64_t floor) {
     const core::ClockPolicy &policy = call.a->slot->generator.config.policy;
-    return static_cast<int64_t>(next_in_hand(call.a) >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+    return static_cast<int64_t>(next_in_hand(call.a, floor) >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
 } // namespace
@@ -206,8 +214,8 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         a->fresh_floor = floor;
         drop_what_is_too_old(a, floor);
         need_worker_id(a);
-        const int64_t too_far = next_in_hand(a) > 0 ? ticks_too_far(call) : 0;
-        if (too_far > 0) {
+        const int64_t too_far = ticks_too_far(call, floor);
+        if (next_in_hand(a, floor) > 0 && too_far > 0) {
             perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
             continue;
         }
@@ -220,7 +228,7 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);
-        if (!take_run(&call, floor))
+        if (!take_run(&call, floor) && !shared_run_has_next(generator, floor))
             at_empty_ring(&call, decision, floor);
         CHECK_FOR_INTERRUPTS();
     }
@@ -236,8 +244,7 @@ void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
     const int64_t step = INT64_C(1) << core::sequence_shift(generator.config.layout);
     const uint64_t left = cached.shares ? 0 : a->chunk_end - a->chunk_first;
     cached_front.no_standby = standby_mark();
-    // As in bring_to_front().
-    const uint64_t key = surely_no_standby_is_awaited(cached_front.no_standby) ? front_key_of(a) : 0;
+    const uint64_t key = front_key_of(a, cached_front.no_standby);
     cached_front.next_id = left > 0 ? core::join(drawn.shape, a->chunk_first) : 0;
     cached_front.end_id = cached_front.next_id + static_cast<int64_t>(left) * step;
     cached_front.step = step;

@@ -1,4 +1,5 @@
-// Drawing from a generator in cached mode: from the session's run, else from the ring, else by the generator's policy.
+// Drawing from a generator in cached mode: from the session's run or the one that all share, else from the ring, else by the
+// generator's policy.
 //
 // Who looks at a clock, and when. A taker of the fast path doesn't. Whoever comes the slow way (a transaction's first
 // call, a new run, an empty ring) reads the clock, throws away what is older than half of max_staleness, and lets the fast
@@ -13,7 +14,7 @@ namespace uidgen::pg {
 // As draw().
 Drawn draw_cached(Attached *a, uint64_t want);
 
-// After draw_cached(): what is left of the session's run comes to the front.
+// After draw_cached(): what is left of the session's run comes to the front, or where in the shared run it has drawn.
 void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default);
 
 } // namespace uidgen::pg

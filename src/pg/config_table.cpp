@@ -192,8 +192,8 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
     if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
         report_generator_field("boost_power", show_boost,
-                               psprintf("a smaller one, or a larger chunk: the ring would take %llu MB of memory, and may take %llu",
-                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
+                               psprintf("a smaller one, or a chunk above %llu: the ring would take %llu MB of memory, and may take %llu",
+                                        static_cast<unsigned long long>(cached.run), mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
     if ((INT64_C(1) << boost) > policy.max_ahead)
         report_generator_field("boost_power", show_boost,
                                psprintf("a smaller one, or a larger max_ahead_ms: the ring holds the ids of %lld ticks, and they may "

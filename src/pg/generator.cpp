@@ -78,9 +78,9 @@ inline Datum hand_out(const core::Shape &shape, uint64_t position) {
     return Int64GetDatum(last_id);
 }
 
-// What next_at_front() leaves out: another generator, a window of another durability, no window, no room.
 bool is_cached(const Attached *a) { return a->slot->generator.config.cached.on; }
 
+// What next_at_front() leaves out: another generator, a window of another durability, no window, no room.
 Datum next_id(Attached *a) {
     if (is_cached(a)) {
         const Drawn drawn = draw_cached(a, 1);

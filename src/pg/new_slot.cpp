@@ -180,10 +180,10 @@ core::StepBounds step_bounds(Oid sequence, Oid function) {
     return {bounded(base), bounded(Max(most, base))};
 }
 
-Slot *new_database_slot(UsedHere used_here) {
+void new_database_slot(UsedHere used_here) {
     SlotInit init = {};
     init.kind = SlotKind::database;
-    return make_slot({MyDatabaseId, InvalidOid}, init, used_here);
+    make_slot({MyDatabaseId, InvalidOid}, init, used_here);
 }
 
 Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {

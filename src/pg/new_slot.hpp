@@ -10,7 +10,7 @@ namespace uidgen::pg {
 
 using UsedHere = bool (*)(Oid sequence);
 
-Slot *new_database_slot(UsedHere used_here);
+void new_database_slot(UsedHere used_here);
 Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here);
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 

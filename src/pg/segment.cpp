@@ -22,9 +22,9 @@ inline bool next_at_front(Datum *value) {
     const uint64_t after = ordinal + 1;
     if (unlikely(ordinal >= front.share.limit) || unlikely(!front.word->take_from(&ordinal, after)))
         return false;
-    front.next = after;
     if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
+    front.next = after;
     *value = UInt64GetDatum(front.share.value(ordinal));
     return true;
 }
@@ -93,7 +93,7 @@ Datum next_value(Attached *a) {
 }
 [[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo, uint64_t key) {
     Datum value;
-    if (key != 0 && likely(next_behind_front(key, &value)))
+    if (key != 0 && (key == segment_front.key ? next_behind_others(&value) : next_behind_front(key, &value)))
         return value;
     return next_value(attach_named(fcinfo, PG_GETARG_TEXT_PP(0)));
 }

@@ -108,7 +108,10 @@ const Name *look_up(Oid function, const text *name) {
 // A literal, as in a column's default. Of other arguments the executor knows no more than the type.
 bool has_constant_argument(const FmgrInfo *flinfo) {
     const Node *call = flinfo->fn_expr;
-    return call != nullptr && IsA(call, FuncExpr) && IsA(linitial(castNode(FuncExpr, call)->args), Const);
+    if (call == nullptr || !IsA(call, FuncExpr) || castNode(FuncExpr, call)->funcid != flinfo->fn_oid)
+        return false;
+    const List *arguments = castNode(FuncExpr, call)->args;
+    return list_length(arguments) == 1 && IsA(linitial(arguments), Const);
 }
 
 const Name *find_name(Oid function, const text *name) {

@@ -64,10 +64,10 @@ enum class WorkerPolicy : uint32_t {
 
 enum class WhenRingEmpty : uint32_t { pad, wait, error };
 
-// Cached mode; a run is what one cell of the ring stands for, and one backend takes at a time, or all share.
+// Cached mode; a run is what one cell of the ring stands for, and what one backend takes at a time, or all share.
 struct CachedConfig {
     bool on;
-    bool shares;    // no session takes more than one id at a time
+    bool shares;    // all sessions draw from one run
     uint64_t run;   // ids, a power of two
     uint64_t cells; // of the ring, a power of two
     uint64_t threshold; // filled cells below which the ring is padded

@@ -209,6 +209,30 @@ foreach my $chunk (1, 64)
 	is(sql("SELECT last_value FROM $generator"), $mark, '... and nothing more is leased');
 }
 
+# The clock goes on and back again, and what was padded meanwhile has not been drawn from: calls that pad are cancelled, each
+# at the end of its first step.
+foreach my $chunk (1, 64)
+{
+	my $at = 50000 + 10000 * $chunk;
+	freeze_clock($node, $at);
+	my $generator = create("ahead$chunk", "chunk => $chunk");
+	my $session = hold_open($node);
+	$session->query_safe("SELECT uid_next('$generator')");
+	freeze_clock($node, $at + 7200);
+	sql('SELECT uid_next()'); # the server believes the clock
+	my $stale = status($generator, 'discarded_stale');
+	foreach (1 .. 3)
+	{
+		is(scalar sqlstate($session, "SELECT pg_cancel_backend(pg_backend_pid()), uid_next('$generator')"), '57014', "chunk $chunk: a call is cancelled");
+	}
+	is(status($generator, "ring_filled > 0.1 AND discarded_stale > $stale"), 't', '... and has padded two hours later');
+	freeze_clock($node, $at + 300);
+	my ($state, $message) = sqlstate($session, "SELECT uid_next('$generator')");
+	is($state, '55000', '... the clock goes back: an error');
+	like($message, qr/ahead of the clock by/, '... and no id far ahead of it');
+	$session->quit;
+}
+
 # ---------------------------------------------------------------------------
 # The time bits are used up: 256 s of a layout with 8 of them. What is left comes, then 2200H, whatever the ring's
 # policy is.

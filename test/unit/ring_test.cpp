@@ -751,6 +751,35 @@ TEST(RingLateCursor, GivesUpMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// A run that comes back. Of two runs one taker takes one and puts it back, perhaps into the cell where the other has just
+// seen it; the other takes twice.
+//
+//   acceptable  each run once; none while the other has the last one in hand
+//   forbidden   a run in two places, or refused by a ring that it came from
+
+const Table comes_back = {"1 2", "2 1", "2 none left 1", "1 none left 2"};
+
+template <typename Kind> struct ComesBack : Filled<Kind, 2, 2> {
+    static void hesitant(ComesBack &w) {
+        const TakenRun run = w.ring.take(0);
+        if (run.first != nothing && !w.ring.put(run.first))
+            w.refused.push_back(run.first);
+    }
+    static void taker(ComesBack &w) {
+        w.take(0);
+        w.take(0);
+    }
+};
+
+template <typename Kind> Cast<ComesBack<Kind>> comes_back_cast() {
+    return {{ComesBack<Kind>::hesitant, ComesBack<Kind>::taker}, Explorer::unbounded, 3};
+}
+
+TEST(RingComesBack, EachRunOnce) { expect_exactly(play(comes_back, comes_back_cast<Sound>()), comes_back); }
+TEST(RingComesBack, SurvivesAHaltedOne) { expect_survival(comes_back_cast<Sound>()); }
+TEST(RingComesBack, TornTakeMutantIsCaught) { expect_caught(play(comes_back, comes_back_cast<TornTake>())); }
+
+// ---------------------------------------------------------------------------------------------------------
 // A floor. Of the runs 1, 2, 3, 4 one taker wants none below 3.
 //
 //   acceptable  the other taker gets an old run if it is quick; each of them is taken or counted as thrown away
