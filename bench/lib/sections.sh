@@ -4,7 +4,7 @@
 set -eu
 . bench/lib/server.sh
 
-rounds=9
+rounds=25
 seconds=2
 
 few_functions() {
