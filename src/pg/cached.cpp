@@ -190,10 +190,10 @@ uint64_t next_in_hand(const Attached *a, uint64_t floor) {
     return a->chunk_first < a->chunk_end ? a->chunk_first : 0;
 }
 
-// How far that is further ahead of the clock than it may be; at most 0: it is not.
-int64_t ticks_too_far(const Call &call, uint64_t floor) {
+// How far a position is further ahead of the clock than it may be; at most 0: it is not.
+int64_t ticks_too_far(const Call &call, uint64_t position) {
     const core::ClockPolicy &policy = call.a->slot->generator.config.policy;
-    return static_cast<int64_t>(next_in_hand(call.a, floor) >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+    return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
 } // namespace
@@ -214,8 +214,9 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         a->fresh_floor = floor;
         drop_what_is_too_old(a, floor);
         need_worker_id(a);
-        const int64_t too_far = ticks_too_far(call, floor);
-        if (next_in_hand(a, floor) > 0 && too_far > 0) {
+        const uint64_t next = next_in_hand(a, floor);
+        const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
+        if (too_far > 0) {
             perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
             continue;
         }
