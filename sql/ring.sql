@@ -48,7 +48,7 @@ SELECT uid_generator_create('bad', 'baidu_cached', mode => 'ring');
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 21);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => -1);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 6);
-SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 22, time_bits => 19, boost_power => 12);
+SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 22, time_bits => 19, boost_power => 14);
 SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 20, time_bits => 21, boost_power => 5, chunk => 2);
 SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 0);
 SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 101);

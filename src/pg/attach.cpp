@@ -15,6 +15,7 @@ uint64_t default_changed_in = 0;
 
 GeneratorFront generator_front = {};
 CachedFront cached_front = {};
+SharedFront shared_front = {};
 SegmentFront segment_front = {};
 
 namespace {
@@ -36,6 +37,7 @@ bool rings_in_doubt = false; // one that is mapped may be of a generator that wa
 void clear_front() {
     generator_front.key = cached_front.key = segment_front.key = 0;
     generator_front.default_role = cached_front.default_role = InvalidOid;
+    shared_front.end_checks();
 }
 
 // What was in hand goes with it.
@@ -307,7 +309,8 @@ void bring_to_front(Attached *a, uint64_t next) {
         segment_front.entry->keeps_last_value = true;
     }
     const StandbyMark mark = standby_mark();
-    segment_front = {front_key_of(a, mark), mark, &a->slot->segment.word, a->share, next, a};
+    const uint64_t key = next < a->share.limit ? front_key_of(a, mark) : 0;
+    segment_front = {key, mark, &a->slot->segment.word, a->share, next, a};
     a->keeps_last_value = false;
 }
 

@@ -92,6 +92,9 @@ inline uint32_t first_place(Oid sequence) { return (sequence * UINT32_C(0x9E3779
 // The front: what a generator and a segment that are much in use need for their next value, in static memory, so that
 // the next call for the same one by the same user finds everything without following a pointer. The key is 0 when
 // something is to be checked again.
+//
+// A locked swap waits for every instruction before it and holds up every load after it, so where one is needed little stands
+// before it: that there is a next value is part of what the key says, and found out with the value before.
 struct GeneratorFront {
     uint64_t key;
     Oid default_role; // the role in the key, if the generator is the session's default one; else InvalidOid
@@ -105,37 +108,67 @@ struct SegmentFront {
     StandbyMark no_standby;
     core::SegmentWord<> *word;
     Share share;
-    uint64_t next;   // the ordinal after the session's last one, which segment_last() returns
+    uint64_t next;   // the ordinal after the session's last one, which segment_last() returns; in the share while there is a key
     Attached *entry; // null until the first draw
 
     int64_t last_value() const { return static_cast<int64_t>(share.value(next - 1)); }
+
+    // Ordinals before `after` were drawn.
+    void follow(uint64_t after) {
+        next = after;
+        if (unlikely(after == share.limit))
+            key = 0;
+    }
 };
+// Of the run that a session in cached mode has in hand.
 struct CachedFront {
     uint64_t key; // also ended by a timer
     Oid default_role;
-    bool shares; // all draw from one run; else each session has one in hand
     StandbyMark no_standby;
-    int64_t next_id; // of the run
-    int64_t end_id;  // of the run in hand: the same when it is used up
+    int64_t next_id;
+    int64_t end_id; // the same as next_id when the run is used up
     int64_t step;
+    Attached *entry; // null until the first draw
+};
+// Of the run that all sessions draw from.
+struct SharedFront {
+    uint64_t key; // also ended by a timer
+    Oid default_role;
+    StandbyMark no_standby;
+    core::SharedRun<> *run;
+    uint64_t last; // position handed out, as this session knows it; not the run's last one while there is a key
+    uint64_t end;  // the run's last position
+    uint64_t origin; // ids are origin + position * step, modulo 2^64
+    uint64_t step;
 
-    core::SharedRun<> *shared;
-    uint64_t shared_last; // of the shared run, as this session knows it
-    uint64_t shared_end;  // its last position
-    uint64_t run;
+    uint64_t length; // of runs
     uint64_t floor;
     core::Shape shape;
-    Attached *entry; // null until the first draw
 
-    // Of the shared run `last` was handed out, no older than `floor`.
-    void follow(uint64_t last) {
-        shared_last = last;
-        shared_end = last | (run - 1);
-        next_id = core::join(shape, last) + step;
+    int64_t id(uint64_t position) const { return static_cast<int64_t>(origin + position * step); }
+
+    void end_checks() {
+        key = 0;
+        default_role = InvalidOid;
+    }
+
+    // `drawn` was handed out, of the run that was followed.
+    void follow(uint64_t drawn) {
+        last = drawn;
+        if (unlikely(last == end))
+            end_checks();
+    }
+
+    // The same, of another run, no older than `floor`.
+    void follow_another(uint64_t drawn) {
+        end = drawn | (length - 1);
+        origin = static_cast<uint64_t>(core::join(shape, drawn)) - drawn * step;
+        follow(drawn);
     }
 };
 [[gnu::visibility("hidden")]] extern GeneratorFront generator_front;
 [[gnu::visibility("hidden")]] extern CachedFront cached_front;
+[[gnu::visibility("hidden")]] extern SharedFront shared_front;
 [[gnu::visibility("hidden")]] extern SegmentFront segment_front;
 
 // The entry of that key, if it stands where its search begins and attach() would have nothing to check again but the

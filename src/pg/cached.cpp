@@ -15,16 +15,15 @@ constexpr int64_t nap_us = 5 * us_per_ms;
 void end_front() {
     cached_front.key = 0;
     cached_front.default_role = InvalidOid;
+    shared_front.end_checks();
 }
 
 // The front counts ids; the entry's run follows when it is asked for.
 void take_back_from_front(Attached *a) {
     if (cached_front.entry != a)
         return;
-    if (!cached_front.shares) {
-        const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
-        a->chunk_first = a->chunk_end - left;
-    }
+    const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
+    a->chunk_first = a->chunk_end - left;
     cached_front.entry = nullptr;
     end_front();
 }
@@ -235,30 +234,39 @@ Drawn draw_cached(Attached *a, uint64_t want) {
     }
 }
 
+namespace {
+
+void bring_run_to_front(Attached *a, const core::Shape &shape, bool is_default) {
+    if (cached_front.entry != nullptr)
+        take_back_from_front(cached_front.entry);
+    const int64_t step = INT64_C(1) << core::sequence_shift(a->slot->generator.config.layout);
+    const uint64_t left = a->chunk_end - a->chunk_first;
+    const StandbyMark mark = standby_mark();
+    const uint64_t key = front_key_of(a, mark);
+    const int64_t next = left > 0 ? core::join(shape, a->chunk_first) : 0;
+    cached_front = {key, is_default && key != 0 ? GetUserId() : InvalidOid, mark, next, next + static_cast<int64_t>(left) * step, step, a};
+}
+
+void bring_shared_to_front(Attached *a, const Drawn &drawn, bool is_default) {
+    GeneratorState &generator = a->slot->generator;
+    const StandbyMark mark = standby_mark();
+    const uint64_t key = front_key_of(a, mark);
+    shared_front = {key, is_default && key != 0 ? GetUserId() : InvalidOid, mark, &generator.ring.shared, 0, 0, 0,
+                    UINT64_C(1) << core::sequence_shift(generator.config.layout), generator.config.cached.run, a->fresh_floor,
+                    drawn.shape};
+    shared_front.follow_another(drawn.run.first + drawn.run.count - 1);
+}
+
+} // namespace
+
 // The front is filled before the timer is looked at: a timer that fires in between ends it, and one that is not active any
 // more is started again.
 void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
-    const GeneratorState &generator = a->slot->generator;
-    const CachedConfig &cached = generator.config.cached;
-    if (cached_front.entry != nullptr)
-        take_back_from_front(cached_front.entry);
-    const int64_t step = INT64_C(1) << core::sequence_shift(generator.config.layout);
-    const uint64_t left = cached.shares ? 0 : a->chunk_end - a->chunk_first;
-    cached_front.no_standby = standby_mark();
-    const uint64_t key = front_key_of(a, cached_front.no_standby);
-    cached_front.next_id = left > 0 ? core::join(drawn.shape, a->chunk_first) : 0;
-    cached_front.end_id = cached_front.next_id + static_cast<int64_t>(left) * step;
-    cached_front.step = step;
-    cached_front.shares = cached.shares;
-    cached_front.shared = &a->slot->generator.ring.shared;
-    cached_front.run = cached.run;
-    cached_front.floor = a->fresh_floor;
-    cached_front.shape = drawn.shape;
+    const CachedConfig &cached = a->slot->generator.config.cached;
     if (cached.shares)
-        cached_front.follow(drawn.run.first + drawn.run.count - 1);
-    cached_front.entry = a;
-    cached_front.default_role = is_default && key != 0 ? GetUserId() : InvalidOid;
-    cached_front.key = key;
+        bring_shared_to_front(a, drawn, is_default);
+    else
+        bring_run_to_front(a, drawn.shape, is_default);
     look_again_in(cached.fresh_us);
 }
 

@@ -157,8 +157,16 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
 }
 
 constexpr int64_t most_boost_power = 20;
-constexpr uint64_t shared_run = 1024; // without a chunk
+// Without a chunk: long, so that calls seldom fetch another run; the ring still has some.
+constexpr uint64_t longest_shared_run = 4096;
+constexpr uint64_t fewest_shared_runs = 4;
 constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
+
+// How long the runs are that all sessions share, in a ring of so many ids. A run is of one tick.
+uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
+    const uint64_t of_ring = Max(ids / fewest_shared_runs, 1);
+    return Min(longest_shared_run, Min(UINT64_C(1) << layout.sequence_bits, of_ring));
+}
 
 // Of a layout that was checked, and a policy; the bounds of the ring follow from both.
 CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout, const core::ClockPolicy &policy) {
@@ -184,7 +192,7 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     if ((chunk & (chunk - 1)) != 0)
         report_generator_field("chunk", show_chunk, "a power of two");
     cached.shares = chunk == 1;
-    cached.run = cached.shares ? Min(shared_run, UINT64_C(1) << layout.sequence_bits) : static_cast<uint64_t>(chunk);
+    cached.run = cached.shares ? shared_run(layout, ids) : static_cast<uint64_t>(chunk);
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;

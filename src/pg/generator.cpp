@@ -26,7 +26,7 @@ void generator_table_invalidated(Datum, Oid relation) {
     if (relation == default_table || !OidIsValid(relation)) {
         default_invalidations++;
         default_sequence = InvalidOid;
-        generator_front.default_role = cached_front.default_role = InvalidOid;
+        generator_front.default_role = cached_front.default_role = shared_front.default_role = InvalidOid;
     }
 }
 
@@ -144,35 +144,41 @@ inline bool next_at_front(Datum *id) {
     return likely(next_at_front(&id)) ? id : next_id_of(fcinfo);
 }
 
-// From the run that all share, if nobody else has drawn since. In this order for the reason that next_at_front() of
-// segment.cpp gives.
-inline bool next_in_shared_run(Datum *id) {
+// From the run in hand; no standby is awaited.
+inline bool next_in_run(Datum *id) {
     CachedFront &front = cached_front;
-    uint64_t last = front.shared_last;
+    if (unlikely(front.next_id == front.end_id) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+        return false;
+    last_id = front.next_id;
+    front.next_id += front.step;
+    *id = Int64GetDatum(last_id);
+    return true;
+}
+
+// From the run that all share, if nobody else has drawn since. The standby as in next_at_front() of segment.cpp.
+inline bool next_in_shared_run(Datum *id) {
+    SharedFront &front = shared_front;
+    uint64_t last = front.last;
     const uint64_t taken = last + 1;
-    if (unlikely(last == front.shared_end) || unlikely(!front.shared->take_after(&last, taken)))
+    if (unlikely(!front.run->take_after(&last, taken)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    front.shared_last = taken;
-    const int64_t result = front.next_id;
-    front.next_id = result + front.step;
-    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
-        return false;
-    last_id = result;
-    *id = Int64GetDatum(result);
+    last_id = front.id(taken);
+    front.follow(taken);
+    *id = Int64GetDatum(last_id);
     return true;
 }
 
 // The same when others have drawn since, perhaps from another run.
 bool next_behind_others(Datum *id) {
-    CachedFront &front = cached_front;
-    if (!front.shares || !surely_no_standby_is_awaited(front.no_standby))
+    SharedFront &front = shared_front;
+    if (!surely_no_standby_is_awaited(front.no_standby))
         return false;
     uint64_t seen = 0;
-    const core::Run run = front.shared->take(front.floor, front.run, 1, &seen);
+    const core::Run run = front.run->take(front.floor, front.length, 1, &seen);
     if (run.count == 0)
         return false;
-    front.follow(run.first);
     *id = hand_out(front.shape, run.first);
+    front.follow_another(run.first);
     return true;
 }
 [[gnu::noinline]] Datum next_default_behind_others(FunctionCallInfo fcinfo) {
@@ -182,19 +188,6 @@ bool next_behind_others(Datum *id) {
 [[gnu::noinline]] Datum next_id_behind_others(FunctionCallInfo fcinfo) {
     Datum id;
     return likely(next_behind_others(&id)) ? id : next_id_of(fcinfo);
-}
-
-// What is left of the run in hand, or from the shared one; no standby is awaited.
-inline bool next_in_run(Datum *id) {
-    CachedFront &front = cached_front;
-    if (front.shares)
-        return next_in_shared_run(id);
-    if (unlikely(front.next_id == front.end_id) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
-        return false;
-    last_id = front.next_id;
-    front.next_id += front.step;
-    *id = Int64GetDatum(last_id);
-    return true;
 }
 
 void draw_ids(Attached *a, Batch *batch, uint64_t count) {
@@ -237,9 +230,11 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
-    if (cached_front.default_role != role)
-        return next_default_by_clock(fcinfo, role);
-    return likely(next_in_run(&id)) ? id : next_default_behind_others(fcinfo);
+    if (shared_front.default_role == role)
+        return likely(next_in_shared_run(&id)) ? id : next_default_behind_others(fcinfo);
+    if (likely(cached_front.default_role == role))
+        return likely(next_in_run(&id)) ? id : next_default_id(fcinfo);
+    return next_default_by_clock(fcinfo, role);
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -248,9 +243,11 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
-    if (cached_front.key != key)
-        return next_by_clock(fcinfo, key);
-    return likely(next_in_run(&id)) ? id : next_id_behind_others(fcinfo);
+    if (shared_front.key == key)
+        return likely(next_in_shared_run(&id)) ? id : next_id_behind_others(fcinfo);
+    if (likely(cached_front.key == key))
+        return likely(next_in_run(&id)) ? id : next_id_of(fcinfo);
+    return next_by_clock(fcinfo, key);
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_ids_default); }

@@ -13,18 +13,15 @@ namespace uidgen::pg {
 namespace {
 
 // The common case, in few instructions: the caller's rights were checked in this transaction, no standby is awaited,
-// so a share of any durability will do, and nobody else has drawn since. A locked swap waits for every load before it, and
-// holds up every load after it; so before it stands only what it needs. What tells that a standby is awaited comes
-// after it, and costs the value then.
+// so a share of any durability will do, and nobody else has drawn since. What tells that a standby is awaited comes after
+// the swap, and costs the value then.
 inline bool next_at_front(Datum *value) {
     SegmentFront &front = segment_front;
     uint64_t ordinal = front.next;
     const uint64_t after = ordinal + 1;
-    if (unlikely(ordinal >= front.share.limit) || unlikely(!front.word->take_from(&ordinal, after)))
+    if (unlikely(!front.word->take_from(&ordinal, after)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
-    if (unlikely(!surely_no_standby_is_awaited(front.no_standby)))
-        return false;
-    front.next = after;
+    front.follow(after);
     *value = UInt64GetDatum(front.share.value(ordinal));
     return true;
 }
@@ -37,7 +34,7 @@ bool next_behind_others(Datum *value) {
     const core::Run run = front.word->take(front.share.limit, 1);
     if (run.count == 0)
         return false;
-    front.next = run.first + 1;
+    front.follow(run.first + 1);
     *value = UInt64GetDatum(front.share.value(run.first));
     return true;
 }

@@ -30,8 +30,8 @@ sub create
 	return "uid_generators.$name";
 }
 
-# So many ids are a cell of a ring whose run all sessions share.
-my $shared_run = 1024;
+# So many ids are a cell of a ring whose run all sessions share; at most a quarter of the ring.
+my $shared_run = 4096;
 
 # Ticks of a millisecond, so that half a second is a long time.
 my $fast = "mode => 'cached', spread => false";
@@ -333,7 +333,7 @@ foreach my $case (
 # Memory: rolled back creations, drops and alterations in one long session, more generators than slots, whole databases.
 # ---------------------------------------------------------------------------
 {
-	my $bytes = 8 * 4 * 1024 / $shared_run;
+	my $bytes = 8 * 4; # a ring of one tick
 	my $small = "'baidu_cached', sequence_bits => 12, boost_power => 0, max_ahead_ms => 600000";
 	until_true('no ring of that size', sub { rings($bytes) == 0 }) or BAIL_OUT('rings are left');
 	my $session = hold_open($node);
