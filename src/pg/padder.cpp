@@ -140,7 +140,16 @@ void let_go_of_others(Known *known, uint64_t round) {
         }
 }
 
-void forget_padder(int, Datum) { slots_set_padder(nullptr); }
+void resign(int, Datum) { slots_resign_as_padder(MyLatch); }
+
+// Whether to end, as there is no ring. A caller may have made one since, seen that there is a padder, and left it at that; so
+// resign first, and look again. Who makes a ring does it under the directory lock, and looks for the padder after it: the
+// look here, under the same lock, either finds the ring, or comes first, and then the caller finds no padder.
+bool may_end() {
+    slots_padder_found_nothing();
+    slots_resign_as_padder(MyLatch);
+    return slots_next_ring(0) < 0 || !slots_become_padder(MyLatch);
+}
 
 // Until asked to stop, or until no generator in cached mode is in use.
 void pad_rings(Known *known) {
@@ -154,7 +163,7 @@ void pad_rings(Known *known) {
             used = visit(place, &known[place]) || used;
         }
         let_go_of_others(known, round);
-        if (!any)
+        if (!any && may_end())
             return;
         nap_ms = used ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
         sleep_as_padder(nap_ms * us_per_ms);
@@ -226,10 +235,9 @@ void uidgen_padder_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SIG_IGN);
     BackgroundWorkerUnblockSignals();
-    if (slots_padder() != nullptr)
+    if (!slots_become_padder(MyLatch))
         proc_exit(0); // another one was quicker
-    on_shmem_exit(forget_padder, 0);
-    slots_set_padder(MyLatch);
+    on_shmem_exit(resign, 0);
     auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
     pad_rings(known);
     proc_exit(0);

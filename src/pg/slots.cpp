@@ -249,8 +249,8 @@ void slots_attach_memory() {
         for (Warned &warned : header->warned)
             warned = {};
         slots_believe_clock(clock_offset_us());
-        slots_set_padder(nullptr);
-        header->padder_started_at_us.store(0, std::memory_order_relaxed);
+        header->padder.store(nullptr, std::memory_order_relaxed);
+        slots_padder_found_nothing();
     }
     saved_ranges_attach_memory();
     if (!IsUnderPostmaster)
@@ -390,9 +390,19 @@ bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *ar
     return there;
 }
 
-// Acquire and release: a latch is seen only after it was made ready.
+// Acquire and release: a latch is seen only after it was made ready, and no latch only after what was said before.
 Latch *slots_padder() { return header->padder.load(std::memory_order_acquire); }
-void slots_set_padder(Latch *latch) { header->padder.store(latch, std::memory_order_release); }
+
+bool slots_become_padder(Latch *latch) {
+    Latch *none = nullptr;
+    return header->padder.compare_exchange_strong(none, latch, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+void slots_resign_as_padder(Latch *latch) {
+    header->padder.compare_exchange_strong(latch, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+void slots_padder_found_nothing() { header->padder_started_at_us.store(0, std::memory_order_relaxed); }
 
 bool slots_may_start_padder(int64_t now_us) {
     constexpr int64_t pause_us = 1000 * us_per_ms;

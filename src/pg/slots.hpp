@@ -250,9 +250,13 @@ bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *ar
 
 // The latch of the running padder; null: there is none.
 Latch *slots_padder();
-void slots_set_padder(Latch *latch);
-// Whether the padder may be started now: at most once a second, by one backend.
+// Whether there was none, so that the process of that latch is it now.
+bool slots_become_padder(Latch *latch);
+// Nothing happens if it is another's.
+void slots_resign_as_padder(Latch *latch);
+// Whether the padder may be started now: by one backend, and at most once a second, unless the last one found nothing to do.
 bool slots_may_start_padder(int64_t now_us);
+void slots_padder_found_nothing();
 
 // What the wall clock showed above the clock that never steps when it was last believed, in microseconds: one figure for
 // the whole server (lease.cpp).

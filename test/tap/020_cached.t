@@ -216,6 +216,18 @@ sub at_once
 	sql("SELECT uid_generator_drop('$generator')");
 	ok(until_true('gone', sub { padders() == 0 }), 'after DROP the padder is gone');
 	ok(until_true('gone', sub { rings(8 * 65536 / $shared_run) == 0 }), '... and the memory is given back');
+
+	# One draw each is enough, however soon after the last padder's start or at its end.
+	my $session = hold_open($node);
+	foreach my $wait (0 .. 9)
+	{
+		$session->query_safe("SELECT uid_generator_create('soon', 'baidu_cached', max_ahead_ms => 600000); SELECT uid_next('uid_generators.soon')");
+		ok(until_true('padder', sub { padders() == 1 && status('uid_generators.soon', 'ring_filled') > 0.5 }), 'soon again: there is a padder') or last;
+		sql("SELECT uid_generator_drop('uid_generators.soon')");
+		$session->query_safe('SELECT 1');
+		until_true('gone', sub { padders() == 0 }) if $wait < 5;
+	}
+	$session->quit;
 }
 
 # ---------------------------------------------------------------------------
