@@ -146,8 +146,8 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     }
 
     // Takes the positions after *last up to `until`, of its run, if *last is the last one; else *last is told. For callers
-    // that believe so without a look at the word: the swap would wait for the look. It may fail for no reason. Acquire, as in
-    // take(); release, so that the next one who acquires sees what install() released.
+    // that believe so (belief_after()) without a look at the word: the swap would wait for the look. It may fail for no reason.
+    // Acquire, as in take(); release, so that the next one who acquires sees what install() released.
     bool take_after(uint64_t *last, uint64_t until) noexcept {
         return last_.compare_exchange_weak(*last, until, std::memory_order_acq_rel, std::memory_order_relaxed);
     }
@@ -160,13 +160,17 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
-    // Whether that was a run's last position; runs begin at multiples of their length.
-    static bool is_used_up(uint64_t last, uint64_t run) noexcept { return (last & (run - 1)) == run - 1; }
+    // The last position of the run that holds this one; runs begin at multiples of their length.
+    static uint64_t end_of_run(uint64_t position, uint64_t run) noexcept { return position | (run - 1); }
 
     // Whether there is a position after `last` in its run, and not too old.
     static bool has_next(uint64_t last, uint64_t floor, uint64_t run) noexcept {
-        return !is_used_up(last, run) && last + 1 >= floor;
+        return last != end_of_run(last, run) && last + 1 >= floor;
     }
+
+    // What take_after() may be called with by who was handed out `last`, of the run that ends at `end`. What comes after a run
+    // is not known, so then it is a value that the word never has.
+    static uint64_t belief_after(uint64_t last, uint64_t end) noexcept { return last == end ? empty_cell : last; }
 
   private:
     alignas(cache_line) Atom<uint64_t> last_;

@@ -35,9 +35,8 @@ constexpr uint64_t never = 0;
 bool rings_in_doubt = false; // one that is mapped may be of a generator that was dropped or altered
 
 void clear_front() {
-    generator_front.key = cached_front.key = segment_front.key = 0;
-    generator_front.default_role = cached_front.default_role = InvalidOid;
-    shared_front.end_checks();
+    generator_front.key = cached_front.key = shared_front.key = segment_front.key = 0;
+    generator_front.default_role = cached_front.default_role = shared_front.default_role = InvalidOid;
 }
 
 // What was in hand goes with it.
@@ -91,7 +90,7 @@ void transaction_event(XactEvent event, void *) {
 }
 
 // An error that aborts a subtransaction only has taken the session's timers along, and with them the bound of how old an
-// id of the cached front may be.
+// id of the fronts of cached mode may be.
 void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
     if (event == SUBXACT_EVENT_ABORT_SUB)
         clear_front();

@@ -91,10 +91,10 @@ inline uint32_t first_place(Oid sequence) { return (sequence * UINT32_C(0x9E3779
 
 // The front: what a generator and a segment that are much in use need for their next value, in static memory, so that
 // the next call for the same one by the same user finds everything without following a pointer. The key is 0 when
-// something is to be checked again.
+// something is to be checked again, or a segment's share is used up.
 //
-// A locked swap waits for every instruction before it and holds up every load after it, so where one is needed little stands
-// before it: that there is a next value is part of what the key says, and found out with the value before.
+// A locked swap waits for every instruction before it and holds up every load after it, so little stands before one: whether
+// there is a next value was found out with the value before.
 struct GeneratorFront {
     uint64_t key;
     Oid default_role; // the role in the key, if the generator is the session's default one; else InvalidOid
@@ -116,7 +116,7 @@ struct SegmentFront {
     // Ordinals before `after` were drawn.
     void follow(uint64_t after) {
         next = after;
-        if (unlikely(after == share.limit))
+        if (unlikely(after >= share.limit))
             key = 0;
     }
 };
@@ -136,9 +136,9 @@ struct SharedFront {
     Oid default_role;
     StandbyMark no_standby;
     core::SharedRun<> *run;
-    uint64_t last; // position handed out, as this session knows it; not the run's last one while there is a key
-    uint64_t end;  // the run's last position
-    uint64_t origin; // ids are origin + position * step, modulo 2^64
+    uint64_t believed; // to be the last position handed out
+    uint64_t end;      // the run's last position
+    uint64_t origin;   // ids are origin + position * step, modulo 2^64
     uint64_t step;
 
     uint64_t length; // of runs
@@ -147,23 +147,14 @@ struct SharedFront {
 
     int64_t id(uint64_t position) const { return static_cast<int64_t>(origin + position * step); }
 
-    void end_checks() {
-        key = 0;
-        default_role = InvalidOid;
-    }
-
-    // `drawn` was handed out, of the run that was followed.
-    void follow(uint64_t drawn) {
-        last = drawn;
-        if (unlikely(last == end))
-            end_checks();
-    }
+    // `last` was handed out, of the run that was followed.
+    void follow(uint64_t last) { believed = core::SharedRun<>::belief_after(last, end); }
 
     // The same, of another run, no older than `floor`.
-    void follow_another(uint64_t drawn) {
-        end = drawn | (length - 1);
-        origin = static_cast<uint64_t>(core::join(shape, drawn)) - drawn * step;
-        follow(drawn);
+    void follow_another(uint64_t last) {
+        end = core::SharedRun<>::end_of_run(last, length);
+        origin = static_cast<uint64_t>(core::join(shape, last)) - last * step;
+        follow(last);
     }
 };
 [[gnu::visibility("hidden")]] extern GeneratorFront generator_front;

@@ -12,10 +12,10 @@ namespace {
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-void end_front() {
-    cached_front.key = 0;
-    cached_front.default_role = InvalidOid;
-    shared_front.end_checks();
+// Nothing of cached mode is at the front any more.
+void end_fronts() {
+    cached_front.key = shared_front.key = 0;
+    cached_front.default_role = shared_front.default_role = InvalidOid;
 }
 
 // The front counts ids; the entry's run follows when it is asked for.
@@ -25,7 +25,8 @@ void take_back_from_front(Attached *a) {
     const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
     a->chunk_first = a->chunk_end - left;
     cached_front.entry = nullptr;
-    end_front();
+    cached_front.key = 0;
+    cached_front.default_role = InvalidOid;
 }
 
 void drop_what_is_too_old(Attached *a, uint64_t floor) {
@@ -121,7 +122,7 @@ void look_again_in(int64_t us) {
     static TimeoutId timer;
     static int64_t due_us = 0;
     if (!registered) {
-        timer = RegisterTimeout(USER_TIMEOUT, end_front);
+        timer = RegisterTimeout(USER_TIMEOUT, end_fronts);
         registered = true;
     }
     const int64_t now_us = monotonic_ns() / ns_per_us;
@@ -135,6 +136,16 @@ void look_again_in(int64_t us) {
 void need_durable(Call *call, uint64_t end) {
     if (call->a->slot->generator.ticks.usable(call->level) < end)
         confirm_lease(call->a, call->level);
+}
+
+// Before a run is taken out of the ring: a standby is waited for with none in hand, that others could have. It is asked about
+// all that may be in the ring. True: time has passed.
+bool waited_for_standby(const Call &call) {
+    const core::TickWord<> &ticks = call.a->slot->generator.ticks;
+    if (ticks.usable(call.level) >= Min(ticks.last() + 1, ticks.usable(core::Durability::local)))
+        return false;
+    confirm_lease(call.a, call.level);
+    return true;
 }
 
 // What the session has in hand itself, if anything.
@@ -225,6 +236,8 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         if (run.count > 0)
             return {run, shape_at(generator, run.first, false)};
         if (quicker)
+            continue;
+        if (waited_for_standby(call))
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);

@@ -158,7 +158,7 @@ inline bool next_in_run(Datum *id) {
 // From the run that all share, if nobody else has drawn since. The standby as in next_at_front() of segment.cpp.
 inline bool next_in_shared_run(Datum *id) {
     SharedFront &front = shared_front;
-    uint64_t last = front.last;
+    uint64_t last = front.believed;
     const uint64_t taken = last + 1;
     if (unlikely(!front.run->take_after(&last, taken)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
@@ -225,7 +225,7 @@ UIDGEN_SQL_FUNCTION(uid_next_array_of);
 UIDGEN_SQL_FUNCTION(uid_last);
 
 // In both, GetUserId() comes first: fewer registers to save around the only call of the common case but the
-// clock's. Not STRICT: a test of one argument costs less than the executor's loop over all.
+// clock's. Not STRICT: a test of one argument costs less than the executor's loop over all. What is likely is what costs least.
 
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();

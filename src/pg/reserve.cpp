@@ -34,8 +34,9 @@ bool standby_lags(uint64_t lsn, core::Durability level) {
         return false;
     LWLockAcquire(SyncRepLock, LW_SHARED);
     const XLogRecPtr reached = WalSndCtl->lsn[standby_mode(level)];
+    const bool still_awaited = standbys_are_awaited(); // who ends that wakes those who wait before it is said, under this lock
     LWLockRelease(SyncRepLock);
-    return reached < lsn;
+    return still_awaited && reached < lsn;
 }
 
 // SyncRepWaitForLSN must be called with interrupts held, swallows a cancel and then only warns. So look at

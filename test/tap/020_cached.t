@@ -231,6 +231,16 @@ sub at_once
 }
 
 # ---------------------------------------------------------------------------
+# One session draws through the ends of many runs, and then all that the ring holds: nothing that it walked into comes again.
+# ---------------------------------------------------------------------------
+{
+	my $generator = create('through', "'baidu_cached', max_ahead_ms => 600000, lease_ms => 100000, max_staleness_ms => 600000");
+	is(sql("CREATE TEMP TABLE drawn AS SELECT uid_next('$generator') AS id FROM generate_series(1, 20000); INSERT INTO drawn SELECT uid_next_batch('$generator', 70000); SELECT count(DISTINCT id) FROM drawn"),
+		90000, 'through the ends of runs: each id once');
+	sql("SELECT uid_generator_drop('$generator')");
+}
+
+# ---------------------------------------------------------------------------
 # Layouts and chunks, eight sessions each: unique, right, rising while a run lasts.
 # ---------------------------------------------------------------------------
 foreach my $case (

@@ -145,19 +145,21 @@ template <template <typename> class Atom, typename Lock> class Segment {
   private:
     static constexpr core::SequenceRule rule = {1, 1, INT64_MAX, false};
     static constexpr uint64_t step = 20;
+    static constexpr uint64_t used_up = UINT64_MAX; // no ordinal
 
     bool current(core::Range *range) {
         const std::shared_lock<Lock> guard(page_);
         return word_.current(range);
     }
 
-    // As believed if that is right.
+    // As believed if that is right. Whether there is a next one is found out with the one before.
     core::Run take_one(uint64_t limit) {
         uint64_t next = believed_.load();
         core::Run run = {next, 1};
-        if (next >= limit || !word_.take_from(&next, next + 1))
+        if (next == used_up || !word_.take_from(&next, next + 1))
             run = word_.take(limit, 1);
-        believed_.store(run.first + run.count);
+        const uint64_t after = run.first + run.count;
+        believed_.store(after < limit ? after : used_up);
         return run;
     }
 
@@ -192,7 +194,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
     Lock page_;
     core::SequenceState state_ = {1, false}; // under page_
     Log log_;
-    std::atomic<uint64_t> believed_{0}; // what some caller saw last: the next ordinal, or one before it
+    std::atomic<uint64_t> believed_{used_up}; // what some caller saw last: the next ordinal, or one before it
 };
 
 inline bool has_duplicates(std::vector<uint64_t> values) {

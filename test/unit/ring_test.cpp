@@ -894,8 +894,8 @@ template <typename Word, uint64_t want, bool believes = false> struct SharedByTw
         word.install(1, 2);
     }
     Run draw(uint64_t *own, uint64_t most, const uint64_t believed) {
-        uint64_t last = believed;
-        if (believes && Word::has_next(last, 0, 2) && word.take_after(&last, last + 1))
+        uint64_t last = Word::belief_after(believed, Word::end_of_run(believed, 2));
+        if (believes && word.take_after(&last, last + 1))
             return {believed + 1, 1};
         for (;;) {
             uint64_t seen = 0;
@@ -934,7 +934,7 @@ template <typename Word, uint64_t want, bool believes = false> struct SharedByTw
 struct TornSharedTake : SharedRun<Stepped> {
     Run take(uint64_t, uint64_t run, uint64_t, uint64_t *seen) {
         *seen = last();
-        if (is_used_up(*seen, run))
+        if (*seen == end_of_run(*seen, run))
             return {0, 0};
         install(last(), *seen + 1);
         return {*seen + 1, 1};
@@ -945,7 +945,7 @@ struct TornSharedNext : SharedRun<Stepped> {
 };
 // Goes on beyond the run's end, into one that another has in hand.
 struct EndlessSharedNext : SharedRun<Stepped> {
-    static bool has_next(uint64_t, uint64_t, uint64_t) { return true; }
+    static uint64_t belief_after(uint64_t last, uint64_t) { return last; }
 };
 using SharedWord = SharedRun<Stepped>;
 TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedWord, 1>::run(), shared_ids); }
@@ -969,13 +969,13 @@ TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     ASSERT_TRUE(word.install(seen, 8));
     EXPECT_EQ(take(0, 1), Got(9, 1));
     EXPECT_EQ(take(12, 1), none) << "10 and 11 are below the floor";
-    EXPECT_FALSE(SharedRun<>::is_used_up(seen, 4));
+    EXPECT_NE(seen, SharedRun<>::end_of_run(seen, 4));
     EXPECT_FALSE(word.install(8, 12)) << "that is not what is there";
     ASSERT_TRUE(word.install(seen, 12));
     EXPECT_EQ(take(12, 2), Got(13, 2));
     EXPECT_EQ(take(12, 9), Got(15, 1)) << "no further than the run";
     EXPECT_EQ(take(12, 9), none);
-    EXPECT_TRUE(SharedRun<>::is_used_up(seen, 4));
+    EXPECT_EQ(seen, SharedRun<>::end_of_run(seen, 4));
     ASSERT_TRUE(word.install(seen, 16));
     seen = 13;
     EXPECT_FALSE(word.take_after(&seen, 14)) << "that is not the last one";
