@@ -135,6 +135,11 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     // install() is to replace then. Acquire pairs with install(): the run is durable.
     Run take(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
         *seen = last_.load(std::memory_order_acquire);
+        return take_as_seen(floor, run, want, seen);
+    }
+
+    // The same for who was told *seen: others who draw as well have less time to come first.
+    Run take_as_seen(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
         while (has_next(*seen, floor, run)) {
             const uint64_t left = run - 1 - (*seen & (run - 1));
             const uint64_t count = left < want ? left : want;

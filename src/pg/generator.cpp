@@ -156,11 +156,11 @@ inline bool next_in_run(Datum *id) {
 }
 
 // From the run that all share, if nobody else has drawn since. The standby as in next_at_front() of segment.cpp.
-inline bool next_in_shared_run(Datum *id) {
+inline bool next_in_shared_run(Datum *id, uint64_t *last) {
     SharedFront &front = shared_front;
-    uint64_t last = front.believed;
-    const uint64_t taken = last + 1;
-    if (unlikely(!front.run->take_after(&last, taken)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+    *last = front.believed;
+    const uint64_t taken = *last + 1;
+    if (unlikely(!front.run->take_after(last, taken)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
     last_id = front.id(taken);
     front.follow(taken);
@@ -168,26 +168,25 @@ inline bool next_in_shared_run(Datum *id) {
     return true;
 }
 
-// The same when others have drawn since, perhaps from another run.
-bool next_behind_others(Datum *id) {
+// The same when others have drawn since, perhaps from another run; `seen` is what the swap has told.
+bool next_behind_others(uint64_t seen, Datum *id) {
     SharedFront &front = shared_front;
     if (!surely_no_standby_is_awaited(front.no_standby))
         return false;
-    uint64_t seen = 0;
-    const core::Run run = front.run->take(front.floor, front.length, 1, &seen);
+    const core::Run run = front.run->take_as_seen(front.floor, front.length, 1, &seen);
     if (run.count == 0)
         return false;
     *id = hand_out(front.shape, run.first);
     front.follow_another(run.first);
     return true;
 }
-[[gnu::noinline]] Datum next_default_behind_others(FunctionCallInfo fcinfo) {
+[[gnu::noinline]] Datum next_default_behind_others(FunctionCallInfo fcinfo, uint64_t seen) {
     Datum id;
-    return likely(next_behind_others(&id)) ? id : next_default_id(fcinfo);
+    return likely(next_behind_others(seen, &id)) ? id : next_default_id(fcinfo);
 }
-[[gnu::noinline]] Datum next_id_behind_others(FunctionCallInfo fcinfo) {
+[[gnu::noinline]] Datum next_id_behind_others(FunctionCallInfo fcinfo, uint64_t seen) {
     Datum id;
-    return likely(next_behind_others(&id)) ? id : next_id_of(fcinfo);
+    return likely(next_behind_others(seen, &id)) ? id : next_id_of(fcinfo);
 }
 
 void draw_ids(Attached *a, Batch *batch, uint64_t count) {
@@ -230,8 +229,9 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
+    uint64_t last;
     if (shared_front.default_role == role)
-        return likely(next_in_shared_run(&id)) ? id : next_default_behind_others(fcinfo);
+        return likely(next_in_shared_run(&id, &last)) ? id : next_default_behind_others(fcinfo, last);
     if (likely(cached_front.default_role == role))
         return likely(next_in_run(&id)) ? id : next_default_id(fcinfo);
     return next_default_by_clock(fcinfo, role);
@@ -240,11 +240,12 @@ Datum uid_next_default(PG_FUNCTION_ARGS) {
 Datum uid_next_of(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     Datum id;
+    uint64_t last;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     const uint64_t key = front_key(role, PG_GETARG_DATUM(0));
     if (shared_front.key == key)
-        return likely(next_in_shared_run(&id)) ? id : next_id_behind_others(fcinfo);
+        return likely(next_in_shared_run(&id, &last)) ? id : next_id_behind_others(fcinfo, last);
     if (likely(cached_front.key == key))
         return likely(next_in_run(&id)) ? id : next_id_of(fcinfo);
     return next_by_clock(fcinfo, key);

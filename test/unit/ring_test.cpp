@@ -897,6 +897,11 @@ template <typename Word, uint64_t want, bool believes = false> struct SharedByTw
         uint64_t last = Word::belief_after(believed, Word::end_of_run(believed, 2));
         if (believes && word.take_after(&last, last + 1))
             return {believed + 1, 1};
+        if (believes) {
+            const Run run = word.take_as_seen(0, 2, most, &last);
+            if (run.count > 0)
+                return run;
+        }
         for (;;) {
             uint64_t seen = 0;
             const Run run = word.take(0, 2, most, &seen);
