@@ -138,11 +138,14 @@ void need_durable(Call *call, uint64_t end) {
         confirm_lease(call->a, call->level);
 }
 
-// Before a run is taken out of the ring: a standby is waited for with none in hand, that others could have. It is asked about
-// all that may be in the ring. True: time has passed.
-bool waited_for_standby(const Call &call) {
-    const core::TickWord<> &ticks = call.a->slot->generator.ticks;
-    if (ticks.usable(call.level) >= Min(ticks.last() + 1, ticks.usable(core::Durability::local)))
+// Before a run is taken out of the ring: if a standby has not got it, it is waited for with the run where others can have it
+// who need not wait. True: time has passed.
+bool waited_for_standby(const Call &call, uint64_t floor) {
+    if (call.level == core::Durability::local)
+        return false;
+    const GeneratorState &generator = call.a->slot->generator;
+    const uint64_t first = call.a->ring.peek(floor);
+    if (first == core::empty_cell || first + generator.config.cached.run <= generator.ticks.usable(call.level))
         return false;
     confirm_lease(call.a, call.level);
     return true;
@@ -237,7 +240,7 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             return {run, shape_at(generator, run.first, false)};
         if (quicker)
             continue;
-        if (waited_for_standby(call))
+        if (waited_for_standby(call, floor))
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(call, decision);

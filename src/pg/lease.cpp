@@ -237,8 +237,7 @@ void reserve_if_believed(const Call &call, int64_t until_tick) {
 void confirm_lease(Attached *a, core::Durability level) {
     core::TickWord<> &ticks = a->slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
-    durable(a->slot, written.lsn, level);
-    ticks.confirm(level, written.until);
+    ticks.confirm(durable(a->slot, written.lsn, level), written.until);
 }
 
 void need_worker_id(Attached *a) {

@@ -165,7 +165,7 @@ void pad_rings(Known *known) {
         let_go_of_others(known, round);
         if (!any && may_end())
             return;
-        nap_ms = used ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        nap_ms = used || !any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
         sleep_as_padder(nap_ms * us_per_ms);
     }
 }

@@ -29,15 +29,15 @@ int standby_mode(core::Durability level) {
     return level == core::Durability::remote_written ? SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
 }
 
-bool standby_lags(uint64_t lsn, core::Durability level) {
-    if (!standbys_are_awaited())
-        return false;
+bool standby_has(uint64_t lsn, core::Durability level) {
     LWLockAcquire(SyncRepLock, LW_SHARED);
     const XLogRecPtr reached = WalSndCtl->lsn[standby_mode(level)];
-    const bool still_awaited = standbys_are_awaited(); // who ends that wakes those who wait before it is said, under this lock
     LWLockRelease(SyncRepLock);
-    return still_awaited && reached < lsn;
+    return reached >= lsn;
 }
+
+// Who ends the waiting wakes those who wait before it is said, under the lock that standby_has() takes; so that comes first.
+bool standby_lags(uint64_t lsn, core::Durability level) { return !standby_has(lsn, level) && standbys_are_awaited(); }
 
 // SyncRepWaitForLSN must be called with interrupts held, swallows a cancel and then only warns. So look at
 // what was reached.
@@ -87,17 +87,20 @@ void unlock_page(SequencePage *page) {
         GenericXLogAbort(page->record);
 }
 
-void durable(Slot *slot, uint64_t lsn, core::Durability level) {
+core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level) {
     if (lsn == InvalidXLogRecPtr)
-        return;
+        return level;
     if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
         slot->flush_waits.fetch_add(1, std::memory_order_relaxed);
         XLogFlush(lsn);
     }
-    if (level != core::Durability::local && standby_lags(lsn, level)) {
+    if (level == core::Durability::local)
+        return level;
+    if (standby_lags(lsn, level)) {
         slot->standby_waits.fetch_add(1, std::memory_order_relaxed);
         wait_for_standby(lsn, level);
     }
+    return standby_has(lsn, level) ? level : core::Durability::local;
 }
 
 void durable_soon(uint64_t lsn) {

@@ -48,8 +48,9 @@ uint64_t write_page(SequencePage *page, int64_t last_value);
 void unlock_page(SequencePage *page);
 
 // Returns when every record up to lsn is as durable as `level` says. Cancellable; an error if the standby
-// can't be waited for. Counts the waits in the slot.
-void durable(Slot *slot, uint64_t lsn, core::Durability level);
+// can't be waited for. Counts the waits in the slot. Returns the level that was reached: local if no standby is awaited any
+// more, though it may be again before it has the record.
+core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level);
 
 // Has the WAL writer flush the record soon, without waiting: else it stays unflushed while the transaction
 // is open.

@@ -116,7 +116,7 @@ void open_share(Attached *a, const View &view, core::Durability level) {
     core::SegmentWord<> &word = a->slot->segment.word;
     const core::Range &range = view.range;
     if (word.usable(level) < range.end) {
-        durable(a->slot, range.lsn, level);
+        level = durable(a->slot, range.lsn, level);
         word.confirm(level, range.end);
     }
     const auto increment = static_cast<uint64_t>(range.increment);

@@ -250,7 +250,7 @@ void slots_attach_memory() {
             warned = {};
         slots_believe_clock(clock_offset_us());
         header->padder.store(nullptr, std::memory_order_relaxed);
-        slots_padder_found_nothing();
+        header->padder_started_at_us.store(0, std::memory_order_relaxed);
     }
     saved_ranges_attach_memory();
     if (!IsUnderPostmaster)

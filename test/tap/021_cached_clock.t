@@ -177,7 +177,7 @@ foreach my $chunk (1, 64)
 	my $generator = create("stale$chunk", "chunk => $chunk");
 	my $session = hold_open($node);
 	my $id = $session->query_safe("SELECT uid_next('$generator')");
-	# Sessions that take one id at a time share a run, at most a tick.
+	# Sessions that take one id at a time share a run, at most a tick and a quarter of the ring.
 	my $run = $chunk == 1 ? 256 : $chunk;
 	my $ready = int(0.5 + 2048 * status($generator, 'ring_filled')) + $run - 1;
 	is(status($generator, 'padded_initial'), 1, "chunk $chunk: a caller pads");
@@ -315,6 +315,13 @@ foreach my $chunk (1, 64)
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 	  or BAIL_OUT('the standby did not become synchronous again');
+	foreach my $name ($generator, $chunked)
+	{
+		send_query($session, "SELECT uid_next('$name')");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), "$name: when it is awaited again, it is waited for, as it has not got it");
+		sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+		is((finish_query($session))[0], '', '... a cancel gives none');
+	}
 
 	thaw($walsender);
 	my $drawn = $session->query_safe("SELECT uid_next('$generator')");

@@ -194,7 +194,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
     Lock page_;
     core::SequenceState state_ = {1, false}; // under page_
     Log log_;
-    std::atomic<uint64_t> believed_{used_up}; // what some caller saw last: the next ordinal, or one before it
+    std::atomic<uint64_t> believed_{used_up}; // what some caller saw last: the next ordinal, one before it, or used_up
 };
 
 inline bool has_duplicates(std::vector<uint64_t> values) {
