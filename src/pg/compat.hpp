@@ -52,11 +52,11 @@ inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 // checkpointer has read the setting once, the session's own value counts. The mark is the byte that says so;
 // every call of an SQL function reads it anew, as it comes from outside.
 #ifdef SYNC_STANDBY_DEFINED
-using StandbyMark = const bits8 *;
+using StandbyMark = const uint8 *;
 inline StandbyMark standby_mark() { return &WalSndCtl->sync_standbys_status; }
 inline bool surely_no_standby_is_awaited(StandbyMark mark) { return *mark == SYNC_STANDBY_INIT; }
 inline bool standbys_are_awaited() {
-    const bits8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
+    const uint8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
     return max_wal_senders > 0 &&
            ((status & SYNC_STANDBY_INIT) != 0 ? (status & SYNC_STANDBY_DEFINED) != 0
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
@@ -66,6 +66,20 @@ using StandbyMark = const bool *;
 inline StandbyMark standby_mark() { return &WalSndCtl->sync_standbys_defined; }
 inline bool surely_no_standby_is_awaited(StandbyMark mark) { return !*mark; }
 inline bool standbys_are_awaited() { return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
+#endif
+
+#if PG_VERSION_NUM >= 190000
+inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
+inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {
+    return ShmemInitHash(name, entries, control, flags);
+}
+#else
+using BufferLockMode = int;
+using SysCacheIdentifier = int;
+inline pqsigfunc no_signal_handler() { return SIG_IGN; }
+inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {
+    return ShmemInitHash(name, entries, entries, control, flags);
+}
 #endif
 
 } // namespace uidgen::pg

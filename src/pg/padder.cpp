@@ -233,7 +233,7 @@ PGDLLEXPORT void uidgen_padder_main(Datum argument);
 
 void uidgen_padder_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    pqsignal(SIGHUP, SIG_IGN);
+    pqsignal(SIGHUP, no_signal_handler());
     BackgroundWorkerUnblockSignals();
     if (!slots_become_padder(MyLatch))
         proc_exit(0); // another one was quicker

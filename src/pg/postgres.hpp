@@ -71,5 +71,7 @@ extern "C" {
 #include "utils/syscache.h"
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/varlena.h"
+#include "utils/wait_event.h"
 }

@@ -14,7 +14,7 @@ Form_pg_sequence_data counter_on(Page page) {
     return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
 }
 
-SequencePage lock_page(Relation sequence, Buffer recent, GenericXLogState *record, int mode) {
+SequencePage lock_page(Relation sequence, Buffer recent, GenericXLogState *record, BufferLockMode mode) {
     const bool pinned = BufferIsValid(recent) && pin_if_still_there(sequence, recent);
     const SequencePage page = {sequence, pinned ? recent : ReadBuffer(sequence, 0), record};
     LockBuffer(page.buffer, mode);

@@ -26,7 +26,7 @@ Oid names_table = InvalidOid;          // uid_segment
 // leaves a copy behind: this bounds them.
 constexpr uint64 most_names = 16384;
 
-void catalog_changed(Datum, int, uint32) { names_generation++; }
+void catalog_changed(Datum, SysCacheIdentifier, uint32) { names_generation++; }
 
 void relation_changed(Datum, Oid relation) {
     if (relation == names_table || !OidIsValid(relation))
@@ -107,7 +107,7 @@ const Name *look_up(Oid function, const text *name) {
 
 // A literal, as in a column's default. Of other arguments the executor knows no more than the type.
 bool has_constant_argument(const FmgrInfo *flinfo) {
-    const Node *call = flinfo->fn_expr;
+    Node *call = flinfo->fn_expr;
     if (call == nullptr || !IsA(call, FuncExpr) || castNode(FuncExpr, call)->funcid != flinfo->fn_oid)
         return false;
     const List *arguments = castNode(FuncExpr, call)->args;
@@ -160,6 +160,6 @@ Datum uid_segment_changed(PG_FUNCTION_ARGS) {
                         errhint("It belongs to the table uid_segment.")));
     const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
     CacheInvalidateRelcache(trigger->tg_relation);
-    PG_RETURN_POINTER(nullptr);
+    PG_RETURN_DATUM(0);
 }
 }

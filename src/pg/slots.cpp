@@ -237,8 +237,7 @@ void slots_attach_memory() {
     HASHCTL control = {};
     control.keysize = sizeof(SlotKey);
     control.entrysize = sizeof(DirectoryEntry);
-    directory = ShmemInitHash(directory_name, settings::max_slots, settings::max_slots, &control,
-                              HASH_ELEM | HASH_BLOBS);
+    directory = shared_hash_table(directory_name, settings::max_slots, &control, HASH_ELEM | HASH_BLOBS);
 
     char *memory = static_cast<char *>(ShmemInitStruct(slots_name, slots_bytes_aligned(), &found));
     header = reinterpret_cast<Header *>(memory);

@@ -3,7 +3,7 @@
 # Sourced by test/check, which sets $top, and $work before the section runs.
 # shellcheck shell=sh disable=SC2154
 
-majors='17:trixie 18:forky'
+majors='17:trixie 18:forky 19:experimental'
 tested_there='regress isolation tap'
 roots=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=

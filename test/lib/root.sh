@@ -18,7 +18,13 @@ major=$4
 shift 4
 
 packages="postgresql-$major postgresql-server-dev-$major g++ make perl libipc-run-perl libfaketime"
+# experimental is not a whole Debian: it holds a few packages to be installed into sid.
+base=$suite
 recipe="$suite with security updates: $packages"
+if [ "$suite" = experimental ]; then
+    base=sid
+    recipe="sid, PostgreSQL from experimental: $packages"
+fi
 # What a root is made from. The file stands beside a root that is complete, and
 # disappears before anything of the root does.
 complete=$root.complete
@@ -70,8 +76,7 @@ make_root() {
     export_proxy
     step "debootstrap" bootstrap "$1"
     write_configuration
-    # What people run, and what upgrades from another Debian's PostgreSQL of today.
-    [ -z "${2:-}" ] || echo "deb $2 $suite-security main" >>"$root/etc/apt/sources.list"
+    write_sources "$@"
     mount -t proc proc "$root/proc"
     step "apt-get update" inside apt-get update -q
     # shellcheck disable=SC2086 # a list of words
@@ -89,12 +94,24 @@ make_root() {
 bootstrap() {
     script=
     scripts=${DEBOOTSTRAP_DIR:-/usr/share/debootstrap}/scripts
-    [ -e "$scripts/$suite" ] || script=$scripts/sid
+    [ -e "$scripts/$base" ] || script=$scripts/sid
     mkdir -p "$root"
-    debootstrap --variant=minbase "$suite" "$root" "$1" ${script:+"$script"} || {
+    debootstrap --variant=minbase "$base" "$root" "$1" ${script:+"$script"} || {
         tail -n 20 "$root/debootstrap/debootstrap.log" 2>/dev/null || true
         return 1
     }
+}
+
+# debootstrap has written the suite itself: write_sources mirror [security]. With security updates it is what
+# people run, and what upgrades from another Debian's PostgreSQL of today. Neither sid nor experimental has any.
+write_sources() {
+    if [ "$base" != "$suite" ]; then
+        echo "deb $1 $suite main" >>"$root/etc/apt/sources.list"
+        printf '%s\n' "Package: src:postgresql-$major" "Pin: release a=$suite" 'Pin-Priority: 990' \
+            >"$root/etc/apt/preferences.d/postgresql"
+    elif [ -n "${2:-}" ]; then
+        echo "deb $2 $suite-security main" >>"$root/etc/apt/sources.list"
+    fi
 }
 
 # debootstrap asks the environment for the proxy that apt has in its configuration.
