@@ -1,16 +1,22 @@
 # uidgen: build with PGXS.  make && sudo make install
 #
+# Out of tree: make -f /path/to/uidgen/Makefile in an empty directory. CXXFLAGS on the command line replaces the server's
+# flags (optimization, hardening, warnings); what the code itself needs is added to them.
+#
 #   WERROR=1            warnings are errors
 #   SANITIZE=undefined  a build that reports undefined behaviour, for tests
 #   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/faults.hpp), for tests
 
+# PGXS sets srcdir, so what needs it is expanded later, and a list that is found empty is an error.
+listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(error no $(1) in $(srcdir)))
+
 EXTENSION = uidgen
 MODULE_big = uidgen
 DATA = src/sql/uidgen--0.1.0.sql
-OBJS = $(patsubst %.cpp,%.o,$(sort $(wildcard src/pg/*.cpp)))
+OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp))
 
-REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
-REGRESS_OPTS = --temp-config=test/regress.conf
+REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
+REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf
 
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
@@ -21,10 +27,29 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# make would take objects that it finds in the source for its own, and then not find them here.
+source := $(realpath $(srcdir))
+ifneq ($(source),$(realpath $(CURDIR)))
+ifneq ($(wildcard $(source)/src/pg/*.o $(source)/uidgen.so),)
+$(error $(source) has been built in; run make clean there first)
+endif
+endif
+
+# An absolute name, because make looks for others in the source too.
+$(OBJS): | $(CURDIR)/src/pg
+$(CURDIR)/src/pg:
+	mkdir -p $@
+
 # Server headers by -isystem: their warnings are not ours to mend.
-override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc $(CPPFLAGS)
-override CXXFLAGS += -std=c++17 -O2 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -fno-plt \
-    -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers -MMD
+override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(srcdir)/src $(CPPFLAGS)
+
+# Of two flags that contradict each other the later one wins. The server's, or those on the command line, stand between
+# our wishes and our needs. PostgreSQL's headers need -fwrapv and -fno-strict-aliasing. The prefix maps make the library
+# the same wherever it is built.
+wishes = -O2 -fno-plt -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers \
+    -ffile-prefix-map=$(source)=. -ffile-prefix-map=$(CURDIR)=.
+needs = -std=c++17 -fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -MMD
+override CXXFLAGS := $(wishes) $(CXXFLAGS) $(needs)
 ifdef WERROR
 override CXXFLAGS += -Werror
 endif
