@@ -1,4 +1,4 @@
--- Ids and segments under transactions, savepoints, parallel queries and two-phase commit.
+-- Ids and segments under transactions, savepoints and parallel queries.
 
 -- Everything made and used in one transaction, which is rolled back.
 BEGIN;
@@ -227,48 +227,6 @@ RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 RESET max_parallel_workers_per_gather;
 RESET parallel_leader_participation;
-
--- Two-phase commit.
-SELECT uid_next() AS id, segment_next('tickets') AS ticket \gset
-BEGIN;
-INSERT INTO seen VALUES (uid_next(), segment_next('tickets'));
-PREPARE TRANSACTION 'draws';
-SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
-COMMIT PREPARED 'draws';
-SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
--- make
-BEGIN;
-SELECT uid_generator_create('prepared'), segment_create('prepared');
-SELECT uid_next('uid_generators.prepared') AS prepared_id \gset
-SELECT segment_next('prepared');
-PREPARE TRANSACTION 'makes';
-SELECT segment_next('prepared');
-COMMIT PREPARED 'makes';
-SELECT uid_next('uid_generators.prepared') > :prepared_id AS above, segment_next('prepared') > 1 AS segment_above;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.prepared';
-BEGIN;
-SELECT uid_generator_create('never'), segment_create('never');
-SELECT uid_next('uid_generators.never') > 0 AS positive, segment_next('never');
-PREPARE TRANSACTION 'never';
-ROLLBACK PREPARED 'never';
-SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'never|^\d';
-SELECT segment_create('never', 4);
-SELECT segment_next('never');
--- drop
-SELECT uid_next('uid_generators.prepared') AS prepared_id, segment_next('prepared') AS prepared_ticket \gset
-BEGIN;
-DROP SEQUENCE uid_generators.prepared, uid_segments.prepared;
-PREPARE TRANSACTION 'drops';
-ROLLBACK PREPARED 'drops';
-SELECT uid_next('uid_generators.prepared') > :prepared_id AS above, segment_next('prepared') > :prepared_ticket AS segment_above;
-BEGIN;
-DROP SEQUENCE uid_generators.prepared, uid_segments.prepared;
-PREPARE TRANSACTION 'drops';
-COMMIT PREPARED 'drops';
-SELECT segment_next('prepared');
-SELECT count(*) FROM uid_generator WHERE generator::text ~ 'prepared|^\d';
-SELECT count(*) FROM uid_segment WHERE name = 'prepared';
-SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'prepared|^\d';
 
 -- However a sequence goes away, it takes its row along.
 SELECT segment_create('one'), segment_create('two'), segment_create('three'), uid_generator_create('four');
