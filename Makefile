@@ -47,7 +47,7 @@ override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(srcd
 # our wishes and our needs. PostgreSQL's headers need -fwrapv and -fno-strict-aliasing. The prefix maps make the library
 # the same wherever it is built.
 wishes = -O2 -fno-plt -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers \
-    -ffile-prefix-map=$(source)=. -ffile-prefix-map=$(CURDIR)=.
+    -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(source)=. -ffile-prefix-map=$(source)/=
 needs = -std=c++17 -fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -MMD
 override CXXFLAGS := $(wishes) $(CXXFLAGS) $(needs)
 ifdef WERROR

@@ -78,7 +78,9 @@ SELECT count(*) FROM ticket WHERE uid_timestamp(id, '2010-11-04 01:42:54.657+00'
 EXPLAIN (COSTS OFF) SELECT id FROM ticket WHERE (uid_timestamp(id, '2010-11-04 01:42:54.657+00', 1000, 22) AT TIME ZONE 'UTC')::date = '2025-02-28';
 SELECT count(*) FROM ticket WHERE (uid_timestamp(id, '2010-11-04 01:42:54.657+00', 1000, 22) AT TIME ZONE 'UTC')::date = '2025-02-28';
 -- The forms that read uid_generator are not IMMUTABLE.
+\set VERBOSITY sqlstate
 CREATE INDEX ON ticket (uid_timestamp(id));
+\set VERBOSITY default
 CREATE TABLE bound (made timestamptz, id bigint GENERATED ALWAYS AS (uid_lower_bound(made)) STORED);
 
 DROP TABLE event, ticket;

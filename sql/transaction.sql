@@ -256,7 +256,9 @@ SELECT uid_next() AS id, uid_next('uid_generators.bills') AS other \gset
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;
 RESET client_min_messages;
+\set VERBOSITY terse
 SELECT uid_next();
+\set VERBOSITY default
 CREATE EXTENSION uidgen;
 SELECT uid_next() > :id AS above, uid_next() > :other AS above_other;
 SELECT segment_create('tickets', 7);

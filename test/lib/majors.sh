@@ -5,7 +5,7 @@
 
 majors='17:trixie 18:forky 19:experimental'
 tested_there='regress isolation tap'
-roots=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
+cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=
 
@@ -73,15 +73,15 @@ section_majors() {
 make_roots() {
     made=
     roots_started=
-    mkdir -p "$roots"
-    if [ ! -O "$roots" ]; then
-        echo "FAILED: $roots belongs to somebody else"
+    mkdir -p "$cache"
+    if [ ! -O "$cache" ]; then
+        echo "FAILED: $cache belongs to somebody else"
         add 0 1
         return 0
     fi
     for pair in $majors; do
-        echo "Making a Debian ${pair#*:} with PostgreSQL ${pair%:*} in $roots, or finding it there ..."
-        in_namespaces make "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}" "$mirror" \
+        echo "Making a Debian ${pair#*:} with PostgreSQL ${pair%:*} in $cache, or finding it there ..."
+        in_namespaces make "$cache/${pair#*:}" "${pair#*:}" "${pair%:*}" "$mirror" \
             "$security" >"$work/log/root-${pair%:*}" 2>&1
         roots_started="$roots_started $pair:$!"
     done
@@ -112,7 +112,7 @@ judge_root() {
 remove_incomplete_roots() {
     for entry in $roots_started; do
         pair=${entry%:*}
-        sh "$top/test/lib/root.sh" tidy "$roots/${pair#*:}" "${pair#*:}" "${pair%:*}"
+        sh "$top/test/lib/root.sh" tidy "$cache/${pair#*:}" "${pair#*:}" "${pair%:*}"
     done
 }
 
@@ -157,14 +157,8 @@ test_major() {
     printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$sections"
     status=0
     # shellcheck disable=SC2086 # a list of words
-    in_namespaces run "$roots/$2" "$2" "$1" "$there" $sections
+    in_namespaces run "$cache/$2" "$2" "$1" "$there" $sections
     wait $! || status=$?
     namespaces=
-    touch "$there/totals"
-    # shellcheck disable=SC2046 # three numbers
-    add $(sums "$there")
-    if [ "$status" != 0 ]; then
-        echo "FAILED to reach the end on PostgreSQL $1: status $status"
-        add 0 1
-    fi
+    add_sections "$there" "$status"
 }

@@ -5,7 +5,9 @@
 bindir=$("$PG_CONFIG" --bindir)
 pg_tests=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 jobs=$(nproc)
-export bindir pg_tests
+# What no server may ever log: an assertion that failed, and what PostgreSQL finds forgotten at the end of a transaction.
+server_complaints='^TRAP: |(reference|refcount) leak|resource was not closed|problem in alloc set'
+export bindir pg_tests server_complaints
 
 # Builds a copy of the source and installs it into a private copy of PostgreSQL:
 # build_tree name make-variable... PostgreSQL finds its files relative to its own
@@ -36,12 +38,12 @@ make_variable() {
 }
 
 # A server of our own in $UIDGEN_WORK/$1, reached through its socket only:
-# make_server name tree; then start_server name tree, psql, stop_server name tree mode.
+# make_server name tree [configuration]; then start_server name tree, psql, stop_server name tree mode.
 make_server() {
     "$2$bindir/initdb" -D "$UIDGEN_WORK/$1" -A trust -U postgres --no-locale -E UTF8 \
         >"$UIDGEN_WORK/log/initdb-$1"
     {
-        cat test/regress.conf
+        cat "${3:-test/regress.conf}"
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$UIDGEN_WORK/tmp'"
     } >>"$UIDGEN_WORK/$1/postgresql.conf"

@@ -25,19 +25,15 @@ if [ "$suite" = experimental ]; then
     base=sid
     recipe="sid, PostgreSQL from experimental: $packages"
 fi
-# What a root is made from. The file stands beside a root that is complete, and
-# disappears before anything of the root does.
+made=$root
+# Beside the root, because it disappears before anything of the root does.
 complete=$root.complete
-
-# A second run waits for the first, and uses what it made. None makes a root anew
-# while another tests in it.
-lock() {
-    exec 9>"$root.lock"
-    flock "$1" 9
-}
+lock_file=$root.lock
+# shellcheck source=test/lib/cache.sh
+. "$(dirname "$0")/cache.sh"
 
 usable() {
-    [ "$(cat "$complete" 2>/dev/null)" = "$recipe" ] && [ -n "$(find "$complete" -mtime -7)" ]
+    made_from_recipe && [ -n "$(find "$complete" -mtime -7)" ]
 }
 
 # Mounts under it would be emptied by rm. There are none: see above. This makes sure.
@@ -48,15 +44,6 @@ remove_root() {
         exit 1
     fi
     rm -rf --one-file-system "$root"
-}
-
-# step name command...: its time is shown after success; all it says, after a failure.
-step() {
-    name=$1
-    shift
-    start=$(date +%s)
-    "$@"
-    echo "step $name: $(($(date +%s) - start)) s"
 }
 
 # As root inside.
@@ -84,9 +71,7 @@ make_root() {
         -o Dpkg::Options::=--force-unsafe-io $packages
     inside apt-get clean
     umount "$root/proc"
-    # After a power failure too, the file must not be there without the rest.
-    sync -f "$root"
-    echo "$recipe" >"$complete"
+    keep_recipe
     echo "made in $(($(date +%s) - started)) s"
 }
 
@@ -136,8 +121,7 @@ write_configuration() {
 
 # If another run holds the lock, it is not ours to remove.
 tidy() {
-    exec 9>"$root.lock"
-    flock --nonblock 9 || return 0
+    lock --nonblock || return 0
     if [ -e "$root" ] && [ ! -e "$complete" ]; then
         remove_root
     fi

@@ -70,8 +70,42 @@ section_unit() {
 }
 
 # pg_regress_on label tree program option... -- test...
-# PostgreSQL 15 reports "test name ... ok", later ones "ok 1 - name".
 pg_regress_on() {
+    label=$1
+    of_tree=$2
+    program=$3
+    shift 3
+    out=$UIDGEN_WORK/$label
+    log=$UIDGEN_WORK/log/$label
+    mkdir "$out"
+    status=0
+    bounded "$pg_tests/$program" --outputdir="$out" --temp-instance="$out/instance" \
+        --temp-config=test/regress.conf --bindir="$UIDGEN_WORK/tree-$of_tree$bindir" \
+        --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
+    judge_regress "$log" "$out" "$out/log/postmaster.log" "$status"
+}
+
+# Counts what pg_regress says: judge_regress its-messages its-output-directory server-log exit-status.
+# PostgreSQL 15 reports "test name ... ok", later ones "ok 1 - name". A test that left the rest out says so in its output.
+judge_regress() {
+    grep -E '^((not )?ok |(test|    ) *[^ ]+ +\.\.\. )' "$1" || true
+    ok=$(count '^ok |\.\.\. ok' "$1")
+    bad=$(count '^not ok |\.\.\. (FAILED|failed)' "$1")
+    if [ "$4" != 0 ] && [ "$bad" = 0 ]; then
+        bad=1
+        tail -n 20 "$1"
+        tail -n 20 "$3" 2>/dev/null || true
+    fi
+    head -n 200 "$2/regression.diffs" 2>/dev/null || true
+    if grep -sE -m 5 "runtime error:|$server_complaints" "$3"; then
+        bad=$((bad + 1))
+    fi
+    skipped=$(cat "$2"/results/*.out 2>/dev/null | grep -c '^skipped: ' || true)
+    cat "$2"/results/*.out 2>/dev/null | grep '^skipped: ' | sed 's/^/   /' || true
+    add "$((ok - skipped))" "$bad" "$skipped"
+}
+
+regress_on() {
     label=$1
     of_tree=$2
     program=$3
@@ -116,6 +150,46 @@ section_regress() {
         echo "once more, built with UBSan:"
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 regress_on regress-ubsan ubsan
     fi
+}
+
+# As users do it: out of tree, with PGXS's own targets, on a server that has only what README.md's first lines ask for.
+section_install() {
+    built main || return 0
+    origin=$UIDGEN_WORK/source-install
+    build=$UIDGEN_WORK/build-install
+    tree=$UIDGEN_WORK/tree-install
+    log=$UIDGEN_WORK/log/install
+    cp -R . "$origin"
+    mkdir "$build"
+    copy_postgresql "$tree"
+    if out_of_tree -j"$jobs" all >"$log" 2>&1 && out_of_tree install DESTDIR="$tree" >>"$log" 2>&1; then
+        echo "ok     build and install out of tree"
+        add 1 0
+    else
+        echo "FAILED to build and install out of tree"
+        tail -n 40 "$log" | sed 's/^/   /'
+        add 0 1
+        return 0
+    fi
+    # WERROR, which only that one was built with, changes no byte.
+    if cmp "$build/uidgen.so" "$UIDGEN_WORK/build-main/uidgen.so"; then
+        echo "ok     the library is the same, byte by byte, as that built in the source"
+        add 1 0
+    else
+        echo "FAILED: the library is not the same as that built in the source"
+        add 0 1
+    fi
+    echo "shared_preload_libraries = 'uidgen'" >"$build/conf"
+    make_server server-install "$tree" "$build/conf"
+    start_server server-install "$tree"
+    status=0
+    out_of_tree installcheck >"$log-check" 2>&1 || status=$?
+    stop_server server-install "$tree" immediate
+    judge_regress "$log-check" "$build" "$UIDGEN_WORK/log/server-server-install" "$status"
+}
+
+out_of_tree() {
+    (cd "$build" && bounded make -f "$origin/Makefile" PG_CONFIG="$PG_CONFIG" "$@")
 }
 
 section_isolation() {
@@ -240,6 +314,7 @@ for name in "$@"; do
         rules) section rules "what the source and the objects may contain (docs/design.md says why)" ;;
         unit) section unit "the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
         regress) section regress "SQL files against a server, compared with expected output" ;;
+        install) section install "out of tree, and make installcheck on a server that only preloads it" ;;
         isolation) section isolation "sessions that interleave step by step" ;;
         tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
         upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;

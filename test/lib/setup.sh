@@ -180,22 +180,26 @@ setup_work_directory() {
     fi
 }
 
-# Runs a script of the copy as the ordinary user. The environment is emptied, so
-# that a test does not depend on who runs it. A signal interrupts "wait", but would
-# have to wait for a command in the foreground.
-run_in_copy() {
-    script=$1
+# Runs a script of the copy as the ordinary user: run_in directory script argument... The directory is like the work
+# directory, or it is the work directory. The environment is emptied, so that a test does not depend on who runs it. A
+# signal interrupts "wait", but would have to wait for a command in the foreground.
+run_in() {
+    run_directory=$1
     shift
     as_user=
     [ "$(id -u)" != 0 ] || as_user='runuser -u postgres --'
-    cd "$work/src" || exit 1
+    cd "$run_directory/src" || exit 1
     status=0
     # shellcheck disable=SC2086 # empty or several words
-    $as_user env -i PATH="$PATH" HOME="$work" LANG=C.UTF-8 TMPDIR="$work/tmp" \
-        PG_CONFIG="$PG_CONFIG" UIDGEN_WORK="$work" sh "$script" "$@" </dev/null &
+    $as_user env -i PATH="$PATH" HOME="$run_directory" LANG=C.UTF-8 TMPDIR="$run_directory/tmp" \
+        PG_CONFIG="$PG_CONFIG" UIDGEN_WORK="$run_directory" sh "$@" </dev/null &
     cd /
     wait $! || status=$?
     return "$status"
+}
+
+run_in_copy() {
+    run_in "$work" "$@"
 }
 
 # Every process of a run works somewhere in the work directory.

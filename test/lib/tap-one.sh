@@ -41,6 +41,12 @@ failed=$(grep -E '^not ok ' "$directory/output" | grep -ciEv '# *todo' || true)
 if [ "$failed" = 0 ] && [ "$status" != 0 ]; then
     failed=1
 fi
+# So did one whose servers complained, even where nobody asked them.
+complaints=$(find "$directory" -name '*.log' -exec grep -E -m 5 "$server_complaints" {} + || true)
+if [ -n "$complaints" ]; then
+    echo "$complaints" >>"$directory/messages"
+    failed=$((failed + 1))
+fi
 skips='^(ok .*|1\.\.0 )# *skip'
 skipped=$(grep -ciE "$skips" "$directory/output" || true)
 if [ "$passed$failed$skipped" = 000 ]; then

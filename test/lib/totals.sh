@@ -36,3 +36,14 @@ record() {
 sums() {
     awk '{p += $2; f += $3; s += $4} END {print p + 0, f + 0, s + 0}' "$1/totals"
 }
+
+# Adds what sections counted in a work directory of their own to the section that ran them: add_sections directory status.
+add_sections() {
+    touch "$1/totals"
+    # shellcheck disable=SC2046 # three numbers
+    add $(sums "$1")
+    if [ "$2" != 0 ]; then
+        echo "FAILED to reach the end: status $2"
+        add 0 1
+    fi
+}

@@ -1,0 +1,49 @@
+# The section assertions: the extension on this machine's PostgreSQL, built with --enable-cassert. Packaged servers have no
+# assertions, and do not notice a lock, a buffer or a snapshot that is forgotten. Sourced by test/check after majors.sh,
+# whose $cache it uses; $top, $work and $PG_CONFIG are set before the section runs.
+# shellcheck shell=sh disable=SC2154
+
+# Why the section cannot run, or nothing.
+assertions_hindrance() {
+    if [ -n "${UIDGEN_QUICK:-}" ]; then
+        echo "this is a quick run (--quick, or UIDGEN_QUICK in the environment)"
+    elif [ "$(id -u)" != 0 ]; then
+        echo "only root can give a server that takes minutes to build a place to stay; run sudo test/check"
+    fi
+}
+
+section_assertions() {
+    hindrance=$(assertions_hindrance)
+    if [ -n "$hindrance" ]; then
+        echo "skipped: $hindrance"
+        add 0 0 1
+        return 0
+    fi
+    package=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+    version=$(dpkg-query -W -f='${source:Version}' "$package" 2>/dev/null) || version=any
+    there=$work/assertions
+    mkdir -p "$there/tmp" "$there/log" "$cache/$package-assertions"
+    cp -R "$work/src" "$there/src"
+    chown -R postgres: "$there" "$cache/$package-assertions"
+    echo "Building $package with assertions in $cache/$package-assertions, or finding it there ..."
+    if ! assertion_server make >"$work/log/assertions" 2>&1; then
+        echo "FAILED to build $package with assertions"
+        tail -n 30 "$work/log/assertions" | sed 's/^/   /'
+        add 0 1
+        return 0
+    fi
+    echo "ok     $package with assertions: $(tail -n 1 "$work/log/assertions")"
+    sed -n 's/^step /       /p' "$work/log/assertions"
+    add 1 0
+    status=0
+    # shellcheck disable=SC2086 # a list of words
+    assertion_server run $tested_there || status=$?
+    add_sections "$there" "$status"
+}
+
+# assertion_server command section...
+assertion_server() {
+    action=$1
+    shift
+    run_in "$there" test/lib/server-with-assertions.sh "$action" "$cache/$package-assertions" "$package" "$version" "$@"
+}
