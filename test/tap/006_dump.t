@@ -53,7 +53,7 @@ SELECT 'generator', g.generator::text, g.preset, g.epoch::text, g.time_bits || '
   FROM uid_generator g
 UNION ALL SELECT 'segment', n.name, n.sequence::text, n.step::text, s.seqincrement::text, s.seqmin::text, pg_sequence_last_value(n.sequence)::text
   FROM uid_segment n JOIN pg_sequence s ON s.seqrelid = n.sequence
-UNION ALL SELECT 'node', id::text, generator, worker_id::text, system_identifier::text, created::text, host_name FROM worker_node
+UNION ALL SELECT 'node', id::text, generator, worker_id::text, system_identifier::text, created::text, host_name || tags::text FROM worker_node
 UNION ALL SELECT 'identity', last_value::text, is_called::text, '', '', '', '' FROM worker_node_id_seq
 UNION ALL SELECT 'acl', oid::regclass::text, relowner::regrole::text, array_to_string(ARRAY(SELECT unnest(relacl)::text ORDER BY 1), ','), '', '', '' FROM pg_class
   WHERE relkind = 'S' AND relname <> 'worker_node_id_seq' OR relname IN ('uid_generator', 'uid_segment', 'worker_node', 'documents')
@@ -92,6 +92,7 @@ RESET ROLE;
 SELECT uid_next('uid_generators.of_bob');
 REVOKE USAGE ON SEQUENCE uid_generators.uid_default FROM PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO alice;
+UPDATE worker_node SET tags = '{"rack": 7}' WHERE generator = 'uid_generators.of_bob';
 SQL
 $source->safe_psql('postgres', $fill);
 my $expected = $source->safe_psql('postgres', $everything);
@@ -189,6 +190,29 @@ SQL
 	$source->safe_psql('owned', "CREATE EXTENSION uidgen; SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('g'), segment_create('s'); SELECT uid_next(), segment_next('s')");
 	$source->command_ok([ 'pg_dump', '-Fc', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ],
 		'the owner of the database can dump it');
+	$target->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
+	$target->safe_psql('postgres', 'CREATE DATABASE owned OWNER boss');
+	$target->safe_psql('owned', 'CREATE EXTENSION uidgen');
+	$target->command_ok([ 'pg_restore', '--exit-on-error', '-U', 'boss', '--data-only', '-t', 'worker_node', '-t', 'worker_node_id_seq', '-d', $target->connstr('owned'), "$directory/owned.dump" ],
+		'and restore the rows of worker_node and their counter');
+	my $nodes = 'SELECT * FROM worker_node ORDER BY id; SELECT last_value FROM worker_node_id_seq';
+	is($target->safe_psql('owned', $nodes), $source->safe_psql('owned', $nodes), 'which are the same then');
+}
+
+# Rows of worker_node that an application wrote, with the columns of the original.
+{
+	$source->safe_psql('postgres', 'CREATE DATABASE outside');
+	$source->safe_psql('outside', 'CREATE EXTENSION uidgen; SELECT uid_next()');
+	my $insert = "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.1', '8080-1', 2, current_date, now(), now()) RETURNING id";
+	my $id = $source->safe_psql('outside', $insert);
+	is($source->safe_psql('outside', "SELECT $id > max(id) FROM worker_node WHERE id <> $id"), 't', 'an application draws its worker id by a row of its own');
+	like(failure($source, 'outside', 'ALTER TABLE worker_node ADD COLUMN rack text'), qr/ERROR:  42809/, 'a column that would make a dump useless is refused');
+	dump_to('outside', 'outside.dump', '-Fc');
+	$target->safe_psql('postgres', 'CREATE DATABASE outside');
+	restore($target, 'outside', 'outside.dump');
+	is($target->safe_psql('outside', "SELECT id, generator IS NULL, system_identifier = (SELECT system_identifier FROM pg_control_system()), tags FROM worker_node WHERE host_name = '10.0.0.1'"),
+		"$id|t|f|{}", 'the row is restored, and tells of the server that drew its id');
+	cmp_ok($target->safe_psql('outside', $insert), '>', $id, 'and the next one has a higher id');
 }
 
 # The chosen default, what was altered, and marks that no id has reached yet.
