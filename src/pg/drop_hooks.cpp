@@ -1,5 +1,6 @@
 #include "drop_hooks.hpp"
 
+#include "dropped_rows.hpp"
 #include "faults.hpp"
 #include "slots.hpp"
 #include "worker_node.hpp"
@@ -13,16 +14,17 @@ struct Suspect {
     Oid relation;
     bool made_here; // by the open transaction
     bool gone;      // as the catalog says just before the commit
+    TransactionId row; // of the (sub)transaction that added the generator's row, if the open one did
 };
 
 // Both in TopTransactionContext, empty between transactions.
 List *suspects = NIL;
 List *dropped_databases = NIL;
 
-void note_suspect(Oid relation, bool made_here) {
+void note_suspect(Oid relation, bool made_here, TransactionId row) {
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *suspect = static_cast<Suspect *>(palloc(sizeof(Suspect)));
-    *suspect = {relation, made_here, false};
+    *suspect = {relation, made_here, false, row};
     suspects = lappend(suspects, suspect);
     MemoryContextSwitchTo(caller);
 }
@@ -41,8 +43,12 @@ void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_
     // The hook runs before DROP DATABASE looks for other sessions, so this is a note, not yet a drop.
     if (class_id == DatabaseRelationId)
         note_database(object);
-    else if (class_id == RelationRelationId && slot_note_drop({MyDatabaseId, object}))
-        note_suspect(object, false);
+    else if (class_id == RelationRelationId) {
+        // One without a slot may have a row.
+        const bool has_slot = slot_note_drop({MyDatabaseId, object});
+        if (has_slot || get_rel_relkind(object) == RELKIND_SEQUENCE)
+            note_suspect(object, false, InvalidTransactionId);
+    }
 }
 
 // Database oids, relation oids and file numbers all come again when a database is dropped and made anew, so
@@ -59,6 +65,8 @@ void look_up_suspects() {
     foreach (cell, suspects) {
         auto *suspect = static_cast<Suspect *>(lfirst(cell));
         suspect->gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(suspect->relation));
+        if (suspect->gone)
+            forget_dropped_sequence(suspect->relation);
     }
 }
 
@@ -70,7 +78,7 @@ void settle(Outcome outcome) {
     foreach (cell, suspects) {
         const auto *suspect = static_cast<Suspect *>(lfirst(cell));
         // After PREPARE the sequence stays locked; whoever uses it later finds all there is to know on its page.
-        const bool ends = outcome == Outcome::aborted    ? suspect->made_here
+        const bool ends = outcome == Outcome::aborted    ? suspect->made_here || TransactionIdIsValid(suspect->row)
                           : outcome == Outcome::prepared ? suspect->gone || suspect->made_here
                                                          : suspect->gone;
         if (ends)
@@ -106,15 +114,20 @@ void transaction_event(XactEvent event, void *) {
     }
 }
 
-// A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction.
+// A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction. A slot
+// whose row is rolled back must not go on with that row's layout.
 void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
     ListCell *cell;
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     foreach (cell, suspects) {
-        const auto *suspect = static_cast<Suspect *>(lfirst(cell));
+        auto *suspect = static_cast<Suspect *>(lfirst(cell));
         if (suspect->made_here)
             slot_note_drop({MyDatabaseId, suspect->relation});
+        if (TransactionIdIsValid(suspect->row) && !TransactionIdIsCurrentTransactionId(suspect->row)) {
+            slot_free({MyDatabaseId, suspect->relation});
+            suspect->row = InvalidTransactionId;
+        }
     }
 }
 
@@ -129,7 +142,12 @@ void drop_hooks_install() {
 
 void note_slot_of_new_relation(Relation rel) {
     if (rel->rd_createSubid != InvalidSubTransactionId)
-        note_suspect(RelationGetRelid(rel), true);
+        note_suspect(RelationGetRelid(rel), true, InvalidTransactionId);
+}
+
+void note_new_generator_row(Oid generator) {
+    if (slots_exist())
+        note_suspect(generator, false, GetCurrentTransactionId());
 }
 
 } // namespace uidgen::pg
