@@ -14,17 +14,16 @@ struct Suspect {
     Oid relation;
     bool made_here; // by the open transaction
     bool gone;      // as the catalog says just before the commit
-    TransactionId row; // of the (sub)transaction that added the generator's row, if the open one did
 };
 
 // Both in TopTransactionContext, empty between transactions.
 List *suspects = NIL;
 List *dropped_databases = NIL;
 
-void note_suspect(Oid relation, bool made_here, TransactionId row) {
+void note_suspect(Oid relation, bool made_here) {
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *suspect = static_cast<Suspect *>(palloc(sizeof(Suspect)));
-    *suspect = {relation, made_here, false, row};
+    *suspect = {relation, made_here, false};
     suspects = lappend(suspects, suspect);
     MemoryContextSwitchTo(caller);
 }
@@ -35,6 +34,13 @@ void note_database(Oid database) {
     MemoryContextSwitchTo(caller);
 }
 
+// A sequence without a slot may have a row.
+void relation_dropped(Oid relation) {
+    const bool has_slot = slot_note_drop({MyDatabaseId, relation});
+    if (has_slot || get_rel_relkind(relation) == RELKIND_SEQUENCE)
+        note_suspect(relation, false);
+}
+
 void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg) {
     if (next_object_access_hook != nullptr)
         next_object_access_hook(access, class_id, object, sub_id, arg);
@@ -43,12 +49,8 @@ void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_
     // The hook runs before DROP DATABASE looks for other sessions, so this is a note, not yet a drop.
     if (class_id == DatabaseRelationId)
         note_database(object);
-    else if (class_id == RelationRelationId) {
-        // One without a slot may have a row.
-        const bool has_slot = slot_note_drop({MyDatabaseId, object});
-        if (has_slot || get_rel_relkind(object) == RELKIND_SEQUENCE)
-            note_suspect(object, false, InvalidTransactionId);
-    }
+    else if (class_id == RelationRelationId)
+        relation_dropped(object);
 }
 
 // Database oids, relation oids and file numbers all come again when a database is dropped and made anew, so
@@ -78,7 +80,7 @@ void settle(Outcome outcome) {
     foreach (cell, suspects) {
         const auto *suspect = static_cast<Suspect *>(lfirst(cell));
         // After PREPARE the sequence stays locked; whoever uses it later finds all there is to know on its page.
-        const bool ends = outcome == Outcome::aborted    ? suspect->made_here || TransactionIdIsValid(suspect->row)
+        const bool ends = outcome == Outcome::aborted    ? suspect->made_here
                           : outcome == Outcome::prepared ? suspect->gone || suspect->made_here
                                                          : suspect->gone;
         if (ends)
@@ -114,20 +116,15 @@ void transaction_event(XactEvent event, void *) {
     }
 }
 
-// A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction. A slot
-// whose row is rolled back must not go on with that row's layout.
+// A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction.
 void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
     ListCell *cell;
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     foreach (cell, suspects) {
-        auto *suspect = static_cast<Suspect *>(lfirst(cell));
+        const auto *suspect = static_cast<Suspect *>(lfirst(cell));
         if (suspect->made_here)
             slot_note_drop({MyDatabaseId, suspect->relation});
-        if (TransactionIdIsValid(suspect->row) && !TransactionIdIsCurrentTransactionId(suspect->row)) {
-            slot_free({MyDatabaseId, suspect->relation});
-            suspect->row = InvalidTransactionId;
-        }
     }
 }
 
@@ -142,12 +139,7 @@ void drop_hooks_install() {
 
 void note_slot_of_new_relation(Relation rel) {
     if (rel->rd_createSubid != InvalidSubTransactionId)
-        note_suspect(RelationGetRelid(rel), true, InvalidTransactionId);
-}
-
-void note_new_generator_row(Oid generator) {
-    if (slots_exist())
-        note_suspect(generator, false, GetCurrentTransactionId());
+        note_suspect(RelationGetRelid(rel), true);
 }
 
 } // namespace uidgen::pg

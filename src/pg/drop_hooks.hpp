@@ -1,4 +1,4 @@
-// When slots end: DROP of a sequence, rollback of a CREATE or of a generator's row, DROP DATABASE.
+// When slots end: DROP of a sequence, rollback of a CREATE, DROP DATABASE.
 //
 // What happens to a slot waits for the transaction's outcome. A sequence noted here is looked up once more
 // just before the commit, which also settles savepoints that were rolled back; the slots of those that are
@@ -14,9 +14,5 @@ void drop_hooks_install();
 // A slot is about to be used for a relation: if the open transaction made that, the slot ends with a rollback. (If only
 // a parallel worker ever uses it, nobody notes it; such a slot is reclaimed like any that is out of use.)
 void note_slot_of_new_relation(Relation rel);
-
-// The open transaction has added a generator's row: if that goes with a rollback, also one to a savepoint, so does the slot
-// that was made from it. Under a lock that excludes all others who draw.
-void note_new_generator_row(Oid generator);
 
 } // namespace uidgen::pg

@@ -10,8 +10,8 @@
 #include "attach.hpp"
 #include "builtin.hpp"
 #include "config_table.hpp"
-#include "drop_hooks.hpp"
 #include "errors.hpp"
+#include "new_rows.hpp"
 #include "new_slot.hpp"
 #include "owner_rights.hpp"
 #include "reserve.hpp"
@@ -133,7 +133,7 @@ void row_inserted(HeapTuple row, TupleDesc desc) {
     if (builtin)
         check_change(generator, builtin_row(generator, true, desc), row, desc);
     end_lease(generator);
-    note_new_generator_row(generator);
+    note_new_row(generator);
 }
 
 // Only the builtin generator is one without its row. (The sequence of another may be gone.)
