@@ -132,8 +132,8 @@ TRUNCATE uid_segment;
 SELECT outcome('SELECT uid_keep_local()');
 
 -- A row whose figures are at the end of their range does not stop a view for the others.
-SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1);
-SELECT generator, life_used > 1 AS over, ids_per_second FROM uid_generator_limits WHERE generator = 'uid_generators.short'::regclass;
+SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1, epoch => '9000-01-01 00:00+00');
+SELECT generator, life_used < 0 AS not_begun, ids_per_second FROM uid_generator_limits WHERE generator = 'uid_generators.short'::regclass;
 SELECT segment_create('last', 9223372036854775806), segment_create('cycled', 9223372036854775807), segment_create('down');
 ALTER SEQUENCE uid_segments.cycled CYCLE;
 ALTER SEQUENCE uid_segments.down INCREMENT -1 MINVALUE -9223372036854775808 MAXVALUE 10;
