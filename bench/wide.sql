@@ -2,4 +2,4 @@
 -- is never a wait for the clock.
 SELECT uid_generator_alter(generator, epoch => date_trunc('day', now()) - interval '1 day', time_bits => 35,
                            datacenter_bits => 3, worker_bits => 3, sequence_bits => 22)
-  FROM uid_generator WHERE preset = 'snowflake' AND mode = 'snowflake';
+  FROM uid_generator_config WHERE preset = 'snowflake' AND mode = 'snowflake';

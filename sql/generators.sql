@@ -19,7 +19,7 @@ END
 $$;
 -- The generator whose layout puts an id into this minute.
 CREATE FUNCTION made_by(id bigint) RETURNS text LANGUAGE sql AS $$
-  SELECT string_agg(generator::text, ', ' ORDER BY generator::text) FROM uid_generator
+  SELECT string_agg(generator::text, ', ' ORDER BY generator::text) FROM uid_generator_config
    WHERE id BETWEEN uid_lower_bound(clock_timestamp() - interval '1 min', generator) AND uid_lower_bound(clock_timestamp() + interval '1 min', generator)
 $$;
 -- The number that a refusal's hint names.
@@ -160,7 +160,7 @@ CREATE TABLE invoices (id bigint DEFAULT uid_next('uid_generators.g'), other big
 SELECT outcome('SELECT uid_generator_drop(' || g || ')') FROM unnest(ARRAY['''uid_generators.g''', '''uid_generators.uid_default''', '''worker_node_id_seq''', '''pg_class''', '0', 'NULL']) AS g;
 ALTER TABLE invoices ALTER id DROP DEFAULT;
 SELECT uid_generator_drop('uid_generators.g');
-SELECT generator FROM uid_generator ORDER BY generator::text;
+SELECT generator FROM uid_generator_config ORDER BY generator::text;
 SELECT outcome('SELECT uid_next(''uid_generators.g'')');
 -- What was dropped and is made anew starts above.
 SELECT uid_next('uid_generators.h') AS id \gset
@@ -205,7 +205,7 @@ BEGIN
   RETURN made;
 END
 $$;
-PREPARE choose AS SELECT generator, is_default FROM uid_generator ORDER BY generator::text;
+PREPARE choose AS SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
 EXPLAIN (COSTS OFF) EXECUTE draw;
 SELECT uid_default_set('uid_generators.web');
 EXECUTE choose;
@@ -226,7 +226,24 @@ SELECT abs(extract(epoch FROM generated_at - clock_timestamp())) < 5 AS decode, 
        uid_lower_bound(generated_at) <= uid_last() AND uid_lower_bound(generated_at + interval '1 s') > uid_last() AS lower_bound FROM uid_decode(uid_last());
 SELECT last_value FROM uid_generators.uid_default;
 SELECT generator, table_name, column_name FROM uid_generator_columns;
-SELECT outcome('SELECT uid_generator_drop(''uid_generators.web'')'), outcome('DROP SEQUENCE uid_generators.web');
+SELECT outcome('SELECT uid_generator_drop(''uid_generators.web'')');
+-- DROP SEQUENCE leaves the database without a default: never with another one that was not chosen.
+BEGIN;
+DROP SEQUENCE uid_generators.web;
+SAVEPOINT a;
+SELECT uid_next();
+ROLLBACK TO a;
+SELECT uid_decode(5);
+ROLLBACK TO a;
+EXECUTE choose;
+SELECT made_by(uid_next('uid_generators.uid_default')) AS by_name;
+ROLLBACK TO a;
+SELECT uid_generator_create('next', 'js53');
+SELECT uid_default_set('uid_generators.next');
+EXECUTE choose;
+ROLLBACK;
+EXECUTE choose;
+SELECT made_by(uid_next());
 SELECT uid_default_set('uid_generators.web'), uid_default_set(NULL);
 SELECT outcome('SELECT uid_default_set(0)'), outcome('SELECT uid_default_set(''worker_node_id_seq'')'), outcome('SELECT uid_default_set(''pg_class'')');
 -- Ids of the builtin one are above those of js53, so back is possible, with no gap in the order.

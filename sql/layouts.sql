@@ -156,7 +156,13 @@ SELECT count(*) = :generators AS as_before, to_regclass('uid_generators.refused'
 -- Sequence numbers begin anywhere in a tick where spread is on, as in the preset of the default generator; else at 0. So ids
 -- drawn one a tick are odd and even alike, or all even. (A tick of 1 us is shorter than one INSERT.)
 SELECT preset, spread FROM uid_preset WHERE spread;
-SELECT spread FROM uid_generator WHERE builtin;
+SELECT spread FROM uid_generator_config WHERE builtin;
+-- The builtin generator is the preset snowflake, though it has no row.
+SELECT count(*) AS rows FROM uid_generator WHERE builtin;
+SELECT uid_generator_create('same');
+SELECT g.preset, to_jsonb(b) - ARRAY['generator', 'created', 'builtin', 'is_default'] = to_jsonb(g) - ARRAY['generator', 'created', 'builtin', 'is_default'] AS same,
+       b.builtin, b.is_default, b.generator
+  FROM uid_generator_config AS b, uid_generator AS g WHERE b.builtin AND g.generator = 'uid_generators.same'::regclass;
 SELECT uid_generator_create('spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12),
        uid_generator_create('not_spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12, spread => false);
 CREATE TABLE drawn (n serial, spread bigint, not_spread bigint);

@@ -110,7 +110,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_generator_create(''x'', ''no such preset'')'), ('uid_generator_create(''x'', NULL)'), ('uid_generator_create(''x'', '''')'))
   AS v(statement);
 SELECT count(*) FROM a_table;
-SELECT generator FROM uid_generator ORDER BY generator::text COLLATE "C";
+SELECT generator FROM uid_generator_config ORDER BY generator::text COLLATE "C";
 
 -- Names and numbers of segments.
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES

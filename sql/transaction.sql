@@ -19,7 +19,7 @@ SELECT count(*) AS sequences FROM pg_class WHERE relname IN ('bills', 'tickets',
 -- The same again: it works, nothing is left over, and ids go on above.
 CREATE EXTENSION uidgen;
 SELECT count(*) AS slots FROM uid_slots();
-SELECT generator, builtin FROM uid_generator;
+SELECT generator, builtin FROM uid_generator_config;
 SELECT count(*) AS segments FROM uid_segment;
 DROP EXTENSION uidgen;
 BEGIN;
@@ -35,7 +35,7 @@ SELECT count(DISTINCT id) AS ids, count(DISTINCT other) AS others, min(ticket), 
        min(id) > :above AS above, min(other) > :above_other AS above_other FROM bill;
 INSERT INTO bill DEFAULT VALUES RETURNING ticket, serial;
 SELECT kind, count(*) FROM uid_slots() GROUP BY kind ORDER BY kind;
-SELECT generator, builtin FROM uid_generator ORDER BY generator::text;
+SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
 SELECT count(*) AS worker_rows, count(DISTINCT worker_id) AS worker_ids, count(DISTINCT generator) AS generators FROM worker_node;
 

@@ -4,6 +4,7 @@
 // runs with the rights of the table's owner, after a look at who asks, and for fixed columns only. It names every function
 // and operator with its schema: the caller's search_path holds, and may lead to the caller's own.
 
+#include "builtin.hpp"
 #include "config_table.hpp"
 #include "errors.hpp"
 #include "owner_rights.hpp"
@@ -17,12 +18,25 @@ struct Changeable {
     const char *columns;
     const char *values; // of r, the row with the changes in it
     LOCKMODE lock;      // on the sequence
+    bool (*has_row)(Oid schema, Oid table, Oid sequence);
 };
+
+bool has_segment_row(Oid schema, Oid, Oid sequence) { return has_segment(schema, sequence); }
+
+// The builtin generator gets its row with its first change. Under the lock.
+bool has_or_gets_row(Oid schema, Oid table, Oid generator) {
+    if (has_generator_row(schema, generator))
+        return true;
+    if (generator != builtin_generator())
+        return false;
+    insert_builtin_row(table, find_default_generator(schema) == generator);
+    return true;
+}
 
 constexpr Changeable segment_row = {"uid_segment", "sequence", "step, max_step, description",
                                     "CASE WHEN r.step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.step END, "
                                     "CASE WHEN r.max_step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN r.max_step END, r.description",
-                                    AccessShareLock};
+                                    AccessShareLock, has_segment_row};
 
 // What uid_generator_changing() lets pass.
 constexpr Changeable generator_row = {
@@ -33,7 +47,7 @@ constexpr Changeable generator_row = {
     "r.epoch, r.tick_us, r.time_bits, r.datacenter_bits, r.worker_bits, r.sequence_bits, r.sequence_first, r.backup_worker, "
     "r.lease_ms, r.max_ahead_ms, r.when_full, r.when_back, r.tolerance_ms, r.spread, r.worker_policy, r.worker_number, "
     "r.mode, r.boost_power, r.padding_factor, r.schedule_ms, r.when_ring_full, r.when_ring_empty, r.chunk, r.max_staleness_ms",
-    ShareRowExclusiveLock};
+    ShareRowExclusiveLock, has_or_gets_row};
 
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);
@@ -53,9 +67,13 @@ void change_row(const Changeable &what, Oid schema, Oid sequence, Datum changes)
                                      qualified_name(table), what.columns, what.values, what.key);
     Oid types[] = {OIDOID, JSONBOID};
     Datum values[] = {ObjectIdGetDatum(sequence), changes};
-    if (execute_as_owner(table, statement, lengthof(types), types, values) == 0)
+    if (!what.has_row(schema, table, sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("\"%s\" has no row in %s", get_rel_name(sequence), what.table),
                         errhint("Only what was made with segment_create() or uid_generator_create() can be altered.")));
+    if (execute_as_owner(table, statement, lengthof(types), types, values) == 0)
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("the row of \"%s\" in %s was made since this transaction began", get_rel_name(sequence), what.table),
+                        errhint("Try again.")));
 }
 
 } // namespace

@@ -1,43 +1,12 @@
 #include "config_table.hpp"
 
+#include "builtin.hpp"
 #include "errors.hpp"
+#include "generator_columns.hpp"
 #include "time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
-
-// Columns of uid_generator and uid_segment, as the install script makes them.
-enum GeneratorColumn : AttrNumber {
-    generator_sequence = 1,
-    generator_epoch = 3,
-    generator_tick_us,
-    generator_time_bits,
-    generator_datacenter_bits,
-    generator_worker_bits,
-    generator_sequence_bits,
-    generator_sequence_first,
-    generator_backup_worker,
-    generator_lease_ms,
-    generator_max_ahead_ms,
-    generator_when_full,
-    generator_when_back,
-    generator_tolerance_ms,
-    generator_spread,
-    generator_worker_policy,
-    generator_worker_number,
-    generator_mode,
-    generator_boost_power,
-    generator_padding_factor,
-    generator_schedule_ms,
-    generator_when_ring_full,
-    generator_when_ring_empty,
-    generator_chunk,
-    generator_max_staleness_ms,
-    generator_created,
-    generator_builtin,
-    generator_is_default,
-};
-enum SegmentColumn : AttrNumber { segment_name = 1, segment_sequence, segment_step, segment_max_step };
 
 // One row found by one column; visit(tuple, desc, arg) is called for it.
 using Visit = void (*)(HeapTuple tuple, TupleDesc desc, void *arg);
@@ -216,21 +185,43 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     return cached;
 }
 
-// A row that the open transaction has changed may yet change back, and its ids would stay.
-void refuse_altered_here(HeapTuple tuple, TupleDesc desc) {
-    if ((tuple->t_data->t_infomask & HEAP_UPDATED) != 0 &&
-        TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)))
-        report_altered_here(DatumGetObjectId(column(tuple, desc, generator_sequence)));
+// In a parallel worker the relcache does not tell what the leader has made; there it has to do that the transaction wrote
+// the catalog row.
+bool made_in_this_transaction(Relation sequence) {
+    if (sequence->rd_createSubid != InvalidSubTransactionId)
+        return true;
+    HeapTuple tuple = IsParallelWorker() ? SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(sequence))) : nullptr;
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return ours;
+}
+
+// A row that the open transaction has changed or added may yet change back or go away, and its ids would stay. A generator
+// that is as new as its row goes away with it.
+void refuse_altered_here(HeapTuple row, Relation sequence) {
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
+    if (ours && ((row->t_data->t_infomask & HEAP_UPDATED) != 0 || !made_in_this_transaction(sequence)))
+        report_altered_here(RelationGetRelid(sequence));
 }
 
 void copy_generator(HeapTuple tuple, TupleDesc desc, void *arg) {
     *static_cast<GeneratorConfig *>(arg) = generator_config_of(tuple, desc);
 }
 
+struct ToDraw {
+    Relation sequence;
+    GeneratorConfig *config;
+};
+
 void copy_generator_to_draw(HeapTuple tuple, TupleDesc desc, void *arg) {
-    refuse_altered_here(tuple, desc);
-    copy_generator(tuple, desc, arg);
+    const auto *to_draw = static_cast<const ToDraw *>(arg);
+    refuse_altered_here(tuple, to_draw->sequence);
+    copy_generator(tuple, desc, to_draw->config);
 }
+
+void ignore_row(HeapTuple, TupleDesc, void *) {}
 
 void copy_generator_sequence(HeapTuple tuple, TupleDesc desc, void *arg) {
     *static_cast<Oid *>(arg) = DatumGetObjectId(column(tuple, desc, generator_sequence));
@@ -245,8 +236,9 @@ void copy_segment_steps(HeapTuple tuple, TupleDesc desc, void *arg) {
                                          DatumGetInt64(column(tuple, desc, segment_max_step))};
 }
 
-// The unique index on that column alone; InvalidOid, so a scan of the table, if there is none.
-Oid index_on(Oid table, AttrNumber column_number) {
+} // namespace
+
+Oid unique_index_on(Oid table, AttrNumber column_number) {
     Oid found = InvalidOid;
     Relation rel = table_open(table, AccessShareLock);
     List *indexes = RelationGetIndexList(rel);
@@ -265,8 +257,6 @@ Oid index_on(Oid table, AttrNumber column_number) {
     table_close(rel, AccessShareLock);
     return found;
 }
-
-} // namespace
 
 Oid schema_of_function(Oid function) { return get_func_namespace(function); }
 
@@ -291,44 +281,59 @@ GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc) {
 
 namespace {
 
-bool find_generator(Oid schema, Oid generator, Visit visit, GeneratorConfig *config) {
+bool find_generator_row(Oid schema, Oid generator, Visit visit, void *arg) {
     const Oid table = required_table(schema, "uid_generator");
     ScanKeyData key;
     ScanKeyInit(&key, generator_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(generator));
-    return find_row(table, index_on(table, generator_sequence), &key, visit, config);
+    return find_row(table, unique_index_on(table, generator_sequence), &key, visit, arg);
+}
+
+// What it is while it has no row.
+bool read_builtin_config(Oid schema, Oid generator, GeneratorConfig *config) {
+    if (generator != builtin_generator())
+        return false;
+    Relation rel = table_open(required_table(schema, "uid_generator"), AccessShareLock);
+    copy_generator(builtin_row(generator, true, RelationGetDescr(rel)), RelationGetDescr(rel), config);
+    table_close(rel, AccessShareLock);
+    return true;
 }
 
 } // namespace
 
+bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator, ignore_row, nullptr); }
+
 bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config) {
-    return find_generator(schema, generator, copy_generator, config);
+    return find_generator_row(schema, generator, copy_generator, config) || read_builtin_config(schema, generator, config);
 }
 
-bool read_generator_to_draw(Oid schema, Oid generator, GeneratorConfig *config) {
-    return find_generator(schema, generator, copy_generator_to_draw, config);
+bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {
+    ToDraw to_draw = {sequence, config};
+    const Oid generator = RelationGetRelid(sequence);
+    return find_generator_row(schema, generator, copy_generator_to_draw, &to_draw) ||
+           read_builtin_config(schema, generator, config);
+}
+
+Oid find_default_generator(Oid schema) {
+    Oid generator = InvalidOid;
+    ScanKeyData chosen;
+    ScanKeyInit(&chosen, generator_is_default, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
+    if (find_row(required_table(schema, "uid_generator"), InvalidOid, &chosen, copy_generator_sequence, &generator))
+        return generator;
+    const Oid builtin = builtin_generator();
+    return OidIsValid(builtin) && !has_generator_row(schema, builtin) ? builtin : InvalidOid;
 }
 
 Oid read_default_generator(Oid schema) {
-    Oid generator = InvalidOid;
-    const Oid table = required_table(schema, "uid_generator");
-    ScanKeyData chosen;
-    ScanKeyData builtin;
-    ScanKeyInit(&chosen, generator_is_default, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
-    ScanKeyInit(&builtin, generator_builtin, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
-    if (!find_row(table, InvalidOid, &chosen, copy_generator_sequence, &generator) &&
-        !find_row(table, InvalidOid, &builtin, copy_generator_sequence, &generator))
+    const Oid generator = find_default_generator(schema);
+    if (!OidIsValid(generator))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the database has no default generator"),
                         errhint("Name a generator: uid_next('uid_generators.name'); or choose one with uid_default_set().")));
     return generator;
 }
 
-bool is_builtin_generator(Oid schema, Oid generator) {
-    Oid builtin = InvalidOid;
-    ScanKeyData key;
-    ScanKeyInit(&key, generator_builtin, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
-    return find_row(required_table(schema, "uid_generator"), InvalidOid, &key, copy_generator_sequence, &builtin) &&
-           builtin == generator;
-}
+Oid generator_of_row(HeapTuple row, TupleDesc desc) { return DatumGetObjectId(column(row, desc, generator_sequence)); }
+bool is_builtin_row(HeapTuple row, TupleDesc desc) { return DatumGetBool(column(row, desc, generator_builtin)); }
+bool is_default_row(HeapTuple row, TupleDesc desc) { return DatumGetBool(column(row, desc, generator_is_default)); }
 
 bool layout_differs(HeapTuple a, HeapTuple b, TupleDesc desc) {
     for (AttrNumber number = generator_epoch; number <= generator_backup_worker; number++)
@@ -349,16 +354,26 @@ Oid read_segment_by_name(Oid schema, const text *name) {
     ScanKeyData key;
     ScanKeyEntryInitialize(&key, 0, segment_name, BTEqualStrategyNumber, InvalidOid, DEFAULT_COLLATION_OID, F_TEXTEQ,
                            PointerGetDatum(name));
-    find_row(table, index_on(table, segment_name), &key, copy_segment_sequence, &sequence);
+    find_row(table, unique_index_on(table, segment_name), &key, copy_segment_sequence, &sequence);
     return sequence;
 }
 
-SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
-    SegmentSteps steps = {0, 0};
+namespace {
+
+bool find_segment_row(Oid schema, Oid sequence, Visit visit, void *arg) {
+    const Oid table = required_table(schema, "uid_segment");
     ScanKeyData key;
     ScanKeyInit(&key, segment_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
-    const Oid table = required_table(schema, "uid_segment");
-    find_row(table, index_on(table, segment_sequence), &key, copy_segment_steps, &steps);
+    return find_row(table, unique_index_on(table, segment_sequence), &key, visit, arg);
+}
+
+} // namespace
+
+bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence, ignore_row, nullptr); }
+
+SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
+    SegmentSteps steps = {0, 0};
+    find_segment_row(schema, sequence, copy_segment_steps, &steps);
     return steps;
 }
 

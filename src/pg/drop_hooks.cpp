@@ -1,5 +1,6 @@
 #include "drop_hooks.hpp"
 
+#include "dropped_rows.hpp"
 #include "faults.hpp"
 #include "slots.hpp"
 #include "worker_node.hpp"
@@ -33,6 +34,13 @@ void note_database(Oid database) {
     MemoryContextSwitchTo(caller);
 }
 
+// A sequence without a slot may have a row.
+void relation_dropped(Oid relation) {
+    const bool has_slot = slot_note_drop({MyDatabaseId, relation});
+    if (has_slot || get_rel_relkind(relation) == RELKIND_SEQUENCE)
+        note_suspect(relation, false);
+}
+
 void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg) {
     if (next_object_access_hook != nullptr)
         next_object_access_hook(access, class_id, object, sub_id, arg);
@@ -41,8 +49,8 @@ void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_
     // The hook runs before DROP DATABASE looks for other sessions, so this is a note, not yet a drop.
     if (class_id == DatabaseRelationId)
         note_database(object);
-    else if (class_id == RelationRelationId && slot_note_drop({MyDatabaseId, object}))
-        note_suspect(object, false);
+    else if (class_id == RelationRelationId)
+        relation_dropped(object);
 }
 
 // Database oids, relation oids and file numbers all come again when a database is dropped and made anew, so
@@ -59,6 +67,8 @@ void look_up_suspects() {
     foreach (cell, suspects) {
         auto *suspect = static_cast<Suspect *>(lfirst(cell));
         suspect->gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(suspect->relation));
+        if (suspect->gone)
+            forget_dropped_sequence(suspect->relation);
     }
 }
 

@@ -180,7 +180,7 @@ void report_ring_empty(Oid generator, int64_t waited_ms) {
              errmsg("the ring of generator \"%s\" is empty", name_of(generator)),
              errdetail("Ids are drawn faster than they are made, or the padder is not running. The call waited %lld ms and took no id.",
                        static_cast<long long>(waited_ms)),
-             errhint("Call again; or let callers pad the ring: uid_generator_alter(…, when_ring_empty => 'pad').")));
+             errhint("Call again; or let callers pad the ring: uid_generator_alter(..., when_ring_empty => 'pad').")));
 }
 
 void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {

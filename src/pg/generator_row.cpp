@@ -4,11 +4,14 @@
 // Each takes a lock on the lease sequence that excludes all who draw, to the end of the transaction. So nobody holds the
 // generator's slot: it is freed, and the next one who draws makes it anew from the row that was committed, above the
 // high-water mark. A transaction that altered a generator can't draw from it (config_table.cpp), because a rollback would
-// bring the old row back, and ids of the new one would stay.
+// bring the old row back, and ids of the new one would stay. That the builtin generator gets its row is a change of the row
+// that it would have without; that it loses it, one back to that.
 
 #include "attach.hpp"
+#include "builtin.hpp"
 #include "config_table.hpp"
 #include "errors.hpp"
+#include "new_rows.hpp"
 #include "new_slot.hpp"
 #include "owner_rights.hpp"
 #include "reserve.hpp"
@@ -91,26 +94,55 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
     }
 }
 
-void check_update(const TriggerData *trigger, Oid generator) {
-    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
-    if (identity_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("a row of uid_generator can't become that of another generator"),
-                        errhint("Make another generator with uid_generator_create().")));
-    lock_generator(generator);
-    const GeneratorConfig former = generator_config_of(trigger->tg_trigtuple, desc);
-    const GeneratorConfig wanted = generator_config_of(trigger->tg_newtuple, desc);
-    const bool layout = layout_differs(trigger->tg_trigtuple, trigger->tg_newtuple, desc);
+// From one row of a generator to another.
+void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
+    const GeneratorConfig former = generator_config_of(from, desc);
+    const GeneratorConfig wanted = generator_config_of(to, desc);
+    const bool layout = layout_differs(from, to, desc);
     if ((layout || terms_differ(former, wanted)) && mark_of(generator) > mark_without_leases)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("%s of generator \"%s\" can't change any more",
                                layout ? "the layout" : "when_back new_worker", get_rel_name(generator)),
                         layout ? errdetail("It has leased ids; they would no longer decode, and could come again.")
                                : errdetail("It has leased ids, and each time that it begins again needs a worker id it never used."),
-                        errhint("Make another generator above it: uid_generator_create('name', …, above => %lld).",
+                        errhint("Make another generator above it: uid_generator_create('name', ..., above => %lld).",
                                 static_cast<long long>(largest_leased_id(former, mark_of(generator))))));
     if (!layout)
         wait_out_lead(generator, former, wanted);
+}
+
+void row_updated(HeapTuple from, HeapTuple to, TupleDesc desc) {
+    const Oid generator = generator_of_row(to, desc);
+    if (identity_differs(from, to, desc))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("a row of uid_generator can't become that of another generator"),
+                        errhint("Make another generator with uid_generator_create().")));
+    lock_generator(generator);
+    check_change(generator, from, to, desc);
+    end_lease(generator);
+}
+
+// A slot there may be is of a row that is there no more.
+void row_inserted(HeapTuple row, TupleDesc desc) {
+    const Oid generator = generator_of_row(row, desc);
+    const bool builtin = generator == builtin_generator();
+    generator_config_of(row, desc); // for the error
+    if (is_builtin_row(row, desc) != builtin)
+        report_generator_field("builtin", builtin ? "false" : "true", builtin ? "true for the generator of the extension" : "false");
+    lock_generator(generator);
+    if (builtin)
+        check_change(generator, builtin_row(generator, true, desc), row, desc);
+    end_lease(generator);
+    note_new_row(generator);
+}
+
+// Only the builtin generator is one without its row. (The sequence of another may be gone.)
+void row_deleted(HeapTuple row, TupleDesc desc) {
+    const Oid generator = generator_of_row(row, desc);
+    if (generator != builtin_generator())
+        return;
+    lock_generator(generator);
+    check_change(generator, row, builtin_row(generator, true, desc), desc);
     end_lease(generator);
 }
 
@@ -166,21 +198,30 @@ void check_may_choose_default(Oid table) {
                         errhint("The owner of the database may.")));
 }
 
-void write_default(Oid table, bool former_is_builtin, Oid generator, bool builtin) {
+// How many rows a statement wrote is compared with what a look at the table as it is now has found: a transaction may have a
+// snapshot of before.
+void write_default(Oid table, uint64 former_rows, Oid generator) {
     const char *name = qualified_name(table);
-    uint64 rows = execute_as_owner(table, psprintf("UPDATE %s SET is_default = false WHERE is_default", name), 0, nullptr, nullptr);
-    bool done = rows == (former_is_builtin ? 0 : 1);
     Oid types[] = {OIDOID};
     Datum values[] = {ObjectIdGetDatum(generator)};
-    if (done && !builtin) {
-        rows = execute_as_owner(table, psprintf("UPDATE %s SET is_default = true WHERE generator::pg_catalog.oid "
-                                                "OPERATOR(pg_catalog.=) $1", name),
-                                lengthof(types), types, values);
-        done = rows == 1;
-    }
+    const bool done =
+        execute_as_owner(table, psprintf("UPDATE %s SET is_default = false WHERE is_default", name), 0, nullptr, nullptr) == former_rows &&
+        execute_as_owner(table, psprintf("UPDATE %s SET is_default = true WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1", name),
+                         lengthof(types), types, values) == 1;
     if (!done)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("the default generator was changed since this transaction began"), errhint("Try again.")));
+}
+
+// Ids of the new default are above all that the former one may have issued. Under locks on both.
+void raise_above(Oid schema, Oid former, Oid generator) {
+    const int64_t mark = mark_of(former);
+    if (mark == mark_without_leases)
+        return;
+    const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
+    const int64_t largest = largest_leased_id(required_config(schema, former), mark);
+    raise_mark(generator, config, tick_above(generator, config, largest));
+    end_lease(generator);
 }
 
 } // namespace
@@ -199,21 +240,22 @@ Datum uid_generator_changing(PG_FUNCTION_ARGS) {
     const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
     // Anybody may make triggers on tables of their own, with columns of any type.
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
-        (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event) && !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) ||
         RelationGetRelid(trigger->tg_relation) !=
             extension_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_generator"))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("uid_generator_changing is the trigger of uid_generator, and of nothing else"),
                         errhint("Use a trigger function of your own.")));
-    const bool update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
-    HeapTuple row = update ? trigger->tg_newtuple : trigger->tg_trigtuple;
-    bool is_null = false;
-    const Oid generator = DatumGetObjectId(heap_getattr(row, 1, RelationGetDescr(trigger->tg_relation), &is_null));
-    generator_config_of(row, RelationGetDescr(trigger->tg_relation));
-    if (update)
-        check_update(trigger, generator);
+    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     CacheInvalidateRelcache(trigger->tg_relation);
-    PG_RETURN_POINTER(row);
+    if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
+        row_updated(trigger->tg_trigtuple, trigger->tg_newtuple, desc);
+        PG_RETURN_POINTER(trigger->tg_newtuple);
+    }
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+        row_inserted(trigger->tg_trigtuple, desc);
+    else
+        row_deleted(trigger->tg_trigtuple, desc);
+    PG_RETURN_POINTER(trigger->tg_trigtuple);
 }
 
 Datum uid_generator_raise(PG_FUNCTION_ARGS) {
@@ -241,19 +283,19 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     if (RecoveryInProgress())
         report_in_recovery();
     LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile
-    const Oid former = read_default_generator(schema);
+    const Oid former = find_default_generator(schema); // none if it was dropped
     if (former == generator)
         PG_RETURN_VOID();
-    lock_generator(former);
+    if (OidIsValid(former))
+        lock_generator(former);
     lock_generator(generator);
-    const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
-    const int64_t mark = mark_of(former);
-    if (mark > mark_without_leases) {
-        const int64_t largest = largest_leased_id(required_config(schema, former), mark);
-        raise_mark(generator, config, tick_above(generator, config, largest));
-        end_lease(generator);
-    }
-    write_default(table, is_builtin_generator(schema, former), generator, is_builtin_generator(schema, generator));
+    if (OidIsValid(former))
+        raise_above(schema, former, generator);
+    const uint64 former_rows = OidIsValid(former) && has_generator_row(schema, former) ? 1 : 0;
+    const Oid builtin = builtin_generator();
+    if (OidIsValid(builtin) && !has_generator_row(schema, builtin))
+        insert_builtin_row(table, false); // so that it is not the default if the new one is dropped
+    write_default(table, former_rows, generator);
     default_changed_in = transaction_number;
     PG_RETURN_VOID();
 }

@@ -62,7 +62,7 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
 SlotInit generator_init(Relation rel, Oid function) {
     SlotInit init = {};
     init.kind = SlotKind::generator;
-    if (!read_generator_to_draw(schema_of_function(function), RelationGetRelid(rel), &init.config))
+    if (!read_generator_to_draw(schema_of_function(function), rel, &init.config))
         report_not_a_generator(RelationGetRelid(rel));
     refuse_rewritten(rel);
     check_lease_sequence(rel);

@@ -53,7 +53,7 @@ CREATE TABLE uid_generator (
 );
 CREATE UNIQUE INDEX uid_generator_one_default ON uid_generator (is_default) WHERE is_default;
 COMMENT ON TABLE uid_generator IS
-  'One row a generator: its layout, its bounds and its policies. Rows are made by uid_generator_create() and go away with their sequence.';
+  'One row a generator: its layout, its bounds and its policies. Rows are made by uid_generator_create() and go away with their sequence. The builtin generator has one only once it was altered or a default was chosen; uid_generator_config shows it in any case.';
 COMMENT ON COLUMN uid_generator.generator IS 'the lease sequence; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_generator.preset IS 'the preset that the row was made from';
 COMMENT ON COLUMN uid_generator.epoch IS 'instant of tick 0';
@@ -80,12 +80,12 @@ COMMENT ON COLUMN uid_generator.when_ring_full IS 'stop: the padder stops at a f
 COMMENT ON COLUMN uid_generator.when_ring_empty IS 'a call that finds the ring empty pads it itself, waits for the padder, or ends in an error';
 COMMENT ON COLUMN uid_generator.chunk IS 'how many ids a session takes out of the ring at a time, a power of two up to 2^sequence_bits';
 COMMENT ON COLUMN uid_generator.max_staleness_ms IS 'how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
-COMMENT ON COLUMN uid_generator.created IS 'when the generator was made';
-COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension (dumped only where it was altered: CREATE EXTENSION makes it)';
-COMMENT ON COLUMN uid_generator.is_default IS 'true for the generator behind uid_next(), set by uid_default_set(); none: the builtin one';
+COMMENT ON COLUMN uid_generator.created IS 'when the generator was made (the builtin one: when its row was)';
+COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension';
+COMMENT ON COLUMN uid_generator.is_default IS 'true for the generator behind uid_next(), set by uid_default_set(). No such row: it is the builtin one if that has no row either; else there is none, because it was dropped';
 
--- A row may be added by the owner of the sequence that it describes, and by the owner of the table. (Row-level security
--- would say the same, and keep the owner of the database from dumping and restoring it.)
+-- A row may be added by the owner of the sequence that it describes, and by the owner of the table. What else a dump has, the
+-- owner of the database may add: he restores it. (Row-level security would say the same, and keep him from dumping it.)
 CREATE FUNCTION uid_check_registration() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -93,12 +93,16 @@ AS $$
 DECLARE
   -- The trigger's arguments: the column that names the sequence, and the schema that it must be in.
   sequence regclass := to_jsonb(NEW) ->> TG_ARGV[0];
+  is_builtin boolean := coalesce((to_jsonb(NEW) ->> 'builtin')::boolean, false);
+  is_default boolean := coalesce((to_jsonb(NEW) ->> 'is_default')::boolean, false);
+  owns_database boolean := pg_has_role('pg_database_owner', 'USAGE');
 BEGIN
   IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
-     AND (coalesce((to_jsonb(NEW) ->> 'builtin')::boolean, false)
-          OR coalesce((to_jsonb(NEW) ->> 'is_default')::boolean, false)
+     AND NOT (is_builtin AND owns_database) -- uid_generator_changing() looks whether it is the builtin one
+     AND (is_builtin OR is_default AND NOT owns_database
           OR NOT EXISTS (SELECT FROM pg_class
-                          WHERE oid = sequence AND relkind = 'S' AND relnamespace = TG_ARGV[1]::regnamespace
+                          WHERE oid = sequence AND relkind = 'S'
+                            AND (relnamespace = TG_ARGV[1]::regnamespace OR owns_database)
                             AND pg_has_role(relowner, 'USAGE'))) THEN
     RAISE EXCEPTION 'permission denied to register sequence % in %', sequence, TG_RELID::regclass
       USING ERRCODE = 'insufficient_privilege',
@@ -108,54 +112,39 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_check_registration() IS
-  'Trigger of uid_generator and uid_segment: only the owner of a sequence may register it.';
+  'Trigger of uid_generator and uid_segment: only the owner of a sequence may register it; the owner of the database may restore what a dump has.';
 
 CREATE FUNCTION uid_generator_changing() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_generator_changing';
 COMMENT ON FUNCTION uid_generator_changing() IS
   'Trigger of uid_generator: refuses a row that makes no sense, and a change of the layout once ids were leased; a change of anything else ends the lease in hand, so that it counts from the next id on.';
 
+CREATE FUNCTION uid_keep_local() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
+COMMENT ON FUNCTION uid_keep_local() IS
+  'Trigger of uid_generator and uid_segment, whose rows describe sequences of this server: leaves out what logical replication brings from another one.';
+
 CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_check_registration('generator', 'uid_generators');
-CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE ON uid_generator
+CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_generator_changing();
+CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
+  FOR EACH ROW EXECUTE FUNCTION uid_keep_local();
+CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_generator
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local();
+ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_keep_local;
+ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
 GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
--- CREATE EXTENSION makes the builtin row, so it is dumped only when something in it was altered.
+-- A row whose sequence is gone (dropped where neither event triggers nor the library were at work) could not be restored.
 SELECT pg_catalog.pg_extension_config_dump('uid_generator',
-  'WHERE NOT builtin OR (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, '
-  'lease_ms, max_ahead_ms, when_full, when_back, spread, worker_policy, mode, boost_power, padding_factor, when_ring_full, '
-  'when_ring_empty, chunk, max_staleness_ms) <> (''2026-01-01 00:00:00+00'', 1000, 41, 5, 5, 12, false, false, '
-  '1000, 2000, ''borrow'', ''hold'', true, ''disposable'', ''snowflake'', 3, 50, ''stop'', ''pad'', 1, 5000) '
-  'OR tolerance_ms IS NOT NULL OR worker_number IS NOT NULL OR schedule_ms IS NOT NULL');
-
-CREATE FUNCTION uid_generator_builtin() RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  UPDATE @extschema@.uid_generator g
-     SET (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms,
-          max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number, mode, boost_power,
-          padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms)
-       = (NEW.epoch, NEW.tick_us, NEW.time_bits, NEW.datacenter_bits, NEW.worker_bits, NEW.sequence_bits, NEW.sequence_first,
-          NEW.backup_worker, NEW.lease_ms, NEW.max_ahead_ms, NEW.when_full, NEW.when_back, NEW.tolerance_ms, NEW.spread,
-          NEW.worker_policy, NEW.worker_number, NEW.mode, NEW.boost_power, NEW.padding_factor, NEW.schedule_ms,
-          NEW.when_ring_full, NEW.when_ring_empty, NEW.chunk, NEW.max_staleness_ms)
-   WHERE g.builtin AND g.generator = NEW.generator;
-  RETURN CASE WHEN NOT FOUND THEN NEW END;
-END
-$$;
-COMMENT ON FUNCTION uid_generator_builtin() IS
-  'Trigger of uid_generator: what a dump says of the generator that comes with the extension changes the row that is there.';
-CREATE TRIGGER uid_generator_builtin BEFORE INSERT ON uid_generator
-  FOR EACH ROW WHEN (NEW.builtin) EXECUTE FUNCTION uid_generator_builtin();
+  'WHERE generator::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 -- INCREMENT, MINVALUE and is_called make nextval fail without moving it: nobody but uidgen takes a lease.
 CREATE SEQUENCE uid_generators.uid_default
   INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
 SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
-GRANT SELECT ON SEQUENCE uid_generators.uid_default TO pg_database_owner; -- for pg_dump
+GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default TO pg_database_owner; -- to dump and restore
 SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
 COMMENT ON SEQUENCE uid_generators.uid_default IS
   'Lease sequence of the database''s default generator, the one behind uid_next().';
@@ -182,9 +171,21 @@ COMMENT ON VIEW uid_preset IS
   'The presets: what uid_generator_create() copies into a row of uid_generator. epoch NULL: midnight UTC of the day on which the generator is made, so that its whole life lies ahead.';
 GRANT SELECT ON uid_preset TO PUBLIC;
 
-INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
-    sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, builtin)
-SELECT 'uid_generators.uid_default', p.*, true FROM uid_preset p WHERE p.preset::text OPERATOR(pg_catalog.=) 'snowflake'::text;
+CREATE FUNCTION uid_generator_builtin(is_default boolean) RETURNS uid_generator
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_generator_builtin';
+COMMENT ON FUNCTION uid_generator_builtin(boolean) IS
+  'What the row of the builtin generator would say while it has none in uid_generator: the preset snowflake, and whether it is the default.';
+
+-- Operators without an exact match in pg_catalog are named with their schema: an exact one, planted in the schema that
+-- the extension goes into, would be taken instead, and run by whoever reads the view.
+CREATE VIEW uid_generator_config AS
+SELECT * FROM uid_generator
+UNION ALL
+SELECT b.* FROM uid_generator_builtin(NOT EXISTS (SELECT FROM uid_generator g WHERE g.is_default)) b
+ WHERE b.generator IS NOT NULL AND NOT EXISTS (SELECT FROM uid_generator g WHERE g.builtin);
+COMMENT ON VIEW uid_generator_config IS
+  'Each generator''s layout, bounds and policies: the rows of uid_generator, and the builtin generator while it has none there.';
+GRANT SELECT ON uid_generator_config TO PUBLIC;
 
 -- The fields that a caller gave; -1 stands for NULL in tolerance_ms (no limit) and in schedule_ms (never). (Parsed now, with
 -- the extension's schema in the search_path: what has no exact match in pg_catalog is named with its schema.)
@@ -210,31 +211,26 @@ END;
 COMMENT ON FUNCTION uid_generator_fields(timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
   'The fields that uid_generator_create() or uid_generator_alter() was given.';
 
-CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
-    epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
-    datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
-    sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
-    max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
-    tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT 'disposable',
-    worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
-    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL) RETURNS regclass
+-- Functions in PL/pgSQL look up the extension's schema and name its objects in EXECUTE: it may be renamed.
+CREATE FUNCTION uid_make_generator(name text, preset text, above bigint, given jsonb) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_variable
 DECLARE
-  fields jsonb := (SELECT to_jsonb(p) FROM @extschema@.uid_preset p WHERE p.preset = uid_generator_create.preset);
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'uidgen');
+  fields jsonb;
+  presets text;
   generator regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
     RAISE EXCEPTION 'generator name % is not valid', coalesce(quote_literal(name), 'NULL')
       USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
   END IF;
+  EXECUTE format('SELECT to_jsonb(p) FROM %s.uid_preset p WHERE p.preset = $1', home) INTO fields USING preset;
   IF fields IS NULL THEN
+    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
     RAISE EXCEPTION 'preset % does not exist', coalesce(quote_literal(preset), 'NULL')
-      USING ERRCODE = 'invalid_parameter_value',
-            HINT = format('Use one of %s.', (SELECT string_agg(quote_literal(p.preset), ', ') FROM @extschema@.uid_preset p));
+      USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
   END IF;
   IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
     RAISE EXCEPTION 'generator % already exists', quote_literal(name)
@@ -246,20 +242,37 @@ BEGIN
   PERFORM setval(generator, 1, true);
   fields := jsonb_build_object('generator', generator, 'created', now(), 'builtin', false, 'is_default', false,
       'worker_policy', 'disposable', 'boost_power', 3, 'padding_factor', 50, 'when_ring_full', 'stop', 'when_ring_empty', 'pad',
-      'chunk', 1, 'max_staleness_ms', 5000) || fields
-    || @extschema@.uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
-         backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number,
-         mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms);
+      'chunk', 1, 'max_staleness_ms', 5000) || fields || given;
   IF fields ->> 'epoch' IS NULL THEN
     fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
   END IF;
-  INSERT INTO @extschema@.uid_generator SELECT * FROM jsonb_populate_record(NULL::@extschema@.uid_generator, fields);
+  EXECUTE format('INSERT INTO %1$s.uid_generator SELECT * FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)', home) USING fields;
   IF above IS NOT NULL THEN
-    PERFORM @extschema@.uid_generator_raise(generator, above);
+    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
   END IF;
   RETURN generator;
 END
 $$;
+COMMENT ON FUNCTION uid_make_generator(text, text, bigint, jsonb) IS
+  'What uid_generator_create() calls: makes a generator from a preset and the fields that were given.';
+
+CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
+    epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
+    datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
+    sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
+    max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
+    tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT 'disposable',
+    worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL) RETURNS regclass
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+  SELECT uid_make_generator(name, preset, above, uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits,
+           sequence_bits, sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread,
+           worker_policy, worker_number, mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk,
+           max_staleness_ms));
+END;
 COMMENT ON FUNCTION uid_generator_create(text, text, bigint, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
   'Makes a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator, from a preset (SELECT * FROM uid_preset) with any field given its own value; tolerance_ms -1 is no limit, schedule_ms -1 never. above: its ids shall be above that one. Needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''); GRANT USAGE ON SEQUENCE lets others draw; uid_generator_drop() ends it.';
 
@@ -291,16 +304,27 @@ BEGIN ATOMIC
            max_staleness_ms));
 END;
 COMMENT ON FUNCTION uid_generator_alter(regclass, timestamptz, bigint, integer, integer, integer, integer, boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer, integer) IS
-  'Changes fields of a generator; what is NULL stays as it is; tolerance_ms -1 is no limit, schedule_ms -1 never. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(…, above => …). Bounds and policies any time: it waits for transactions that draw (and for the clock, if max_ahead_ms becomes shorter than the generator stands ahead), draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
+  'Changes fields of a generator; what is NULL stays as it is; tolerance_ms -1 is no limit, schedule_ms -1 never. The layout (epoch, tick_us, widths, field order, backup_worker) only before the first id; afterwards make a new generator above the old one: uid_generator_create(..., above => ...). Bounds and policies any time: it waits for transactions that draw (and for the clock, if max_ahead_ms becomes shorter than the generator stands ahead), draws a new worker id, and the next id starts above the lease in hand. Only the sequence''s owner may.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'uidgen');
+  chosen boolean;
 BEGIN
-  IF NOT EXISTS (SELECT FROM @extschema@.uid_generator g WHERE g.generator = uid_generator_drop.generator) THEN
+  EXECUTE format('SELECT g.is_default AND NOT g.builtin FROM %s.uid_generator_config g WHERE g.generator = $1', home)
+    INTO chosen USING generator;
+  IF chosen IS NULL THEN
     RAISE EXCEPTION '% is not a generator', coalesce(generator::text, 'NULL')
-      USING ERRCODE = 'undefined_object', HINT = 'SELECT generator FROM uid_generator shows the generators.';
+      USING ERRCODE = 'undefined_object', HINT = 'SELECT generator FROM uid_generator_config shows the generators.';
+  END IF;
+  IF chosen THEN
+    RAISE EXCEPTION 'the default generator cannot be dropped'
+      USING ERRCODE = 'dependent_objects_still_exist',
+            DETAIL = 'DROP SEQUENCE would leave the database without a default generator.',
+            HINT = 'Choose another one first: SELECT uid_default_set(''uid_generators.uid_default'').';
   END IF;
   EXECUTE format('DROP SEQUENCE %s', generator);
 END
@@ -311,7 +335,7 @@ COMMENT ON FUNCTION uid_generator_drop(regclass) IS
 CREATE FUNCTION uid_default_set(generator regclass) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
 COMMENT ON FUNCTION uid_default_set(regclass) IS
-  'Makes a generator the one behind uid_next() in this database. Free before the default''s first id; afterwards refused unless the new one starts above the largest id that the old one could issue, which this sees to. Waits for transactions that draw from the old one. For the owner of the database and of the extension. Grant USAGE on its sequence to those who shall draw.';
+  'Makes a generator the one behind uid_next() in this database. Free before the default''s first id; afterwards refused unless the new one starts above the largest id that the old one could issue, which this sees to. Waits for transactions that draw from the old one. After a DROP SEQUENCE of the default there is nothing to compare with: then make one above its ids (uid_generator_create has the parameter above). For the owner of the database and of the extension. Grant USAGE on its sequence to those who shall draw.';
 
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
@@ -410,20 +434,41 @@ COMMENT ON FUNCTION uid_lower_bound(timestamptz, timestamptz, bigint, integer) I
 -- worker_node: one row for each worker id that a generator drew, so that an id leads back to its server
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE TABLE worker_node (
-  id                bigint      GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
-  host_name         varchar(64) NOT NULL,
-  port              varchar(64) NOT NULL,
-  type              integer     NOT NULL,
-  launch_date       date        NOT NULL,
-  modified          timestamptz NOT NULL,
-  created           timestamptz NOT NULL,
-  generator         text        NOT NULL,
-  worker_id         integer     NOT NULL,
-  datacenter_id     integer     NOT NULL,
-  system_identifier bigint      NOT NULL,
-  timeline          integer     NOT NULL
+-- A typed table, because PostgreSQL refuses ADD COLUMN to one: a dump holds the rows of an extension's table but not its
+-- definition, so rows with a column that CREATE EXTENSION does not make could not be restored.
+CREATE TYPE worker_node_row AS (
+  id                bigint,
+  host_name         varchar(64),
+  port              varchar(64),
+  type              integer,
+  launch_date       date,
+  modified          timestamptz,
+  created           timestamptz,
+  generator         text,
+  worker_id         integer,
+  datacenter_id     integer,
+  system_identifier bigint,
+  timeline          integer,
+  tags              jsonb
 );
+COMMENT ON TYPE worker_node_row IS 'The columns of worker_node.';
+
+-- An application may insert rows with the first seven columns only, as the original's do: the id is drawn, and what tells of
+-- generators is NULL.
+CREATE SEQUENCE worker_node_id_seq;
+CREATE TABLE worker_node OF worker_node_row (
+  id                WITH OPTIONS NOT NULL DEFAULT pg_catalog.nextval('worker_node_id_seq'),
+  host_name         WITH OPTIONS NOT NULL,
+  port              WITH OPTIONS NOT NULL,
+  type              WITH OPTIONS NOT NULL,
+  launch_date       WITH OPTIONS NOT NULL,
+  modified          WITH OPTIONS NOT NULL,
+  created           WITH OPTIONS NOT NULL,
+  system_identifier WITH OPTIONS NOT NULL DEFAULT (pg_catalog.pg_control_system()).system_identifier,
+  tags              WITH OPTIONS NOT NULL DEFAULT '{}',
+  PRIMARY KEY (system_identifier, id)
+);
+ALTER SEQUENCE worker_node_id_seq OWNED BY worker_node.id;
 COMMENT ON TABLE worker_node IS
   'One row for each worker id that a generator drew. A generator draws a new one the first time it is used after a server start or an alteration; the row is written by the first transaction that can and commits, and nothing waits for it.';
 COMMENT ON COLUMN worker_node.id IS 'the draw; worker_id is this modulo 2^worker_bits, numbers of live generators skipped';
@@ -433,13 +478,15 @@ COMMENT ON COLUMN worker_node.type IS '1: in a container, 2: on a machine';
 COMMENT ON COLUMN worker_node.launch_date IS 'the day on which the server was started';
 COMMENT ON COLUMN worker_node.modified IS 'when the row was written';
 COMMENT ON COLUMN worker_node.created IS 'when the worker id was drawn';
-COMMENT ON COLUMN worker_node.generator IS 'the generator''s name at that time';
+COMMENT ON COLUMN worker_node.generator IS 'the generator''s name at that time; NULL, as in the next two and timeline: the row is an application''s';
 COMMENT ON COLUMN worker_node.worker_id IS 'the worker id in the generator''s ids';
 COMMENT ON COLUMN worker_node.datacenter_id IS 'the server''s uidgen.datacenter_id at that time';
-COMMENT ON COLUMN worker_node.system_identifier IS 'the server''s system identifier, as pg_control_system() shows it';
+COMMENT ON COLUMN worker_node.system_identifier IS 'the system identifier of the server that drew the id, as pg_control_system() shows it';
 COMMENT ON COLUMN worker_node.timeline IS 'the timeline on which the server wrote';
-GRANT SELECT ON worker_node TO pg_monitor, pg_database_owner;
-GRANT SELECT ON SEQUENCE worker_node_id_seq TO pg_database_owner; -- for pg_dump
+COMMENT ON COLUMN worker_node.tags IS 'for your own data; uidgen never reads or changes it';
+GRANT SELECT ON worker_node TO pg_monitor;
+GRANT SELECT, INSERT ON worker_node TO pg_database_owner; -- to dump and restore
+GRANT SELECT, UPDATE ON SEQUENCE worker_node_id_seq TO pg_database_owner;
 SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS 'Draws of worker ids; uidgen reserves from it in any transaction, also a read-only one.';
@@ -466,14 +513,21 @@ COMMENT ON COLUMN uid_segment.description IS 'what the segment is for';
 
 CREATE TRIGGER uid_check_registration BEFORE INSERT OR UPDATE ON uid_segment
   FOR EACH ROW EXECUTE FUNCTION uid_check_registration('sequence', 'uid_segments');
+CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_keep_local();
+CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_segment
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local();
+ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_keep_local;
+ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
 GRANT SELECT, INSERT ON uid_segment TO PUBLIC;
-SELECT pg_catalog.pg_extension_config_dump('uid_segment', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_segment',
+  'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 CREATE FUNCTION uid_segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
 COMMENT ON FUNCTION uid_segment_changed() IS
   'Trigger of uid_segment: makes every session look its names up again.';
-CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON uid_segment
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_segment
   FOR EACH STATEMENT EXECUTE FUNCTION uid_segment_changed();
 
 -- NULLs are good: the setting's.
@@ -501,6 +555,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'uidgen');
   -- A name that is no identifier, by its length, gets a sequence named after its hash.
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   sequence regclass;
@@ -513,10 +568,10 @@ BEGIN
     RAISE EXCEPTION 'start of segment % is NULL', quote_literal(name)
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Give the first value that the segment shall hand out.';
   END IF;
-  PERFORM @extschema@.uid_check_steps(name, step, max_step);
+  EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home) USING name, step, max_step;
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s MINVALUE %s', relation, start, least(start, 1));
   sequence := format('uid_segments.%I', relation)::regclass;
-  INSERT INTO @extschema@.uid_segment VALUES (name, sequence, step, max_step, description);
+  EXECUTE format('INSERT INTO %s.uid_segment VALUES ($1, $2, $3, $4, $5)', home) USING name, sequence, step, max_step, description;
   RETURN sequence;
 END
 $$;
@@ -534,16 +589,18 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  segment @extschema@.uid_segment;
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'uidgen');
+  segment record;
 BEGIN
-  SELECT * INTO segment FROM @extschema@.uid_segment s WHERE s.name = segment_alter.name;
+  EXECUTE format('SELECT s.sequence, s.step, s.max_step FROM %s.uid_segment s WHERE s.name = $1', home) INTO segment USING name;
   IF segment.sequence IS NULL THEN
     RAISE EXCEPTION 'segment % does not exist', coalesce(quote_literal(name), 'NULL')
       USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM uid_segment shows the named segments.';
   END IF;
-  PERFORM @extschema@.uid_check_steps(name, coalesce(nullif(step, 0), segment.step), coalesce(nullif(max_step, 0), segment.max_step));
-  PERFORM @extschema@.uid_change_segment(segment.sequence, jsonb_strip_nulls(
-    jsonb_build_object('step', step, 'max_step', max_step, 'description', description)));
+  EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home)
+    USING name, coalesce(nullif(step, 0), segment.step), coalesce(nullif(max_step, 0), segment.max_step);
+  EXECUTE format('SELECT %s.uid_change_segment($1, $2)', home)
+    USING segment.sequence, jsonb_strip_nulls(jsonb_build_object('step', step, 'max_step', max_step, 'description', description));
 END
 $$;
 COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
@@ -554,8 +611,10 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  sequence regclass := (SELECT s.sequence FROM @extschema@.uid_segment s WHERE s.name = segment_drop.name);
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'uidgen');
+  sequence regclass;
 BEGIN
+  EXECUTE format('SELECT s.sequence FROM %s.uid_segment s WHERE s.name = $1', home) INTO sequence USING name;
   IF sequence IS NULL THEN
     RAISE EXCEPTION 'segment % does not exist', coalesce(quote_literal(name), 'NULL')
       USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM uid_segment shows the named segments.';
@@ -621,24 +680,7 @@ COMMENT ON FUNCTION segment_set(regclass, bigint) IS
 -- ---------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION uid_forget_dropped() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  gone oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
-                       WHERE classid = 'pg_class'::regclass AND objsubid = 0 AND object_type = 'sequence');
-BEGIN
-  IF cardinality(gone) > 0 THEN
-    IF EXISTS (SELECT FROM @extschema@.uid_generator WHERE generator = ANY (gone) AND is_default) THEN
-      RAISE EXCEPTION 'the default generator can''t be dropped'
-        USING ERRCODE = 'dependent_objects_still_exist',
-              HINT = 'Choose another one first: SELECT uid_default_set(''uid_generators.uid_default'').';
-    END IF;
-    DELETE FROM @extschema@.uid_generator WHERE generator = ANY (gone);
-    DELETE FROM @extschema@.uid_segment WHERE sequence = ANY (gone);
-  END IF;
-END
-$$;
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_forget_dropped';
 COMMENT ON FUNCTION uid_forget_dropped() IS
   'Event trigger: removes the rows of dropped sequences from uid_generator and uid_segment.';
 CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_forget_dropped();
@@ -665,27 +707,26 @@ LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'u
 COMMENT ON FUNCTION uid_slots() IS
   'The slots in shared memory of this database''s generators and segments that were used since the server started. No rows when uidgen is not preloaded; NULLs where the caller has neither USAGE nor SELECT on the sequence and is no member of pg_read_all_stats.';
 
--- Operators without an exact match in pg_catalog are named with their schema: an exact one, planted in the schema that
--- the extension goes into, would be taken instead, and run by whoever reads the view.
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
        s.records, s.flush_waits, s.standby_waits, s.clock_waits, s.ahead_ms,
        s.ring_size, s.ring_filled, s.padded_initial, s.padded_threshold, s.padded_schedule, s.padded_inline,
        s.rejected_puts, s.rejected_takes, s.discarded_stale
-  FROM uid_generator g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
+  FROM uid_generator_config g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock; how far the last id made is ahead of the clock. In cached mode: how many ids the ring holds and the share that is filled; how often it was padded the first time, below the threshold, by schedule, by a caller; ids that the padder threw away at a full ring (when_ring_full discard), calls that found it empty and were refused or had to wait (when_ring_empty error, wait), ids thrown away as too old. NULLs: not used since the start.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,
-       extract(epoch FROM pg_catalog.clock_timestamp() - g.epoch)::float8 OPERATOR(pg_catalog./) extract(epoch FROM e.ends - g.epoch)::float8 AS life_used,
+       extract(epoch FROM pg_catalog.clock_timestamp() - g.epoch)::float8 OPERATOR(pg_catalog./) l.seconds AS life_used,
        (2::float8 OPERATOR(pg_catalog.^) (g.sequence_bits + CASE WHEN g.when_full::text OPERATOR(pg_catalog.=) 'backup'::text THEN 1 ELSE 0 END)::float8)
          OPERATOR(pg_catalog.*) 1000000::float8 OPERATOR(pg_catalog./) g.tick_us::float8 AS ids_per_second,
        n.numbers AS worker_ids, u.used AS worker_ids_used, n.numbers - u.used AS worker_ids_left
-  FROM uid_generator g
+  FROM uid_generator_config g
  CROSS JOIN LATERAL (SELECT 1::bigint << (g.worker_bits - g.backup_worker::integer) AS numbers) n
- CROSS JOIN LATERAL (SELECT pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8 OPERATOR(pg_catalog.+)
-         ((2::float8 OPERATOR(pg_catalog.^) g.time_bits::float8) OPERATOR(pg_catalog.*) (g.tick_us::float8 OPERATOR(pg_catalog./) 1000000::float8))) AS ends) e
+ CROSS JOIN LATERAL (SELECT (2::float8 OPERATOR(pg_catalog.^) g.time_bits::float8) OPERATOR(pg_catalog.*)
+                            (g.tick_us::float8 OPERATOR(pg_catalog./) 1000000::float8) AS seconds) l
+ CROSS JOIN LATERAL (SELECT pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8 OPERATOR(pg_catalog.+) l.seconds) AS ends) e
  CROSS JOIN LATERAL (SELECT pg_catalog.count(DISTINCT w.worker_id) AS used FROM worker_node w
                        JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) g.generator::oid
                       WHERE w.generator OPERATOR(pg_catalog.=)
@@ -696,11 +737,11 @@ COMMENT ON VIEW uid_generator_limits IS
 CREATE VIEW uid_generator_columns AS
 SELECT g.generator, d.adrelid::regclass AS table_name, a.attname AS column_name,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS column_default
-  FROM uid_generator g
+  FROM uid_generator_config g
   JOIN pg_catalog.pg_depend p ON p.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::regclass::oid
    AND (p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::regclass::oid AND p.refobjid OPERATOR(pg_catalog.=) g.generator::oid
         OR p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::regclass::oid AND p.refobjid OPERATOR(pg_catalog.=) 'uid_next()'::regprocedure::oid
-           AND (g.is_default OR g.builtin AND NOT EXISTS (SELECT FROM uid_generator c WHERE c.is_default)))
+           AND g.is_default)
   JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) p.objid
   JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum;
 COMMENT ON VIEW uid_generator_columns IS
@@ -719,7 +760,9 @@ COMMENT ON VIEW segment_status IS
 CREATE VIEW t_sequence AS
 SELECT n.name AS pk_seq_name,
        CASE WHEN v.visible THEN
-         coalesce(s.range_first, pg_catalog.pg_sequence_last_value(n.sequence) + p.seqincrement, p.seqstart) END
+         coalesce(s.range_first, CASE WHEN c.counter IS NULL THEN p.seqstart
+                                      WHEN l.after BETWEEN p.seqmin::numeric AND p.seqmax::numeric THEN l.after::bigint
+                                      WHEN p.seqcycle THEN CASE WHEN p.seqincrement > 0::bigint THEN p.seqmin ELSE p.seqmax END END) END
          AS current_val,
        CASE WHEN v.visible THEN
          coalesce(s.range_length, n.step, pg_catalog.current_setting('uidgen.segment_step', true)::bigint) END
@@ -727,7 +770,9 @@ SELECT n.name AS pk_seq_name,
   FROM uid_segment n
   JOIN pg_catalog.pg_sequence p ON p.seqrelid OPERATOR(pg_catalog.=) n.sequence::oid
   LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) n.sequence::oid
-  CROSS JOIN LATERAL (SELECT pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT') AS visible) v;
+  CROSS JOIN LATERAL (SELECT pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT') AS visible) v
+  CROSS JOIN LATERAL (SELECT CASE WHEN v.visible THEN pg_catalog.pg_sequence_last_value(n.sequence) END AS counter) c
+  CROSS JOIN LATERAL (SELECT c.counter::numeric + p.seqincrement::numeric AS after) l;
 COMMENT ON VIEW t_sequence IS
-  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use as of the last draw, increment_val that range''s length. Before the first draw after a start: the value after the counter (the START of a sequence never called), though what a clean stop left comes first; NULLs without USAGE or SELECT on the sequence.';
+  'The named segments as a t_sequence table shows them: current_val is the first value of the range in use as of the last draw, increment_val that range''s length. Before the first draw after a start: the value after the counter (the START of a sequence never called; NULL at the end of one that does not cycle), though what a clean stop left comes first; NULLs without USAGE or SELECT on the sequence.';
 GRANT SELECT ON uid_generator_status, uid_generator_limits, uid_generator_columns, segment_status, t_sequence TO PUBLIC;

@@ -50,10 +50,10 @@ sub restore
 # What must be the same after a restore: all that is data.
 my $everything = <<'SQL';
 SELECT 'generator', g.generator::text, g.preset, g.epoch::text, g.time_bits || '/' || g.datacenter_bits || '/' || g.worker_bits || '/' || g.sequence_bits, g.builtin::text, pg_sequence_last_value(g.generator)::text
-  FROM uid_generator g
+  FROM uid_generator_config g
 UNION ALL SELECT 'segment', n.name, n.sequence::text, n.step::text, s.seqincrement::text, s.seqmin::text, pg_sequence_last_value(n.sequence)::text
   FROM uid_segment n JOIN pg_sequence s ON s.seqrelid = n.sequence
-UNION ALL SELECT 'node', id::text, generator, worker_id::text, system_identifier::text, created::text, host_name FROM worker_node
+UNION ALL SELECT 'node', id::text, generator, worker_id::text, system_identifier::text, created::text, host_name || tags::text FROM worker_node
 UNION ALL SELECT 'identity', last_value::text, is_called::text, '', '', '', '' FROM worker_node_id_seq
 UNION ALL SELECT 'acl', oid::regclass::text, relowner::regrole::text, array_to_string(ARRAY(SELECT unnest(relacl)::text ORDER BY 1), ','), '', '', '' FROM pg_class
   WHERE relkind = 'S' AND relname <> 'worker_node_id_seq' OR relname IN ('uid_generator', 'uid_segment', 'worker_node', 'documents')
@@ -92,6 +92,7 @@ RESET ROLE;
 SELECT uid_next('uid_generators.of_bob');
 REVOKE USAGE ON SEQUENCE uid_generators.uid_default FROM PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO alice;
+UPDATE worker_node SET tags = '{"rack": 7}' WHERE generator = 'uid_generators.of_bob';
 SQL
 $source->safe_psql('postgres', $fill);
 my $expected = $source->safe_psql('postgres', $everything);
@@ -103,11 +104,11 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 {
 	my ($file, $node, $dbname, $format) = @$case;
 	dump_to('postgres', $file, $format);
-	unlike(slurp_file("$directory/$file"), qr/^uid_generators\.uid_default\t/m, 'the builtin generator is left to CREATE EXTENSION') if $format eq '-Fp';
+	unlike(slurp_file("$directory/$file"), qr/^uid_generators\.uid_default\t/m, 'the builtin generator has no row while nobody has altered it') if $format eq '-Fp';
 	$node->safe_psql('postgres', "CREATE DATABASE $dbname");
 	restore($node, $dbname, $file);
 	is($node->safe_psql($dbname, $everything), $expected, "everything is back ($file)");
-	is($node->safe_psql($dbname, 'SELECT count(*) FROM worker_node AS w JOIN uid_generator AS g ON g.generator::text = w.generator'),
+	is($node->safe_psql($dbname, 'SELECT count(*) FROM worker_node AS w JOIN uid_generator_config AS g ON g.generator::text = w.generator'),
 		3, 'with the rows of worker_node');
 	is($node->safe_psql($dbname, $above), 't|t|t|t|t', 'draws go on above');
 	$node->safe_psql($dbname, 'INSERT INTO documents SELECT FROM generate_series(1, 3000)');
@@ -122,7 +123,7 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	like(failure($node, $dbname, 'SET ROLE carol; SELECT uid_next()'), qr/ERROR:  42501/, "what was revoked of the extension's own stays revoked");
 	is($node->safe_psql($dbname, "SET ROLE bob; SELECT uid_generator_create('another'); SELECT uid_next('uid_generators.another') > 0; DROP SEQUENCE uid_generators.another"),
 		"uid_generators.another\nt", 'and who may make');
-	is($node->safe_psql($dbname, 'SELECT count(*) FROM uid_generator'), 3, 'rows go with their sequences');
+	is($node->safe_psql($dbname, 'SELECT count(*) FROM uid_generator'), 2, 'rows go with their sequences');
 }
 
 # A server whose clock is far behind the dump's: better no id than one that is there already.
@@ -143,7 +144,7 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	dump_to('postgres', 'data.dump', '-Fc', '--data-only');
 	$target->safe_psql('postgres', 'CREATE DATABASE apart');
 	restore($target, 'apart', 'schema.dump');
-	is($target->safe_psql('apart', 'SELECT generator, builtin FROM uid_generator'), 'uid_generators.uid_default|t', 'a schema has no rows');
+	is($target->safe_psql('apart', 'SELECT generator, builtin FROM uid_generator_config'), 'uid_generators.uid_default|t', 'a schema has no rows');
 	is($target->safe_psql('apart', 'SELECT uid_next() > 0'), 't', 'but a default generator');
 	my $session = hold_open($target, dbname => 'apart');
 	is($session->query_safe("SELECT segment_next('serials'::regclass)"), 1, 'and sequences');
@@ -179,7 +180,7 @@ SQL
 	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM t'), '3000|3000|3000|3000', 'dumped and restored it carries on');
 	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id) FROM "my Schema".worker_node'), '4|4', 'also with worker ids');
 	$target->safe_psql('elsewhere', 'DROP SEQUENCE uid_generators.g, uid_segments.s CASCADE');
-	is($target->safe_psql('elsewhere', 'SELECT count(*), (SELECT count(*) FROM "my Schema".uid_segment) FROM "my Schema".uid_generator'), '1|0', 'DROP SEQUENCE takes rows along there too');
+	is($target->safe_psql('elsewhere', 'SELECT count(*), (SELECT count(*) FROM "my Schema".uid_segment) FROM "my Schema".uid_generator'), '0|0', 'DROP SEQUENCE takes rows along there too');
 }
 
 # A dump by the owner of the database, who is no superuser and did not make the extension.
@@ -189,6 +190,108 @@ SQL
 	$source->safe_psql('owned', "CREATE EXTENSION uidgen; SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('g'), segment_create('s'); SELECT uid_next(), segment_next('s')");
 	$source->command_ok([ 'pg_dump', '-Fc', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ],
 		'the owner of the database can dump it');
+	$target->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
+	$target->safe_psql('postgres', 'CREATE DATABASE owned OWNER boss');
+	$target->safe_psql('owned', 'CREATE EXTENSION uidgen');
+	$target->command_ok([ 'pg_restore', '--exit-on-error', '-U', 'boss', '--data-only', '-t', 'worker_node', '-t', 'worker_node_id_seq', '-d', $target->connstr('owned'), "$directory/owned.dump" ],
+		'and restore the rows of worker_node and their counter');
+	my $nodes = 'SELECT * FROM worker_node ORDER BY id; SELECT last_value FROM worker_node_id_seq';
+	is($target->safe_psql('owned', $nodes), $source->safe_psql('owned', $nodes), 'which are the same then');
+}
+
+# A restore by that owner, of a database with a default that was chosen, an altered builtin generator, generators and segments.
+# A superuser has made the extension there, and nobody has dumped the comments, which are the extension's.
+{
+	$source->safe_psql('owned', <<'SQL');
+SET SESSION AUTHORIZATION boss;
+CREATE SCHEMA mine;
+CREATE TABLE mine.documents (id bigint PRIMARY KEY DEFAULT uid_next(), other bigint DEFAULT uid_next('uid_generators.uid_default'), n bigint DEFAULT segment_next('s'));
+INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
+SELECT uid_generator_create('chosen', 'twitter');
+RESET SESSION AUTHORIZATION;
+SELECT uid_generator_alter('uid_generators.uid_default', spread => false, lease_ms => 500);
+SET SESSION AUTHORIZATION boss;
+SELECT uid_default_set('uid_generators.chosen');
+INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
+SQL
+	my $rows = 'SELECT g FROM uid_generator AS g ORDER BY generator::text; SELECT s FROM uid_segment AS s ORDER BY name; SELECT last_value FROM uid_generators.uid_default; '
+	  . 'SELECT last_value FROM uid_generators.chosen; SELECT count(*), max(id) FROM mine.documents; SELECT count(*) FROM worker_node';
+	my $kept = $source->safe_psql('owned', $rows);
+	$source->command_ok([ 'pg_dump', '-Fc', '--no-comments', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ], 'dumped');
+	$target->safe_psql('postgres', 'CREATE DATABASE owned_too OWNER boss');
+	$target->safe_psql('owned_too', 'CREATE EXTENSION uidgen');
+	$target->command_ok([ 'pg_restore', '--exit-on-error', '-U', 'boss', '-d', $target->connstr('owned_too'), "$directory/owned.dump" ], 'the owner of the database restores it');
+	is($target->safe_psql('owned_too', $rows), $kept, 'all of it');
+	$target->safe_psql('owned_too', "SET SESSION AUTHORIZATION boss; INSERT INTO mine.documents SELECT FROM generate_series(1, 100)");
+	is($target->safe_psql('owned_too', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM mine.documents'), '300|300|300|300', 'and nothing comes twice');
+	is($target->safe_psql('owned_too', 'SELECT bool_and(id > before) FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM mine.documents) AS d'), 't', 'in order');
+	# What a restore needs he may; not more.
+	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; UPDATE uid_generator SET lease_ms = 5"), qr/ERROR:  42501/, 'the owner of the database changes no row');
+	like(failure($target, 'owned_too', "CREATE SEQUENCE uid_generators.of_super; SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.of_super\", \"builtin\": false}')).* FROM uid_generator_builtin(false) AS b"),
+		qr/ERROR:  42501/, "and registers no sequence of somebody else's");
+	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.g\"}')).* FROM uid_generator_builtin(false) AS b"),
+		qr/ERROR:  2202|ERROR:  23505/, 'nor another one as the builtin generator');
+}
+
+# A restore into the database that was dumped, over everything that is there.
+{
+	$source->safe_psql('postgres', 'CREATE DATABASE round_trip');
+	$source->safe_psql('round_trip', <<'SQL');
+CREATE EXTENSION uidgen;
+CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next(), n bigint UNIQUE DEFAULT segment_next('s'));
+SELECT uid_generator_create('early', 'twitter'), segment_create('s', 1, 50);
+INSERT INTO documents SELECT FROM generate_series(1, 100);
+SELECT uid_default_set('uid_generators.early');
+INSERT INTO documents SELECT FROM generate_series(1, 100);
+SQL
+	my $rows = 'SELECT g FROM uid_generator AS g ORDER BY generator::text; SELECT s FROM uid_segment AS s; SELECT count(*) FROM documents';
+	my $kept = $source->safe_psql('round_trip', $rows);
+	my $session = hold_open($source, dbname => 'round_trip');
+	$session->query_safe('SELECT uid_next()');
+	my @ids = split /\n/, $source->safe_psql('round_trip', 'SELECT id FROM documents');
+	foreach my $round (1, 2)
+	{
+		dump_to('round_trip', 'round_trip.dump', '-Fc');
+		push @ids, split /\n/, $source->safe_psql('round_trip', 'SELECT uid_next_batch(500)');
+		push @ids, $session->query_safe('SELECT uid_next()');
+		restore($source, 'round_trip', 'round_trip.dump', '--clean', '--if-exists');
+		is($source->safe_psql('round_trip', $rows), $kept, 'restored into the database that was dumped, all is as it was');
+		push @ids, split /\n/, $source->safe_psql('round_trip', 'SELECT uid_next_batch(500)');
+		push @ids, $session->query_safe('SELECT uid_next()');
+		push @ids, split /\n/, $source->safe_psql('round_trip', 'INSERT INTO documents SELECT FROM generate_series(1, 100) RETURNING id');
+		$kept =~ s/(\d+)$/$1 + 100/e;
+		my %seen;
+		is(scalar(grep { $seen{$_}++ } @ids), 0, 'no id comes twice: not of rows, not of those drawn since the dump');
+		is(scalar(grep { !defined $_ || !/^\d+$/ } @ids), 0, 'and none is missing');
+	}
+	$session->quit;
+	# In between the database is without a default, and nothing stands in for it.
+	my ($status, $output, $stderr) = $source->psql('round_trip', 'DROP SEQUENCE uid_generators.early');
+	like("$status $stderr", qr/^0 .*WARNING:  the database has no default generator any more/s, 'the default is dropped with a warning');
+	like(failure($source, 'round_trip', 'INSERT INTO documents DEFAULT VALUES'), qr/ERROR:  42704.*no default generator/s, 'uid_next() fails then');
+	$source->restart;
+	like(failure($source, 'round_trip', 'SELECT uid_next()'), qr/ERROR:  42704.*no default generator/s, 'after a restart, too');
+	dump_to('round_trip', 'without.dump', '-Fc');
+	$target->safe_psql('postgres', 'CREATE DATABASE without');
+	restore($target, 'without', 'without.dump');
+	like(failure($target, 'without', 'SELECT uid_next()'), qr/ERROR:  42704.*no default generator/s, 'and where its dump was restored');
+	is($target->safe_psql('without', "SELECT uid_default_set('uid_generators.uid_default'); SELECT uid_next() > 0"), "\nt", 'until one is chosen');
+}
+
+# Rows of worker_node that an application wrote, with the columns of the original.
+{
+	$source->safe_psql('postgres', 'CREATE DATABASE outside');
+	$source->safe_psql('outside', 'CREATE EXTENSION uidgen; SELECT uid_next()');
+	my $insert = "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.1', '8080-1', 2, current_date, now(), now()) RETURNING id";
+	my $id = $source->safe_psql('outside', $insert);
+	is($source->safe_psql('outside', "SELECT $id > max(id) FROM worker_node WHERE id <> $id"), 't', 'an application draws its worker id by a row of its own');
+	like(failure($source, 'outside', 'ALTER TABLE worker_node ADD COLUMN rack text'), qr/ERROR:  42809/, 'a column that would make a dump useless is refused');
+	dump_to('outside', 'outside.dump', '-Fc');
+	$target->safe_psql('postgres', 'CREATE DATABASE outside');
+	restore($target, 'outside', 'outside.dump');
+	is($target->safe_psql('outside', "SELECT id, generator IS NULL, system_identifier = (SELECT system_identifier FROM pg_control_system()), tags FROM worker_node WHERE host_name = '10.0.0.1'"),
+		"$id|t|f|{}", 'the row is restored, and tells of the server that drew its id');
+	cmp_ok($target->safe_psql('outside', $insert), '>', $id, 'and the next one has a higher id');
 }
 
 # The chosen default, what was altered, and marks that no id has reached yet.
@@ -211,7 +314,7 @@ CREATE TABLE mark AS SELECT uid_lower_bound(uid_timestamp(last_value << 22, 'uid
 SQL
 	my $rows = 'SELECT to_jsonb(g) FROM uid_generator AS g ORDER BY generator::text; SELECT last_value FROM uid_generators.early; '
 	  . 'SELECT last_value FROM uid_generators.other; SELECT last_value FROM uid_generators.raised; SELECT * FROM uid_generator_columns ORDER BY column_name';
-	my $kept = $source->safe_psql('chosen', $rows =~ s/to_jsonb\(g\)/to_jsonb(g) - CASE WHEN builtin THEN 'created' ELSE '' END/r);
+	my $kept = $source->safe_psql('chosen', $rows );
 	like($kept, qr/"is_default": true/, 'a default is chosen');
 	foreach my $case ([ 'chosen.sql', '-Fp' ], [ 'chosen.dump', '-Fc' ])
 	{
@@ -220,7 +323,7 @@ SQL
 		$target->safe_psql('postgres', 'CREATE DATABASE chosen');
 		restore($target, 'chosen', $file);
 		my $sql = sub { return $target->safe_psql('chosen', $_[0]) };
-		is($sql->($rows =~ s/to_jsonb\(g\)/to_jsonb(g) - CASE WHEN builtin THEN 'created' ELSE '' END/r), $kept, "fields, the default and the marks are kept ($file)");
+		is($sql->($rows ), $kept, "fields, the default and the marks are kept ($file)");
 		is($sql->("SELECT uid_next() > max(id), uid_next('uid_generators.other') > max(other) FROM documents"), 't|t', 'ids go on above');
 		is($sql->('SELECT bool_and(generated_at > now() - interval \'5 min\' AND worker_id = 9) FROM documents, uid_decode(id) WHERE id > (SELECT id FROM documents ORDER BY id OFFSET 2000 LIMIT 1)'),
 			't', 'the layout is that of the chosen one');
@@ -247,7 +350,7 @@ SELECT uid_generator_alter('uid_generators.uid_default', spread => false, tolera
 	boost_power => 2, padding_factor => 40, schedule_ms => 500, when_ring_full => 'discard', when_ring_empty => 'wait', chunk => 4, max_staleness_ms => 900);
 INSERT INTO documents SELECT FROM generate_series(1, 2000);
 SQL
-	my $row = "SELECT to_jsonb(g) - 'created', last_value FROM uid_generator AS g, uid_generators.uid_default";
+	my $row = "SELECT to_jsonb(g), last_value FROM uid_generator AS g, uid_generators.uid_default";
 	my $kept = $source->safe_psql('altered', $row);
 	foreach my $case ([ 'altered.sql', '-Fp' ], [ 'altered.dump', '-Fc' ])
 	{

@@ -346,8 +346,9 @@ SELECT trap.uid_next(), trap.segment_create('s'), trap.segment_next('s');
 SELECT trap.uid_generator_create('g', tolerance_ms => 100);
 SELECT trap.uid_generator_alter('uid_generators.g', spread => false);
 SELECT trap.uid_default_set('uid_generators.g');
-SELECT * FROM trap.uid_generator_status, trap.segment_status, trap.t_sequence, trap.uid_generator_limits, trap.uid_generator_columns, trap.uid_preset;
+SELECT * FROM trap.uid_generator_config, trap.uid_generator_status, trap.segment_status, trap.t_sequence, trap.uid_generator_limits, trap.uid_generator_columns, trap.uid_preset;
 SELECT trap.segment_drop('s');
+DROP SEQUENCE uid_generators.g;
 SQL
 	is($planted->('SELECT count(*) FROM sprung'), 0, 'operators planted before CREATE EXTENSION are not run');
 }

@@ -1,0 +1,68 @@
+-- The extension's schema renamed: nothing keeps its name as text.
+CREATE SCHEMA home;
+CREATE EXTENSION uidgen SCHEMA home;
+CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  result text;
+BEGIN
+  IF statement ~ '^SELECT' THEN
+    EXECUTE statement INTO result;
+  ELSE
+    EXECUTE statement;
+  END IF;
+  RETURN coalesce(result, 'NULL');
+EXCEPTION WHEN OTHERS THEN
+  RETURN format('%s %s', SQLSTATE, SQLERRM);
+END
+$$;
+-- Everything that SQL can call, in a schema of that name, which is not in the search_path.
+CREATE PROCEDURE everything(home name) LANGUAGE plpgsql AS $$
+DECLARE
+  statement text;
+BEGIN
+  FOR statement IN VALUES
+      ('SELECT HOME.uid_generator_create(''g'', tolerance_ms => 5)'), ('SELECT HOME.uid_generator_create(''h'', ''twitter'', above => 7)'),
+      ('SELECT HOME.uid_generator_create(''g'')'), ('SELECT HOME.uid_generator_create(''x'', ''none'')'),
+      ('SELECT HOME.uid_next(''uid_generators.g'') > 0'), ('SELECT HOME.uid_next() > 0'), ('SELECT HOME.uid_last() > 0'),
+      ('SELECT count(*) FROM HOME.uid_next_batch(3)'), ('SELECT count(*) FROM HOME.uid_next_batch(''uid_generators.g'', 3)'),
+      ('SELECT cardinality(HOME.uid_next_array(3))'), ('SELECT cardinality(HOME.uid_next_array(''uid_generators.g'', 3))'),
+      ('SELECT datacenter_id FROM HOME.uid_decode(5)'), ('SELECT datacenter_id FROM HOME.uid_decode(5, ''uid_generators.g'')'),
+      ('SELECT HOME.uid_encode(''2026-01-01 00:00+00'', 0, 0, 5)'), ('SELECT HOME.uid_encode(''2026-01-01 00:00+00'', 0, 0, 5, ''uid_generators.g'')'),
+      ('SELECT extract(year FROM HOME.uid_timestamp(5) AT TIME ZONE ''UTC'')'), ('SELECT extract(year FROM HOME.uid_timestamp(5, ''uid_generators.g'') AT TIME ZONE ''UTC'')'),
+      ('SELECT HOME.uid_lower_bound(''2026-01-01 00:00+00'')'), ('SELECT HOME.uid_lower_bound(''2026-01-01 00:00+00'', ''uid_generators.g'')'),
+      ('SELECT HOME.uid_generator_alter(''uid_generators.g'', lease_ms => 700)'), ('SELECT HOME.uid_generator_raise(''uid_generators.g'', 9)'),
+      ('SELECT HOME.uid_generator_alter(''uid_generators.uid_default'', lease_ms => 700)'),
+      ('SELECT HOME.uid_change_generator(''uid_generators.g'', ''{"lease_ms": 600}'')'),
+      ('SELECT HOME.segment_create(''s'', 1, 10)'), ('SELECT HOME.segment_create(repeat(''s'', 99), 5)'), ('SELECT HOME.segment_next(''s'')'),
+      ('SELECT HOME.segment_next(''uid_segments.s''::regclass)'), ('SELECT count(*) FROM HOME.segment_next_batch(''s'', 3)'),
+      ('SELECT HOME.segment_next_array(''s'', 3)'), ('SELECT HOME.segment_last(''s'')'), ('SELECT HOME.segment_set(''s'', 50)'),
+      ('SELECT HOME.segment_alter(''s'', 20, 30, ''altered'')'), ('SELECT HOME.segment_alter(''s'', 20, 3)'), ('SELECT HOME.segment_alter(''none'', 20)'),
+      ('SELECT HOME.uid_change_segment(''uid_segments.s'', ''{"max_step": 40}'')'), ('SELECT step FROM HOME.uid_segment WHERE name = ''s'''),
+      ('SELECT count(*) FROM HOME.uid_generator_config'), ('SELECT count(*) FROM HOME.uid_generator_status'), ('SELECT count(*) FROM HOME.uid_generator_limits'),
+      ('SELECT count(*) FROM HOME.uid_generator_columns'), ('SELECT count(*) FROM HOME.segment_status'), ('SELECT count(*) FROM HOME.t_sequence'),
+      ('SELECT count(*) > 5 FROM HOME.uid_preset'), ('SELECT count(*) FROM HOME.uid_slots()'), ('SELECT count(*) > 0 FROM HOME.worker_node'),
+      ('SELECT HOME.uid_default_set(''uid_generators.h'')'), ('SELECT HOME.uid_next() > 0'), ('SELECT HOME.uid_generator_drop(''uid_generators.h'')'),
+      ('DROP SEQUENCE uid_generators.h'), ('SELECT HOME.uid_next() > 0'), ('SELECT HOME.uid_default_set(''uid_generators.uid_default'')'),
+      ('SELECT HOME.uid_generator_create(''i'')'), ('SELECT HOME.uid_generator_drop(''uid_generators.i'')'), ('SELECT HOME.uid_generator_drop(''pg_class'')'),
+      ('SELECT HOME.segment_drop(repeat(''s'', 99))'), ('SELECT HOME.segment_drop(''s'')'), ('SELECT HOME.segment_drop(''s'')'),
+      ('CREATE TABLE own (id serial)'), ('DROP TABLE own'), ('DROP SEQUENCE uid_generators.g'),
+      ('SELECT count(*) FROM HOME.uid_generator'), ('SELECT count(*) FROM HOME.uid_segment') LOOP
+    RAISE INFO '%: %', statement, replace(outcome(replace(statement, 'HOME', quote_ident(home))), quote_ident(home) || '.', 'HOME.');
+    COMMIT;
+  END LOOP;
+END
+$$;
+CALL everything('home');
+ALTER SCHEMA home RENAME TO "another Home";
+CALL everything('another Home');
+\c -
+CALL everything('another Home');
+ALTER SCHEMA "another Home" RENAME TO home;
+CALL everything('home');
+-- It is text in nothing that can be called.
+SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+ WHERE p.prosrc ~ '\mhome\.';
+DROP PROCEDURE everything(name);
+DROP FUNCTION outcome(text);
+DROP EXTENSION uidgen;
+DROP SCHEMA home;

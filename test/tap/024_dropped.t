@@ -1,0 +1,85 @@
+# Rows of uid_generator and uid_segment go with their sequence however that is dropped, also where event triggers are off; and a
+# row that was left behind does no harm.
+use strict;
+use warnings;
+
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $node = new_node('dropped');
+start_uidgen($node);
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+sub sql
+{
+	my ($sql, $dbname) = @_;
+	return $node->safe_psql($dbname // 'postgres', $sql);
+}
+
+# Statements in single-user mode, one a line; returns what the server says.
+sub single_user
+{
+	my ($statements, @options) = @_;
+	my $output = '';
+	$node->stop if defined $node->{_pid};
+	IPC::Run::run([ 'postgres', '--single', '-D', $node->data_dir, @options, 'postgres' ], '<', \$statements, '>', \$output, '2>&1');
+	start_node($node);
+	return $output;
+}
+
+my $names = "SELECT string_agg(generator::text, ' ' ORDER BY generator::text) FROM uid_generator; SELECT string_agg(name, ' ' ORDER BY name) FROM uid_segment";
+
+sql("SELECT uid_generator_create(n), segment_create(n) FROM unnest(ARRAY['a', 'b', 'c', 'kept']) AS n");
+sql("SELECT uid_next('uid_generators.a'), segment_next('a')");
+my $output = single_user(<<'SQL');
+DROP SEQUENCE uid_generators.a, uid_segments.a
+DROP SCHEMA no_such_schema
+BEGIN
+DROP SEQUENCE uid_generators.kept, uid_segments.kept
+ROLLBACK
+BEGIN
+SAVEPOINT s
+DROP SEQUENCE uid_generators.kept
+ROLLBACK TO s
+DROP SEQUENCE uid_generators.b, uid_segments.b
+COMMIT
+SQL
+like($output, qr/schema "no_such_schema" does not exist/, 'single-user mode');
+is(sql($names), "uid_generators.c uid_generators.kept\nc kept", 'DROP SEQUENCE in single-user mode takes rows along, if it is committed');
+is(sql("SELECT uid_next('uid_generators.kept') > 0, segment_next('kept'), uid_next() > 0"), 't|1|t', 'what is there draws');
+
+# The default, and the whole extension.
+sql("SELECT uid_generator_create('chosen', 'twitter'); SELECT uid_default_set('uid_generators.chosen'); SELECT uid_next()");
+like(single_user("DROP SEQUENCE uid_generators.chosen\n"), qr/WARNING:  the database has no default generator any more/, 'the default, with the same warning');
+is(sqlstate($node, 'SELECT uid_next()'), '42704', 'and the database has none');
+sql("SELECT uid_default_set('uid_generators.uid_default')");
+unlike(single_user("BEGIN\nDROP EXTENSION uidgen CASCADE\nROLLBACK\n"), qr/ERROR/, 'the extension can be dropped');
+is(sql($names), "uid_generators.c uid_generators.kept uid_generators.uid_default\nc kept", 'and is there after a rollback');
+
+SKIP:
+{
+	skip 'PostgreSQL before 17 has no setting event_triggers', 1 if $node->pg_version < 17;
+	sql('SET event_triggers = off; DROP SEQUENCE uid_generators.c, uid_segments.c');
+	is(sql($names), "uid_generators.kept uid_generators.uid_default\nkept", 'with event_triggers = off');
+}
+
+# Where the library is not loaded either, the row stays. It is not dumped, nor in anybody's way.
+sql("SELECT uid_generator_create('left'), segment_create('left')");
+single_user("DROP SEQUENCE uid_generators.left, uid_segments.left\n", '-c', 'shared_preload_libraries=');
+is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'") . sql("SELECT count(*) FROM uid_segment WHERE name = 'left'"), '11', 'rows can be left behind without the library');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/left.dump", '-d', $node->connstr('postgres') ], 'such a database is dumped');
+sql('CREATE DATABASE restored');
+$node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), "$directory/left.dump" ], 'and its dump restored');
+is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'", 'restored') . sql("SELECT count(*) FROM uid_segment WHERE name = 'left'", 'restored'), '00', 'without them');
+is(sql("SELECT uid_next('uid_generators.kept') > 0, uid_next() > 0, segment_next('kept') > 0", 'restored'), 't|t|t', 'it draws');
+foreach my $view ('uid_generator_config', 'uid_generator_status', 'uid_generator_limits', 'uid_generator_columns', 't_sequence', 'segment_status')
+{
+	is(sqlstate($node, "TABLE $view"), '00000', "$view can be read");
+}
+sql("DELETE FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'; DELETE FROM uid_segment WHERE name = 'left'");
+is(sql("SELECT segment_create('left')"), 'uid_segments."left"', 'a superuser can remove them');
+
+done_testing();
