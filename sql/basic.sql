@@ -45,6 +45,20 @@ SELECT count(*) AS round_trips
    AND uid_timestamp(id) = d.generated_at;
 
 -- The server's ids carry one worker id, which worker_node leads back to.
+-- Rows of worker_node come after the transaction that draws.
+CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  found bigint;
+BEGIN
+  FOR i IN 1 .. 12000 LOOP
+    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
+    EXIT WHEN found >= expected;
+    PERFORM pg_sleep(0.01);
+  END LOOP;
+  RETURN found;
+END
+$$;
+SELECT rows_of('%', 1);
 SELECT count(DISTINCT (uid_decode(id)).worker_id) AS worker_ids FROM orders;
 SELECT w.type IN (1, 2) AS type, w.launch_date = pg_postmaster_start_time()::date AS launch_date,
        w.created <= w.modified AS times, w.generator, w.datacenter_id, w.host_name <> '' AS host_name,
@@ -123,6 +137,7 @@ SELECT count(*) AS in_both FROM invoices JOIN orders USING (id);
 SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, 'uid_generators.invoices') = id AS round_trip,
        uid_timestamp(id, 'uid_generators.invoices') = d.generated_at AS same_time
   FROM (SELECT uid_next('uid_generators.invoices') AS id) AS i, uid_decode(id, 'uid_generators.invoices') AS d;
+SELECT rows_of('%', 2);
 SELECT count(DISTINCT worker_id) AS worker_ids FROM worker_node;
 SELECT generator, preset, worker_id BETWEEN 0 AND 31 AS worker_id, last_time <= leased_until AS lease,
        leased_until < clock_timestamp() + interval '2.001 s' AS max_ahead, records > 0 AS records
@@ -142,4 +157,5 @@ SELECT sequence, name, range_first, range_length, range_left, records > 0 AS rec
 
 DROP TABLE orders, invoices, batch, test;
 DROP FUNCTION outcome(text);
+DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;

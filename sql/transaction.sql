@@ -37,19 +37,32 @@ INSERT INTO bill DEFAULT VALUES RETURNING ticket, serial;
 SELECT kind, count(*) FROM uid_slots() GROUP BY kind ORDER BY kind;
 SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
+-- Rows of worker_node come after the transaction that draws.
+CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  found bigint;
+BEGIN
+  FOR i IN 1 .. 12000 LOOP
+    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
+    EXIT WHEN found >= expected;
+    PERFORM pg_sleep(0.01);
+  END LOOP;
+  RETURN found;
+END
+$$;
+SELECT rows_of('%', 2);
 SELECT count(*) AS worker_rows, count(DISTINCT worker_id) AS worker_ids, count(DISTINCT generator) AS generators FROM worker_node;
 
--- The row of worker_node is there as soon as the drawing transaction has committed.
+-- A transaction that is rolled back has the row written, too, and others do not write it again.
 SELECT uid_generator_create('later') IS NOT NULL AS made;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.later';
+SELECT rows_of('uid_generators.later', 0);
 BEGIN;
 SELECT uid_next('uid_generators.later') > 0 AS positive;
 ROLLBACK;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.later';
+SELECT rows_of('uid_generators.later', 1);
 SELECT uid_next('uid_generators.later') > 0 AS positive;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.later';
 SELECT uid_next('uid_generators.later') > 0 AS positive;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.later';
+SELECT rows_of('uid_generators.later', 1);
 
 -- A rollback leaves a gap, and repeats nothing.
 CREATE TABLE seen (id bigint PRIMARY KEY, ticket bigint UNIQUE);
@@ -159,9 +172,9 @@ SELECT uid_generator_create('read_only') IS NOT NULL AS made;
 BEGIN READ ONLY;
 SELECT uid_next('uid_generators.read_only') > 0 AS positive;
 COMMIT;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.read_only';
+SELECT rows_of('uid_generators.read_only', 1);
 SELECT uid_next('uid_generators.read_only') > 0 AS positive;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.read_only';
+SELECT rows_of('uid_generators.read_only', 1);
 -- Drawing needs no transaction id.
 BEGIN;
 SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM generate_series(1, 100)) AS i;
@@ -207,8 +220,7 @@ SELECT uid_generator_create('fresh'), segment_create('fresh');
 SELECT workers_launched('CREATE TABLE from_fresh AS SELECT uid_next(''uid_generators.fresh'') AS id, segment_next(''fresh'') AS ticket FROM big');
 SELECT count(*), count(DISTINCT id) AS ids, min(ticket), max(ticket) FROM from_fresh;
 DROP TABLE from_fresh;
-SELECT uid_next('uid_generators.fresh') > 0 AS positive;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.fresh';
+SELECT rows_of('uid_generators.fresh', 1);
 BEGIN;
 CREATE SEQUENCE of_this_transaction;
 SELECT workers_launched('SELECT segment_next(''of_this_transaction''::regclass) FROM big');
@@ -254,6 +266,7 @@ SELECT name FROM uid_segment WHERE name = 'replica';
 -- The extension made anew in the running server: ids go on above.
 SELECT uid_next() AS id, uid_next('uid_generators.bills') AS other \gset
 SET client_min_messages = warning;
+DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;
 RESET client_min_messages;
 \set VERBOSITY terse
@@ -265,6 +278,7 @@ SELECT segment_create('tickets', 7);
 SELECT segment_next('tickets');
 SELECT uid_next() AS id \gset
 BEGIN;
+DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;
 CREATE EXTENSION uidgen;
 SELECT uid_next() > :id AS above;
@@ -276,4 +290,5 @@ SELECT count(*) FROM uid_slots();
 DROP TABLE bill, seen, big;
 DROP SEQUENCE plain, of_this_transaction;
 DROP FUNCTION workers_launched(text);
+DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;

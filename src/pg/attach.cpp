@@ -4,9 +4,9 @@
 #include "errors.hpp"
 #include "faults.hpp"
 #include "new_slot.hpp"
+#include "node_writer.hpp"
 #include "reserve.hpp"
 #include "ring_memory.hpp"
-#include "worker_node.hpp"
 
 namespace uidgen::pg {
 
@@ -261,7 +261,7 @@ Attached *attach(Oid sequence, SlotKind kind, Oid function) {
     relation_close(rel, NoLock);
     a->slot->used_at.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
     if (kind == SlotKind::generator)
-        worker_row_wanted(a->slot, function);
+        note_generator_in_use(a->slot, function);
 
     a->key = GetUserId() != role_of_signs ? front_key(GetUserId(), sequence) : 0;
     a->checked_in = transaction_number;

@@ -3,7 +3,6 @@
 #include "dropped_rows.hpp"
 #include "faults.hpp"
 #include "slots.hpp"
-#include "worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -76,7 +75,6 @@ enum class Outcome { committed, aborted, prepared };
 
 void settle(Outcome outcome) {
     ListCell *cell;
-    worker_rows_after_transaction(outcome == Outcome::committed); // while the slots are still theirs
     foreach (cell, suspects) {
         const auto *suspect = static_cast<Suspect *>(lfirst(cell));
         // After PREPARE the sequence stays locked; whoever uses it later finds all there is to know on its page.
@@ -93,7 +91,6 @@ void settle(Outcome outcome) {
 void transaction_event(XactEvent event, void *) {
     switch (event) {
     case XACT_EVENT_PRE_COMMIT:
-        worker_rows_before_commit();
         look_up_suspects();
         purge_dropped_databases();
         break;

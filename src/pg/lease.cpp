@@ -3,6 +3,7 @@
 #include "errors.hpp"
 #include "faults.hpp"
 #include "new_slot.hpp"
+#include "node_writer.hpp"
 #include "reserve.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
@@ -139,8 +140,10 @@ void begin_term(Call *call, const core::Decision &decision) {
                          static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
                          get_rel_name(call->a->sequence)),
                   errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
-    if (reserve_lease(call->a, decision.floor, decision.reserve_until, false))
+    if (reserve_lease(call->a, decision.floor, decision.reserve_until, false)) {
         draw_row_of_term(call->a->slot, call->a->function);
+        note_generator_in_use(call->a->slot, call->a->function);
+    }
 }
 
 // The backup worker: what it has in the clock's tick, else what the primary can borrow.

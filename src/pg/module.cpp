@@ -2,6 +2,7 @@
 
 #include "attach.hpp"
 #include "drop_hooks.hpp"
+#include "node_writer.hpp"
 #include "settings.hpp"
 #include "slots.hpp"
 
@@ -43,7 +44,9 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
+    // At a transaction's end the last one registered is called first: slots are freed before others look at them.
     attach_register_callbacks();
+    node_writer_register_callback();
     drop_hooks_install();
 }
 }

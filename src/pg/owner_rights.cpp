@@ -19,8 +19,11 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
     set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-    SPI_connect();
-    SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0);
+    if (SPI_connect() != SPI_OK_CONNECT)
+        elog(ERROR, "SPI_connect failed");
+    const int result = SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0);
+    if (result < 0)
+        elog(ERROR, "SPI_execute_with_args failed: %s", SPI_result_code_string(result));
     const uint64 rows = SPI_processed;
     SPI_finish();
     SetUserIdAndSecContext(role, security);

@@ -33,8 +33,10 @@ bool before(const Candidate &a, const Candidate &b) {
 Rank rank_of(const Slot *slot) {
     if (slot->kind != SlotKind::generator)
         return Rank::segment;
-    const RowState row = slot->generator.row.load(std::memory_order_acquire);
-    return row == RowState::due || row == RowState::claimed ? Rank::owes_row : Rank::generator;
+    const GeneratorState &generator = slot->generator;
+    const bool owes_row = generator.worker_id.load(std::memory_order_relaxed) != no_worker &&
+                          generator.row_modified.load(std::memory_order_relaxed) == 0;
+    return owes_row ? Rank::owes_row : Rank::generator;
 }
 
 void consider(Slot *slot, void *arg) {

@@ -94,9 +94,8 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.config = init.config;
         generator.not_its_own = init.not_its_own;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
-        generator.row.store(RowState::none, std::memory_order_relaxed);
-        generator.row_failures.store(0, std::memory_order_relaxed);
-        generator.row_retry_at.store(0, std::memory_order_relaxed);
+        generator.row_modified.store(0, std::memory_order_relaxed);
+        generator.row_due.store(0, std::memory_order_relaxed);
         initialize(&generator.ring, init.ring_memory, init.config.cached.run);
     } else if (init.kind == SlotKind::segment) {
         SegmentState &segment = slot->segment;
@@ -176,6 +175,15 @@ bool worker_is_taken(const Slot *of, int32_t worker_id) {
             return true;
     }
     return false;
+}
+
+// Relaxed: the row's writer reads them under the directory lock.
+void set_draw(GeneratorState *generator, int64_t draw, int64_t now_us) {
+    generator->worker_draw.store(draw, std::memory_order_relaxed);
+    generator->drawn_at_us = now_us;
+    generator->drawn_datacenter_id = settings::datacenter_id;
+    generator->row_modified.store(0, std::memory_order_relaxed);
+    generator->row_due.store(0, std::memory_order_relaxed);
 }
 
 RangeLeft range_left(const core::Range &range, uint64_t next) {
@@ -424,9 +432,7 @@ bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us
     const bool set_already = generator.worker_id.load(std::memory_order_relaxed) != no_worker;
     const bool free = !set_already && (insist || !worker_is_taken(slot, worker_id));
     if (free) {
-        generator.worker_draw = draw;
-        generator.drawn_at_us = now_us;
-        generator.row.store(RowState::due, std::memory_order_release);
+        set_draw(&generator, draw, now_us);
         generator.worker_id.store(worker_id, std::memory_order_release);
     }
     LWLockRelease(directory_lock);
@@ -434,11 +440,8 @@ bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us
 }
 
 void slot_begin_term(Slot *slot, int64_t draw, int64_t now_us) {
-    GeneratorState &generator = slot->generator;
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    generator.worker_draw = draw;
-    generator.drawn_at_us = now_us;
-    generator.row.store(RowState::due, std::memory_order_release);
+    set_draw(&slot->generator, draw, now_us);
     LWLockRelease(directory_lock);
 }
 

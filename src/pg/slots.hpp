@@ -46,13 +46,6 @@ struct SlotKey {
 
 enum class SlotKind : uint32_t { unused, database, generator, segment };
 
-enum class RowState : uint32_t {
-    none,    // no worker id drawn yet
-    due,     // the row of worker_node is to be written
-    claimed, // a transaction that is about to commit writes it
-    written,
-};
-
 constexpr int32_t no_worker = -1;
 
 // Where a generator's worker id comes from.
@@ -110,15 +103,16 @@ struct GeneratorState {
     GeneratorConfig config;    // fixed
     uint64_t not_its_own;      // fixed
     RingState ring;            // of cached mode
-    // The worker id of this incarnation and the draw that its row is named after. Set once, by whoever moves row from
-    // none under the directory lock. With when_back new_worker it is the worker id of term 0.
+    // The worker id of this incarnation. Set once, under the directory lock. With when_back new_worker it is that of term 0.
     std::atomic<int32_t> worker_id;
-    std::atomic<RowState> row;
-    int64_t worker_draw;
+    // Of its row of worker_node (node_writer.cpp): the row's id, and when and under which datacenter id it was drawn. Written
+    // under the directory lock; a holder of the shared lock may change the id alone.
+    std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
-    // Of writing the row: how often it failed, and from when on it may be tried again.
-    std::atomic<uint32_t> row_failures;
-    std::atomic<int64_t> row_retry_at;
+    int32_t drawn_datacenter_id;
+    // Both as a timestamptz: what `modified` says, 0 if there is no row yet; and when the row is to be written next.
+    std::atomic<int64_t> row_modified;
+    std::atomic<int64_t> row_due;
 };
 
 inline int64_t term_of(const GeneratorConfig &config, uint64_t position) {

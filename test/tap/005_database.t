@@ -106,8 +106,7 @@ sub session_failure
 	is($node->safe_psql('twin', "SELECT segment_next('s'::regclass)"),
 		$last + 1, 'it goes on above its own page, not inside the range of a dropped database');
 	is($node->safe_psql('twin', 'SELECT uid_next() > 0'), 't', 'its generator works');
-	is($node->safe_psql('twin', 'SELECT count(*) FROM worker_node'),
-		1, 'and drew a worker id of its own');
+	is(wait_for_node_rows($node, '%', 1, dbname => 'twin'), 1, 'and drew a worker id of its own');
 	$node->safe_psql('postgres', 'DROP DATABASE twin');
 	$node->safe_psql('postgres', 'DROP DATABASE mould');
 }

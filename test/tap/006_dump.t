@@ -92,9 +92,10 @@ RESET ROLE;
 SELECT uid_next('uid_generators.of_bob');
 REVOKE USAGE ON SEQUENCE uid_generators.uid_default FROM PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO alice;
-UPDATE worker_node SET tags = '{"rack": 7}' WHERE generator = 'uid_generators.of_bob';
 SQL
 $source->safe_psql('postgres', $fill);
+wait_for_node_rows($source, '%', 3);
+$source->safe_psql('postgres', "UPDATE worker_node SET tags = '{\"rack\": 7}' WHERE generator = 'uid_generators.of_bob'");
 my $expected = $source->safe_psql('postgres', $everything);
 like($expected, qr/^node\|.*uid_generators\.of_bob/m, 'there is something to lose');
 
@@ -114,6 +115,7 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	$node->safe_psql($dbname, 'INSERT INTO documents SELECT FROM generate_series(1, 3000)');
 	is($node->safe_psql($dbname, 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT ticket), count(DISTINCT named) FROM documents'),
 		'8000|8000|8000|8000|8000', 'and repeat nothing');
+	wait_for_node_rows($node, '%', 6, dbname => $dbname);
 	is( $node->safe_psql($dbname,
 			'SELECT count(*), bool_and(n.id > o.last) FROM worker_node AS n, (SELECT max(id) AS last FROM worker_node WHERE '
 			  . "created <= (SELECT max(created) FROM worker_node WHERE id <= 3)) AS o WHERE n.id > 3"),
@@ -149,10 +151,9 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	my $session = hold_open($target, dbname => 'apart');
 	is($session->query_safe("SELECT segment_next('serials'::regclass)"), 1, 'and sequences');
 	my $id = $session->query_safe('SELECT uid_next()');
-	my ($row) = $target->safe_psql('apart', 'SELECT count(*) FROM worker_node');
-	is($row, 1, 'and a worker id drawn');
-	$target->safe_psql('apart', 'TRUNCATE worker_node');
+	is(wait_for_node_rows($target, '%', 1, dbname => 'apart'), 1, 'and a worker id drawn');
 	restore($target, 'apart', 'data.dump');
+	is($target->safe_psql('apart', 'SELECT count(*), count(DISTINCT system_identifier) FROM worker_node'), '4|2', 'rows of two servers meet in worker_node');
 	cmp_ok($session->query_safe("SELECT segment_next('serials'::regclass)"),
 		'>', $target->safe_psql('apart', 'SELECT max(ticket) FROM documents'), 'data restored into a live server: the segment in use follows upward');
 	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'and ids go on above those drawn before');
@@ -172,12 +173,13 @@ CREATE TABLE t (id bigint DEFAULT "my Schema".uid_next(), other bigint DEFAULT "
 INSERT INTO t SELECT FROM generate_series(1, 1500);
 SQL
 	is($source->safe_psql('elsewhere', 'SELECT count(DISTINCT id), count(DISTINCT other), min(n), max(n) FROM t'), '1500|1500|9|1508', 'the extension in another schema works');
-	is($source->safe_psql('elsewhere', 'SELECT count(*) FROM "my Schema".worker_node'), 2, 'with its rows of worker_node');
+	is(wait_for_node_rows($source, '%', 2, dbname => 'elsewhere', table => '"my Schema".worker_node'), 2, 'with its rows of worker_node');
 	dump_to('elsewhere', 'elsewhere.dump', '-Fc');
 	$target->safe_psql('postgres', 'CREATE DATABASE elsewhere');
 	restore($target, 'elsewhere', 'elsewhere.dump');
 	$target->safe_psql('elsewhere', 'INSERT INTO t SELECT FROM generate_series(1, 1500)');
 	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM t'), '3000|3000|3000|3000', 'dumped and restored it carries on');
+	wait_for_node_rows($target, '%', 4, dbname => 'elsewhere', table => '"my Schema".worker_node');
 	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id) FROM "my Schema".worker_node'), '4|4', 'also with worker ids');
 	$target->safe_psql('elsewhere', 'DROP SEQUENCE uid_generators.g, uid_segments.s CASCADE');
 	is($target->safe_psql('elsewhere', 'SELECT count(*), (SELECT count(*) FROM "my Schema".uid_segment) FROM "my Schema".uid_generator'), '0|0', 'DROP SEQUENCE takes rows along there too');
@@ -188,6 +190,7 @@ SQL
 	$source->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
 	$source->safe_psql('postgres', 'CREATE DATABASE owned OWNER boss');
 	$source->safe_psql('owned', "CREATE EXTENSION uidgen; SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('g'), segment_create('s'); SELECT uid_next(), segment_next('s')");
+	wait_for_node_rows($source, '%', 1, dbname => 'owned');
 	$source->command_ok([ 'pg_dump', '-Fc', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ],
 		'the owner of the database can dump it');
 	$target->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
@@ -282,6 +285,7 @@ SQL
 {
 	$source->safe_psql('postgres', 'CREATE DATABASE outside');
 	$source->safe_psql('outside', 'CREATE EXTENSION uidgen; SELECT uid_next()');
+	wait_for_node_rows($source, '%', 1, dbname => 'outside');
 	my $insert = "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.1', '8080-1', 2, current_date, now(), now()) RETURNING id";
 	my $id = $source->safe_psql('outside', $insert);
 	is($source->safe_psql('outside', "SELECT $id > max(id) FROM worker_node WHERE id <> $id"), 't', 'an application draws its worker id by a row of its own');

@@ -243,8 +243,7 @@ SQL
 		'', "nothing of the attacker's was executed");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM trap.worker_node'), 0, "nothing was written to the attacker's tables");
 	is($node->safe_psql('postgres', "SELECT last_value, is_called FROM trap.uid_default"), '1|f', 'no sequence of the attacker moved');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.in_trap'"),
-		1, 'the row of worker_node is in the right table');
+	is(wait_for_node_rows($node, 'uid_generators.in_trap', 1), 1, 'the row of worker_node is in the right table');
 
 	# A temporary table or type goes before everything else, also before pg_catalog.
 	is( $node->safe_psql('postgres',

@@ -1,4 +1,4 @@
-# Who may draw, who may make, and that worker_node is written whoever draws and never in anybody's way.
+# Who may draw, who may make, and that worker_node is written whoever draws.
 use strict;
 use warnings;
 
@@ -60,6 +60,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	$node->safe_psql('own', 'CREATE EXTENSION uidgen');
 	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('x'), segment_create('x'); SELECT uid_next('uid_generators.x') > 0, segment_next('x')"),
 		"uid_generators.x|uid_segments.x\nt|1", 'the owner of the database may');
+	wait_for_node_rows($node, '%', 1, dbname => 'own');
 	is($node->safe_psql('own', 'SET SESSION AUTHORIZATION boss; SELECT count(*) FROM worker_node'), 1, 'and reads worker_node');
 	like(failure('SET SESSION AUTHORIZATION bob; SELECT segment_drop(\'x\')', 'own'), qr/ERROR:  42501/, 'only its owner drops a segment');
 	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT segment_drop('x'); SELECT count(*) FROM uid_segment"), "\n0", 'which needs nothing more');
@@ -233,90 +234,21 @@ SQL
 		'00', "a role's DROP SEQUENCE takes its row along");
 }
 
-# worker_node is written whoever draws, in nobody's way.
+# worker_node is written whoever draws (022_node_rows.t: in nobody's way).
 {
-	my $rows = sub { return sql("SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.$_[0]'") };
-	my $make = sub { sql("SELECT uid_generator_create('$_[0]'); GRANT USAGE ON SEQUENCE uid_generators.$_[0] TO PUBLIC") };
-	my $draw = sub { return "SELECT uid_next('uid_generators.$_[0]') > 0" };
-
-	$make->('w1');
-	is(sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w1')), 't', 'a role without rights on worker_node draws');
-	is($rows->('w1'), 1, 'and its row is written');
+	sql("SELECT uid_generator_create('w1'); GRANT USAGE ON SEQUENCE uid_generators.w1 TO PUBLIC");
+	is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.w1') > 0"), 't', 'a role without rights on worker_node draws');
+	is(wait_for_node_rows($node, 'uid_generators.w1', 1), 1, 'and its row is written');
 	is(sql("SELECT worker_id = (SELECT worker_id FROM worker_node WHERE generator = 'uid_generators.w1') FROM uid_decode(uid_next('uid_generators.w1'), 'uid_generators.w1')"),
 		't', 'with the worker id that is in the ids');
-
-	$make->('w2');
-	sql('SET SESSION AUTHORIZATION bob; BEGIN; ' . $draw->('w2') . '; ROLLBACK');
-	is($rows->('w2'), 0, 'a rollback takes the row back');
-	sql('SET SESSION AUTHORIZATION bob; BEGIN; SAVEPOINT a; ' . $draw->('w2') . '; ROLLBACK TO a; COMMIT');
-	is($rows->('w2'), 1, 'the next transaction that commits writes it');
-	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w2'));
-	is($rows->('w2'), 1, 'once');
-
-	$make->('w3');
-	is(sql('SET SESSION AUTHORIZATION bob; BEGIN READ ONLY; ' . $draw->('w3') . '; COMMIT'), 't', 'a READ ONLY transaction does not fail for it');
-	is(sql('SET SESSION AUTHORIZATION bob; SET default_transaction_read_only = on; ' . $draw->('w3')), 't', 'nor any other of a READ ONLY session');
-	is($rows->('w3'), 0, 'and writes nothing');
-	sql('SET SESSION AUTHORIZATION bob; BEGIN ISOLATION LEVEL SERIALIZABLE; ' . $draw->('w3') . '; COMMIT');
-	is($rows->('w3'), 1, 'a SERIALIZABLE one writes it');
-
-	# Somebody holds the table. A commit is under no statement_timeout, so a wait would be one for ever.
-	$make->('w4');
-	my $locker = hold_open($node);
-	$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
-	my ($timed_out, $drawn) = (0);
-	$node->psql('postgres', 'SET SESSION AUTHORIZATION bob; BEGIN; ' . $draw->('w4') . '; COMMIT; ' . $draw->('w4'),
-		stdout => \$drawn, timeout => 30, timed_out => \$timed_out);
-	is($timed_out . $drawn, "0t\nt", "LOCK TABLE worker_node in another session does not hold up a draw's commit");
-	$locker->query_safe('COMMIT');
-	is($rows->('w4'), 0, 'the row waits');
-	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w4'));
-	is($rows->('w4'), 1, 'for a transaction that finds the table free');
-	# Somebody holds the very key.
-	$make->('w5');
-	$locker->query_safe("BEGIN; INSERT INTO worker_node SELECT (SELECT last_value + 1 FROM worker_node_id_seq), '', '', 1, now(), now(), now(), 'squatter', 0, 0, 0, 0");
-	$node->psql('postgres', 'SET SESSION AUTHORIZATION bob; ' . $draw->('w5'), timeout => 30, timed_out => \$timed_out);
-	is($timed_out, 0, 'nor does an uncommitted row with the same id');
-	$locker->query_safe('ROLLBACK');
-	$locker->quit;
-	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w5'));
-	is($rows->('w5'), 1, 'the row is written later');
-
-	# A trigger that fails.
-	sql(<<'SQL');
-CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no rows today''; END';
-CREATE TRIGGER refuse BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION refuse();
-CREATE TABLE work (id bigint, who text);
-GRANT INSERT ON work TO bob;
-SQL
-	$make->('w6');
-	is(sql("SET SESSION AUTHORIZATION bob; BEGIN; INSERT INTO work SELECT uid_next('uid_generators.w6'), 'one'; SELECT current_user; COMMIT; INSERT INTO work SELECT uid_next('uid_generators.w6'), current_user; SELECT current_user"),
-		"bob\nbob", 'a trigger on worker_node that raises does not hurt the caller');
-	is(sql('SELECT count(*), count(DISTINCT id), min(who) FROM work'), '2|2|bob', 'whose own work is committed');
-	is($rows->('w6'), 0, 'no row is written');
-	ok($node->log_contains('could not write the row of worker_node: no rows today'), 'the log says why');
-	sql('DROP TRIGGER refuse ON worker_node');
-	# A trigger that draws, from a generator that has no worker id yet.
-	$make->('w7');
-	sql(<<'SQL');
-CREATE FUNCTION draw_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.uid_next(''uid_generators.w7''); RETURN NEW; END'; -- its search_path is pg_catalog
-CREATE TRIGGER draw_too BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION draw_too();
-SQL
-	sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w6'));
-	is($rows->('w6'), 1, 'the row is written when the trigger lets it, and when that draws');
-	sql('DROP TRIGGER draw_too ON worker_node');
-	sql($draw->('w7'));
-	is($rows->('w7'), 1, 'and so is the one of the generator drawn from there');
-
-	# Without the table, or with another in its place, ids go on.
-	$make->('w8');
-	sql('ALTER TABLE worker_node RENAME TO worker_node_away');
-	is(sql('SET SESSION AUTHORIZATION bob; ' . $draw->('w8')), 't', 'without the table ids go on');
-	sql('ALTER TABLE worker_node_away RENAME TO worker_node');
-	sql($draw->('w8'));
-	is($rows->('w8'), 1, 'and the row is written when it is back');
-	is(sql('SELECT count(*), count(DISTINCT id) FROM worker_node') =~ /^(\d+)\|\1$/ ? 1 : 0, 1, 'each draw has one row');
-	is(sql('SELECT count(*) FROM worker_node AS a JOIN worker_node AS b ON a.worker_id = b.worker_id AND a.id < b.id'), 0, 'no two live generators have one worker id');
+	sql('GRANT SELECT, UPDATE (tags) ON worker_node TO carol');
+	is(sql("SET SESSION AUTHORIZATION carol; UPDATE worker_node SET tags = tags || '{\"rack\": 7}' WHERE generator = 'uid_generators.w1' RETURNING tags"),
+		'{"rack": 7}', 'a role that may update tags does');
+	like(failure('SET SESSION AUTHORIZATION carol; UPDATE worker_node SET worker_id = 5'), qr/ERROR:  42501/, 'and nothing else');
+	# The owner of the database restores rows.
+	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) "
+			. "VALUES ('h', '1', 2, now(), now(), now()) RETURNING id > 0, system_identifier <> 0; SELECT setval('worker_node_id_seq', 100)"),
+		"t|t\n100", 'the owner of the database adds rows, and moves their counter');
 }
 
 # Operators planted in the schema that the extension goes into. Expected: the extension's views run none of them.

@@ -388,6 +388,8 @@ $session = hold_open($node, dbname => 'boot');
 
 sub worker_rows
 {
+	my ($expected) = @_;
+	wait_for_node_rows($node, 'uid_generators.again', $expected, dbname => 'boot');
 	return $session->query_safe("SELECT string_agg(worker_id::text, ' ' ORDER BY id) FROM worker_node"
 		  . " WHERE generator = 'uid_generators.again'");
 }
@@ -395,7 +397,7 @@ sub worker_rows
 my ($late, $late_again) = map { try_next($_) } $default, 'again';
 is("$late->{ahead_ms} $late_again->{ahead_ms} $late_again->{worker}", '0 0 7', 'in 2040 ids carry the time that the clock says');
 isnt(try_next('dropped')->{id}, '', '... of all generators');
-is(worker_rows(), '7', '... and worker_node has a row with the worker id of new_worker');
+is(worker_rows(1), '7', '... and worker_node has a row with the worker id of new_worker');
 
 foreach my $when ('its clock is mended', 'it starts again')
 {
@@ -425,7 +427,7 @@ foreach my $when ('its clock is mended', 'it starts again')
 	$session = hold_open($node, dbname => 'boot');
 }
 isnt(try_next('anew')->{id}, '', '... until the server was started again');
-is(worker_rows(), '7 8 8', 'worker_node has rows with the worker ids that new_worker had');
+is(worker_rows(3), '7 8 8', 'worker_node has rows with the worker ids that new_worker had');
 
 # The ways out. Not: to raise another generator above the ids of 2040.
 my $above = $late->{id};

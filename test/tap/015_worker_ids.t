@@ -17,14 +17,16 @@ freeze_clock($node, $clock);
 start_uidgen($node);
 my $session = hold_open($node);
 
-my %given;
+my (%given, %rows);
 
-# Draws ids, one after the other; returns the last one's worker id, backup bit and row of worker_node.
+# Draws ids, one after the other, and waits for the row of worker_node if it is the first draw since a start or an
+# alteration; returns the last id's worker id, backup bit and row.
 sub draw
 {
-	my ($generator) = @_;
+	my ($generator, $again) = @_;
 	my @ids = split /\n/, $session->query_safe("SELECT uid_next('uid_generators.$generator') FROM generate_series(1, 3)");
 	push @{ $given{$generator} }, @ids;
+	wait_for_node_rows($node, "uid_generators.$generator", ++$rows{$generator}) unless $again;
 	my %draw;
 	@draw{qw(worker backup row row_worker)} = split /\|/, $session->query_safe(
 		"SELECT d.worker_id, d.backup, n.id, n.worker_id FROM uid_decode($ids[-1], 'uid_generators.$generator') d,"
@@ -148,19 +150,19 @@ is(sqlstate($session, "SELECT uid_next('uid_generators.backup')"), '55000',
 $session->{stderr} = '';
 freeze_clock($node, $clock - 5);
 my $primary = $given{backup}[-1];
-my $draw = draw('backup');
+my $draw = draw('backup', 1);
 is($draw->{backup}, 't', '5 s back: uid_decode() says that the backup worker made the id');
 is($draw->{worker}, 15, '... and shows the number without the bit');
 is( $session->query_safe("SELECT " . join(', ', map { "($_ >> 16) & 31" } $primary, $given{backup}[-1])),
 	'15|31', '... which is the top one of the field');
 # Its tolerance is a second, a tick.
 freeze_clock($node, $clock - 6);
-is(draw('backup')->{backup}, 't', 'back once more, by its tolerance: the backup worker goes on');
+is(draw('backup', 1)->{backup}, 't', 'back once more, by its tolerance: the backup worker goes on');
 freeze_clock($node, $clock - 7);
 is(sqlstate($session, "SELECT uid_next('uid_generators.backup')"), '55000', '... and by more it does not');
 $session->{stderr} = '';
 freeze_clock($node, $clock);
-is(draw('backup')->{backup}, 'f', 'the clock is right again, and so is the primary worker');
+is(draw('backup', 1)->{backup}, 'f', 'the clock is right again, and so is the primary worker');
 is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 16)"),
 	'22023', 'a worker number with the bit is refused');
 is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 15)"),

@@ -18,6 +18,7 @@
 #   my ($out, $err) = finish_query($session);  # wait for it
 #   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);
+#   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
 #
 # The environment's UIDGEN_FAULT, if not empty, goes to the server as uidgen.fault:
 # the tests that must notice a broken promise run with it (test/faults.tsv).
@@ -37,7 +38,8 @@ use Test::More;
 use Time::HiRes;
 
 our @EXPORT = qw(new_node start_uidgen start_node use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw);
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw
+  wait_for_node_rows);
 
 my $settings = <<'END';
 shared_preload_libraries = 'uidgen'
@@ -238,6 +240,17 @@ sub sqlstate
 	}
 	my ($state) = $error =~ /(?:ERROR|FATAL):  (\w{5}):/;
 	return wantarray ? ($state // '00000', $error) : $state // '00000';
+}
+
+# Rows of worker_node are written after the transaction that draws. Returns how many there are.
+sub wait_for_node_rows
+{
+	my ($node, $generator, $expected, %opts) = @_;
+	my $dbname = $opts{dbname} // 'postgres';
+	my $count = 'SELECT count(*) FROM ' . ($opts{table} // 'worker_node') . " WHERE generator LIKE '$generator'";
+	$node->poll_query_until($dbname, "SELECT ($count) >= $expected")
+	  or die "worker_node has no $expected rows of $generator";
+	return $node->safe_psql($dbname, $count);
 }
 
 # A standby that does not answer: its walsender on the primary stands still.

@@ -93,6 +93,8 @@ foreach my $stream (@streams)
 	$highest{$name} = $old->safe_psql('postgres', "SELECT max(v) FROM (SELECT $draw AS v FROM generate_series(1, 1500) OFFSET 0) AS d");
 }
 
+wait_for_node_rows($old, '%', 2);
+
 # A rehearsal starts and stops the old server, as the upgrade does.
 $old->stop('fast');
 ok(upgrade($old, $new, '--check'), 'pg_upgrade --check');
@@ -135,6 +137,7 @@ is($new->safe_psql('postgres', "SELECT segment_next('not drawn from')"), 500, 'a
 is($new->safe_psql('postgres', "SELECT nextval('strided') % 3, nextval('strided') > segment_next('t_id_seq'::regclass)"),
 	'2|t', 'nextval keeps the offset');
 is($new->safe_psql('postgres', 'SELECT (uid_decode(uid_next())).datacenter_id'), 3, "the database's datacenter id");
+wait_for_node_rows($new, '%', 4);
 is( $new->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), count(DISTINCT (generator, system_identifier)) FROM worker_node'),
 	'4|4|4', 'the new server has rows of its own in worker_node, with other numbers');
 
