@@ -17,6 +17,7 @@ GeneratorFront generator_front = {};
 CachedFront cached_front = {};
 SharedFront shared_front = {};
 SegmentFront segment_front = {};
+std::atomic<bool> cached_fronts_expired{false};
 
 namespace {
 
@@ -285,7 +286,7 @@ void attach_again() {
         Attached *a = entries.places[place];
         end_checks(a);
         rings_in_doubt = rings_in_doubt || a->ring_memory != DSM_HANDLE_INVALID;
-        a->window.length_ns = 0;
+        a->window.length_us = 0;
     }
 }
 
