@@ -286,7 +286,7 @@ void attach_again() {
         Attached *a = entries.places[place];
         end_checks(a);
         rings_in_doubt = rings_in_doubt || a->ring_memory != DSM_HANDLE_INVALID;
-        a->window.length_us = 0;
+        a->window.length_ns = 0;
     }
 }
 

@@ -15,8 +15,8 @@ namespace uidgen::pg {
 
 // What may be taken from the generator's word while the clock stays in one tick.
 struct Window {
-    int64_t from_us;    // the tick's start
-    uint64_t length_us; // 0: no window
+    uint64_t from_ns;   // the tick's start, modulo 2^64
+    uint64_t length_ns; // 0: no window
     uint64_t floor;
     uint64_t limit;
     core::Shape shape; // of the ids

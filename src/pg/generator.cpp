@@ -67,8 +67,8 @@ Attached *attach_default(Oid function) {
 // A position from the window, if the clock is still in its tick and the word has room below its limit.
 inline core::Run take_in_window(core::TickWord<> *word, const Window &window) {
     // One comparison for both ways out of the tick: a clock that went back gives a huge difference.
-    const auto since = static_cast<uint64_t>(wall_clock_us() - window.from_us);
-    if (unlikely(since >= window.length_us))
+    const uint64_t since = wall_clock_ns_modulo() - window.from_ns;
+    if (unlikely(since >= window.length_ns))
         return {0, 0};
     return word->take(window.floor, window.limit, 1);
 }

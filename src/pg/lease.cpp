@@ -74,8 +74,8 @@ void open_window(Attached *a, int64_t tick, const core::Decision &decision, core
                  const core::Shape &shape) {
     const core::Layout &layout = a->slot->generator.config.layout;
     Window &window = a->window;
-    window.from_us = core::start_of(layout, tick);
-    window.length_us = static_cast<uint64_t>(layout.tick_us);
+    window.from_ns = static_cast<uint64_t>(core::start_of(layout, tick)) * ns_per_us; // modulo 2^64
+    window.length_ns = static_cast<uint64_t>(layout.tick_us * ns_per_us);
     window.floor = decision.floor;
     // Where a clock that goes back is to be noticed, the window ends with its tick: others may have seen later ones.
     const core::ClockPolicy &policy = a->slot->generator.config.policy;

@@ -39,6 +39,13 @@ inline int64_t wall_clock_ns() {
     return __builtin_mul_overflow(wall_clock_us(), ns_per_us, &ns) ? INT64_MAX : ns;
 }
 
+// The same modulo 2^64, for the shortest way to a difference between two readings.
+inline uint64_t wall_clock_ns_modulo() {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec) * UINT64_C(1000000000) + static_cast<uint64_t>(now.tv_nsec);
+}
+
 // For measuring how long a caller has waited; never steps, and counts from the machine's start.
 inline int64_t monotonic_us() {
     timespec now;
