@@ -17,6 +17,7 @@ GeneratorFront generator_front = {};
 CachedFront cached_front = {};
 SharedFront shared_front = {};
 SegmentFront segment_front = {};
+std::atomic<bool> cached_fronts_expired{false};
 
 namespace {
 

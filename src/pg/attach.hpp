@@ -15,7 +15,7 @@ namespace uidgen::pg {
 
 // What may be taken from the generator's word while the clock stays in one tick.
 struct Window {
-    int64_t from_ns;    // the tick's start
+    uint64_t from_ns;   // the tick's start, modulo 2^64
     uint64_t length_ns; // 0: no window
     uint64_t floor;
     uint64_t limit;
@@ -122,7 +122,7 @@ struct SegmentFront {
 };
 // Of the run that a session in cached mode has in hand.
 struct CachedFront {
-    uint64_t key; // also ended by a timer
+    uint64_t key; // see cached_fronts_expired
     Oid default_role;
     StandbyMark no_standby;
     int64_t next_id;
@@ -132,7 +132,7 @@ struct CachedFront {
 };
 // Of the run that all sessions draw from.
 struct SharedFront {
-    uint64_t key; // also ended by a timer
+    uint64_t key; // see cached_fronts_expired
     Oid default_role;
     StandbyMark no_standby;
     core::SharedRun<> *run;
@@ -161,6 +161,12 @@ struct SharedFront {
 [[gnu::visibility("hidden")]] extern CachedFront cached_front;
 [[gnu::visibility("hidden")]] extern SharedFront shared_front;
 [[gnu::visibility("hidden")]] extern SegmentFront segment_front;
+
+// The last look at the clock is too long ago for both fronts of cached mode, whatever their keys say. All that the handler
+// of a timer's signal writes (cached.cpp); relaxed, as it runs in the thread that reads.
+[[gnu::visibility("hidden")]] extern std::atomic<bool> cached_fronts_expired;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler must not wait for a lock");
+inline bool cached_fronts_are_fresh() { return !cached_fronts_expired.load(std::memory_order_relaxed); }
 
 // The entry of that key, if it stands where its search begins and attach() would have nothing to check again but the
 // kind, which is for the caller: the other kind has no share, or no window. Else null: to be attached.

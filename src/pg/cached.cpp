@@ -12,8 +12,14 @@ namespace {
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-// Nothing of cached mode is at the front any more.
-void end_fronts() {
+// Runs in a signal handler, between any two instructions of the session.
+void expire_fronts() { cached_fronts_expired.store(true, std::memory_order_relaxed); }
+
+// A front that has expired stays ended when another one comes in its place. In one step, so that a timer that fires meanwhile
+// either has ended it before, or ends the new one too.
+void forget_expired_fronts() {
+    if (!cached_fronts_expired.exchange(false, std::memory_order_relaxed))
+        return;
     cached_front.key = shared_front.key = 0;
     cached_front.default_role = shared_front.default_role = InvalidOid;
 }
@@ -39,12 +45,12 @@ void drop_what_is_too_old(Attached *a, uint64_t floor) {
 }
 
 // The padder can't: has the next lease written while there is something left, without waiting for it.
-void keep_lease(const Call &call, const core::Decision &decision) {
+void keep_lease(Call *call, const core::Decision &decision) {
     if (decision.step == core::Step::reserve || decision.reserve_until > 0)
         reserve_if_believed(call, decision.reserve_until);
     else if (decision.step == core::Step::confirm &&
-             call.a->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
-        confirm_lease(call.a, core::Durability::local);
+             call->a->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
+        confirm_lease(call, core::Durability::local);
 }
 
 void hold_run(Attached *a, uint64_t first) {
@@ -71,9 +77,9 @@ bool take_run(Call *call, uint64_t floor) {
 
 void wait_for_padder(Call *call) {
     int64_t waited_us = 0;
-    if (call->wait.started_ns == 0)
+    if (!call->wait.counted)
         call->a->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
-    const int64_t left_us = left_to_wait_us(call->a->slot, &call->wait, &waited_us);
+    const int64_t left_us = left_to_wait_us(call, &waited_us);
     if (left_us <= 0)
         report_ring_empty(call->a->sequence, waited_us / us_per_ms);
     wake_padder();
@@ -102,7 +108,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     const WhenRingEmpty policy = policy_now(generator);
     if (policy == WhenRingEmpty::error && decision.step != core::Step::exhausted) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
-        keep_lease(*call, decision);
+        keep_lease(call, decision);
         wake_padder();
         report_ring_empty(call->a->sequence, 0);
     }
@@ -115,39 +121,46 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     }
 }
 
-// Ends the fast path when the last look at the clock is too long ago. A timer that is under way for a longer time, of
-// another generator, is set anew.
-void look_again_in(int64_t us) {
+// When the session last looked at the clock for an id of cached mode, on the clock that never steps.
+int64_t looked_at_us = 0;
+
+// Ends the fast path when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
+// timer that is under way for a longer time, of another generator, is set anew.
+void look_again_after(int64_t us) {
     static bool registered = false;
     static TimeoutId timer;
     static int64_t due_us = 0;
     if (!registered) {
-        timer = RegisterTimeout(USER_TIMEOUT, end_fronts);
+        timer = RegisterTimeout(USER_TIMEOUT, expire_fronts);
         registered = true;
     }
-    const int64_t now_us = monotonic_ns() / ns_per_us;
-    if (get_timeout_active(timer) && due_us <= now_us + us)
+    const int64_t left_us = looked_at_us + us - monotonic_us();
+    if (left_us < us_per_ms) {
+        expire_fronts();
         return;
-    due_us = now_us + us;
-    enable_timeout_after(timer, static_cast<int>(Max(us / us_per_ms, 1)));
+    }
+    if (get_timeout_active(timer) && due_us <= looked_at_us + us)
+        return;
+    due_us = looked_at_us + us;
+    enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
 }
 
 // What is padded is durable here; a standby that is awaited is asked before anything is handed out.
 void need_durable(Call *call, uint64_t end) {
     if (call->a->slot->generator.ticks.usable(call->level) < end)
-        confirm_lease(call->a, call->level);
+        confirm_lease(call, call->level);
 }
 
 // Before a run is taken out of the ring: if a standby has not got it, it is waited for with the run where others can have it
 // who need not wait. True: time has passed.
-bool waited_for_standby(const Call &call, uint64_t floor) {
-    if (call.level == core::Durability::local)
+bool waited_for_standby(Call *call, uint64_t floor) {
+    if (call->level == core::Durability::local)
         return false;
-    const GeneratorState &generator = call.a->slot->generator;
-    const uint64_t first = call.a->ring.peek(floor);
-    if (first == core::empty_cell || first + generator.config.cached.run <= generator.ticks.usable(call.level))
+    const GeneratorState &generator = call->a->slot->generator;
+    const uint64_t first = call->a->ring.peek(floor);
+    if (first == core::empty_cell || first + generator.config.cached.run <= generator.ticks.usable(call->level))
         return false;
-    confirm_lease(call.a, call.level);
+    confirm_lease(call, call->level);
     return true;
 }
 
@@ -218,9 +231,10 @@ Drawn draw_cached(Attached *a, uint64_t want) {
     Call call = {};
     call.a = a;
     call.want = want;
-    for (;;) {
+    for (;; before_next_try(&call)) {
         look(&call);
-        if (!clock_is_believed(call.offset_us)) // it would throw everything away
+        looked_at_us = call.now_us - call.offset_us;
+        if (!clock_is_believed(&call)) // it would throw everything away
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
@@ -240,13 +254,12 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             return {run, shape_at(generator, run.first, false)};
         if (quicker)
             continue;
-        if (waited_for_standby(call, floor))
+        if (waited_for_standby(&call, floor))
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
-        keep_lease(call, decision);
+        keep_lease(&call, decision);
         if (!take_run(&call, floor) && !shared_run_has_next(generator, floor))
             at_empty_ring(&call, decision, floor);
-        CHECK_FOR_INTERRUPTS();
     }
 }
 
@@ -275,15 +288,19 @@ void bring_shared_to_front(Attached *a, const Drawn &drawn, bool is_default) {
 
 } // namespace
 
-// The front is filled before the timer is looked at: a timer that fires in between ends it, and one that is not active any
-// more is started again.
+// A timer may fire at each point. Before the fronts that have expired are forgotten: then it is not active any more when it is
+// looked at, and is started again. After that: then it ends the new front, which costs the next call a look. The front is
+// filled between the two, and the fences keep the compiler to that.
 void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
     const CachedConfig &cached = a->slot->generator.config.cached;
+    forget_expired_fronts();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (cached.shares)
         bring_shared_to_front(a, drawn, is_default);
     else
         bring_run_to_front(a, drawn.shape, is_default);
-    look_again_in(cached.fresh_us);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    look_again_after(cached.fresh_us);
 }
 
 } // namespace uidgen::pg

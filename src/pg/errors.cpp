@@ -157,7 +157,7 @@ void report_default_changed_here() {
 }
 
 void report_clock_back(Oid generator, int64_t back_us) {
-    const int64_t resumes_us = wall_clock_ns() / ns_per_us + back_us;
+    const int64_t resumes_us = wall_clock_us() + back_us;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the clock went back by %.3f s, and generator \"%s\" does not draw then",
                            static_cast<double>(back_us) / 1e6, name_of(generator)),
@@ -193,6 +193,24 @@ void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {
                        static_cast<long long>(waited_ms)),
              errhint("Set the server's clock right, or call again in %lld s. uidgen.max_wait bounds the wait.",
                      static_cast<long long>((behind_us + 999999) / 1000000))));
+}
+
+void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the server's clock is not steady, so generator \"%s\" cannot issue ids", name_of(generator)),
+             errdetail("The clock showed %s, and another time a moment later. The call read it again for %lld ms and took no id.",
+                       show_instant(shown_us), static_cast<long long>(tried_ms)),
+             errhint("Set the server's clock right, or raise uidgen.max_wait.")));
+}
+
+void report_no_id_found(Oid generator, int64_t tried_ms) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("could not draw an id from generator \"%s\" within %lld ms", name_of(generator),
+                    static_cast<long long>(tried_ms)),
+             errdetail("Other sessions took the ids that this call was about to take, or the server's clock runs too fast."),
+             errhint("Call again, or raise uidgen.max_wait.")));
 }
 
 } // namespace uidgen::pg

@@ -49,4 +49,10 @@ const char *qualified_name(Oid relation);
 // The caller has waited for waited_ms, and the clock is still behind_us behind.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
 
+// The clock showed shown_us, and, as before in this call, another time a moment later.
+[[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);
+
+// Every try within tried_ms came to nothing.
+[[noreturn]] void report_no_id_found(Oid generator, int64_t tried_ms);
+
 } // namespace uidgen::pg

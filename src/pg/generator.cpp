@@ -67,7 +67,7 @@ Attached *attach_default(Oid function) {
 // A position from the window, if the clock is still in its tick and the word has room below its limit.
 inline core::Run take_in_window(core::TickWord<> *word, const Window &window) {
     // One comparison for both ways out of the tick: a clock that went back gives a huge difference.
-    const auto since = static_cast<uint64_t>(wall_clock_ns() - window.from_ns);
+    const uint64_t since = wall_clock_ns_modulo() - window.from_ns;
     if (unlikely(since >= window.length_ns))
         return {0, 0};
     return word->take(window.floor, window.limit, 1);
@@ -147,7 +147,8 @@ inline bool next_at_front(Datum *id) {
 // From the run in hand; no standby is awaited.
 inline bool next_in_run(Datum *id) {
     CachedFront &front = cached_front;
-    if (unlikely(front.next_id == front.end_id) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+    if (unlikely(front.next_id == front.end_id) || unlikely(!cached_fronts_are_fresh()) ||
+        unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
     last_id = front.next_id;
     front.next_id += front.step;
@@ -160,7 +161,8 @@ inline bool next_in_shared_run(Datum *id, uint64_t *last) {
     SharedFront &front = shared_front;
     *last = front.believed;
     const uint64_t taken = *last + 1;
-    if (unlikely(!front.run->take_after(last, taken)) || unlikely(!surely_no_standby_is_awaited(front.no_standby)))
+    if (unlikely(!cached_fronts_are_fresh()) || unlikely(!front.run->take_after(last, taken)) ||
+        unlikely(!surely_no_standby_is_awaited(front.no_standby)))
         return false;
     last_id = front.id(taken);
     front.follow(taken);
@@ -171,7 +173,7 @@ inline bool next_in_shared_run(Datum *id, uint64_t *last) {
 // The same when others have drawn since, perhaps from another run; `seen` is what the swap has told.
 bool next_behind_others(uint64_t seen, Datum *id) {
     SharedFront &front = shared_front;
-    if (!surely_no_standby_is_awaited(front.no_standby))
+    if (!cached_fronts_are_fresh() || !surely_no_standby_is_awaited(front.no_standby))
         return false;
     const core::Run run = front.run->take_as_seen(front.floor, front.length, 1, &seen);
     if (run.count == 0)

@@ -77,13 +77,13 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
         return;
     const core::Layout &layout = former.layout;
     const int64_t mark = ticks_of_counter(former, mark_of(generator)) % former.policy.end;
-    const int64_t began_ns = monotonic_ns();
+    const int64_t began_us = monotonic_us();
     for (;;) {
-        const int64_t now = core::tick_at(layout, wall_clock_ns() / ns_per_us);
+        const int64_t now = core::tick_at(layout, wall_clock_us());
         const int64_t missing_us = (mark - now - wanted.policy.max_ahead) * layout.tick_us;
         if (missing_us <= 0)
             return;
-        const int64_t left_us = settings::max_wait_ms * us_per_ms - (monotonic_ns() - began_ns) / ns_per_us;
+        const int64_t left_us = settings::max_wait_ms * us_per_ms - (monotonic_us() - began_us);
         if (left_us <= 0)
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("max_ahead_ms of generator \"%s\" can't be that short yet", get_rel_name(generator)),
@@ -150,7 +150,7 @@ void row_deleted(HeapTuple row, TupleDesc desc) {
 int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
     const core::Layout &layout = config.layout;
     const int64_t tick = id < 0 ? 0 : (id >> core::time_shift(layout)) + 1;
-    const int64_t now = core::tick_at(layout, wall_clock_ns() / ns_per_us);
+    const int64_t now = core::tick_at(layout, wall_clock_us());
     if (tick <= now + config.policy.max_ahead && tick < config.policy.end)
         return tick;
     const bool ever = tick < config.policy.end;
@@ -178,11 +178,11 @@ void raise_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
         mark = Max(mark, last_tick_of_gone(config)); // which a first lease looks at only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
-    const uint64_t lsn = higher ? write_page(&page, mark) : InvalidXLogRecPtr;
+    // A mark that is high enough already may be one whose raising was canceled before it was durable.
+    const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    if (lsn != InvalidXLogRecPtr)
-        XLogFlush(lsn); // a commit that wrote nothing else would not
+    durable(lsn, wanted_durability()); // a commit that wrote nothing else would not wait
 }
 
 GeneratorConfig required_config(Oid schema, Oid generator) {

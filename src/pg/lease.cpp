@@ -16,15 +16,19 @@ namespace {
 // A wall clock that is mended while a call waits is noticed within this time.
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
+// What a call may try for beyond uidgen.max_wait before it fails for another reason than the clock. A try is lost to another
+// session's success, so even the busiest server is far from this.
+constexpr int64_t grace_us = 1000 * us_per_ms;
+
 // The wall clock; a test build may have every 100th sample show a time that is a year ahead.
-int64_t sample_wall_clock_ns() {
-    int64_t now_ns = wall_clock_ns();
+int64_t sample_wall_clock_us() {
+    int64_t now_us = wall_clock_us();
     if (samples_are_bad()) {
         static int samples = 0;
-        constexpr int64_t year_ns = INT64_C(365) * 24 * 3600 * 1000000000;
-        now_ns += ++samples % 100 == 0 ? year_ns : 0;
+        constexpr int64_t year_us = INT64_C(365) * 24 * 3600 * 1000 * us_per_ms;
+        now_us += ++samples % 100 == 0 ? year_us : 0;
     }
-    return now_ns;
+    return now_us;
 }
 
 // Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
@@ -59,11 +63,11 @@ bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch
 // Without waiting for its flush.
 void reserve_ahead(Attached *a, int64_t until_tick) { reserve_lease(a, 0, until_tick, true); }
 
-void wait_for_clock(Attached *a, BoundedWait *wait, int64_t missing_us) {
+void wait_for_clock(Call *call, int64_t missing_us) {
     int64_t waited_us = 0;
-    const int64_t left_us = left_to_wait_us(a->slot, wait, &waited_us);
+    const int64_t left_us = left_to_wait_us(call, &waited_us);
     if (left_us <= 0)
-        report_clock_behind(a->sequence, missing_us, waited_us / us_per_ms);
+        report_clock_behind(call->a->sequence, missing_us, waited_us / us_per_ms);
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
 }
 
@@ -71,7 +75,7 @@ void open_window(Attached *a, int64_t tick, const core::Decision &decision, core
                  const core::Shape &shape) {
     const core::Layout &layout = a->slot->generator.config.layout;
     Window &window = a->window;
-    window.from_ns = core::start_of(layout, tick) * ns_per_us;
+    window.from_ns = static_cast<uint64_t>(core::start_of(layout, tick)) * ns_per_us; // modulo 2^64
     window.length_ns = static_cast<uint64_t>(layout.tick_us * ns_per_us);
     window.floor = decision.floor;
     // Where a clock that goes back is to be noticed, the window ends with its tick: others may have seen later ones.
@@ -94,13 +98,31 @@ constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
 constexpr int looks = 3;
 constexpr int64_t between_looks_us = 5 * us_per_ms;
 
+int64_t tried_for_us(BoundedWait *wait) {
+    const int64_t now_us = monotonic_us();
+    if (wait->started_us == 0)
+        wait->started_us = now_us;
+    return now_us - wait->started_us;
+}
+
+// The reading is thrown away. One of them is no error, however short uidgen.max_wait is; a clock of which none can be
+// believed is.
+void reject_reading(Call *call) {
+    const int64_t tried_us = tried_for_us(&call->wait);
+    if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms)
+        report_clock_unsteady(call->a->sequence, call->now_us, tried_us / us_per_ms);
+    call->wait.rejected = true;
+}
+
 // Whether the clock goes on showing that much above the one that never steps.
-bool clock_shows_it_again(int64_t offset_us) {
+bool clock_shows_it_again(Call *call) {
     for (int i = 0; i < looks; i++) {
         sleep_for_clock(between_looks_us);
-        const int64_t again_us = clock_offset_us();
-        if (again_us - offset_us > agreement_us || offset_us - again_us > agreement_us)
+        const int64_t change_us = clock_offset_us() - call->offset_us;
+        if (change_us > agreement_us || change_us < -agreement_us) {
+            reject_reading(call);
             return false;
+        }
     }
     return true;
 }
@@ -130,7 +152,7 @@ bool take(Call *call, const core::Decision &decision) {
 }
 
 void begin_term(Call *call, const core::Decision &decision) {
-    if (!clock_shows_it_again(call->offset_us))
+    if (!clock_shows_it_again(call))
         return;
     const GeneratorConfig &config = call->a->slot->generator.config;
     const int64_t term = term_of(config, decision.floor);
@@ -165,12 +187,19 @@ bool take_backup(Call *call, int64_t back) {
 
 } // namespace
 
-bool clock_is_believed(int64_t offset_us) {
+void before_next_try(Call *call) {
+    CHECK_FOR_INTERRUPTS();
+    const int64_t tried_us = tried_for_us(&call->wait);
+    if (tried_us > settings::max_wait_ms * us_per_ms + grace_us)
+        report_no_id_found(call->a->sequence, tried_us / us_per_ms);
+}
+
+bool clock_is_believed(Call *call) {
     if (fault_is(Fault::believe_clock))
         return true;
-    if (offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(offset_us))
+    if (call->offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(call))
         return false;
-    slots_believe_clock(offset_us);
+    slots_believe_clock(call->offset_us);
     return true;
 }
 
@@ -194,8 +223,8 @@ void look(Call *call) {
     call->view.written = generator.ticks.written_range().until;
     call->view.not_its_own = call->view.written <= generator.not_its_own;
     // Last: a clock read before what others have seen and leased since would seem to have gone back.
-    call->now_us = sample_wall_clock_ns() / ns_per_us;
-    call->offset_us = call->now_us - monotonic_ns() / ns_per_us;
+    call->now_us = sample_wall_clock_us();
+    call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
 }
 
@@ -206,14 +235,14 @@ bool perform(Call *call, const core::Decision &decision) {
     case core::Step::take:
         return take(call, decision);
     case core::Step::confirm:
-        confirm_lease(a, call->level);
+        confirm_lease(call, call->level);
         break;
     case core::Step::reserve:
-        if (clock_is_believed(call->offset_us))
+        if (clock_is_believed(call))
             reserve_lease(a, 0, decision.reserve_until, false);
         break;
     case core::Step::wait:
-        wait_for_clock(a, &call->wait, decision.wait_ticks * tick_us);
+        wait_for_clock(call, decision.wait_ticks * tick_us);
         break;
     case core::Step::backup:
         return take_backup(call, decision.wait_ticks);
@@ -221,26 +250,30 @@ bool perform(Call *call, const core::Decision &decision) {
         begin_term(call, decision);
         break;
     case core::Step::clock_back:
-        if (!clock_shows_it_again(call->offset_us))
-            break;
-        report_clock_back(a->sequence, decision.wait_ticks * tick_us);
+        if (clock_shows_it_again(call))
+            report_clock_back(a->sequence, decision.wait_ticks * tick_us);
+        break;
     case core::Step::exhausted:
-        if (!clock_is_believed(call->offset_us))
-            break;
-        report_end_of_time(a->sequence, a->slot->generator.config.layout);
+        if (clock_is_believed(call))
+            report_end_of_time(a->sequence, a->slot->generator.config.layout);
+        break;
     }
     return false;
 }
 
-void reserve_if_believed(const Call &call, int64_t until_tick) {
-    if (clock_is_believed(call.offset_us))
-        reserve_ahead(call.a, until_tick);
+void reserve_if_believed(Call *call, int64_t until_tick) {
+    if (clock_is_believed(call))
+        reserve_ahead(call->a, until_tick);
 }
 
-void confirm_lease(Attached *a, core::Durability level) {
-    core::TickWord<> &ticks = a->slot->generator.ticks;
+void confirm_lease(Call *call, core::Durability level) {
+    Slot *slot = call->a->slot;
+    core::TickWord<> &ticks = slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
-    ticks.confirm(durable(a->slot, written.lsn, level), written.until);
+    const int64_t began_us = monotonic_us();
+    ticks.confirm(durable(slot, written.lsn, level), written.until);
+    if (call->wait.started_us != 0)
+        call->wait.started_us += monotonic_us() - began_us;
 }
 
 void need_worker_id(Attached *a) {
@@ -255,13 +288,11 @@ core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool ba
     return core::shape_of(layout, settings::datacenter_id, worker, term_of(generator.config, position));
 }
 
-int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us) {
-    const int64_t now_ns = monotonic_ns();
-    if (wait->started_ns == 0) {
-        wait->started_ns = now_ns;
-        slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
-    }
-    *waited_us = (now_ns - wait->started_ns) / ns_per_us;
+int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
+    if (!call->wait.counted)
+        call->a->slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
+    call->wait.counted = true;
+    *waited_us = tried_for_us(&call->wait);
     return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
 }
 
@@ -270,11 +301,10 @@ Drawn draw(Attached *a, uint64_t want) {
     Call call = {};
     call.a = a;
     call.want = want;
-    for (;;) {
+    for (;; before_next_try(&call)) {
         look(&call);
         if (perform(&call, core::decide(a->slot->generator.config.policy, call.view)))
             return call.drawn;
-        CHECK_FOR_INTERRUPTS();
     }
 }
 

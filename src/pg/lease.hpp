@@ -16,9 +16,11 @@ Drawn draw(Attached *a, uint64_t want);
 
 // What cached.cpp shares of it.
 
-// Waiting of one call, bounded by uidgen.max_wait on the clock that never steps.
+// What bounds a call by uidgen.max_wait, on the clock that never steps.
 struct BoundedWait {
-    int64_t started_ns; // 0: not waiting
+    int64_t started_us; // when the call first had to try again; 0: it has not
+    bool counted;       // in the slot, as one that waits
+    bool rejected;      // one reading of the wall clock was not believed
 };
 
 // What one call asks for and has seen.
@@ -39,18 +41,21 @@ void check_datacenter(const Attached *a);
 // Reads the clock and the generator's word.
 void look(Call *call);
 
-// Whether the clock is to be believed when it shows that much above the one that never steps; takes some milliseconds
-// when that is far more than before.
-bool clock_is_believed(int64_t offset_us);
+// Between two tries of a call: honours cancel, and ends a call that has tried for too long.
+void before_next_try(Call *call);
 
-// Does what the decision says. True: something was drawn. False: decide again.
+// Whether the clock is to be believed when it shows that much above the one that never steps; takes some milliseconds
+// when that is far more than before. False: try again. Error if that has gone on for longer than uidgen.max_wait.
+bool clock_is_believed(Call *call);
+
+// Does what the decision says. True: something was drawn. False: try again.
 bool perform(Call *call, const core::Decision &decision);
 
 // Writes the next lease ahead of its use, unless the clock that asks for it is not believed.
-void reserve_if_believed(const Call &call, int64_t until_tick);
+void reserve_if_believed(Call *call, int64_t until_tick);
 
-// Makes what is written durable.
-void confirm_lease(Attached *a, core::Durability level);
+// Makes what is written durable. The time that this takes does not count in the call's bound.
+void confirm_lease(Call *call, core::Durability level);
 
 // Draws the worker id if there is none yet.
 void need_worker_id(Attached *a);
@@ -59,6 +64,6 @@ void need_worker_id(Attached *a);
 core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup);
 
 // How much longer the call may wait; 0: no more. The first time it counts the wait in the slot.
-int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us);
+int64_t left_to_wait_us(Call *call, int64_t *waited_us);
 
 } // namespace uidgen::pg

@@ -52,7 +52,7 @@ constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
 
 void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
-    if (wall_clock_ns() / ns_per_us < end_us - warned_before_us || !slots_first_warning({MyDatabaseId, generator}, end_us))
+    if (wall_clock_us() < end_us - warned_before_us || !slots_first_warning({MyDatabaseId, generator}, end_us))
         return;
     ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
                              timestamptz_to_str(to_timestamptz(end_us))),

@@ -44,7 +44,7 @@ bool is_due(const GeneratorState &generator, const core::Ring<> &ring, Padding *
     if (ring.filled() < cached.threshold)
         return true;
     *why = Padding::schedule;
-    return cached.schedule_us > 0 && monotonic_ns() / ns_per_us - padded_at >= cached.schedule_us;
+    return cached.schedule_us > 0 && monotonic_us() - padded_at >= cached.schedule_us;
 }
 
 // What may be taken from the word now: inside what is durable here, and not further ahead of the clock than max_ahead.
@@ -92,7 +92,7 @@ void pad_one(Slot *slot, void *arg) {
     Padding why = Padding::initial;
     if (look->padded == 0 && !is_due(generator, ring, &why))
         return;
-    const int64_t now_us = wall_clock_ns() / ns_per_us;
+    const int64_t now_us = wall_clock_us();
     const uint64_t limit = padding_limit(generator, now_us);
     const uint64_t floor = fresh_from(generator, now_us);
     if (!put_left_over(look->known, &generator, floor))
@@ -192,7 +192,7 @@ uint64_t pad_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, 
 
 void note_padding(RingState *ring, Padding why) {
     ring->went_stale.store(false, std::memory_order_relaxed);
-    const int64_t before = ring->padded_at_us.exchange(monotonic_ns() / ns_per_us, std::memory_order_relaxed);
+    const int64_t before = ring->padded_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
     ring->paddings[static_cast<uint32_t>(before == 0 ? Padding::initial : why)].fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -208,7 +208,7 @@ void wake_padder() {
         SetLatch(padder);
         return;
     }
-    if (!slots_may_start_padder(monotonic_ns() / ns_per_us))
+    if (!slots_may_start_padder(monotonic_us()))
         return;
     BackgroundWorker worker = {};
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS;

@@ -1,6 +1,8 @@
 #include "reserve.hpp"
 
 #include "faults.hpp"
+#include "time_source.hpp"
+#include "waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -36,21 +38,38 @@ bool standby_has(uint64_t lsn, core::Durability level) {
     return reached >= lsn;
 }
 
-// Who ends the waiting wakes those who wait before it is said, under the lock that standby_has() takes; so that comes first.
 bool standby_lags(uint64_t lsn, core::Durability level) { return !standby_has(lsn, level) && standbys_are_awaited(); }
 
-// SyncRepWaitForLSN must be called with interrupts held, swallows a cancel and then only warns. So look at
-// what was reached.
-void wait_for_standby(uint64_t lsn, core::Durability level) {
-    HOLD_INTERRUPTS();
-    SyncRepWaitForLSN(lsn, false);
-    RESUME_INTERRUPTS();
-    CHECK_FOR_INTERRUPTS();
-    if (standby_lags(lsn, level))
+// As CHECK_FOR_INTERRUPTS, but the error of a canceled query says what was waited for.
+void check_for_interrupts_of_wait() {
+    if (QueryCancelPending && !ProcDiePending && INTERRUPTS_CAN_BE_PROCESSED()) {
+        QueryCancelPending = false;
+        (void)get_timeout_indicator(STATEMENT_TIMEOUT, true); // else a later cancel would be taken for the timeout's
         ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
                         errmsg("canceling the wait for a synchronous standby before a value is handed out"),
                         errdetail("The range's record has not reached the standby; no value was handed out."),
                         errhint("Bring the standby back, or take it out of synchronous_standby_names.")));
+    }
+    CHECK_FOR_INTERRUPTS();
+}
+
+// Nobody wakes this wait when the standby answers: it looks again after an eighth of the time that it has taken so far. So
+// it adds little to a short wait, and a long one costs a few looks a second.
+constexpr int64_t shortest_nap_us = us_per_ms;
+constexpr int64_t longest_nap_us = 100 * us_per_ms;
+
+void wait_for_standby(uint64_t lsn, core::Durability level) {
+    const int64_t began_us = monotonic_us();
+    do {
+        const int64_t nap_us = (monotonic_us() - began_us) / 8;
+        sleep_for_standby(Min(Max(nap_us, shortest_nap_us), longest_nap_us));
+        check_for_interrupts_of_wait();
+    } while (standby_lags(lsn, level));
+}
+
+void count(Slot *slot, std::atomic<uint64_t> Slot::*waits) {
+    if (slot != nullptr)
+        (slot->*waits).fetch_add(1, std::memory_order_relaxed);
 }
 
 } // namespace
@@ -91,13 +110,13 @@ core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level) {
     if (lsn == InvalidXLogRecPtr)
         return level;
     if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
-        slot->flush_waits.fetch_add(1, std::memory_order_relaxed);
+        count(slot, &Slot::flush_waits);
         XLogFlush(lsn);
     }
     if (level == core::Durability::local)
         return level;
     if (standby_lags(lsn, level)) {
-        slot->standby_waits.fetch_add(1, std::memory_order_relaxed);
+        count(slot, &Slot::standby_waits);
         wait_for_standby(lsn, level);
     }
     return standby_has(lsn, level) ? level : core::Durability::local;

@@ -47,10 +47,16 @@ uint64_t write_page(SequencePage *page, int64_t last_value);
 
 void unlock_page(SequencePage *page);
 
-// Returns when every record up to lsn is as durable as `level` says. Cancellable; an error if the standby
-// can't be waited for. Counts the waits in the slot. Returns the level that was reached: local if no standby is awaited any
-// more, though it may be again before it has the record.
+// Returns when every record up to lsn is as durable as `level` says. Cancellable: an error, and nothing is promised. Returns
+// the level that was reached: local if no standby is awaited any more, though it may be again before it has the record.
+//
+// The standby is asked for without SyncRepWaitForLSN. That is a commit's wait: on a cancel it warns that the transaction is
+// committed, which is not true here, and ends as if the standby had answered. And no two processes may stand in its queue
+// with the same LSN, but all sessions that need one range wait for one record.
+//
+// Counts the waits in the slot, if there is one.
 core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level);
+inline core::Durability durable(uint64_t lsn, core::Durability level) { return durable(nullptr, lsn, level); }
 
 // Has the WAL writer flush the record soon, without waiting: else it stays unflushed while the transaction
 // is open.

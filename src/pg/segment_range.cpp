@@ -77,8 +77,8 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead
     core::SegmentWord<> &word = segment.word;
     uint64_t lsn = InvalidXLogRecPtr;
     bool more = true;
-    const int64_t now_us = monotonic_ns() / ns_per_us;
-    const int64_t wall_us = wall_clock_ns() / ns_per_us;
+    const int64_t now_us = monotonic_us();
+    const int64_t wall_us = wall_clock_us();
     // Read for each range, so that a changed row, setting or sequence counts from the next range on.
     const core::StepBounds bounds = step_bounds(a->sequence, a->function);
 

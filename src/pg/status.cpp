@@ -86,7 +86,7 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
     for (int column = col_next_ready; column < columns; column++)
         nulls[column] = true;
     nulls[col_ahead] = false;
-    const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_ns() / ns_per_us;
+    const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_us();
     values[col_ahead] = Int64GetDatum(ahead_us / us_per_ms);
     if (config.cached.on)
         fill_ring(config.cached, generator.ring, values, nulls);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "../core/layout.hpp"
+
 namespace uidgen::pg {
 
 constexpr int64_t ns_per_us = 1000;
@@ -15,20 +17,43 @@ constexpr int64_t postgres_epoch_us = INT64_C(946684800) * 1000 * us_per_ms;
 constexpr int64_t to_timestamptz(int64_t unix_us) { return unix_us - postgres_epoch_us; }
 constexpr int64_t to_unix_us(int64_t timestamptz) { return timestamptz + postgres_epoch_us; }
 
-inline int64_t read_clock_ns(clockid_t clock) {
+// No layout begins before the first of these seconds or ends after the last one, so a wall clock beyond them decides
+// nothing else than one that shows them; and sums and differences of readings never overflow.
+constexpr int64_t first_second = -1;
+constexpr int64_t last_second = core::max_instant_us / (1000 * us_per_ms);
+
+// Microseconds since 1970-01-01 UTC; may step either way at any time. Nanoseconds would end in 2262. Not the coarse clock:
+// its steps of up to 4 ms are longer than a tick.
+inline int64_t wall_clock_us() {
     timespec now;
-    clock_gettime(clock, &now);
-    return static_cast<int64_t>(now.tv_sec) * INT64_C(1000000000) + now.tv_nsec;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t seconds = now.tv_sec;
+    seconds = seconds < first_second ? first_second : seconds;
+    seconds = seconds > last_second ? last_second : seconds;
+    return seconds * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
 }
 
-// Nanoseconds since 1970-01-01 UTC; may step either way at any time. Not the coarse clock: its steps of up
-// to 4 ms are longer than a tick.
-inline int64_t wall_clock_ns() { return read_clock_ns(CLOCK_REALTIME); }
+// The same in nanoseconds, for noting a time down: from 2262 on it says 2262.
+inline int64_t wall_clock_ns() {
+    int64_t ns = 0;
+    return __builtin_mul_overflow(wall_clock_us(), ns_per_us, &ns) ? INT64_MAX : ns;
+}
 
-// For measuring how long a caller has waited; never steps.
-inline int64_t monotonic_ns() { return read_clock_ns(CLOCK_MONOTONIC); }
+// The same modulo 2^64, for the shortest way to a difference between two readings.
+inline uint64_t wall_clock_ns_modulo() {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec) * UINT64_C(1000000000) + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// For measuring how long a caller has waited; never steps, and counts from the machine's start.
+inline int64_t monotonic_us() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<int64_t>(now.tv_sec) * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
+}
 
 // The wall clock above the one that never steps: constant while the wall clock is not set.
-inline int64_t clock_offset_us() { return (wall_clock_ns() - monotonic_ns()) / ns_per_us; }
+inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
 
 } // namespace uidgen::pg

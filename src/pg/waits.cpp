@@ -7,10 +7,14 @@ namespace uidgen::pg {
 
 namespace {
 
-void sleep_for(int64_t us, uint32 event) {
+void sleep_through_interrupts(int64_t us, uint32 event) {
     const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, static_cast<long>(ms), event);
     ResetLatch(MyLatch);
+}
+
+void sleep_for(int64_t us, uint32 event) {
+    sleep_through_interrupts(us, event);
     CHECK_FOR_INTERRUPTS();
 }
 
@@ -37,5 +41,7 @@ void sleep_as_padder(int64_t us) {
     static uint32 event = 0;
     sleep_for(us, once(&event, "UidgenPadder"));
 }
+
+void sleep_for_standby(int64_t us) { sleep_through_interrupts(us, WAIT_EVENT_SYNC_REP); }
 
 } // namespace uidgen::pg

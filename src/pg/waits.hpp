@@ -15,4 +15,8 @@ void sleep_for_ring(int64_t us);
 // And for the padder itself: UidgenPadder.
 void sleep_as_padder(int64_t us);
 
+// The same for a synchronous standby, as PostgreSQL's own SyncRep. Returns when the session is asked to cancel or to end,
+// and leaves the answer to the caller.
+void sleep_for_standby(int64_t us);
+
 } // namespace uidgen::pg

@@ -1,0 +1,151 @@
+# Many sessions wait for a synchronous standby that does not answer, for the same range. Expected: none of them stands in
+# PostgreSQL's own queue of commits, which allows each LSN once; each can be canceled, can time out, can be terminated, and
+# is told what is true: no value was handed out, and nothing about a commit. When the standby answers, all others go on, each
+# with a value of its own. uid_generator_raise() waits as a draw does.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $conf = "autovacuum = off\nupdate_process_title = on\n";
+my $primary = new_node('primary', conf => $conf);
+use_fake_clock($primary);
+freeze_clock($primary);
+start_uidgen($primary);
+$primary->safe_psql('postgres', <<'END');
+SELECT uid_generator_create('many');
+SELECT uid_generator_create('raised');
+SELECT uid_generator_create('ring', 'baidu_cached');
+SELECT segment_create('many', 1, 100);
+CREATE TABLE rows (id bigint);
+END
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('sync');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+use_fake_clock($standby);
+freeze_clock($standby);
+start_node($standby);
+$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'sync'\n");
+$primary->reload;
+$primary->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+  or BAIL_OUT('the standby did not become synchronous');
+my $walsender = freeze_walsender($primary, 'sync');
+
+# Sessions of this test that wait for the standby, by what they run.
+sub waiting
+{
+	my ($count, $what) = @_;
+	return ok( $primary->poll_query_until('postgres',
+			"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid <> pg_backend_pid()"),
+		$what);
+}
+
+sub pid_of
+{
+	return $_[0]->query_safe('SELECT pg_backend_pid()');
+}
+
+# SyncRepWaitForLSN shows in the title of a process which LSN it waits for.
+sub queued
+{
+	my @titles = map { slurp_file("/proc/$_/cmdline") } @_;
+	return join ' ', sort map { m{waiting for ([0-9A-F]+/[0-9A-F]+)} ? $1 : () } @titles;
+}
+
+my @sql = (("SELECT segment_next('many')") x 6, ("SELECT uid_next('uid_generators.many')") x 6, ("SELECT uid_next('uid_generators.ring')") x 2);
+my @sessions = map { hold_open($primary) } @sql;
+my @pids = map { pid_of($_) } @sessions;
+$_->query_safe('\set VERBOSITY verbose') foreach @sessions;
+# In order, so that the others find the first one's record.
+foreach my $i (0 .. $#sql)
+{
+	send_query($sessions[$i], $sql[$i]);
+	waiting($i + 1, "session @{[$i + 1]} waits for the standby: $sql[$i]");
+}
+is(queued(@pids), '', 'none of them stands in the queue of commits');
+
+# Commits do, and don't mind.
+my @commits = map { hold_open($primary) } 1 .. 2;
+my @commit_pids = map { pid_of($_) } @commits;
+send_query($_, 'INSERT INTO rows VALUES (1)') foreach @commits;
+waiting(@sql + 2, 'commits wait, too');
+my @lsns = split / /, queued(@commit_pids);
+is(scalar(@lsns), 2, '... in the queue');
+isnt($lsns[0], $lsns[1], '... each for its own LSN');
+
+# One of each is canceled, one terminated.
+foreach my $i (0, 6, 12)
+{
+	$primary->safe_psql('postgres', "SELECT pg_cancel_backend($pids[$i])");
+	my ($output, $error) = finish_query($sessions[$i]);
+	like($error, qr/ERROR:  57014: canceling the wait for a synchronous standby/, "$sql[$i]: a cancel is an error");
+	like($error, qr/no value was handed out/, '... that says so');
+	unlike($error, qr/WARNING|committed/, '... and nothing that is not true');
+	is($output, '', '... and there is no value');
+	is($sessions[$i]->query_safe('SELECT 1'), '1', '... the session lives on');
+}
+foreach my $i (1, 7)
+{
+	$primary->safe_psql('postgres', "SELECT pg_terminate_backend($pids[$i])");
+	ok($primary->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pids[$i]"),
+		"$sql[$i]: a terminated session ends");
+}
+my $log = slurp_file($primary->logfile);
+unlike($log, qr/WARNING:  (01000|57P01)?.*synchronous replication/, 'no warning of a commit in the log either');
+like($log, qr/FATAL: .*terminating connection due to administrator command/, '... and the terminated sessions say why');
+
+# The clock of statement_timeout must run.
+set_clock($primary, '+0');
+my ($state, $message) = sqlstate($sessions[0], "SET statement_timeout = '300ms';\n$sql[0]");
+is($state, '57014', 'statement_timeout ends the wait');
+like($message, qr/canceling the wait for a synchronous standby/, '... with the same error');
+unlike($message, qr/WARNING/, '... and no warning');
+$sessions[0]->query_safe('RESET statement_timeout');
+freeze_clock($primary);
+
+# uid_generator_raise(): a cancel leaves the mark, and the next call waits for it as well.
+my $raise = "SELECT uid_generator_raise('uid_generators.raised', uid_encode(clock_timestamp() + interval '1 s', 0, 0, 0, 'uid_generators.raised'))";
+my $raising = hold_open($primary);
+my $raising_pid = pid_of($raising);
+my $raising_waits = "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = $raising_pid";
+foreach my $time ('first', 'second')
+{
+	send_query($raising, $raise);
+	ok($primary->poll_query_until('postgres', $raising_waits), "uid_generator_raise waits for the standby, the $time time");
+	$primary->safe_psql('postgres', "SELECT pg_cancel_backend($raising_pid)");
+	like((finish_query($raising))[1], qr/canceling the wait for a synchronous standby/, '... and can be canceled');
+}
+send_query($raising, $raise);
+ok($primary->poll_query_until('postgres', $raising_waits), '... it waits again');
+
+thaw($walsender);
+unlike((finish_query($raising))[1], qr/ERROR/, 'the standby answers: uid_generator_raise returns');
+my $raised = $primary->safe_psql('postgres', 'SELECT last_value FROM uid_generators.raised');
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', 'SELECT last_value FROM uid_generators.raised'), $raised, '... with its mark on the standby');
+my (%values, @errors);
+foreach my $i (grep { $_ != 0 && $_ != 1 && $_ != 6 && $_ != 7 && $_ != 12 } 0 .. $#sql)
+{
+	my ($output, $error) = finish_query($sessions[$i]);
+	push @errors, $error if $error ne '';
+	$values{"$sql[$i] $output"}++ if $output =~ /^\d+$/;
+}
+is(scalar(keys %values), @sql - 5, '... all who still waited get a value of their own')
+  or diag(join "\n", %values, @errors);
+is(scalar(grep { $_ > 1 } values %values), 0, '... and none comes twice');
+unlike((finish_query($_))[1], qr/ERROR|WARNING/, '... the commits go on') foreach @commits;
+like($sessions[$_]->query_safe($sql[$_]), qr/^\d+$/, '... whose wait was canceled draws') foreach 0, 6, 12;
+
+# The mark is what a promoted standby starts above.
+my $id = $primary->safe_psql('postgres',
+	"SELECT uid_encode(clock_timestamp() + interval '1 s', 0, 0, 0, 'uid_generators.raised')");
+$_->quit foreach @sessions[0, 2 .. 6, 8 .. $#sql], @commits, $raising;
+$primary->stop('immediate');
+$standby->promote;
+cmp_ok($standby->safe_psql('postgres', "SELECT uid_next('uid_generators.raised')"), '>', $id, 'promoted, it draws above the mark');
+$standby->stop;
+done_testing();
