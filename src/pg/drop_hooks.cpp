@@ -9,21 +9,38 @@ namespace {
 
 object_access_hook_type next_object_access_hook = nullptr;
 
+// A sequence with a slot that the open transaction drops, unless a savepoint brings it back.
 struct Suspect {
-    Oid relation;
-    bool made_here; // by the open transaction
-    bool gone;      // as the catalog says just before the commit
+    Oid sequence;
+    bool gone; // as the catalog says just before the commit
 };
 
-// Both in TopTransactionContext, empty between transactions.
+// A sequence that the open transaction has created, and the subtransaction that did: one that ends well leaves it to its
+// parent.
+struct Created {
+    Oid sequence;
+    SubTransactionId by;
+};
+
+// All in TopTransactionContext, empty between transactions. The newest of `created` is the last one, so those of one
+// subtransaction stand together at the end when it ends.
 List *suspects = NIL;
+List *created = NIL;
 List *dropped_databases = NIL;
 
-void note_suspect(Oid relation, bool made_here) {
+void note_suspect(Oid sequence) {
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *suspect = static_cast<Suspect *>(palloc(sizeof(Suspect)));
-    *suspect = {relation, made_here, false};
+    *suspect = {sequence, false};
     suspects = lappend(suspects, suspect);
+    MemoryContextSwitchTo(caller);
+}
+
+void note_created(Oid sequence) {
+    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+    auto *entry = static_cast<Created *>(palloc(sizeof(Created)));
+    *entry = {sequence, GetCurrentSubTransactionId()};
+    created = lappend(created, entry);
     MemoryContextSwitchTo(caller);
 }
 
@@ -33,16 +50,33 @@ void note_database(Oid database) {
     MemoryContextSwitchTo(caller);
 }
 
+// The catalog does not show a new relation yet, but its creator has it open.
+bool is_new_sequence(Oid relation) {
+    Relation rel = RelationIdGetRelation(relation);
+    if (rel == nullptr)
+        return false;
+    const bool is_sequence = rel->rd_rel->relkind == RELKIND_SEQUENCE;
+    RelationClose(rel);
+    return is_sequence;
+}
+
+void relation_accessed(ObjectAccessType access, Oid relation) {
+    if (access == OAT_POST_CREATE && is_new_sequence(relation))
+        note_created(relation);
+    else if (access == OAT_DROP && get_rel_relkind(relation) == RELKIND_SEQUENCE && slot_note_drop({MyDatabaseId, relation}))
+        note_suspect(relation);
+}
+
 void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg) {
     if (next_object_access_hook != nullptr)
         next_object_access_hook(access, class_id, object, sub_id, arg);
-    if (access != OAT_DROP || sub_id != 0)
+    if ((access != OAT_DROP && access != OAT_POST_CREATE) || sub_id != 0)
         return;
     // The hook runs before DROP DATABASE looks for other sessions, so this is a note, not yet a drop.
-    if (class_id == DatabaseRelationId)
+    if (class_id == DatabaseRelationId && access == OAT_DROP)
         note_database(object);
-    else if (class_id == RelationRelationId && slot_note_drop({MyDatabaseId, object}))
-        note_suspect(object, false);
+    else if (class_id == RelationRelationId)
+        relation_accessed(access, object);
 }
 
 // Database oids, relation oids and file numbers all come again when a database is dropped and made anew, so
@@ -58,26 +92,28 @@ void look_up_suspects() {
     ListCell *cell;
     foreach (cell, suspects) {
         auto *suspect = static_cast<Suspect *>(lfirst(cell));
-        suspect->gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(suspect->relation));
+        suspect->gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(suspect->sequence));
     }
 }
 
+void free_lost(Oid sequence) { slot_free({MyDatabaseId, sequence}, Fate::lost); }
+
 enum class Outcome { committed, aborted, prepared };
 
+// After PREPARE a sequence that was created or dropped stays locked. Whoever uses it later finds all there is to know on its
+// page. Whether it is lost is not known by then, and to take it for lost is the safe side.
 void settle(Outcome outcome) {
     ListCell *cell;
     worker_rows_after_transaction(outcome == Outcome::committed); // while the slots are still theirs
     foreach (cell, suspects) {
         const auto *suspect = static_cast<Suspect *>(lfirst(cell));
-        // After PREPARE the sequence stays locked; whoever uses it later finds all there is to know on its page.
-        const bool ends = outcome == Outcome::aborted    ? suspect->made_here
-                          : outcome == Outcome::prepared ? suspect->gone || suspect->made_here
-                                                         : suspect->gone;
-        if (ends)
-            slot_free({MyDatabaseId, suspect->relation});
+        if (outcome != Outcome::aborted && suspect->gone)
+            free_lost(suspect->sequence);
     }
-    suspects = NIL; // their memory goes with the transaction
-    dropped_databases = NIL;
+    foreach (cell, created)
+        if (outcome != Outcome::committed)
+            free_lost(static_cast<Created *>(lfirst(cell))->sequence);
+    suspects = created = dropped_databases = NIL; // their memory goes with the transaction
 }
 
 void transaction_event(XactEvent event, void *) {
@@ -106,16 +142,23 @@ void transaction_event(XactEvent event, void *) {
     }
 }
 
-// A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction.
-void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
-    ListCell *cell;
-    if (event != SUBXACT_EVENT_ABORT_SUB)
+// What a subtransaction has created goes with it, before the same transaction creates it again. Nobody else has seen it, and
+// parallel workers are gone by now.
+void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *) {
+    if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
         return;
-    foreach (cell, suspects) {
-        const auto *suspect = static_cast<Suspect *>(lfirst(cell));
-        if (suspect->made_here)
-            slot_note_drop({MyDatabaseId, suspect->relation});
+    int count = list_length(created);
+    for (; count > 0; count--) {
+        auto *last = static_cast<Created *>(list_nth(created, count - 1));
+        if (last->by != mine)
+            break;
+        if (event == SUBXACT_EVENT_ABORT_SUB)
+            free_lost(last->sequence);
+        else
+            last->by = parent;
     }
+    if (event == SUBXACT_EVENT_ABORT_SUB)
+        created = list_truncate(created, count);
 }
 
 } // namespace
@@ -125,11 +168,6 @@ void drop_hooks_install() {
     object_access_hook = object_accessed;
     RegisterXactCallback(transaction_event, nullptr);
     RegisterSubXactCallback(subtransaction_event, nullptr);
-}
-
-void note_slot_of_new_relation(Relation rel) {
-    if (rel->rd_createSubid != InvalidSubTransactionId)
-        note_suspect(RelationGetRelid(rel), true);
 }
 
 } // namespace uidgen::pg

@@ -1,7 +1,12 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
 #include "attach.hpp"
+#include "clean_stop.hpp"
+#include "discard.hpp"
 #include "drop_hooks.hpp"
+#include "end_warnings.hpp"
+#include "lost_generators.hpp"
+#include "saved_ranges.hpp"
 #include "settings.hpp"
 #include "slots.hpp"
 
@@ -15,12 +20,19 @@ void request_memory() {
     if (next_shmem_request_hook != nullptr)
         next_shmem_request_hook();
     slots_request_memory();
+    saved_ranges_request_memory();
+    lost_generators_request_memory();
+    end_warnings_request_memory();
 }
 
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
     slots_attach_memory();
+    saved_ranges_attach_memory();
+    lost_generators_attach_memory();
+    end_warnings_attach_memory();
+    clean_stop_register();
 }
 
 } // namespace
@@ -45,5 +57,6 @@ void _PG_init(void) {
     shmem_startup_hook = attach_memory;
     attach_register_callbacks();
     drop_hooks_install();
+    discard_hook_install();
 }
 }
