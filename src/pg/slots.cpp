@@ -240,6 +240,8 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
 }
 
 void slot_free(SlotKey key, Fate fate) {
+    if (fate == Fate::lost)
+        generator_is_lost(key.database, key.sequence); // of a slot that it had before
     if (slot_find(key) == nullptr)
         return;
     dsm_handle memory = DSM_HANDLE_INVALID;

@@ -79,6 +79,7 @@ foreach my $name (qw(altered reclaimed))
 my $now = 50 * $day;
 my $create = "SELECT uid_generator_create('made'); SELECT uid_next('uid_generators.made')";
 foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoint', "BEGIN; SAVEPOINT s; $create; ROLLBACK TO s; COMMIT" ],
+	[ 'a transaction that has altered it', "BEGIN; $create; SELECT uid_generator_alter('uid_generators.made', max_ahead_ms => 5000); ROLLBACK" ],
 	[ 'a savepoint around one that was released', "BEGIN; SAVEPOINT s; SAVEPOINT t; $create; RELEASE t; ROLLBACK TO s; COMMIT" ])
 {
 	my ($what, $sql) = @$case;
