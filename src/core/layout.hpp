@@ -68,6 +68,12 @@ struct Decoded {
     Parts parts; // zeros when there is a fault
 };
 
+constexpr bool same_layout(const Layout &a, const Layout &b) noexcept {
+    return a.epoch_us == b.epoch_us && a.tick_us == b.tick_us && a.time_bits == b.time_bits &&
+           a.datacenter_bits == b.datacenter_bits && a.worker_bits == b.worker_bits &&
+           a.sequence_bits == b.sequence_bits && a.sequence_first == b.sequence_first && a.backup == b.backup;
+}
+
 constexpr int64_t largest(int32_t bits) noexcept { return static_cast<int64_t>((UINT64_C(1) << bits) - 1); }
 
 constexpr int32_t id_bits(const Layout &l) noexcept {

@@ -1,8 +1,14 @@
 // How many values a segment reserves at a time: Meituan Leaf's dynamic step (2017).
 //
-// A range that lasted less than 15 minutes was too small: the step doubles, up to a maximum. One that lasted 30
-// minutes or more was too large: the step halves, down to the base. So records are rare where values are in
-// demand, and little is lost at a restart where they are not. Time is an argument.
+// A range that would be used up within 15 minutes is too small: the step doubles, up to a maximum. One that would last 30
+// minutes or more is too large: the step halves, down to the base. So records are rare where values are in demand, and
+// little is lost at a restart where they are not. Time is an argument.
+//
+// How long a range lasts follows from the pace: the values drawn between two reservations, and the time in between. The
+// time alone does not tell, because a range is reserved ahead, when a tenth of the one in use is drawn. The first interval
+// is that of a tenth of a range. The interval after the step has doubled is that of 1.1 ranges of the former size. Leaf
+// compares the time, and does not count the first interval. In the steady state both are the same, as then the values
+// drawn between two reservations are as many as a range has.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +22,21 @@ struct StepBounds {
 
 enum class StepReason : uint32_t {
     base,      // the first range since the slot was made
-    grown,     // the last range was used up within 15 minutes
-    kept,      // it lasted 15 to 30 minutes, or a bound was reached
-    shrunk,    // it lasted longer
+    grown,     // at the pace since the last reservation a range is used up within 15 minutes
+    kept,      // it lasts 15 to 30 minutes, or a bound was reached
+    shrunk,    // it lasts longer
     disturbed, // somebody else moved the counter, so what was reserved was lost
 };
 
 struct RangeStep {
     int64_t size;
     StepReason reason;
+};
+
+// Values drawn in a time.
+struct Pace {
+    uint64_t values;
+    int64_t us;
 };
 
 constexpr int64_t short_range_us = INT64_C(15) * 60 * 1000 * 1000;
@@ -41,17 +53,28 @@ constexpr int64_t bounded_by_sequence(int64_t step, uint64_t values) noexcept {
     return most > 0 ? static_cast<int64_t>(most) : 1;
 }
 
-// The step of the next range, when the last one lasted that long (between its reservation and this one).
-constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, int64_t lasted_us) noexcept {
-    if (lasted_us < short_range_us) {
+// How long a range of that step lasts at a pace of at least one value.
+constexpr int64_t lasts_us(int64_t step, const Pace &pace) noexcept {
+    const double us = static_cast<double>(pace.us) * static_cast<double>(step) / static_cast<double>(pace.values);
+    return us < static_cast<double>(INT64_MAX) ? static_cast<int64_t>(us) : INT64_MAX;
+}
+
+// The step of the next range, when one of the present step lasts that long.
+constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, int64_t range_us) noexcept {
+    if (range_us < short_range_us) {
         const int64_t grown = step > bounds.most / 2 ? bounds.most : step * 2;
         return grown > step ? RangeStep{grown, StepReason::grown} : RangeStep{step, StepReason::kept};
     }
-    if (lasted_us >= long_range_us) {
+    if (range_us >= long_range_us) {
         const int64_t shrunk = step / 2 < bounds.base ? bounds.base : step / 2;
         return shrunk < step ? RangeStep{shrunk, StepReason::shrunk} : RangeStep{step, StepReason::kept};
     }
     return {step, StepReason::kept};
+}
+
+// The same by the pace since the last reservation. No value drawn tells nothing.
+constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, const Pace &pace) noexcept {
+    return pace.values == 0 ? RangeStep{step, StepReason::kept} : next_step(step, bounds, lasts_us(step, pace));
 }
 
 // Each time that somebody else moves the counter, up to two ranges are lost. Halving the step each time bounds

@@ -1,6 +1,5 @@
 #include "attach.hpp"
 
-#include "drop_hooks.hpp"
 #include "errors.hpp"
 #include "faults.hpp"
 #include "new_slot.hpp"
@@ -11,6 +10,7 @@
 namespace uidgen::pg {
 
 uint64_t transaction_number = 1;
+int64_t last_id = -1;
 uint64_t default_changed_in = 0;
 
 GeneratorFront generator_front = {};
@@ -112,12 +112,48 @@ void enter(Attached *a) {
     entries.places[place] = a;
 }
 
-void enlarge_table() {
+// Finds the entries of sequences that are not there any more; how many. A slot goes with its sequence, so while there is
+// one no look-up is needed. A look-up may hear of invalidations, so the table does not change here.
+uint32_t find_dropped() {
+    uint32_t dropped = 0;
+    for (uint32_t place = 0; place <= entries.mask; place++) {
+        Attached *a = entries.places[place];
+        if (a == &nobody)
+            continue;
+        a->dropped = slot_is_gone(a) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(a->sequence));
+        dropped += a->dropped ? 1 : 0;
+    }
+    return dropped;
+}
+
+// What keeps a pointer beyond a call are the fronts. Their other fields stay: no_standby is of use to all entries.
+void free_entry(Attached *a) {
+    let_go_of_ring(a);
+    if (generator_front.entry == a)
+        generator_front.entry = nullptr;
+    if (segment_front.entry == a)
+        segment_front.entry = nullptr;
+    pfree(a->memory);
+}
+
+// Room for another entry: that of dropped sequences, if it is half of all, so that sessions that go on creating and dropping
+// sequences stay small; else in a table of twice the size.
+void make_room() {
+    const uint32_t dropped = find_dropped();
+    const uint32_t bits = entries.places == no_places ? 6 : 32 - entries.shift;
     const EntryTable old = entries;
-    entries = empty_table(old.places == no_places ? 6 : 32 - old.shift + 1);
-    for (uint32_t place = 0; place <= old.mask; place++)
-        if (old.places[place] != &nobody)
-            enter(old.places[place]);
+    entries = empty_table(dropped * 2 > entry_count || old.places == no_places ? bits : bits + 1);
+    clear_front();
+    for (uint32_t place = 0; place <= old.mask; place++) {
+        Attached *a = old.places[place];
+        if (a == &nobody)
+            continue;
+        if (a->dropped)
+            free_entry(a);
+        else
+            enter(a);
+    }
+    entry_count -= dropped;
     if (old.places != no_places)
         pfree(old.places);
 }
@@ -127,9 +163,10 @@ Attached *entry_of(Oid sequence) {
     if (a != nullptr)
         return a;
     if (entry_count >= entries.mask / 4)
-        enlarge_table();
+        make_room();
     void *memory = MemoryContextAllocZero(TopMemoryContext, sizeof(Attached) + alignof(Attached) - 1);
     a = reinterpret_cast<Attached *>(TYPEALIGN(alignof(Attached), memory));
+    a->memory = memory;
     a->sequence = sequence;
     enter(a);
     entry_count++;
@@ -185,18 +222,10 @@ void map_ring(Attached *a, Slot *slot) {
     rings_in_doubt = true; // the transaction may roll back what it has made
 }
 
-// Where the last times of generators that are gone are kept: as long as the database is there, so is the slot.
-bool has_database_slot = false;
-
 // Any of this may fail: the entry has no slot until it has all that belongs to it.
 void find_slot(Attached *a, Relation rel, SlotKind kind) {
     let_go_of_ring(a);
     a->slot = nullptr;
-    if (kind == SlotKind::generator && !has_database_slot) {
-        new_database_slot(used_in_this_transaction);
-        has_database_slot = true;
-    }
-    note_slot_of_new_relation(rel); // also when a parallel worker has made the slot
     Slot *slot = slot_find({MyDatabaseId, a->sequence});
     if (slot == nullptr) {
         slot = kind == SlotKind::generator
@@ -314,6 +343,14 @@ void bring_to_front(Attached *a, uint64_t next) {
     a->keeps_last_value = false;
 }
 
+void forget_last_values() {
+    last_id = -1;
+    segment_front.key = 0;
+    segment_front.entry = nullptr;
+    for (uint32_t place = 0; place <= entries.mask; place++)
+        entries.places[place]->keeps_last_value = false;
+}
+
 void attach_register_callbacks() {
     CacheRegisterRelcacheCallback(relation_invalidated, 0);
     RegisterXactCallback(transaction_event, nullptr);
@@ -333,8 +370,11 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
         // nothing.
         SegmentState &segment = slot->segment;
-        if (segment.word.next() < segment.word.end())
+        const uint64_t next = segment.word.next();
+        if (next < segment.word.end()) {
             segment.step = core::disturbed_step(segment.step.size);
+            segment.reserved_at += segment.word.end() - next;
+        }
         segment.disturbed = true;
         segment.word.give_up();
     }

@@ -55,14 +55,19 @@ struct alignas(core::cache_line) Attached {
     uint64_t chunk_first;    // what is left of the run taken out of it, if it is not at the front
     uint64_t chunk_end;
     uint64_t fresh_floor;    // what was the oldest position to be handed out at the last look at the clock
+    void *memory;            // as allocated
+    bool dropped;            // make_room() has found that the sequence does not exist any more
 };
 static_assert(offsetof(Attached, sequence) == core::cache_line, "the first line is full");
 
-// Entries live as long as the backend, so callers may keep the pointer and test it with attached().
+// The entry of a sequence that was dropped makes room for others at a later call, so callers keep a pointer to the end of
+// their own call only.
 Attached *attach(Oid sequence, SlotKind kind, Oid function);
 
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
+// What uid_last() returns; ids are never negative, so -1: none.
+[[gnu::visibility("hidden")]] extern int64_t last_id;
 // The transaction that chose another default generator: it may yet choose otherwise, and ids would stay.
 [[gnu::visibility("hidden")]] extern uint64_t default_changed_in;
 
@@ -192,6 +197,9 @@ Relation open_attached(const Attached *a);
 
 // Has every entry checked again at its next use.
 void attach_again();
+
+// uid_last() and segment_last() are not defined any more, as currval() and lastval() after DISCARD SEQUENCES.
+void forget_last_values();
 
 void attach_register_callbacks();
 

@@ -12,8 +12,6 @@
 namespace uidgen::pg {
 namespace {
 
-int64_t last_id = -1; // what uid_last() returns; ids are never negative
-
 // The default generator, as this session knows it; InvalidOid: look it up.
 Oid default_sequence = InvalidOid;
 // Relcache changes of uid_generator (a new extension, another default) end default_sequence.

@@ -33,7 +33,7 @@ void lock_generator(Oid generator) {
 // Under lock_generator().
 void end_lease(Oid generator) {
     if (slots_exist())
-        slot_free({MyDatabaseId, generator});
+        slot_free({MyDatabaseId, generator}, Fate::lives_on);
     CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
     attach_again();
 }
@@ -175,7 +175,7 @@ void raise_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
     if (mark_of(rel) == mark_without_leases)
-        mark = Max(mark, last_tick_of_gone(config)); // which a first lease looks at only while there is no mark
+        mark = Max(mark, last_tick_of_lost(config)); // which a first lease looks at only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     // A mark that is high enough already may be one whose raising was canceled before it was durable.

@@ -1,8 +1,13 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
 #include "attach.hpp"
+#include "clean_stop.hpp"
+#include "discard.hpp"
 #include "drop_hooks.hpp"
+#include "end_warnings.hpp"
+#include "lost_generators.hpp"
 #include "node_writer.hpp"
+#include "saved_ranges.hpp"
 #include "settings.hpp"
 #include "slots.hpp"
 
@@ -16,12 +21,19 @@ void request_memory() {
     if (next_shmem_request_hook != nullptr)
         next_shmem_request_hook();
     slots_request_memory();
+    saved_ranges_request_memory();
+    lost_generators_request_memory();
+    end_warnings_request_memory();
 }
 
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
     slots_attach_memory();
+    saved_ranges_attach_memory();
+    lost_generators_attach_memory();
+    end_warnings_attach_memory();
+    clean_stop_register();
 }
 
 } // namespace
@@ -48,5 +60,6 @@ void _PG_init(void) {
     attach_register_callbacks();
     node_writer_register_callback();
     drop_hooks_install();
+    discard_hook_install();
 }
 }

@@ -19,7 +19,7 @@ void free_slots_of_lost_rows() {
         auto *row = static_cast<NewRow *>(lfirst(cell));
         if (!TransactionIdIsValid(row->by) || TransactionIdIsCurrentTransactionId(row->by))
             continue;
-        slot_free({MyDatabaseId, row->generator});
+        slot_free({MyDatabaseId, row->generator}, Fate::lives_on);
         row->by = InvalidTransactionId;
     }
 }

@@ -1,8 +1,10 @@
 #include "new_slot.hpp"
 
 #include "config_table.hpp"
+#include "end_warnings.hpp"
 #include "errors.hpp"
 #include "faults.hpp"
+#include "lost_generators.hpp"
 #include "reclaim.hpp"
 #include "reserve.hpp"
 #include "ring_memory.hpp"
@@ -39,7 +41,7 @@ PageState state_on_page(Relation rel) {
 // server started, so that a generator or an extension made anew does not repeat ids.
 void set_first_position(SlotInit *init) {
     const core::SequenceState &state = init->expected.counter;
-    const int64_t last = last_tick_of_gone(init->config);
+    const int64_t last = last_tick_of_lost(init->config);
     init->first_position = position_above(init->config, state.last_value);
     if (state.last_value > 1 || last < 0)
         return;
@@ -52,7 +54,7 @@ constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
 
 void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
-    if (wall_clock_us() < end_us - warned_before_us || !slots_first_warning({MyDatabaseId, generator}, end_us))
+    if (wall_clock_us() < end_us - warned_before_us || !is_first_end_warning(generator, end_us))
         return;
     ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
                              timestamptz_to_str(to_timestamptz(end_us))),
@@ -135,8 +137,8 @@ void refuse_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
-int64_t last_tick_of_gone(const GeneratorConfig &config) {
-    const int64_t last_us = slots_exist() ? gone_until_us(config.layout) : 0;
+int64_t last_tick_of_lost(const GeneratorConfig &config) {
+    const int64_t last_us = slots_exist() ? lost_until_us(config.layout) : 0;
     return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
 }
 
@@ -178,12 +180,6 @@ core::StepBounds step_bounds(Oid sequence, Oid function) {
     const int64_t base = own.step > 0 ? own.step : settings::segment_step;
     const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;
     return {bounded(base), bounded(Max(most, base))};
-}
-
-void new_database_slot(UsedHere used_here) {
-    SlotInit init = {};
-    init.kind = SlotKind::database;
-    make_slot({MyDatabaseId, InvalidOid}, init, used_here);
 }
 
 Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {

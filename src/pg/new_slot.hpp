@@ -10,7 +10,6 @@ namespace uidgen::pg {
 
 using UsedHere = bool (*)(Oid sequence);
 
-void new_database_slot(UsedHere used_here);
 Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here);
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 
@@ -30,7 +29,7 @@ int64_t terms_of(const GeneratorConfig &config);
 
 // The last tick of the generators of that layout that the database has lost since the server's start; negative: there is
 // none.
-int64_t last_tick_of_gone(const GeneratorConfig &config);
+int64_t last_tick_of_lost(const GeneratorConfig &config);
 
 // The first position above everything that a page with that last_value says was ever leased.
 uint64_t position_above(const GeneratorConfig &config, int64_t last_value);

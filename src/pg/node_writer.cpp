@@ -273,14 +273,14 @@ Oid schema_of_extension(Oid function) {
 
 // Those drawn meanwhile too: their transactions may have found no place for another writer.
 void write_due_rows(Oid schema) {
-    const int64_t until_us = monotonic_ns() / ns_per_us + longest_run_us;
+    const int64_t until_us = monotonic_us() + longest_run_us;
     int64_t seen = 0;
     for (;;) {
         const DueRows due = rows_due(seen);
         if (due.used == 0)
             return;
         for (int32_t i = 0; i < due.used; i++) {
-            if (monotonic_ns() / ns_per_us >= until_us)
+            if (monotonic_us() >= until_us)
                 return;
             try_row(due.rows[i], schema);
             seen = Max(seen, due.rows[i].draw);

@@ -41,8 +41,7 @@ Rank rank_of(const Slot *slot) {
 
 void consider(Slot *slot, void *arg) {
     auto *search = static_cast<Search *>(arg);
-    if (slot->kind == SlotKind::database ||
-        (slot->kind == SlotKind::generator && search->only_segments) ||
+    if ((slot->kind == SlotKind::generator && search->only_segments) ||
         (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
         return;
     const Candidate candidate = {true, rank_of(slot),
@@ -69,7 +68,7 @@ bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence)) {
         LOCKTAG tag;
         SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
         if (LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL) {
-            slot_free(key);
+            slot_free(key, Fate::lives_on);
             LockRelease(&tag, ExclusiveLock, false);
             return true;
         }

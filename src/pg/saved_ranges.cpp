@@ -23,9 +23,48 @@ struct Header {
 // In shared memory, guarded by the directory lock of slots.cpp.
 struct Saved {
     int32_t count;
-    SavedRanges entries[FLEXIBLE_ARRAY_MEMBER];
+    SavedRanges entries[FLEXIBLE_ARRAY_MEMBER]; // by database and sequence
 };
 Saved *saved = nullptr;
+
+Size saved_bytes() {
+    return add_size(offsetof(Saved, entries), mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges)));
+}
+
+bool has_left(const SavedRanges &entry) { return entry.left[0].count > 0 || entry.left[1].count > 0; }
+
+void forget(SavedRanges *entry) { entry->left[0].count = entry->left[1].count = 0; }
+
+int compare(Oid database, Oid sequence, const SavedRanges &entry) {
+    if (database != entry.database)
+        return database < entry.database ? -1 : 1;
+    return sequence < entry.sequence ? -1 : sequence > entry.sequence ? 1 : 0;
+}
+
+int compare_entries(const void *a, const void *b) {
+    const auto *entry = static_cast<const SavedRanges *>(a);
+    return compare(entry->database, entry->sequence, *static_cast<const SavedRanges *>(b));
+}
+
+// The first entry that does not come before that key; saved->count: there is none.
+int32_t first_from(Oid database, Oid sequence) {
+    int32_t from = 0;
+    int32_t until = saved->count;
+    while (from < until) {
+        const int32_t middle = from + (until - from) / 2;
+        if (compare(database, sequence, saved->entries[middle]) > 0)
+            from = middle + 1;
+        else
+            until = middle;
+    }
+    return from;
+}
+
+SavedRanges *find(Oid database, Oid sequence) {
+    const int32_t place = first_from(database, sequence);
+    const bool found = place < saved->count && compare(database, sequence, saved->entries[place]) == 0;
+    return found && has_left(saved->entries[place]) ? &saved->entries[place] : nullptr;
+}
 
 pg_crc32c checksum(const SavedRanges *entries, uint32 count) {
     pg_crc32c crc;
@@ -84,6 +123,7 @@ void load() {
         return;
     for (uint32 i = 0; i < count; i++)
         saved->entries[i].lsn = now.checkpoint;
+    qsort(saved->entries, count, sizeof(SavedRanges), compare_entries);
     saved->count = static_cast<int32_t>(count);
 }
 
@@ -96,18 +136,18 @@ bool write_file(FILE *file, Header header, const SavedRanges *entries) {
 
 } // namespace
 
-Size saved_ranges_bytes() {
-    return add_size(offsetof(Saved, entries), mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges)));
-}
+void saved_ranges_request_memory() { RequestAddinShmemSpace(saved_bytes()); }
 
 void saved_ranges_attach_memory() {
     bool found = false;
-    saved = static_cast<Saved *>(ShmemInitStruct("uidgen saved ranges", saved_ranges_bytes(), &found));
-    if (found)
-        return;
-    saved->count = 0;
-    if (!IsUnderPostmaster)
-        load();
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    saved = static_cast<Saved *>(ShmemInitStruct("uidgen saved ranges", saved_bytes(), &found));
+    if (!found) {
+        saved->count = 0;
+        if (!IsUnderPostmaster)
+            load();
+    }
+    LWLockRelease(AddinShmemInitLock);
 }
 
 void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
@@ -117,7 +157,7 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     // Entries that nobody has used since the start stand first already; the others are written over.
     auto *entries = static_cast<SavedRanges *>(palloc0(mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges))));
     for (int32_t i = 0; i < saved->count; i++)
-        if (OidIsValid(saved->entries[i].sequence))
+        if (has_left(saved->entries[i]))
             entries[header.count++] = saved->entries[i];
     int cursor = 0;
     while (header.count < static_cast<uint32>(settings::max_slots) && next_entry(&entries[header.count], &cursor))
@@ -133,27 +173,26 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     pfree(entries);
 }
 
-bool saved_ranges_exist() { return saved->count > 0; }
+bool saved_ranges_hold(Oid database, Oid sequence) { return find(database, sequence) != nullptr; }
 
 SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state,
                               XLogRecPtr page_lsn) {
     SavedRanges result = {};
-    for (int32_t i = 0; i < saved->count; i++) {
-        SavedRanges &entry = saved->entries[i];
-        if (entry.database != database || entry.sequence != sequence)
-            continue;
-        if (entry.file == file && entry.last_value == state.last_value && state.is_called && entry.page_lsn == page_lsn)
-            result = entry;
-        entry.sequence = InvalidOid;
-    }
+    SavedRanges *entry = find(database, sequence);
+    if (entry == nullptr)
+        return result;
+    if (entry->file == file && entry->last_value == state.last_value && state.is_called && entry->page_lsn == page_lsn)
+        result = *entry;
+    forget(entry);
     return result;
 }
 
 void saved_ranges_forget(Oid database, Oid sequence) {
-    for (int32_t i = 0; i < saved->count; i++) {
-        SavedRanges &entry = saved->entries[i];
-        if (entry.database == database && (!OidIsValid(sequence) || entry.sequence == sequence))
-            entry.sequence = InvalidOid;
+    for (int32_t i = first_from(database, sequence); i < saved->count; i++) {
+        SavedRanges *entry = &saved->entries[i];
+        if (entry->database != database || (OidIsValid(sequence) && entry->sequence != sequence))
+            break;
+        forget(entry);
     }
 }
 

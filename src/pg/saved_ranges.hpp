@@ -27,10 +27,10 @@ struct RangeLeft {
     int64_t increment;
 };
 
-// The range in use and the one reserved ahead.
+// The range in use and the one reserved ahead; nothing left of either: an entry that was used or forgotten.
 struct SavedRanges {
     Oid database;
-    Oid sequence; // InvalidOid: an entry that was used or forgotten
+    Oid sequence;
     RelationFile file;
     int64_t last_value;
     XLogRecPtr page_lsn;
@@ -38,18 +38,18 @@ struct SavedRanges {
     RangeLeft left[2];
 };
 
-Size saved_ranges_bytes();
+void saved_ranges_request_memory(); // from shmem_request_hook
 
-// In the postmaster, from shmem_startup_hook, when shared memory is new; elsewhere it only finds the memory.
+// From shmem_startup_hook: in the postmaster it reads the file when shared memory is new; elsewhere it only finds the memory.
 void saved_ranges_attach_memory();
 
 // In the postmaster, at a clean stop: `next_entry` returns the segments' ranges one by one, false at the end.
 void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor));
 
-// Whether a file was used at this start; does not change afterwards.
-bool saved_ranges_exist();
+// The rest is for slots.cpp, under its directory lock: exclusive, but for the first.
 
-// The rest is for slots.cpp, under its directory lock, exclusive.
+// Whether something is left of a sequence's ranges.
+bool saved_ranges_hold(Oid database, Oid sequence);
 
 // What was saved for a sequence, if its page and file are as they were; used up by this call. Counts of 0: nothing.
 SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state,

@@ -38,8 +38,9 @@ View view_of(const Attached *a) {
     return view;
 }
 
-int64_t lasted_us(const SegmentState &segment, int64_t now_us) {
-    return segment.reserved_at_us == 0 ? 0 : now_us - segment.reserved_at_us;
+// Of the values drawn since a range was reserved.
+core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
+    return {segment.word.next() - segment.reserved_at, now_us - segment.reserved_at_us};
 }
 
 // How many values the next range shall have, under the page's exclusive lock.
@@ -48,7 +49,7 @@ core::RangeStep size_next_range(const SegmentState &segment, const core::StepBou
     if (segment.disturbed)
         step.reason = core::StepReason::disturbed;
     else if (segment.reserved_at_us != 0)
-        step = core::next_step(step.size, bounds, lasted_us(segment, now_us));
+        step = core::next_step(step.size, bounds, pace_of(segment, now_us));
     // The bounds may be others than they were. A raised base counts at once; below a base that stayed, the step is
     // recovering from a disturbance.
     if (bounds.base > segment.bounds.base && !segment.disturbed)
@@ -58,15 +59,20 @@ core::RangeStep size_next_range(const SegmentState &segment, const core::StepBou
 }
 
 void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall_us) {
-    segment->lasted_us = lasted_us(*segment, now_us);
     const Refill cause = segment->disturbed             ? Refill::disturbed
                          : segment->reserved_at_us == 0 ? Refill::first
                          : ahead                        ? Refill::ahead
                                                         : Refill::late;
     segment->refills[static_cast<uint32_t>(cause)]++;
     segment->disturbed = false;
-    segment->reserved_at_us = now_us;
     segment->refilled_at_us = wall_us;
+    const core::Pace pace = pace_of(*segment, now_us);
+    if (segment->reserved_at_us != 0 && pace.values == 0)
+        return; // goes into the next interval
+    if (segment->reserved_at_us != 0)
+        segment->pace = pace;
+    segment->reserved_at_us = now_us;
+    segment->reserved_at = segment->word.next();
 }
 
 // Reserves the next range, ahead of its use or because none is left; nothing to do if another backend has.

@@ -47,7 +47,7 @@ void define(bool preloading, void (*changed)()) {
     if (preloading)
         DefineCustomIntVariable(
             "uidgen.max_slots", "Number of generators and segments that can be in use at the same time.",
-            "Each takes less than 1 kB of shared memory; every database that draws ids takes one more.", &max_slots,
+            "Each takes less than 1 kB of shared memory.", &max_slots,
             1024, 4, 1000000, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
         "uidgen.datacenter_id", "The datacenter id in the ids of this server, or of this database.",

@@ -1,5 +1,6 @@
 #include "slots.hpp"
 
+#include "lost_generators.hpp"
 #include "saved_ranges.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
@@ -20,17 +21,11 @@ HTAB *directory = nullptr; // in shared memory, guarded by directory_lock
 LWLock *directory_lock = nullptr;
 Slot *slots = nullptr;
 
-// A generator whose users were told when its time ends.
-struct Warned {
-    SlotKey key;
-    int64_t end_us;
-};
-constexpr uint32_t warned_places = 64;
-
-// Stands before the slots.
+// Stands before the slots. The counts are guarded by the directory lock.
 struct Header {
-    Warned warned[warned_places]; // the latest ones, in a circle; under the directory lock
-    uint32_t warned_next;
+    int32_t unused;    // the place of a slot that was freed, the first of a list; -1: none
+    int32_t ever_used; // the places before it were taken once, so no scan goes further
+    int32_t segments;  // slots of segments
     std::atomic<int64_t> believed_clock_us;
     std::atomic<Latch *> padder;
     std::atomic<int64_t> padder_started_at_us;
@@ -46,20 +41,23 @@ DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
     return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
 }
 
-bool segments_have_their_share() {
-    int32_t segments = 0;
-    for (int32_t i = 0; i < settings::max_slots; i++)
-        segments += slots[i].kind == SlotKind::segment ? 1 : 0;
-    return segments >= settings::max_slots - settings::max_slots / 8;
-}
+bool segments_have_their_share() { return header->segments >= settings::max_slots - settings::max_slots / 8; }
 
-int32_t unused_index(SlotKind wanted_for) {
+// -1: there is none.
+int32_t take_unused(SlotKind wanted_for) {
     if (wanted_for == SlotKind::segment && segments_have_their_share())
         return -1;
-    for (int32_t i = 0; i < settings::max_slots; i++)
-        if (slots[i].kind == SlotKind::unused)
-            return i;
-    return -1;
+    const int32_t place = header->unused;
+    if (place < 0)
+        return header->ever_used < settings::max_slots ? header->ever_used++ : -1;
+    header->unused = slots[place].next_unused;
+    return place;
+}
+
+void give_back(int32_t place) {
+    slots[place].kind = SlotKind::unused;
+    slots[place].next_unused = header->unused;
+    header->unused = place;
 }
 
 void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
@@ -97,7 +95,8 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.row_modified.store(0, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
         initialize(&generator.ring, init.ring_memory, init.config.cached.run);
-    } else if (init.kind == SlotKind::segment) {
+    } else {
+        header->segments++;
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
         const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, init.expected.counter, init.expected.lsn);
@@ -107,56 +106,35 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         segment.bounds = init.bounds;
         segment.step = {init.bounds.base, core::StepReason::base};
         segment.disturbed = false;
-        segment.reserved_at_us = segment.lasted_us = segment.refilled_at_us = 0;
+        segment.reserved_at_us = segment.refilled_at_us = 0;
+        segment.reserved_at = 0;
+        segment.pace = {0, 0};
         for (auto &count : segment.refills)
             count = 0;
-    } else {
-        for (GoneGenerators &gone : slot->database.gone)
-            gone = {};
     }
 }
 
-bool same_layout(const core::Layout &a, const core::Layout &b) {
-    return a.epoch_us == b.epoch_us && a.tick_us == b.tick_us && a.time_bits == b.time_bits &&
-           a.datacenter_bits == b.datacenter_bits && a.worker_bits == b.worker_bits &&
-           a.sequence_bits == b.sequence_bits && a.sequence_first == b.sequence_first && a.backup == b.backup;
-}
-
-// The layout's own place, or the one that was left longest ago.
-GoneGenerators *place_for(DatabaseState *database, const core::Layout &layout) {
-    GoneGenerators *place = &database->gone[0];
-    for (GoneGenerators &gone : database->gone) {
-        if (same_layout(gone.layout, layout))
-            return &gone;
-        if (gone.handed_out_until_us < place->handed_out_until_us)
-            place = &gone;
-    }
-    *place = {layout, 0};
-    return place;
-}
-
-void remember_last_time(const Slot &slot) {
-    const DirectoryEntry *entry = lookup({slot.key.database, InvalidOid}, HASH_FIND);
-    const bool has_leased = slot.kind == SlotKind::generator && slot.records.load(std::memory_order_relaxed) > 0;
-    if (!has_leased || entry == nullptr)
-        return;
+// False: there is none in an id of that slot.
+bool last_time_of(const Slot &slot, Fate fate, LastTime *last) {
+    if (slot.kind != SlotKind::generator || slot.records.load(std::memory_order_relaxed) == 0)
+        return false;
     const core::Layout &layout = slot.generator.config.layout;
     const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
-    const int64_t last = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
-    GoneGenerators *gone = place_for(&slots[entry->index].database, layout);
-    gone->handed_out_until_us = Max(gone->handed_out_until_us, core::start_of(layout, last));
+    const int64_t tick = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
+    *last = {slot.key.database, fate == Fate::lost ? InvalidOid : slot.key.sequence, layout, core::start_of(layout, tick)};
+    return true;
 }
 
 bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
 
 // Its ring's memory, to be unpinned when the lock is released; DSM_HANDLE_INVALID if there is none.
-dsm_handle free_entry(DirectoryEntry *entry) {
-    Slot *slot = &slots[entry->index];
-    remember_last_time(*slot);
+dsm_handle free_place(int32_t place) {
+    Slot *slot = &slots[place];
     const dsm_handle memory = has_ring(*slot) ? slot->generator.ring.memory : DSM_HANDLE_INVALID;
-    slot->kind = SlotKind::unused;
+    header->segments -= slot->kind == SlotKind::segment ? 1 : 0;
+    give_back(place);
     slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
-    lookup(entry->key, HASH_REMOVE);
+    lookup(slot->key, HASH_REMOVE);
     return memory;
 }
 
@@ -167,11 +145,11 @@ void unpin(dsm_handle memory) {
 }
 
 bool worker_is_taken(const Slot *of, int32_t worker_id) {
-    for (int32_t i = 0; i < settings::max_slots; i++) {
+    for (int32_t i = 0; i < header->ever_used; i++) {
         const Slot &other = slots[i];
         if (&other != of && other.kind == SlotKind::generator &&
             other.generator.worker_id.load(std::memory_order_relaxed) == worker_id &&
-            same_layout(other.generator.config.layout, of->generator.config.layout))
+            core::same_layout(other.generator.config.layout, of->generator.config.layout))
             return true;
     }
     return false;
@@ -184,35 +162,6 @@ void set_draw(GeneratorState *generator, int64_t draw, int64_t now_us) {
     generator->drawn_datacenter_id = settings::datacenter_id;
     generator->row_modified.store(0, std::memory_order_relaxed);
     generator->row_due.store(0, std::memory_order_relaxed);
-}
-
-RangeLeft range_left(const core::Range &range, uint64_t next) {
-    const uint64_t from = Max(range.begin, next);
-    if (from >= range.end)
-        return {0, 0, 0};
-    return {range.end - from, range.value(from), range.increment};
-}
-
-// The ranges of the next segment from slot number *cursor on that has something left. Only when no backend is left.
-bool next_saved(SavedRanges *entry, int *cursor) {
-    while (*cursor < settings::max_slots) {
-        const Slot &slot = slots[(*cursor)++];
-        if (slot.kind != SlotKind::segment)
-            continue;
-        core::Range ranges[2];
-        slot.segment.word.ranges(ranges);
-        const uint64_t next = slot.segment.word.next();
-        *entry = {slot.key.database, slot.key.sequence, slot.file, slot.expected.counter.last_value, slot.expected.lsn, InvalidXLogRecPtr,
-                  {range_left(ranges[0], next), range_left(ranges[1], next)}};
-        if (entry->left[0].count > 0 || entry->left[1].count > 0)
-            return true;
-    }
-    return false;
-}
-
-void save_ranges(int code, Datum) {
-    if (code == 0)
-        saved_ranges_write(next_saved);
 }
 
 } // namespace
@@ -233,7 +182,7 @@ void slots_believe_clock(int64_t offset_us) { header->believed_clock_us.store(of
 void slots_request_memory() {
     const Size entries =
         hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
-    RequestAddinShmemSpace(add_size(add_size(slots_bytes_aligned(), saved_ranges_bytes()), entries));
+    RequestAddinShmemSpace(add_size(slots_bytes_aligned(), entries));
     RequestNamedLWLockTranche(tranche_name, 1);
 }
 
@@ -252,40 +201,13 @@ void slots_attach_memory() {
     slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory + sizeof(Header)));
     if (!found) {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
-        header->warned_next = 0;
-        for (Warned &warned : header->warned)
-            warned = {};
+        header->unused = -1;
+        header->ever_used = header->segments = 0;
         slots_believe_clock(clock_offset_us());
         header->padder.store(nullptr, std::memory_order_relaxed);
         header->padder_started_at_us.store(0, std::memory_order_relaxed);
     }
-    saved_ranges_attach_memory();
-    if (!IsUnderPostmaster)
-        on_shmem_exit(save_ranges, 0);
     LWLockRelease(AddinShmemInitLock);
-}
-
-int64_t gone_until_us(const core::Layout &layout) {
-    int64_t until = 0;
-    LWLockAcquire(directory_lock, LW_SHARED);
-    const DirectoryEntry *entry = lookup({MyDatabaseId, InvalidOid}, HASH_FIND);
-    if (entry != nullptr)
-        for (const GoneGenerators &gone : slots[entry->index].database.gone)
-            if (same_layout(gone.layout, layout))
-                until = gone.handed_out_until_us;
-    LWLockRelease(directory_lock);
-    return until;
-}
-
-bool slots_first_warning(SlotKey key, int64_t end_us) {
-    bool known = false;
-    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    for (const Warned &warned : header->warned)
-        known = known || (memcmp(&warned.key, &key, sizeof(key)) == 0 && warned.end_us == end_us);
-    if (!known)
-        header->warned[header->warned_next++ % warned_places] = {key, end_us};
-    LWLockRelease(directory_lock);
-    return !known;
 }
 
 Slot *slot_find(SlotKey key) {
@@ -314,7 +236,7 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
     const DirectoryEntry *found = lookup(key, HASH_FIND);
     int32_t index = found != nullptr ? found->index : -1;
     if (found == nullptr) {
-        index = unused_index(init.kind);
+        index = take_unused(init.kind);
         if (index >= 0) {
             initialize(&slots[index], key, init);
             lookup(key, HASH_ENTER)->index = index;
@@ -324,68 +246,92 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
     return index >= 0 ? &slots[index] : nullptr;
 }
 
-void slot_free(SlotKey key) {
+void slot_free(SlotKey key, Fate fate) {
+    if (fate == Fate::lost)
+        generator_is_lost(key.database, key.sequence); // of a slot that it had before
+    if (slot_find(key) == nullptr)
+        return;
+    dsm_handle memory = DSM_HANDLE_INVALID;
+    LastTime last = {};
+    bool has_last = false;
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    DirectoryEntry *entry = lookup(key, HASH_FIND);
-    const dsm_handle memory = entry != nullptr ? free_entry(entry) : DSM_HANDLE_INVALID;
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    if (entry != nullptr) {
+        has_last = last_time_of(slots[entry->index], fate, &last);
+        memory = free_place(entry->index);
+    }
     LWLockRelease(directory_lock);
     unpin(memory);
+    if (has_last)
+        remember_last_time(last);
 }
 
 bool slot_note_drop(SlotKey key) {
-    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    LastTime last = {};
+    LWLockAcquire(directory_lock, LW_SHARED);
     const DirectoryEntry *entry = lookup(key, HASH_FIND);
-    if (entry != nullptr)
-        remember_last_time(slots[entry->index]);
-    if (saved_ranges_exist())
-        saved_ranges_forget(key.database, key.sequence);
+    const bool found = entry != nullptr;
+    const bool has_last = found && last_time_of(slots[entry->index], Fate::lost, &last);
+    const bool has_ranges = saved_ranges_hold(key.database, key.sequence);
     LWLockRelease(directory_lock);
-    return entry != nullptr;
+    if (has_ranges) {
+        LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+        saved_ranges_forget(key.database, key.sequence);
+        LWLockRelease(directory_lock);
+    }
+    if (has_last)
+        remember_last_time(last);
+    generator_is_lost(key.database, key.sequence);
+    return found;
 }
 
-// Frees slots of the database until so many have had a ring; how many.
-static int32_t free_some(Oid database, dsm_handle *memories, int32_t most) {
-    int32_t found = 0;
-    HASH_SEQ_STATUS scan;
+// Frees slots of the database from a place on, some thousand at a time; the memory of rings goes into *memories, as many as
+// *rings says. Returns the place to go on from; -1: all are free.
+static int32_t free_some(Oid database, int32_t place, dsm_handle *memories, int32_t most, int32_t *rings) {
+    constexpr int32_t places_at_a_time = 4096;
+    const int32_t end = place + places_at_a_time;
+    *rings = 0;
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    hash_seq_init(&scan, directory);
-    // Removing the entry just returned is what dynahash allows during a scan.
-    while (auto *entry = static_cast<DirectoryEntry *>(hash_seq_search(&scan))) {
-        if (entry->key.database != database)
+    for (; place < Min(end, header->ever_used) && *rings < most; place++) {
+        if (slots[place].kind == SlotKind::unused || slots[place].key.database != database)
             continue;
-        const dsm_handle memory = free_entry(entry);
+        const dsm_handle memory = free_place(place);
         if (memory != DSM_HANDLE_INVALID)
-            memories[found++] = memory;
-        if (found == most) {
-            hash_seq_term(&scan);
-            break;
-        }
+            memories[(*rings)++] = memory;
     }
-    saved_ranges_forget(database, InvalidOid);
+    const bool more = place < header->ever_used;
     LWLockRelease(directory_lock);
-    return found;
+    return more ? place : -1;
 }
 
 void slots_free_database(Oid database) {
     constexpr int32_t at_a_time = 32;
     dsm_handle memories[at_a_time];
-    int32_t found = 0;
-    do {
-        found = free_some(database, memories, at_a_time);
-        for (int32_t i = 0; i < found; i++)
+    for (int32_t place = 0; place >= 0;) {
+        int32_t rings = 0;
+        place = free_some(database, place, memories, at_a_time, &rings);
+        for (int32_t i = 0; i < rings; i++)
             unpin(memories[i]);
-    } while (found == at_a_time);
+    }
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    saved_ranges_forget(database, InvalidOid);
+    LWLockRelease(directory_lock);
+    forget_last_times(database);
 }
+
+int32_t slots_ever_used() { return header->ever_used; }
+const Slot *slot_at(int32_t place) { return &slots[place]; }
 
 int32_t slots_places() { return settings::max_slots; }
 
 int32_t slots_next_ring(int32_t from) {
-    int32_t place = from;
     LWLockAcquire(directory_lock, LW_SHARED);
-    while (place < settings::max_slots && !has_ring(slots[place]))
+    int32_t place = from;
+    while (place < header->ever_used && !has_ring(slots[place]))
         place++;
+    const bool found = place < header->ever_used;
     LWLockRelease(directory_lock);
-    return place < settings::max_slots ? place : -1;
+    return found ? place : -1;
 }
 
 bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg) {
@@ -420,7 +366,7 @@ bool slots_may_start_padder(int64_t now_us) {
 
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {
     LWLockAcquire(directory_lock, LW_SHARED);
-    for (int32_t i = 0; i < settings::max_slots; i++)
+    for (int32_t i = 0; i < header->ever_used; i++)
         if (slots[i].kind != SlotKind::unused)
             visit(&slots[i], arg);
     LWLockRelease(directory_lock);

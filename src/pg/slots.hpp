@@ -2,7 +2,8 @@
 //
 // Locking contract
 //   - To find, make or free a slot: the directory lock (one LWLock), taken inside this file and held over no
-//     I/O, no wait, no palloc. It comes after every heavyweight lock and before no other lock.
+//     I/O, no wait, no palloc. It comes after every heavyweight lock and before no other lock. Only to make or free a slot
+//     is it exclusive, and then for a time that does not depend on the number of slots; worker ids are the exception.
 //   - To use a slot: RowExclusiveLock on its sequence, held to the end of the transaction. That lock is what
 //     keeps the slot: while its database lives it is freed only by who holds a lock that excludes all users, DROP's
 //     AccessExclusiveLock, the ExclusiveLock of a reclaim (reclaim.hpp), an alteration's ShareRowExclusiveLock
@@ -41,10 +42,10 @@ inline bool same_state(const PageState &a, const PageState &b) {
 
 struct SlotKey {
     Oid database;
-    Oid sequence; // InvalidOid: the database's own slot
+    Oid sequence;
 };
 
-enum class SlotKind : uint32_t { unused, database, generator, segment };
+enum class SlotKind : uint32_t { unused, generator, segment };
 
 constexpr int32_t no_worker = -1;
 
@@ -139,28 +140,19 @@ struct SegmentState {
     core::StepBounds bounds;  // page: as they were for the last range
     core::RangeStep step;     // page: of the last range
     bool disturbed;           // page: the counter was moved since the last range
-    int64_t reserved_at_us;   // page: when the last range was reserved, on the clock that never steps; 0: never
-    int64_t lasted_us;        // page: how long the range before that lasted; 0: unknown
-    int64_t refilled_at_us;   // page: when the last range was reserved, on the wall clock
+    // page: when a range was reserved, on the clock that never steps, and the next ordinal then, plus what was given up
+    // since. Of the last reservation, or of one before it, if nothing was drawn in between. 0: never.
+    int64_t reserved_at_us;
+    uint64_t reserved_at;
+    core::Pace pace;        // page: between that reservation and the one before it
+    int64_t refilled_at_us; // page: when the last range was reserved, on the wall clock
     uint64_t refills[refill_causes]; // page
-};
-
-// What the database remembers of its generators that are gone: the latest time in their ids, for each of the layouts
-// dropped last. Ids of other layouts are other ids, and an hour's last tick must not hold up a millisecond. Under the
-// directory lock.
-struct GoneGenerators {
-    core::Layout layout; // tick_us 0: none yet
-    int64_t handed_out_until_us;
-};
-constexpr int32_t gone_places = 8;
-
-struct DatabaseState {
-    GoneGenerators gone[gone_places];
 };
 
 struct Slot {
     SlotKey key;
     SlotKind kind;
+    int32_t next_unused; // of an unused slot: the place of another one; -1: there is none
     // Changes whenever the slot is freed, so that a pointer kept by a backend can be told from a new tenant.
     std::atomic<uint64_t> tenancy;
     std::atomic<int64_t> used_at; // start of the last transaction that used it: which one to reclaim first
@@ -173,7 +165,6 @@ struct Slot {
     union {
         GeneratorState generator;
         SegmentState segment;
-        DatabaseState database;
     };
 };
 
@@ -201,13 +192,6 @@ void slots_attach_memory();  // from shmem_startup_hook
 // one transaction, and the generators of others must go on.
 bool slots_segments_have_their_share();
 
-// The latest time in an id of a generator of that layout that this database has lost; 0: none.
-int64_t gone_until_us(const core::Layout &layout);
-
-// Whether that end of a generator's time was not told of since the server's start. Of the last 64 generators told of this
-// is remembered, whatever becomes of their slots.
-bool slots_first_warning(SlotKey key, int64_t end_us);
-
 // Null if there is none.
 Slot *slot_find(SlotKey key);
 
@@ -223,16 +207,23 @@ struct SlotCopy {
 };
 bool slot_copy(SlotKey key, SlotCopy *copy);
 
+// What becomes of a sequence whose slot is freed: it lives on, or it is dropped or its creation is rolled back.
+enum class Fate { lives_on, lost };
+
 // Nothing happens if there is none.
-void slot_free(SlotKey key);
+void slot_free(SlotKey key, Fate fate);
 void slots_free_database(Oid database);
 
-// The sequence is about to be dropped: how far its generator has come goes into the database's slot at once, for one
-// made anew in the same transaction. Whether it has a slot.
+// The sequence is about to be dropped: its generator counts as lost at once, for one that the same transaction creates.
+// Whether it has a slot.
 bool slot_note_drop(SlotKey key);
 
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
+
+// The slots that were in use at some time since the start: for the postmaster, when no backend is left.
+int32_t slots_ever_used();
+const Slot *slot_at(int32_t place);
 
 // The places of slots, and the first one from `from` on that holds a generator in cached mode; -1: there is none.
 int32_t slots_places();

@@ -15,7 +15,7 @@ struct Listing {
 
 void list_sequence(Slot *slot, void *arg) {
     auto *listing = static_cast<Listing *>(arg);
-    if (slot->key.database == MyDatabaseId && OidIsValid(slot->key.sequence) && listing->used < listing->capacity)
+    if (slot->key.database == MyDatabaseId && listing->used < listing->capacity)
         listing->sequences[listing->used++] = slot->key.sequence;
 }
 
@@ -87,7 +87,7 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
         nulls[column] = true;
     nulls[col_ahead] = false;
     const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_us();
-    values[col_ahead] = Int64GetDatum(ahead_us / us_per_ms);
+    values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
     if (config.cached.on)
         fill_ring(config.cached, generator.ring, values, nulls);
 }
@@ -99,7 +99,7 @@ struct SegmentView {
     bool next_ready;
     uint64_t next;
     core::RangeStep step;
-    int64_t lasted_us;
+    core::Pace pace;
     int64_t refilled_at_us;
     uint64_t refills[refill_causes];
 };
@@ -111,7 +111,7 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
     view.next_ready = view.in_use && segment.word.end() != view.range.end;
     view.next = segment.word.next();
     view.step = segment.step;
-    view.lasted_us = segment.lasted_us;
+    view.pace = segment.pace;
     view.refilled_at_us = segment.refilled_at_us;
     memcpy(view.refills, segment.refills, sizeof(view.refills));
     unlock_page(&page);
@@ -134,10 +134,9 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
     nulls[col_last_refill] = view.refilled_at_us == 0;
     values[col_last_refill] = TimestampTzGetDatum(to_timestamptz(view.refilled_at_us));
     memset(&nulls[col_ring_size], true, columns - col_ring_size);
-    nulls[col_rate] = !view.in_use || view.lasted_us <= 0;
+    nulls[col_rate] = view.pace.us <= 0;
     if (!nulls[col_rate])
-        values[col_rate] = Float8GetDatum(static_cast<double>(range.end - range.begin) * 1e6 /
-                                          static_cast<double>(view.lasted_us));
+        values[col_rate] = Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
 }
 
 // As pg_sequences: where a counter stands tells how much is drawn.

@@ -77,7 +77,7 @@ int64_t draw_node_id(Oid schema) {
 
 void draw_worker_id(Slot *slot, Oid function) {
     const GeneratorConfig &config = slot->generator.config;
-    const int64_t now_us = wall_clock_ns() / ns_per_us;
+    const int64_t now_us = wall_clock_us();
     const Oid schema = schema_of_function(function);
     const int64_t mask = core::largest(core::drawn_worker_bits(config.layout));
     int32_t former = no_worker;
@@ -99,7 +99,7 @@ void draw_worker_id(Slot *slot, Oid function) {
 }
 
 void draw_row_of_term(Slot *slot, Oid function) {
-    slot_begin_term(slot, draw_node_id(schema_of_function(function)), wall_clock_ns() / ns_per_us);
+    slot_begin_term(slot, draw_node_id(schema_of_function(function)), wall_clock_us());
 }
 
 } // namespace uidgen::pg

@@ -714,7 +714,7 @@ SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
        s.rejected_puts, s.rejected_takes, s.discarded_stale
   FROM uid_generator_config g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
-  'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock; how far the last id made is ahead of the clock. In cached mode: how many ids the ring holds and the share that is filled; how often it was padded the first time, below the threshold, by schedule, by a caller; ids that the padder threw away at a full ring (when_ring_full discard), calls that found it empty and were refused or had to wait (when_ring_empty error, wait), ids thrown away as too old. NULLs: not used since the start.';
+  'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of the lease, records written, and how often a caller waited for a flush, for a standby, for the clock; how far the last id made is ahead of the clock (0 when the clock has passed it). In cached mode: how many ids the ring holds and the share that is filled; how often it was padded the first time, below the threshold, by schedule, by a caller; ids that the padder threw away at a full ring (when_ring_full discard), calls that found it empty and were refused or had to wait (when_ring_empty error, wait), ids thrown away as too old. NULLs: not used since the start.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,
@@ -755,7 +755,7 @@ SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
   FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
-  'Live state of each segment used since the server started: the range in use and the share of it that is used, whether the next one is reserved; the step and why it is so (base, grown, kept, shrunk, disturbed by somebody else''s nextval or setval); ranges reserved by cause; how often a caller waited for a flush or for a standby; when the last range was reserved, and how many values a second were drawn from the one before it.';
+  'Live state of each segment used since the server started: the range in use and the share of it that is used, whether the next one is reserved; the step and why it is so (base, grown, kept, shrunk, disturbed by somebody else''s nextval or setval); ranges reserved by cause; how often a caller waited for a flush or for a standby; when the last range was reserved, and rate: how many values a second were drawn between the last two reservations (NULL before the second one).';
 
 CREATE VIEW t_sequence AS
 SELECT n.name AS pk_seq_name,

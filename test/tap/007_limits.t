@@ -32,15 +32,15 @@ sub parallel_draw
 	return $status == 0 ? $stdout : ($stderr =~ /ERROR:  (\w{5}):/)[0];
 }
 
-# All slots in use: one for the database, one for its generator, two segments. A slot is taken from a sequence that
+# All slots in use: two generators, two segments. A slot is taken from a sequence that
 # no open transaction uses; when there is none such, and in parallel mode, the error is 53400.
 {
 	$node->safe_psql('postgres',
-		"SELECT segment_create('a'), segment_create('b'), segment_create('c'), uid_generator_create('g');"
+		"SELECT segment_create('a'), segment_create('b'), segment_create('c'), uid_generator_create('g'), uid_generator_create('h');"
 		  . 'CREATE TABLE rows (i integer) WITH (parallel_workers = 2); INSERT INTO rows SELECT generate_series(1, 100)');
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN');
-	my $id = $session->query_safe('SELECT uid_next()');
+	my $id = $session->query_safe("SELECT uid_next() FROM uid_next('uid_generators.h')");
 	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '1|1', 'four slots are in use by an open transaction');
 	my $error = failure($node, "SELECT segment_next('c')");
 	like($error, qr/ERROR:  53400/, 'a fifth is refused');
@@ -82,12 +82,34 @@ sub parallel_draw
 	# Out of parallel mode a slot that no transaction uses is taken: a generator's or a segment's, of any database.
 	$node->safe_psql('postgres', "SELECT segment_create('d')");
 	is($node->safe_psql('postgres', "SELECT segment_next('d')"), 1, 'a segment takes a slot that nobody uses');
-	is($node->safe_psql('other', "SELECT uid_next() > 0"), 't', 'a generator and its database take two');
+	is($node->safe_psql('other', "SELECT uid_next() > 0"), 't', 'a generator of another database too');
 	cmp_ok($node->safe_psql('postgres', "SELECT uid_next()"), '>', $id, 'a generator takes one back, above its last id');
 	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('c')"), '>', 100, 'a segment too, above its last value');
 	$node->safe_psql('postgres', "SELECT segment_drop('c'), segment_drop('d')");
-	$node->safe_psql('postgres', 'DROP SEQUENCE uid_generators.g; DROP TABLE rows');
+	$node->safe_psql('postgres', 'DROP SEQUENCE uid_generators.g, uid_generators.h; DROP TABLE rows');
 	$node->safe_psql('postgres', 'DROP DATABASE other');
+
+	# A database needs no slot of its own: more of them than slots draw in turn.
+	my @databases = map { "db$_" } 1 .. 5;
+	foreach my $database (@databases)
+	{
+		$node->safe_psql('postgres', "CREATE DATABASE $database");
+		$node->safe_psql($database, 'CREATE EXTENSION uidgen');
+	}
+	my %last = map { $_ => 0 } @databases;
+	foreach my $round (1 .. 3)
+	{
+		my @failed;
+		foreach my $database (@databases)
+		{
+			my ($status, $next, $error) = $node->psql($database, "SELECT uid_next(); SELECT segment_next('worker_node_id_seq') > 0");
+			push @failed, "$database: $error" if $status != 0;
+			push @failed, "$database: $next after $last{$database}" if $status == 0 && $next <= $last{$database};
+			($last{$database}) = $next =~ /(\d+)/;
+		}
+		is("@failed", '', "five databases draw from four slots, round $round");
+	}
+	$node->safe_psql('postgres', "DROP DATABASE $_") foreach @databases;
 }
 
 # The hint is good.

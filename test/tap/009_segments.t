@@ -6,6 +6,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes;
 use UidgenTest;
 
 my $node = new_node('segments', conf => "autovacuum = off\nwal_writer_delay = 10ms\n");
@@ -328,6 +329,30 @@ $_->quit foreach $drawer, $open, $other;
 	is(status('uid_segments.shown', $causes), '1|3|1|1|6', '... late');
 	$use->(40);
 	is(status('uid_segments.shown', 'next_ready, step, refills_ahead'), 't|400|4', '... and is itself again');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# The rate: values drawn between two reservations, by the time in between. The sleep is in between, so the rate is at most
+# the values by its seconds; and at least the values by the time of all draws. A range is reserved at the
+# call after a tenth of the one before it: of 100 values, then 200, 200.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	my $use = sub { return $session->query_safe("SELECT count(segment_next('paced')) FROM generate_series(1, $_[0])") };
+	sql("SELECT segment_create('paced', 1, 100, 200)");
+	my $began = Time::HiRes::time();
+	$use->(1);
+	foreach my $case ([ 10, 10 ], [ 110, 110 ], [ 200, 200 ])
+	{
+		my ($draws, $values) = @$case;
+		$session->query_safe('SELECT pg_sleep(1)');
+		my $next_began = Time::HiRes::time();
+		$use->($draws);
+		my $least = $values / (Time::HiRes::time() - $began);
+		is(status('uid_segments.paced', "rate BETWEEN $least AND $values"), 't', "$values values between two reservations: the rate");
+		$began = $next_began;
+	}
 	$session->quit;
 }
 

@@ -198,6 +198,30 @@ sub at_once
 }
 
 # ---------------------------------------------------------------------------
+# A generator that only parallel workers draw from, in the transaction that creates it. Its ring goes when the creation is
+# rolled back, though the session itself never used it.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	sql('CREATE TABLE rows (i integer) WITH (parallel_workers = 2); INSERT INTO rows SELECT generate_series(1, 100)');
+	$session->query_safe('SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off');
+	foreach my $case ([ 'the transaction', 'BEGIN', 'ROLLBACK' ], [ 'a savepoint', 'BEGIN; SAVEPOINT s; SAVEPOINT t', 'ROLLBACK TO s' ])
+	{
+		my ($what, $begin, $end) = @$case;
+		$session->query_safe("$begin; SELECT uid_generator_create('passing', $fast, chunk => 64, boost_power => 16, max_ahead_ms => 600000)");
+		$session->query_safe('RELEASE t') if $what eq 'a savepoint';
+		is($session->query_safe("SELECT count(*) FROM rows WHERE uid_next('uid_generators.passing') > 0"), 100, 'parallel workers draw');
+		is(rings(8 * 65536 * 4096 / 64), 1, '... from a ring');
+		$session->query_safe($end);
+		ok(until_true('given back', sub { rings(8 * 65536 * 4096 / 64) == 0 }), "... which is given back when $what is rolled back");
+		$session->query_safe('ROLLBACK') if $what eq 'a savepoint';
+	}
+	$session->quit;
+	sql('DROP TABLE rows');
+	ok(until_true('gone', sub { padders() == 0 }), '... and the padder is gone');
+}
+
+# ---------------------------------------------------------------------------
 # Nothing runs before the first use; then one padder, until the last generator in cached mode is gone.
 # ---------------------------------------------------------------------------
 {

@@ -97,6 +97,16 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 
 	is(status($generator, "round(extract(epoch FROM last_time - clock_timestamp())) = ahead_ms / 1000"), 't', '... ahead_ms tells it');
 }
 
+# Ids that lie behind the clock are not ahead of it.
+{
+	my $frozen = status('uid_generators.stop', 'ahead_ms');
+	cmp_ok($frozen, '>', 0, 'ahead_ms of a generator that is ahead');
+	freeze_clock($node, 3600);
+	is(status('uid_generators.stop', 'ahead_ms'), 0, '... is 0 when the clock has passed it');
+	freeze_clock($node);
+	is(status('uid_generators.stop', 'ahead_ms'), $frozen, '... and what it was when the clock goes back');
+}
+
 # The wait is visible, and ends when the clock goes on.
 {
 	my $session = hold_open($node);

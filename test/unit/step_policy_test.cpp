@@ -1,5 +1,7 @@
 // The dynamic step: Leaf's rule between bounds, with time as an argument.
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "step_policy.hpp"
@@ -73,6 +75,54 @@ TEST(BoundedBySequence, AtMostOneIn1024) {
     EXPECT_EQ(bounded_by_sequence(1000, 10), 1);
     EXPECT_EQ(bounded_by_sequence(1000, 1), 1);
     EXPECT_EQ(bounded_by_sequence(INT64_MAX, UINT64_MAX), static_cast<int64_t>(UINT64_MAX / 1024));
+}
+
+TEST(LastsUs, IsTheTimeOfAWholeRange) {
+    EXPECT_EQ(lasts_us(1000, {1000, minute_us}), minute_us);
+    EXPECT_EQ(lasts_us(1000, {100, minute_us}), 10 * minute_us);
+    EXPECT_EQ(lasts_us(1000, {1100, 11 * minute_us}), 10 * minute_us);
+    EXPECT_EQ(lasts_us(INT64_MAX, {1, INT64_MAX}), INT64_MAX);
+    EXPECT_EQ(lasts_us(1, {UINT64_MAX, 1}), 0);
+}
+
+// A tenth of the first range is drawn when the second one is reserved.
+TEST(NextStep, ATenthOfARangeIsNotTakenForTheWhole) {
+    expect_step(next_step(1000, bounds, Pace{100, minute_us}), 2000, StepReason::grown);
+    expect_step(next_step(1000, bounds, Pace{100, 2 * minute_us}), 1000, StepReason::kept);
+    expect_step(next_step(4000, bounds, Pace{400, 14 * minute_us}), 2000, StepReason::shrunk);
+}
+
+TEST(NextStep, NothingDrawnTellsNothing) {
+    expect_step(next_step(1000, bounds, Pace{0, 0}), 1000, StepReason::kept);
+    expect_step(next_step(4000, bounds, Pace{0, 100 * minute_us}), 4000, StepReason::kept);
+}
+
+// Ranges reserved ahead at a steady demand, as segment_range.cpp does: the reservation after a tenth of the range in use.
+// Returns the steps in the order of the reservations.
+std::vector<int64_t> reserve_at(double values_per_second, int reservations) {
+    const auto at = [&](int64_t value) { return static_cast<int64_t>(static_cast<double>(value) / values_per_second * 1e6); };
+    std::vector<int64_t> steps = {bounds.base};
+    int64_t begin = 0;
+    int64_t reserved_at = 0;
+    for (int i = 1; i < reservations; i++) {
+        const int64_t now = begin + steps[static_cast<size_t>(i) - 1] / 10;
+        const Pace pace = {static_cast<uint64_t>(now - reserved_at), at(now) - at(reserved_at)};
+        begin += steps[static_cast<size_t>(i) - 1];
+        reserved_at = now;
+        steps.push_back(next_step(steps.back(), bounds, pace).size);
+    }
+    return steps;
+}
+
+// No interval, not even the first one, makes a step of which a range lasts longer than 30 minutes.
+TEST(NextStep, GrowsOnlyWhereARangeIsTooSmall) {
+    for (const double rate : {0.1, 0.5, 1.0, 1.2, 2.0, 10.0, 1000.0}) {
+        const std::vector<int64_t> steps = reserve_at(rate, 20);
+        for (size_t i = 1; i < steps.size(); i++) {
+            const double before_us = static_cast<double>(steps[i - 1]) / rate * 1e6;
+            EXPECT_EQ(steps[i] > steps[i - 1], before_us < short_range_us && steps[i - 1] < bounds.most) << rate << ": " << i;
+        }
+    }
 }
 
 // A day of demand, from one value an hour to ten million a second: the step settles where a range lasts 15 to 30

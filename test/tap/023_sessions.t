@@ -1,0 +1,83 @@
+# What a session keeps to itself: its last values, which DISCARD ends, and its memory of sequences, which ends with them.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $node = new_node('sessions', conf => "autovacuum = off\n");
+start_uidgen($node);
+$node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'), segment_create('b'), uid_generator_create('ring', 'baidu_cached', max_ahead_ms => 600000, when_full => 'borrow')");
+
+# ---------------------------------------------------------------------------
+# DISCARD ALL and DISCARD SEQUENCES end uid_last() and segment_last(), as they end currval() and lastval(). Nothing else
+# does, and the next values are the very next ones.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	my @last = ('uid_last()', "segment_last('a')", "segment_last('b')", "segment_last('uid_segments.a'::regclass)", 'lastval()');
+	my $states = sub { return join ' ', map { scalar sqlstate($session, "SELECT $_") } @last };
+	my $lasts = sub { return join ' ', map { $session->query_safe("SELECT $_") } @last };
+	my $expected = 0;
+	foreach my $draw ('uid_next()', "uid_next('uid_generators.ring')")
+	{
+		foreach my $discard ('DISCARD ALL', 'DISCARD SEQUENCES', 'DO $$ BEGIN EXECUTE \'DISCARD SEQUENCES\'; END $$')
+		{
+			$expected++;
+			my $id = $session->query_safe("SELECT $draw");
+			is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), "$expected|$expected", 'the very next values');
+			$session->query_safe("SELECT nextval('plain')");
+			my $before = $lasts->();
+			like($before, qr/^$id $expected $expected $expected \d+$/, 'the last values of the session');
+			$session->query_safe('DISCARD PLANS; DISCARD TEMP; RESET ALL');
+			is($lasts->(), $before, 'DISCARD PLANS and TEMP leave them');
+			is(sqlstate($session, 'BEGIN; DISCARD ALL'), '25001', 'DISCARD ALL that fails');
+			$session->query_safe('ROLLBACK');
+			is($lasts->(), $before, '... leaves them, too');
+			$session->query_safe($discard);
+			is($states->(), '55000 55000 55000 55000 55000', "$discard ends them");
+		}
+	}
+	is($session->query_safe("SELECT segment_next('b')"), $expected + 1, 'and draws go on');
+	is(sqlstate($session, "SELECT segment_last('a')"), '55000', '... each with a last value of its own');
+	is($session->query_safe("SELECT segment_last('b')"), $expected + 1, '... once it was drawn from');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# A session that goes on creating, drawing from and dropping sequences does not grow, and keeps what is still there.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	$session->query_safe('SET client_min_messages = warning');
+	my $used = "SELECT used_bytes FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'";
+	my $rounds = 'DO $$ BEGIN FOR i IN 1 .. %d LOOP CREATE SEQUENCE passing; PERFORM segment_next($s$passing$s$); DROP SEQUENCE passing;'
+	  . ' PERFORM uid_generator_create($s$passing$s$); PERFORM uid_next($s$uid_generators.passing$s$); PERFORM uid_generator_drop($s$uid_generators.passing$s$);'
+	  . ' COMMIT; END LOOP; END $$';
+	is($session->query_safe("SELECT segment_next('a')"), 7, 'a segment that stays');
+	$session->query_safe("SELECT segment_next('b')");
+	$session->query_safe(sprintf $rounds, 100);
+	my $before = $session->query_safe($used);
+	$session->query_safe(sprintf $rounds, 500);
+	my $grown = $session->query_safe($used) - $before;
+	cmp_ok($grown, '<', 1000 * 100, "a thousand sequences that were drawn from and dropped take less than 100 bytes each ($grown)");
+	is($session->query_safe("SELECT segment_last('a')"), 7, '... and those that are there are known');
+	is($session->query_safe("SELECT segment_next('a')"), 8, '... and go on');
+
+	# Sequences that another session drops; a failed call for what is no sequence; a creation that is rolled back.
+	$session->query_safe("DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP EXECUTE format('CREATE SEQUENCE s%s', i); PERFORM segment_next(format('s%s', i)); END LOOP; END \$\$");
+	$node->safe_psql('postgres', "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP EXECUTE format('DROP SEQUENCE s%s', i); END LOOP; END \$\$");
+	$before = $session->query_safe($used);
+	my $failing = 'DO $$ BEGIN FOR i IN 1 .. 500 LOOP BEGIN PERFORM segment_next((4000000000 + i)::regclass); EXCEPTION WHEN undefined_table THEN NULL; END;'
+	  . ' BEGIN CREATE SEQUENCE passing; PERFORM segment_next($s$passing$s$); RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$';
+	$session->query_safe($failing);
+	$grown = $session->query_safe($used) - $before;
+	cmp_ok($grown, '<', 1000 * 100, "... also where others drop them, calls fail, creations are rolled back ($grown)");
+	is($session->query_safe("SELECT segment_next('a'), segment_last('b')"), '9|8', '... and those that stay go on');
+	$session->quit;
+}
+
+$node->stop;
+done_testing();
