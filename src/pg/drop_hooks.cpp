@@ -80,7 +80,9 @@ void settle(Outcome outcome) {
     dropped_databases = NIL;
 }
 
-void transaction_event(XactEvent event, void *) {
+} // namespace
+
+void drops_transaction_event(XactEvent event) {
     switch (event) {
     case XACT_EVENT_PRE_COMMIT:
         worker_rows_before_commit();
@@ -107,10 +109,8 @@ void transaction_event(XactEvent event, void *) {
 }
 
 // A generator whose creation is rolled back to a savepoint is gone for whoever makes it anew in the same transaction.
-void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
+void drops_subtransaction_aborted() {
     ListCell *cell;
-    if (event != SUBXACT_EVENT_ABORT_SUB)
-        return;
     foreach (cell, suspects) {
         const auto *suspect = static_cast<Suspect *>(lfirst(cell));
         if (suspect->made_here)
@@ -118,13 +118,9 @@ void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId
     }
 }
 
-} // namespace
-
 void drop_hooks_install() {
     next_object_access_hook = object_access_hook;
     object_access_hook = object_accessed;
-    RegisterXactCallback(transaction_event, nullptr);
-    RegisterSubXactCallback(subtransaction_event, nullptr);
 }
 
 void note_slot_of_new_relation(Relation rel) {

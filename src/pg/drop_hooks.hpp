@@ -11,6 +11,10 @@ namespace uidgen::pg {
 
 void drop_hooks_install();
 
+// For session_events.cpp.
+void drops_transaction_event(XactEvent event);
+void drops_subtransaction_aborted();
+
 // A slot is about to be used for a relation: if the open transaction made that, the slot ends with a rollback. (If only
 // a parallel worker ever uses it, nobody notes it; such a slot is reclaimed like any that is out of use.)
 void note_slot_of_new_relation(Relation rel);

@@ -6,12 +6,12 @@
 // high-water mark. A transaction that altered a generator can't draw from it (config_table.cpp), because a rollback would
 // bring the old row back, and ids of the new one would stay.
 
-#include "attach.hpp"
 #include "config_table.hpp"
 #include "errors.hpp"
 #include "new_slot.hpp"
 #include "owner_rights.hpp"
 #include "reserve.hpp"
+#include "session.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
 #include "waits.hpp"
@@ -32,7 +32,7 @@ void end_lease(Oid generator) {
     if (slots_exist())
         slot_free({MyDatabaseId, generator});
     CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
-    attach_again();
+    open_all_again();
 }
 
 int64_t mark_of(Relation rel) {

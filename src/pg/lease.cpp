@@ -29,13 +29,13 @@ int64_t sample_wall_clock_ns() {
 // Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
 // if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
 // word's bounds. Whether it wrote one.
-bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch) {
-    Slot *slot = a->slot;
+bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
+    Slot *slot = e->slot;
     GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
     uint64_t lsn = InvalidXLogRecPtr;
 
-    Relation rel = open_attached(a);
+    Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_writing(rel);
     const PageState state = read_page(page);
     if (!same_state(state, slot->expected))
@@ -56,30 +56,32 @@ bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch
 }
 
 // Without waiting for its flush.
-void reserve_ahead(Attached *a, int64_t until_tick) { reserve_lease(a, 0, until_tick, true); }
+void reserve_ahead(SessionEntry *e, int64_t until_tick) { reserve_lease(e, 0, until_tick, true); }
 
-void wait_for_clock(Attached *a, BoundedWait *wait, int64_t missing_us) {
+void wait_for_clock(SessionEntry *e, BoundedWait *wait, int64_t missing_us) {
     int64_t waited_us = 0;
-    const int64_t left_us = left_to_wait_us(a->slot, wait, &waited_us);
+    const int64_t left_us = left_to_wait_us(e->slot, wait, &waited_us);
     if (left_us <= 0)
-        report_clock_behind(a->sequence, missing_us, waited_us / us_per_ms);
+        report_clock_behind(e->sequence, missing_us, waited_us / us_per_ms);
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
 }
 
-void open_window(Attached *a, int64_t tick, const core::Decision &decision, core::Durability level,
-                 const core::Shape &shape) {
-    const core::Layout &layout = a->slot->generator.config.layout;
-    Window &window = a->window;
-    window.from_ns = core::start_of(layout, tick) * ns_per_us;
-    window.length_ns = static_cast<uint64_t>(layout.tick_us * ns_per_us);
-    window.floor = decision.floor;
-    // Where a clock that goes back is to be noticed, the window ends with its tick: others may have seen later ones.
-    const core::ClockPolicy &policy = a->slot->generator.config.policy;
+// After position `last` was drawn: what else of its tick may be, while the clock stays in its own.
+void open_window_after(SessionEntry *e, uint64_t last, const core::View &view, const core::Decision &decision,
+                       const core::Shape &shape) {
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    const uint64_t tick = last >> layout.sequence_bits;
+    // Where a clock that goes back is to be noticed, the next tick is not drawn from ahead of the clock without a look.
     const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
-    const uint64_t end_of_tick = (decision.floor >> layout.sequence_bits) + 1;
-    window.limit = notices ? Min(decision.limit, end_of_tick << layout.sequence_bits) : decision.limit;
-    window.level = level;
-    window.shape = shape;
+    if (notices && tick != decision.floor >> layout.sequence_bits)
+        return;
+    const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
+    // The word holds the last position, so the value drawn by a swap from n is that of position n + 1.
+    const uint64_t origin = static_cast<uint64_t>(core::join(shape, last)) - (last - 1) * step;
+    open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
+                core::start_of(layout, view.now) * ns_per_us, static_cast<uint64_t>(layout.tick_us * ns_per_us));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -114,43 +116,43 @@ void note_seen(GeneratorState *generator, const core::View &view, uint64_t posit
 }
 
 bool take(Call *call, const core::Decision &decision) {
-    Attached *a = call->a;
-    GeneratorState &generator = a->slot->generator;
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
-        reserve_ahead(a, decision.reserve_until);
-    need_worker_id(a);
+        reserve_ahead(e, decision.reserve_until);
+    need_worker_id(e);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
     if (run.count == 0)
         return false;
     note_seen(&generator, call->view, run.first);
     call->drawn = {run, shape_at(generator, run.first, false)};
-    open_window(a, call->view.now, decision, call->level, call->drawn.shape);
+    open_window_after(e, run.first + run.count - 1, call->view, decision, call->drawn.shape);
     return true;
 }
 
 void begin_term(Call *call, const core::Decision &decision) {
     if (!clock_shows_it_again(call->offset_us))
         return;
-    const GeneratorConfig &config = call->a->slot->generator.config;
+    const GeneratorConfig &config = call->e->slot->generator.config;
     const int64_t term = term_of(config, decision.floor);
     if (term >= terms_of(config))
-        report_no_worker_left(call->a->sequence, term - 1);
+        report_no_worker_left(call->e->sequence, term - 1);
     ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
                          static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
-                         get_rel_name(call->a->sequence)),
+                         get_rel_name(call->e->sequence)),
                   errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
-    if (reserve_lease(call->a, decision.floor, decision.reserve_until, false))
-        draw_row_of_term(call->a->slot, call->a->function);
+    if (reserve_lease(call->e, decision.floor, decision.reserve_until, false))
+        draw_row_of_term(call->e->slot, call->e->function);
 }
 
 // The backup worker: what it has in the clock's tick, else what the primary can borrow.
 bool take_backup(Call *call, int64_t back) {
-    GeneratorState &generator = call->a->slot->generator;
+    GeneratorState &generator = call->e->slot->generator;
     core::View view = call->view;
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.step == core::Step::take) {
-        need_worker_id(call->a);
+        need_worker_id(call->e);
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, shape_at(generator, run.first, true)};
         return run.count > 0;
@@ -171,8 +173,8 @@ bool clock_is_believed(int64_t offset_us) {
     return true;
 }
 
-void check_datacenter(const Attached *a) {
-    const core::Layout &layout = a->slot->generator.config.layout;
+void check_datacenter(const SessionEntry *e) {
+    const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t most = core::largest(layout.datacenter_bits);
     if (settings::datacenter_id > most)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -182,8 +184,8 @@ void check_datacenter(const Attached *a) {
 }
 
 void look(Call *call) {
-    const GeneratorState &generator = call->a->slot->generator;
-    call->level = wanted_durability();
+    const GeneratorState &generator = call->e->slot->generator;
+    call->level = close_window(call->e);
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order in which they grow, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
@@ -197,20 +199,20 @@ void look(Call *call) {
 }
 
 bool perform(Call *call, const core::Decision &decision) {
-    Attached *a = call->a;
-    const int64_t tick_us = a->slot->generator.config.layout.tick_us;
+    SessionEntry *e = call->e;
+    const int64_t tick_us = e->slot->generator.config.layout.tick_us;
     switch (decision.step) {
     case core::Step::take:
         return take(call, decision);
     case core::Step::confirm:
-        confirm_lease(a, call->level);
+        confirm_lease(e, call->level);
         break;
     case core::Step::reserve:
         if (clock_is_believed(call->offset_us))
-            reserve_lease(a, 0, decision.reserve_until, false);
+            reserve_lease(e, 0, decision.reserve_until, false);
         break;
     case core::Step::wait:
-        wait_for_clock(a, &call->wait, decision.wait_ticks * tick_us);
+        wait_for_clock(e, &call->wait, decision.wait_ticks * tick_us);
         break;
     case core::Step::backup:
         return take_backup(call, decision.wait_ticks);
@@ -220,29 +222,29 @@ bool perform(Call *call, const core::Decision &decision) {
     case core::Step::clock_back:
         if (!clock_shows_it_again(call->offset_us))
             break;
-        report_clock_back(a->sequence, decision.wait_ticks * tick_us);
+        report_clock_back(e->sequence, decision.wait_ticks * tick_us);
     case core::Step::exhausted:
         if (!clock_is_believed(call->offset_us))
             break;
-        report_end_of_time(a->sequence, a->slot->generator.config.layout);
+        report_end_of_time(e->sequence, e->slot->generator.config.layout);
     }
     return false;
 }
 
 void reserve_if_believed(const Call &call, int64_t until_tick) {
     if (clock_is_believed(call.offset_us))
-        reserve_ahead(call.a, until_tick);
+        reserve_ahead(call.e, until_tick);
 }
 
-void confirm_lease(Attached *a, core::Durability level) {
-    core::TickWord<> &ticks = a->slot->generator.ticks;
+void confirm_lease(SessionEntry *e, core::Durability level) {
+    core::TickWord<> &ticks = e->slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
-    ticks.confirm(durable(a->slot, written.lsn, level), written.until);
+    ticks.confirm(durable(e->slot, written.lsn, level), written.until);
 }
 
-void need_worker_id(Attached *a) {
-    if (unlikely(a->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
-        draw_worker_id(a->slot, a->function);
+void need_worker_id(SessionEntry *e) {
+    if (unlikely(e->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
+        draw_worker_id(e->slot, e->function);
 }
 
 core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
@@ -262,14 +264,14 @@ int64_t left_to_wait_us(Slot *slot, BoundedWait *wait, int64_t *waited_us) {
     return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
 }
 
-Drawn draw(Attached *a, uint64_t want) {
-    check_datacenter(a);
+Drawn draw(SessionEntry *e, uint64_t want) {
+    check_datacenter(e);
     Call call = {};
-    call.a = a;
+    call.e = e;
     call.want = want;
     for (;;) {
         look(&call);
-        if (perform(&call, core::decide(a->slot->generator.config.policy, call.view)))
+        if (perform(&call, core::decide(e->slot->generator.config.policy, call.view)))
             return call.drawn;
         CHECK_FOR_INTERRUPTS();
     }

@@ -1,7 +1,8 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
-#include "attach.hpp"
 #include "drop_hooks.hpp"
+#include "session.hpp"
+#include "session_events.hpp"
 #include "settings.hpp"
 #include "slots.hpp"
 
@@ -36,14 +37,14 @@ PGDLLEXPORT void _PG_init(void);
 
 void _PG_init(void) {
     const bool preloading = process_shared_preload_libraries_in_progress;
-    settings::define(preloading, attach_again);
+    settings::define(preloading, close_all_windows);
+    session_events_register();
     if (!preloading)
         return;
     next_shmem_request_hook = shmem_request_hook;
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
-    attach_register_callbacks();
     drop_hooks_install();
 }
 }
