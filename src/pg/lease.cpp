@@ -67,8 +67,8 @@ void wait_for_clock(SessionEntry *e, BoundedWait *wait, int64_t missing_us) {
 }
 
 // After position `last` was drawn: what else of its tick may be, while the clock stays in its own.
-void open_window_after(SessionEntry *e, uint64_t last, const core::View &view, const core::Decision &decision,
-                       const core::Shape &shape) {
+void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
+    SessionEntry *e = call.e;
     const core::Layout &layout = e->slot->generator.config.layout;
     const core::ClockPolicy &policy = e->slot->generator.config.policy;
     const uint64_t tick = last >> layout.sequence_bits;
@@ -79,9 +79,9 @@ void open_window_after(SessionEntry *e, uint64_t last, const core::View &view, c
     const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so the value drawn by a swap from n is that of position n + 1.
-    const uint64_t origin = static_cast<uint64_t>(core::join(shape, last)) - (last - 1) * step;
+    const uint64_t origin = static_cast<uint64_t>(core::join(call.drawn.shape, last)) - (last - 1) * step;
     open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
-                core::start_of(layout, view.now) * ns_per_us, static_cast<uint64_t>(layout.tick_us * ns_per_us));
+                {call.counter, call.now_us}, core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ bool take(Call *call, const core::Decision &decision) {
         return false;
     note_seen(&generator, call->view, run.first);
     call->drawn = {run, shape_at(generator, run.first, false)};
-    open_window_after(e, run.first + run.count - 1, call->view, decision, call->drawn.shape);
+    open_window_after(*call, run.first + run.count - 1, decision);
     return true;
 }
 
@@ -193,6 +193,7 @@ void look(Call *call) {
     call->view.written = generator.ticks.written_range().until;
     call->view.not_its_own = call->view.written <= generator.not_its_own;
     // Last: a clock read before what others have seen and leased since would seem to have gone back.
+    call->counter = read_counter();
     call->now_us = sample_wall_clock_ns() / ns_per_us;
     call->offset_us = call->now_us - monotonic_ns() / ns_per_us;
     call->view.now = core::tick_at(generator.config.layout, call->now_us);

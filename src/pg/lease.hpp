@@ -26,6 +26,7 @@ struct Call {
     SessionEntry *e;
     uint64_t want;
     core::Durability level;
+    uint64_t counter; // read before the clock
     int64_t now_us;
     int64_t offset_us; // of the clock above the one that never steps
     core::View view;

@@ -1,5 +1,6 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
+#include "counter.hpp"
 #include "drop_hooks.hpp"
 #include "session.hpp"
 #include "session_events.hpp"
@@ -46,5 +47,6 @@ void _PG_init(void) {
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
     drop_hooks_install();
+    counter_start();
 }
 }

@@ -233,8 +233,9 @@ SessionEntry *find_entry(Oid sequence, SlotKind kind) {
     return e != nullptr && e->kind == kind ? e : &empty_entry;
 }
 
-bool clock_is_in_tick(const SessionEntry *e) {
-    return static_cast<uint64_t>(wall_clock_ns() - e->tick_begin_ns) < e->tick_ns;
+// One comparison for both ways out of the tick: a clock that went back gives a huge difference.
+bool wall_clock_is_in_tick(const SessionEntry *e) {
+    return static_cast<uint64_t>(wall_clock_ns()) - e->clock_begin < e->clock_length;
 }
 
 void close_all_windows() {
@@ -248,10 +249,21 @@ core::Durability close_window(SessionEntry *e) {
     return wanted_durability();
 }
 
-void open_window(SessionEntry *e, const core::Window<> &window, int64_t tick_begin_ns, uint64_t tick_ns) {
+void open_window(SessionEntry *e, const core::Window<> &window) {
     e->window = window;
-    e->tick_begin_ns = tick_begin_ns;
-    e->tick_ns = tick_ns;
+    e->clock = WindowClock::none;
+}
+
+void open_window(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us) {
+    e->window = window;
+    e->clock_length = counter_distance(end_us - reading.wall_us);
+    e->clock_begin = reading.counter;
+    e->clock = WindowClock::counter;
+    if (e->clock_length != 0)
+        return;
+    e->clock_length = static_cast<uint64_t>((end_us - begin_us) * ns_per_us);
+    e->clock_begin = static_cast<uint64_t>(begin_us * ns_per_us);
+    e->clock = WindowClock::wall;
 }
 
 Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }

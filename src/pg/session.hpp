@@ -16,11 +16,19 @@
 
 #include "../core/range.hpp"
 #include "../core/window.hpp"
+#include "counter.hpp"
 #include "reserve.hpp"
 #include "slots.hpp"
 #include "time_source.hpp"
 
 namespace uidgen::pg {
+
+// How the fast path knows that the clock is in the window's tick.
+enum class WindowClock : uint32_t {
+    none,    // it need not: cached mode, segments
+    counter, // the processor's counter has not gone further than clock_length from clock_begin
+    wall,    // the wall clock shows no more than clock_length above clock_begin, in nanoseconds
+};
 
 struct SessionEntry {
     // The fast path. What it needs comes first, so that many sequences drawn from in turn take two cache lines each.
@@ -28,8 +36,9 @@ struct SessionEntry {
     Oid role;
     SlotKind kind; // of the slot
     core::Window<> window;
-    int64_t tick_begin_ns;
-    uint64_t tick_ns; // 0: the mode has no clock
+    WindowClock clock;
+    uint64_t clock_begin;
+    uint64_t clock_length;
     SyncState sync;
     int64_t last_value; // segments: what segment_last() returns, if has_last
     bool has_last;
@@ -69,9 +78,13 @@ inline bool is_open(const SessionEntry *e, Oid role) {
     return likely(e->checked == session_checks.load(std::memory_order_relaxed)) && likely(e->role == role);
 }
 
-// Whether the clock is in the window's tick. One comparison for both ways out of it: a clock that went back gives a huge
-// difference.
-[[gnu::noinline]] bool clock_is_in_tick(const SessionEntry *e);
+[[gnu::noinline]] bool wall_clock_is_in_tick(const SessionEntry *e);
+
+inline bool clock_is_in_tick(const SessionEntry *e) {
+    if (likely(e->clock == WindowClock::counter))
+        return read_counter() - e->clock_begin < e->clock_length;
+    return e->clock == WindowClock::none || wall_clock_is_in_tick(e);
+}
 
 // The fast path: the next value of an entry's window, inlined into each entry point. The role is the current one, asked for
 // first by callers, so that nothing else must be kept over that call. A window of any durability will do while no standby
@@ -82,7 +95,7 @@ template <bool may_have_clock>
         return false;
     if (unlikely(!surely_no_standby_is_awaited()) && e->sync != sync_state())
         return false;
-    if (may_have_clock && e->tick_ns != 0 && unlikely(!clock_is_in_tick(e)))
+    if (may_have_clock && unlikely(!clock_is_in_tick(e)))
         return false;
     return e->window.take(value);
 }
@@ -119,7 +132,15 @@ void close_all_windows();
 
 // After a draw: what may be drawn next without a look, in the given tick of the clock if the mode has one. The window is
 // never used if an invalidation or a timer came during the draw, as `checked` is of before.
-void open_window(SessionEntry *e, const core::Window<> &window, int64_t tick_begin_ns = 0, uint64_t tick_ns = 0);
+void open_window(SessionEntry *e, const core::Window<> &window);
+
+// What the clocks showed when the slow path looked at them.
+struct ClockReading {
+    uint64_t counter; // read first
+    int64_t wall_us;
+};
+// The same while the clock is in the tick that began and ends then.
+void open_window(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us);
 
 // The sequence of an open entry; its lock is held.
 Relation open_sequence(const SessionEntry *e);
