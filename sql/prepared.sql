@@ -7,6 +7,19 @@ SELECT current_setting('max_prepared_transactions')::int = 0 AS off \gset
 CREATE EXTENSION uidgen;
 SELECT segment_create('tickets', 7);
 CREATE TABLE seen (id bigint PRIMARY KEY, ticket bigint UNIQUE);
+-- Rows of worker_node come after the transaction that draws.
+CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  found bigint;
+BEGIN
+  FOR i IN 1 .. 12000 LOOP
+    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
+    EXIT WHEN found >= expected;
+    PERFORM pg_sleep(0.01);
+  END LOOP;
+  RETURN found;
+END
+$$;
 
 -- What the transaction drew.
 SELECT uid_next() AS id, segment_next('tickets') AS ticket \gset
@@ -26,7 +39,7 @@ PREPARE TRANSACTION 'makes';
 SELECT segment_next('prepared');
 COMMIT PREPARED 'makes';
 SELECT uid_next('uid_generators.prepared') > :prepared_id AS above, segment_next('prepared') > 1 AS segment_above;
-SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.prepared';
+SELECT rows_of('uid_generators.prepared', 1);
 BEGIN;
 SELECT uid_generator_create('never'), segment_create('never');
 SELECT uid_next('uid_generators.never') > 0 AS positive, segment_next('never');
@@ -53,4 +66,5 @@ SELECT count(*) FROM uid_segment WHERE name = 'prepared';
 SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'prepared|^\d';
 
 DROP TABLE seen;
+DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;

@@ -113,12 +113,8 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         }
     }
 
-    // Takes the ordinals from *next on and below `until`, at most take()'s limit, if *next is the next one; else *next is told.
-    // For callers that believe so without a look at the word: the swap would wait for the look. It may fail for no reason,
-    // as a weak swap does. Relaxed, as in take().
-    bool take_from(uint64_t *next, uint64_t until) noexcept {
-        return next_.compare_exchange_weak(*next, until, std::memory_order_relaxed, std::memory_order_relaxed);
-    }
+    // For windows (window.hpp), which are take() for one ordinal, with the limit looked at before.
+    Atom<uint64_t> *word() noexcept { return &next_; }
 
     uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }
 

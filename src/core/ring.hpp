@@ -149,11 +149,6 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     // install() is to replace then. Acquire pairs with install(): the run is durable.
     Run take(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
         *seen = last_.load(std::memory_order_acquire);
-        return take_as_seen(floor, run, want, seen);
-    }
-
-    // The same for who was told *seen: others who draw as well have less time to come first.
-    Run take_as_seen(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
         while (has_next(*seen, floor, run)) {
             const uint64_t left = run - 1 - (*seen & (run - 1));
             const uint64_t count = left < want ? left : want;
@@ -164,12 +159,8 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
         return {*seen + 1, 0};
     }
 
-    // Takes the positions after *last up to `until`, of its run, if *last is the last one; else *last is told. For callers
-    // that believe so (belief_after()) without a look at the word: the swap would wait for the look. It may fail for no reason.
-    // Acquire, as in take(); release, so that the next one who acquires sees what install() released.
-    bool take_after(uint64_t *last, uint64_t until) noexcept {
-        return last_.compare_exchange_weak(*last, until, std::memory_order_acq_rel, std::memory_order_relaxed);
-    }
+    // For windows (window.hpp) on the run that take() or install() has found.
+    Atom<uint64_t> *word() noexcept { return &last_; }
 
     // Replaces what take() has seen by another run, of which the positions up to `last` are the caller's; false: somebody
     // else was quicker, and the run is still the caller's. Release: who draws from it knows what the caller knew.
@@ -186,10 +177,6 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     static bool has_next(uint64_t last, uint64_t floor, uint64_t run) noexcept {
         return last != end_of_run(last, run) && last + 1 >= floor;
     }
-
-    // What take_after() may be called with by who was handed out `last`, of the run that ends at `end`. What comes after a run
-    // is not known, so then it is a value that the word never has.
-    static uint64_t belief_after(uint64_t last, uint64_t end) noexcept { return last == end ? empty_cell : last; }
 
   private:
     alignas(cache_line) Atom<uint64_t> last_;

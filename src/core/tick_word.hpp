@@ -105,6 +105,9 @@ template <template <typename> class Atom = std::atomic> class TickWord {
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
+    // For windows (window.hpp), which are take() for one position, with floor and limit looked at before.
+    Atom<uint64_t> *word() noexcept { return &last_; }
+
     // Acquire: whoever sees the bound also sees that its record is durable (pairs with confirm()).
     uint64_t usable(Durability level) const noexcept {
         return usable_[index(level)].load(std::memory_order_acquire);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../core/layout.hpp"
-#include "attach.hpp"
+#include "session.hpp"
 
 namespace uidgen::pg {
 

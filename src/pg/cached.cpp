@@ -12,36 +12,13 @@ namespace {
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-// Runs in a signal handler, between any two instructions of the session.
-void expire_fronts() { cached_fronts_expired.store(true, std::memory_order_relaxed); }
-
-// A front that has expired stays ended when another one comes in its place. In one step, so that a timer that fires meanwhile
-// either has ended it before, or ends the new one too.
-void forget_expired_fronts() {
-    if (!cached_fronts_expired.exchange(false, std::memory_order_relaxed))
+void drop_what_is_too_old(SessionEntry *e, uint64_t floor) {
+    RingState &ring = e->slot->generator.ring;
+    if (e->run_first >= e->run_end || e->run_first >= floor)
         return;
-    cached_front.key = shared_front.key = 0;
-    cached_front.default_role = shared_front.default_role = InvalidOid;
-}
-
-// The front counts ids; the entry's run follows when it is asked for.
-void take_back_from_front(Attached *a) {
-    if (cached_front.entry != a)
-        return;
-    const auto left = static_cast<uint64_t>((cached_front.end_id - cached_front.next_id) / cached_front.step);
-    a->chunk_first = a->chunk_end - left;
-    cached_front.entry = nullptr;
-    cached_front.key = 0;
-    cached_front.default_role = InvalidOid;
-}
-
-void drop_what_is_too_old(Attached *a, uint64_t floor) {
-    RingState &ring = a->slot->generator.ring;
-    if (a->chunk_first >= a->chunk_end || a->chunk_first >= floor)
-        return;
-    const uint64_t kept_from = Min(Max(a->chunk_first, floor), a->chunk_end);
-    ring.too_old.fetch_add(kept_from - a->chunk_first, std::memory_order_relaxed);
-    a->chunk_first = kept_from;
+    const uint64_t kept_from = Min(Max(e->run_first, floor), e->run_end);
+    ring.too_old.fetch_add(kept_from - e->run_first, std::memory_order_relaxed);
+    e->run_first = kept_from;
 }
 
 // The padder can't: has the next lease written while there is something left, without waiting for it.
@@ -49,51 +26,51 @@ void keep_lease(Call *call, const core::Decision &decision) {
     if (decision.step == core::Step::reserve || decision.reserve_until > 0)
         reserve_if_believed(call, decision.reserve_until);
     else if (decision.step == core::Step::confirm &&
-             call->a->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
+             call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
         confirm_lease(call, core::Durability::local);
 }
 
-void hold_run(Attached *a, uint64_t first) {
-    a->chunk_first = first;
-    a->chunk_end = first + a->slot->generator.config.cached.run;
+void hold_run(SessionEntry *e, uint64_t first) {
+    e->run_first = first;
+    e->run_end = first + e->slot->generator.config.cached.run;
 }
 
 bool take_run(Call *call, uint64_t floor) {
-    Attached *a = call->a;
-    GeneratorState &generator = a->slot->generator;
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
     const CachedConfig &cached = generator.config.cached;
-    const core::TakenRun taken = a->ring.take(floor);
+    const core::TakenRun taken = e->ring.take(floor);
     if (taken.too_old > 0)
         generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
     if (taken.too_old > 0 && taken.first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
-    if (a->ring.filled() < cached.threshold)
+    if (e->ring.filled() < cached.threshold)
         wake_padder();
     if (taken.first == core::empty_cell)
         return false;
-    hold_run(a, taken.first);
+    hold_run(e, taken.first);
     return true;
 }
 
 void wait_for_padder(Call *call) {
     int64_t waited_us = 0;
     if (!call->wait.counted)
-        call->a->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+        call->e->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     const int64_t left_us = left_to_wait_us(call, &waited_us);
     if (left_us <= 0)
-        report_ring_empty(call->a->sequence, waited_us / us_per_ms);
+        report_ring_empty(call->e->sequence, waited_us / us_per_ms);
     wake_padder();
     sleep_for_ring(Min(left_us, nap_us));
 }
 
 // The clock bounds what may be put into the ring; ticks behind it are used, too, from `floor` on.
-void pad_by_caller(Attached *a, const core::Decision &decision, uint64_t floor) {
-    GeneratorState &generator = a->slot->generator;
+void pad_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = e->slot->generator;
     uint64_t left_over = core::empty_cell;
-    if (pad_ring(&generator, a->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
+    if (pad_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
         note_padding(&generator.ring, Padding::by_caller);
     if (left_over != core::empty_cell)
-        hold_run(a, left_over);
+        hold_run(e, left_over);
 }
 
 // The first time, and when everything was too old, it is padded at the call whatever the policy: nobody had a chance to.
@@ -104,39 +81,39 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
 }
 
 void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
-    GeneratorState &generator = call->a->slot->generator;
+    GeneratorState &generator = call->e->slot->generator;
     const WhenRingEmpty policy = policy_now(generator);
     if (policy == WhenRingEmpty::error && decision.step != core::Step::exhausted) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
         wake_padder();
-        report_ring_empty(call->a->sequence, 0);
+        report_ring_empty(call->e->sequence, 0);
     }
     if (decision.step != core::Step::take) {
         perform(call, decision); // the lease, or the clock: callers' work in every policy
     } else if (policy == WhenRingEmpty::wait) {
         wait_for_padder(call);
     } else {
-        pad_by_caller(call->a, decision, floor);
+        pad_by_caller(call->e, decision, floor);
     }
 }
 
 // When the session last looked at the clock for an id of cached mode, on the clock that never steps.
 int64_t looked_at_us = 0;
 
-// Ends the fast path when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
+// Ends every window when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
 // timer that is under way for a longer time, of another generator, is set anew.
 void look_again_after(int64_t us) {
     static bool registered = false;
     static TimeoutId timer;
     static int64_t due_us = 0;
     if (!registered) {
-        timer = RegisterTimeout(USER_TIMEOUT, expire_fronts);
+        timer = RegisterTimeout(USER_TIMEOUT, open_all_again);
         registered = true;
     }
     const int64_t left_us = looked_at_us + us - monotonic_us();
     if (left_us < us_per_ms) {
-        expire_fronts();
+        open_all_again();
         return;
     }
     if (get_timeout_active(timer) && due_us <= looked_at_us + us)
@@ -147,7 +124,7 @@ void look_again_after(int64_t us) {
 
 // What is padded is durable here; a standby that is awaited is asked before anything is handed out.
 void need_durable(Call *call, uint64_t end) {
-    if (call->a->slot->generator.ticks.usable(call->level) < end)
+    if (call->e->slot->generator.ticks.usable(call->level) < end)
         confirm_lease(call, call->level);
 }
 
@@ -156,8 +133,8 @@ void need_durable(Call *call, uint64_t end) {
 bool waited_for_standby(Call *call, uint64_t floor) {
     if (call->level == core::Durability::local)
         return false;
-    const GeneratorState &generator = call->a->slot->generator;
-    const uint64_t first = call->a->ring.peek(floor);
+    const GeneratorState &generator = call->e->slot->generator;
+    const uint64_t first = call->e->ring.peek(floor);
     if (first == core::empty_cell || first + generator.config.cached.run <= generator.ticks.usable(call->level))
         return false;
     confirm_lease(call, call->level);
@@ -166,39 +143,39 @@ bool waited_for_standby(Call *call, uint64_t floor) {
 
 // What the session has in hand itself, if anything.
 core::Run take_own(Call *call) {
-    Attached *a = call->a;
-    if (a->chunk_first >= a->chunk_end)
+    SessionEntry *e = call->e;
+    if (e->run_first >= e->run_end)
         return {0, 0};
-    need_durable(call, a->chunk_end);
-    const core::Run run = {a->chunk_first, Min(call->want, a->chunk_end - a->chunk_first)};
-    a->chunk_first += run.count;
+    need_durable(call, e->run_end);
+    const core::Run run = {e->run_first, Min(call->want, e->run_end - e->run_first)};
+    e->run_first += run.count;
     return run;
 }
 
 // From the run that all share. If that is used up, the run that the session has in hand becomes the shared one, unless
 // somebody else's has; then *quicker, so look again.
 core::Run take_shared(Call *call, uint64_t floor, bool *quicker) {
-    Attached *a = call->a;
-    RingState &ring = a->slot->generator.ring;
-    const uint64_t length = a->slot->generator.config.cached.run;
+    SessionEntry *e = call->e;
+    RingState &ring = e->slot->generator.ring;
+    const uint64_t length = e->slot->generator.config.cached.run;
     uint64_t seen = 0;
     const core::Run run = ring.shared.take(floor, length, call->want, &seen);
     if (run.count > 0) {
         need_durable(call, run.first + run.count);
         return run;
     }
-    if (a->chunk_first >= a->chunk_end)
+    if (e->run_first >= e->run_end)
         return {0, 0};
-    need_durable(call, a->chunk_end);
-    const core::Run first = {a->chunk_first, Min(call->want, a->chunk_end - a->chunk_first)};
+    need_durable(call, e->run_end);
+    const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
     *quicker = !ring.shared.install(seen, first.first + first.count - 1);
     if (*quicker) {
-        if (a->ring.put(a->chunk_first)) // for others
-            a->chunk_first = a->chunk_end;
+        if (e->ring.put(e->run_first)) // for others
+            e->run_first = e->run_end;
         return {0, 0};
     }
     ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
-    a->chunk_first = a->chunk_end;
+    e->run_first = e->run_end;
     return first;
 }
 
@@ -209,27 +186,46 @@ bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
 }
 
 // The next position that the call would be given, as far as it is known; 0: nothing is in hand.
-uint64_t next_in_hand(const Attached *a, uint64_t floor) {
-    const GeneratorState &generator = a->slot->generator;
+uint64_t next_in_hand(const SessionEntry *e, uint64_t floor) {
+    const GeneratorState &generator = e->slot->generator;
     if (shared_run_has_next(generator, floor))
         return generator.ring.shared.last() + 1;
-    return a->chunk_first < a->chunk_end ? a->chunk_first : 0;
+    return e->run_first < e->run_end ? e->run_first : 0;
 }
 
 // How far a position is further ahead of the clock than it may be; at most 0: it is not.
 int64_t ticks_too_far(const Call &call, uint64_t position) {
-    const core::ClockPolicy &policy = call.a->slot->generator.config.policy;
+    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
     return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+}
+
+// The rest of the run that was drawn from, if it is durable, until the clock is to be looked at again. The shared
+// run's word holds the last position; the session's own is counted by the next one.
+void open_window_on_run(const Call &call) {
+    SessionEntry *e = call.e;
+    GeneratorState &generator = e->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    const uint64_t last = call.drawn.run.first + call.drawn.run.count - 1;
+    const uint64_t end = core::SharedRun<>::end_of_run(last, cached.run) + 1;
+    if (end == last + 1 || end > generator.ticks.usable(call.level))
+        return;
+    const uint64_t expected = cached.shares ? last : last + 1;
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
+    const uint64_t origin = static_cast<uint64_t>(core::join(call.drawn.shape, last + 1)) - expected * step;
+    open_window(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
+                    expected + (end - last - 1), origin, step});
+    if (!cached.shares)
+        e->run_first = e->run_end; // the rest of it is the window's, until close_window()
+    look_again_after(cached.fresh_us);
 }
 
 } // namespace
 
-Drawn draw_cached(Attached *a, uint64_t want) {
-    check_datacenter(a);
-    take_back_from_front(a);
-    GeneratorState &generator = a->slot->generator;
+Drawn draw_cached(SessionEntry *e, uint64_t want) {
+    check_datacenter(e);
+    GeneratorState &generator = e->slot->generator;
     Call call = {};
-    call.a = a;
+    call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {
         look(&call);
@@ -238,10 +234,9 @@ Drawn draw_cached(Attached *a, uint64_t want) {
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
-        a->fresh_floor = floor;
-        drop_what_is_too_old(a, floor);
-        need_worker_id(a);
-        const uint64_t next = next_in_hand(a, floor);
+        drop_what_is_too_old(e, floor);
+        need_worker_id(e);
+        const uint64_t next = next_in_hand(e, floor);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
             perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
@@ -250,8 +245,11 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         bool quicker = false;
         const core::Run run =
             generator.config.cached.shares ? take_shared(&call, floor, &quicker) : take_own(&call);
-        if (run.count > 0)
-            return {run, shape_at(generator, run.first, false)};
+        if (run.count > 0) {
+            call.drawn = {run, shape_at(generator, run.first, false)};
+            open_window_on_run(call);
+            return call.drawn;
+        }
         if (quicker)
             continue;
         if (waited_for_standby(&call, floor))
@@ -261,46 +259,6 @@ Drawn draw_cached(Attached *a, uint64_t want) {
         if (!take_run(&call, floor) && !shared_run_has_next(generator, floor))
             at_empty_ring(&call, decision, floor);
     }
-}
-
-namespace {
-
-void bring_run_to_front(Attached *a, const core::Shape &shape, bool is_default) {
-    if (cached_front.entry != nullptr)
-        take_back_from_front(cached_front.entry);
-    const int64_t step = INT64_C(1) << core::sequence_shift(a->slot->generator.config.layout);
-    const uint64_t left = a->chunk_end - a->chunk_first;
-    const StandbyMark mark = standby_mark();
-    const uint64_t key = front_key_of(a, mark);
-    const int64_t next = left > 0 ? core::join(shape, a->chunk_first) : 0;
-    cached_front = {key, is_default && key != 0 ? GetUserId() : InvalidOid, mark, next, next + static_cast<int64_t>(left) * step, step, a};
-}
-
-void bring_shared_to_front(Attached *a, const Drawn &drawn, bool is_default) {
-    GeneratorState &generator = a->slot->generator;
-    const StandbyMark mark = standby_mark();
-    const uint64_t key = front_key_of(a, mark);
-    shared_front = {key, is_default && key != 0 ? GetUserId() : InvalidOid, mark, &generator.ring.shared, 0, 0, 0,
-                    UINT64_C(1) << core::sequence_shift(generator.config.layout), generator.config.cached.run, a->fresh_floor,
-                    drawn.shape};
-    shared_front.follow_another(drawn.run.first + drawn.run.count - 1);
-}
-
-} // namespace
-
-// A timer may fire at each point. Before the fronts that have expired are forgotten: then it is not active any more when it is
-// looked at, and is started again. After that: then it ends the new front, which costs the next call a look. The front is
-// filled between the two, and the fences keep the compiler to that.
-void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default) {
-    const CachedConfig &cached = a->slot->generator.config.cached;
-    forget_expired_fronts();
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (cached.shares)
-        bring_shared_to_front(a, drawn, is_default);
-    else
-        bring_run_to_front(a, drawn.shape, is_default);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    look_again_after(cached.fresh_us);
 }
 
 } // namespace uidgen::pg

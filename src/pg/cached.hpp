@@ -11,10 +11,7 @@
 
 namespace uidgen::pg {
 
-// As draw().
-Drawn draw_cached(Attached *a, uint64_t want);
-
-// After draw_cached(): what is left of the session's run comes to the front, or where in the shared run it has drawn.
-void bring_cached_to_front(Attached *a, const Drawn &drawn, bool is_default);
+// As draw(). Leaves a window on the rest of the run.
+Drawn draw_cached(SessionEntry *e, uint64_t want);
 
 } // namespace uidgen::pg

@@ -49,24 +49,25 @@ inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 #endif
 
 // Whether synchronous_standby_names asks commits to wait, as SyncRepWaitForLSN decides it. Before the
-// checkpointer has read the setting once, the session's own value counts. The mark is the byte that says so;
-// every call of an SQL function reads it anew, as it comes from outside.
+// checkpointer has read the setting once, the session's own value counts.
 #ifdef SYNC_STANDBY_DEFINED
-using StandbyMark = const uint8 *;
-inline StandbyMark standby_mark() { return &WalSndCtl->sync_standbys_status; }
-inline bool surely_no_standby_is_awaited(StandbyMark mark) { return *mark == SYNC_STANDBY_INIT; }
+inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status; }
+inline bool surely_no_standby_is_awaited() { return standby_status() == SYNC_STANDBY_INIT; }
 inline bool standbys_are_awaited() {
-    const uint8 status = const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status;
+    const uint32 status = standby_status();
     return max_wal_senders > 0 &&
            ((status & SYNC_STANDBY_INIT) != 0 ? (status & SYNC_STANDBY_DEFINED) != 0
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
 }
 #else
-using StandbyMark = const bool *;
-inline StandbyMark standby_mark() { return &WalSndCtl->sync_standbys_defined; }
-inline bool surely_no_standby_is_awaited(StandbyMark mark) { return !*mark; }
-inline bool standbys_are_awaited() { return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
+inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
+inline bool surely_no_standby_is_awaited() { return standby_status() == 0; }
+inline bool standbys_are_awaited() { return max_wal_senders > 0 && standby_status() != 0; }
 #endif
+
+// What synchronous replication asks of this session's commits, in one number to be compared.
+using SyncState = uint32;
+inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }
 
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }

@@ -1,6 +1,6 @@
 #include "discard.hpp"
 
-#include "attach.hpp"
+#include "session.hpp"
 
 namespace uidgen::pg {
 namespace {

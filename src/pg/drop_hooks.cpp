@@ -119,7 +119,9 @@ void settle(Outcome outcome) {
     pending_drops = created = dropped_databases = NIL; // their memory goes with the transaction
 }
 
-void transaction_event(XactEvent event, void *) {
+} // namespace
+
+void drops_transaction_event(XactEvent event) {
     switch (event) {
     case XACT_EVENT_PRE_COMMIT:
         look_up_pending_drops();
@@ -146,7 +148,7 @@ void transaction_event(XactEvent event, void *) {
 
 // What a subtransaction has created goes with it, before the same transaction creates it again. Nobody else has seen it, and
 // parallel workers are gone by now.
-void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *) {
+void drops_subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent) {
     if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
         return;
     int count = list_length(created);
@@ -163,13 +165,9 @@ void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransact
         created = list_truncate(created, count);
 }
 
-} // namespace
-
 void drop_hooks_install() {
     next_object_access_hook = object_access_hook;
     object_access_hook = object_accessed;
-    RegisterXactCallback(transaction_event, nullptr);
-    RegisterSubXactCallback(subtransaction_event, nullptr);
 }
 
 } // namespace uidgen::pg

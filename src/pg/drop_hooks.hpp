@@ -12,4 +12,8 @@ namespace uidgen::pg {
 
 void drop_hooks_install();
 
+// For session_events.cpp.
+void drops_transaction_event(XactEvent event);
+void drops_subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent);
+
 } // namespace uidgen::pg

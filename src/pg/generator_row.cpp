@@ -7,7 +7,6 @@
 // bring the old row back, and ids of the new one would stay. That the builtin generator gets its row is a change of the row
 // that it would have without; that it loses it, one back to that.
 
-#include "attach.hpp"
 #include "builtin.hpp"
 #include "config_table.hpp"
 #include "errors.hpp"
@@ -15,6 +14,7 @@
 #include "new_slot.hpp"
 #include "owner_rights.hpp"
 #include "reserve.hpp"
+#include "session.hpp"
 #include "settings.hpp"
 #include "time_source.hpp"
 #include "waits.hpp"
@@ -35,7 +35,7 @@ void end_lease(Oid generator) {
     if (slots_exist())
         slot_free({MyDatabaseId, generator}, Fate::lives_on);
     CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
-    attach_again();
+    open_all_again();
 }
 
 int64_t mark_of(Relation rel) {

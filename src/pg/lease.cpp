@@ -34,13 +34,13 @@ int64_t sample_wall_clock_us() {
 // Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
 // if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
 // word's bounds. Whether it wrote one.
-bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch) {
-    Slot *slot = a->slot;
+bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
+    Slot *slot = e->slot;
     GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
     uint64_t lsn = InvalidXLogRecPtr;
 
-    Relation rel = open_attached(a);
+    Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_writing(rel);
     const PageState state = read_page(page);
     if (!same_state(state, slot->expected))
@@ -61,30 +61,32 @@ bool reserve_lease(Attached *a, uint64_t from, int64_t until_tick, bool prefetch
 }
 
 // Without waiting for its flush.
-void reserve_ahead(Attached *a, int64_t until_tick) { reserve_lease(a, 0, until_tick, true); }
+void reserve_ahead(SessionEntry *e, int64_t until_tick) { reserve_lease(e, 0, until_tick, true); }
 
 void wait_for_clock(Call *call, int64_t missing_us) {
     int64_t waited_us = 0;
     const int64_t left_us = left_to_wait_us(call, &waited_us);
     if (left_us <= 0)
-        report_clock_behind(call->a->sequence, missing_us, waited_us / us_per_ms);
+        report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms);
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
 }
 
-void open_window(Attached *a, int64_t tick, const core::Decision &decision, core::Durability level,
-                 const core::Shape &shape) {
-    const core::Layout &layout = a->slot->generator.config.layout;
-    Window &window = a->window;
-    window.from_ns = static_cast<uint64_t>(core::start_of(layout, tick)) * ns_per_us; // modulo 2^64
-    window.length_ns = static_cast<uint64_t>(layout.tick_us * ns_per_us);
-    window.floor = decision.floor;
-    // Where a clock that goes back is to be noticed, the window ends with its tick: others may have seen later ones.
-    const core::ClockPolicy &policy = a->slot->generator.config.policy;
+// After position `last` was drawn: what else of its tick may be, while the clock stays in its own.
+void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
+    SessionEntry *e = call.e;
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    const uint64_t tick = last >> layout.sequence_bits;
+    // Where a clock that goes back is to be noticed, the next tick is not drawn from ahead of the clock without a look.
     const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
-    const uint64_t end_of_tick = (decision.floor >> layout.sequence_bits) + 1;
-    window.limit = notices ? Min(decision.limit, end_of_tick << layout.sequence_bits) : decision.limit;
-    window.level = level;
-    window.shape = shape;
+    if (notices && tick != decision.floor >> layout.sequence_bits)
+        return;
+    const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
+    // The word holds the last position, so the value drawn by a swap from n is that of position n + 1.
+    const uint64_t origin = static_cast<uint64_t>(core::join(call.drawn.shape, last)) - (last - 1) * step;
+    open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
+                {call.counter, call.now_us}, core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ int64_t tried_for_us(BoundedWait *wait) {
 void reject_reading(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
     if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms)
-        report_clock_unsteady(call->a->sequence, call->now_us, tried_us / us_per_ms);
+        report_clock_unsteady(call->e->sequence, call->now_us, tried_us / us_per_ms);
     call->wait.rejected = true;
 }
 
@@ -137,45 +139,45 @@ void note_seen(GeneratorState *generator, const core::View &view, uint64_t posit
 }
 
 bool take(Call *call, const core::Decision &decision) {
-    Attached *a = call->a;
-    GeneratorState &generator = a->slot->generator;
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
-        reserve_ahead(a, decision.reserve_until);
-    need_worker_id(a);
+        reserve_ahead(e, decision.reserve_until);
+    need_worker_id(e);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
     if (run.count == 0)
         return false;
     note_seen(&generator, call->view, run.first);
     call->drawn = {run, shape_at(generator, run.first, false)};
-    open_window(a, call->view.now, decision, call->level, call->drawn.shape);
+    open_window_after(*call, run.first + run.count - 1, decision);
     return true;
 }
 
 void begin_term(Call *call, const core::Decision &decision) {
     if (!clock_shows_it_again(call))
         return;
-    const GeneratorConfig &config = call->a->slot->generator.config;
+    const GeneratorConfig &config = call->e->slot->generator.config;
     const int64_t term = term_of(config, decision.floor);
     if (term >= terms_of(config))
-        report_no_worker_left(call->a->sequence, term - 1);
+        report_no_worker_left(call->e->sequence, term - 1);
     ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
                          static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
-                         get_rel_name(call->a->sequence)),
+                         get_rel_name(call->e->sequence)),
                   errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
-    if (reserve_lease(call->a, decision.floor, decision.reserve_until, false)) {
-        draw_row_of_term(call->a->slot, call->a->function);
-        note_generator_in_use(call->a->slot, call->a->function);
+    if (reserve_lease(call->e, decision.floor, decision.reserve_until, false)) {
+        draw_row_of_term(call->e->slot, call->e->function);
+        note_generator_in_use(call->e->slot, call->e->function);
     }
 }
 
 // The backup worker: what it has in the clock's tick, else what the primary can borrow.
 bool take_backup(Call *call, int64_t back) {
-    GeneratorState &generator = call->a->slot->generator;
+    GeneratorState &generator = call->e->slot->generator;
     core::View view = call->view;
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.step == core::Step::take) {
-        need_worker_id(call->a);
+        need_worker_id(call->e);
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, shape_at(generator, run.first, true)};
         return run.count > 0;
@@ -191,7 +193,7 @@ void before_next_try(Call *call) {
     CHECK_FOR_INTERRUPTS();
     const int64_t tried_us = tried_for_us(&call->wait);
     if (tried_us > settings::max_wait_ms * us_per_ms + grace_us)
-        report_no_id_found(call->a->sequence, tried_us / us_per_ms);
+        report_no_id_found(call->e->sequence, tried_us / us_per_ms);
 }
 
 bool clock_is_believed(Call *call) {
@@ -203,8 +205,8 @@ bool clock_is_believed(Call *call) {
     return true;
 }
 
-void check_datacenter(const Attached *a) {
-    const core::Layout &layout = a->slot->generator.config.layout;
+void check_datacenter(const SessionEntry *e) {
+    const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t most = core::largest(layout.datacenter_bits);
     if (settings::datacenter_id > most)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -214,8 +216,8 @@ void check_datacenter(const Attached *a) {
 }
 
 void look(Call *call) {
-    const GeneratorState &generator = call->a->slot->generator;
-    call->level = wanted_durability();
+    const GeneratorState &generator = call->e->slot->generator;
+    call->level = close_window(call->e);
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order in which they grow, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
@@ -223,14 +225,15 @@ void look(Call *call) {
     call->view.written = generator.ticks.written_range().until;
     call->view.not_its_own = call->view.written <= generator.not_its_own;
     // Last: a clock read before what others have seen and leased since would seem to have gone back.
+    call->counter = read_counter();
     call->now_us = sample_wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
 }
 
 bool perform(Call *call, const core::Decision &decision) {
-    Attached *a = call->a;
-    const int64_t tick_us = a->slot->generator.config.layout.tick_us;
+    SessionEntry *e = call->e;
+    const int64_t tick_us = e->slot->generator.config.layout.tick_us;
     switch (decision.step) {
     case core::Step::take:
         return take(call, decision);
@@ -239,7 +242,7 @@ bool perform(Call *call, const core::Decision &decision) {
         break;
     case core::Step::reserve:
         if (clock_is_believed(call))
-            reserve_lease(a, 0, decision.reserve_until, false);
+            reserve_lease(e, 0, decision.reserve_until, false);
         break;
     case core::Step::wait:
         wait_for_clock(call, decision.wait_ticks * tick_us);
@@ -251,11 +254,11 @@ bool perform(Call *call, const core::Decision &decision) {
         break;
     case core::Step::clock_back:
         if (clock_shows_it_again(call))
-            report_clock_back(a->sequence, decision.wait_ticks * tick_us);
+            report_clock_back(e->sequence, decision.wait_ticks * tick_us);
         break;
     case core::Step::exhausted:
         if (clock_is_believed(call))
-            report_end_of_time(a->sequence, a->slot->generator.config.layout);
+            report_end_of_time(e->sequence, e->slot->generator.config.layout);
         break;
     }
     return false;
@@ -263,11 +266,11 @@ bool perform(Call *call, const core::Decision &decision) {
 
 void reserve_if_believed(Call *call, int64_t until_tick) {
     if (clock_is_believed(call))
-        reserve_ahead(call->a, until_tick);
+        reserve_ahead(call->e, until_tick);
 }
 
 void confirm_lease(Call *call, core::Durability level) {
-    Slot *slot = call->a->slot;
+    Slot *slot = call->e->slot;
     core::TickWord<> &ticks = slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
@@ -276,9 +279,9 @@ void confirm_lease(Call *call, core::Durability level) {
         call->wait.started_us += monotonic_us() - began_us;
 }
 
-void need_worker_id(Attached *a) {
-    if (unlikely(a->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
-        draw_worker_id(a->slot, a->function);
+void need_worker_id(SessionEntry *e) {
+    if (unlikely(e->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
+        draw_worker_id(e->slot, e->function);
 }
 
 core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
@@ -290,20 +293,20 @@ core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool ba
 
 int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
     if (!call->wait.counted)
-        call->a->slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
+        call->e->slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
     call->wait.counted = true;
     *waited_us = tried_for_us(&call->wait);
     return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
 }
 
-Drawn draw(Attached *a, uint64_t want) {
-    check_datacenter(a);
+Drawn draw(SessionEntry *e, uint64_t want) {
+    check_datacenter(e);
     Call call = {};
-    call.a = a;
+    call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {
         look(&call);
-        if (perform(&call, core::decide(a->slot->generator.config.policy, call.view)))
+        if (perform(&call, core::decide(e->slot->generator.config.policy, call.view)))
             return call.drawn;
     }
 }

@@ -1,7 +1,7 @@
 // Drawing from a generator: the loop around core's decide(), with its clock, its records and its waits.
 #pragma once
 
-#include "attach.hpp"
+#include "session.hpp"
 
 namespace uidgen::pg {
 
@@ -12,7 +12,7 @@ struct Drawn {
 
 // Takes up to `want` positions (>= 1), waiting for the clock or for durability as needed. Errors take none.
 // Leaves a window for the calls that follow within the same tick, unless it drew from the backup worker.
-Drawn draw(Attached *a, uint64_t want);
+Drawn draw(SessionEntry *e, uint64_t want);
 
 // What cached.cpp shares of it.
 
@@ -25,9 +25,10 @@ struct BoundedWait {
 
 // What one call asks for and has seen.
 struct Call {
-    Attached *a;
+    SessionEntry *e;
     uint64_t want;
     core::Durability level;
+    uint64_t counter; // read before the clock
     int64_t now_us;
     int64_t offset_us; // of the clock above the one that never steps
     core::View view;
@@ -36,7 +37,7 @@ struct Call {
 };
 
 // Error if uidgen.datacenter_id does not fit the layout.
-void check_datacenter(const Attached *a);
+void check_datacenter(const SessionEntry *e);
 
 // Reads the clock and the generator's word.
 void look(Call *call);
@@ -58,7 +59,7 @@ void reserve_if_believed(Call *call, int64_t until_tick);
 void confirm_lease(Call *call, core::Durability level);
 
 // Draws the worker id if there is none yet.
-void need_worker_id(Attached *a);
+void need_worker_id(SessionEntry *e);
 
 // The shape of ids at a position.
 core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup);

@@ -1,13 +1,14 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
-#include "attach.hpp"
 #include "clean_stop.hpp"
+#include "counter.hpp"
 #include "discard.hpp"
 #include "drop_hooks.hpp"
 #include "end_warnings.hpp"
 #include "lost_generators.hpp"
-#include "node_writer.hpp"
 #include "saved_ranges.hpp"
+#include "session.hpp"
+#include "session_events.hpp"
 #include "settings.hpp"
 #include "slots.hpp"
 
@@ -49,17 +50,16 @@ PGDLLEXPORT void _PG_init(void);
 
 void _PG_init(void) {
     const bool preloading = process_shared_preload_libraries_in_progress;
-    settings::define(preloading, attach_again);
+    settings::define(preloading, close_all_windows);
+    session_events_register();
     if (!preloading)
         return;
     next_shmem_request_hook = shmem_request_hook;
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
-    // At a transaction's end the last one registered is called first: slots are freed before others look at them.
-    attach_register_callbacks();
-    node_writer_register_callback();
     drop_hooks_install();
     discard_hook_install();
+    counter_start();
 }
 }

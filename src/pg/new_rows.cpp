@@ -19,40 +19,26 @@ void free_slots_of_lost_rows() {
         auto *row = static_cast<NewRow *>(lfirst(cell));
         if (!TransactionIdIsValid(row->by) || TransactionIdIsCurrentTransactionId(row->by))
             continue;
-        slot_free({MyDatabaseId, row->generator}, Fate::lives_on);
+        slot_free({MyDatabaseId, row->generator}, Fate::lost);
         row->by = InvalidTransactionId;
     }
 }
 
-void transaction_event(XactEvent event, void *) {
-    if (event == XACT_EVENT_ABORT)
-        free_slots_of_lost_rows();
-    // A prepared transaction keeps its lock on a sequence that was there before, so nobody makes a slot; those of new
-    // sequences end at PREPARE (drop_hooks.cpp).
-    if (event == XACT_EVENT_ABORT || event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
-        new_rows = NIL;
-}
-
-void subtransaction_event(SubXactEvent event, SubTransactionId, SubTransactionId, void *) {
-    if (event == SUBXACT_EVENT_ABORT_SUB)
-        free_slots_of_lost_rows();
-}
-
-void register_callbacks() {
-    static bool registered = false;
-    if (registered)
-        return;
-    RegisterXactCallback(transaction_event, nullptr);
-    RegisterSubXactCallback(subtransaction_event, nullptr);
-    registered = true;
-}
-
 } // namespace
+
+// A prepared transaction keeps its lock on a sequence that was there before, so nobody makes a slot; those of new sequences
+// end at PREPARE (drop_hooks.cpp).
+void new_rows_transaction_ended(bool aborted) {
+    if (aborted)
+        free_slots_of_lost_rows();
+    new_rows = NIL; // its memory goes with the transaction
+}
+
+void new_rows_subtransaction_aborted() { free_slots_of_lost_rows(); }
 
 void note_new_row(Oid generator) {
     if (!slots_exist())
         return;
-    register_callbacks();
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *row = static_cast<NewRow *>(palloc(sizeof(NewRow)));
     *row = {generator, GetCurrentTransactionId()};

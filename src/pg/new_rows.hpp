@@ -9,4 +9,8 @@ namespace uidgen::pg {
 // Under a lock that excludes all others who draw from the generator.
 void note_new_row(Oid generator);
 
+// For session_events.cpp.
+void new_rows_transaction_ended(bool aborted);
+void new_rows_subtransaction_aborted();
+
 } // namespace uidgen::pg

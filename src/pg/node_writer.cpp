@@ -82,20 +82,6 @@ void start_writer(Oid function) {
                          errhint("Raise max_worker_processes; ids do not depend on these rows.")));
 }
 
-void transaction_event(XactEvent event, void *) {
-    if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
-        wanted == NIL)
-        return;
-    const TimestampTz now = GetCurrentTimestamp();
-    bool any = false;
-    ListCell *cell;
-    foreach (cell, wanted)
-        any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
-    wanted = NIL; // its memory goes with the transaction
-    if (any)
-        start_writer(wanted_by);
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // In the writer.
 // ---------------------------------------------------------------------------------------------------------
@@ -312,7 +298,18 @@ void note_generator_in_use(Slot *slot, Oid function) {
     wanted_by = function;
 }
 
-void node_writer_register_callback() { RegisterXactCallback(transaction_event, nullptr); }
+void node_writer_transaction_ended() {
+    if (wanted == NIL)
+        return;
+    const TimestampTz now = GetCurrentTimestamp();
+    bool any = false;
+    ListCell *cell;
+    foreach (cell, wanted)
+        any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
+    wanted = NIL; // its memory goes with the transaction
+    if (any)
+        start_writer(wanted_by);
+}
 
 } // namespace uidgen::pg
 

@@ -15,6 +15,7 @@ namespace uidgen::pg {
 // the SQL function that was called: it leads to the extension's tables.
 void note_generator_in_use(Slot *slot, Oid function);
 
-void node_writer_register_callback();
+// For session_events.cpp.
+void node_writer_transaction_ended();
 
 } // namespace uidgen::pg

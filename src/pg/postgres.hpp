@@ -44,6 +44,7 @@ extern "C" {
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
+#include "port/pg_bitutils.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "postmaster/postmaster.h"

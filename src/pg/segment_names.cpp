@@ -28,18 +28,12 @@ constexpr uint64 most_names = 16384;
 
 void catalog_changed(Datum, SysCacheIdentifier, uint32) { names_generation++; }
 
-void relation_changed(Datum, Oid relation) {
-    if (relation == names_table || !OidIsValid(relation))
-        names_generation++;
-}
-
 void register_callbacks() {
     static bool registered = false;
     if (registered)
         return;
     CacheRegisterSyscacheCallback(RELNAMENSP, catalog_changed, 0);
     CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, 0);
-    CacheRegisterRelcacheCallback(relation_changed, 0);
     registered = true;
 }
 
@@ -126,21 +120,26 @@ const Name *find_name(Oid function, const text *name) {
 
 } // namespace
 
+void names_relation_changed(Oid relation) {
+    if (relation == names_table || !OidIsValid(relation))
+        names_generation++;
+}
+
 Oid sequence_named(Oid function, const text *name) { return find_name(function, name)->sequence; }
 
-Attached *attach_named(FunctionCallInfo fcinfo, const text *name) {
+SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
     if (!slots_exist())
-        return attach(InvalidOid, SlotKind::segment, fcinfo->flinfo->fn_oid); // reports
+        return open_entry(InvalidOid, SlotKind::segment, fcinfo->flinfo->fn_oid); // reports
     const Name *known = find_name(fcinfo->flinfo->fn_oid, name);
     const uint64 generation = names_made_in;
-    Attached *entry = attach(known->sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    SessionEntry *entry = open_entry(known->sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
     if (last == nullptr) {
         last = static_cast<LastCall *>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(LastCall)));
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path takes the same place in the table, but leaves this text and path.
-    *last = {generation, front_key(known->role, ObjectIdGetDatum(known->sequence)), known->path,
+    *last = {generation, known->sequence, known->role, known->path,
              has_constant_argument(fcinfo->flinfo), VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name)};
     return entry;
 }

@@ -5,7 +5,7 @@
 // plain sequence while the search_path is the one it was found under.
 #pragma once
 
-#include "attach.hpp"
+#include "session.hpp"
 
 namespace uidgen::pg {
 
@@ -13,14 +13,15 @@ namespace uidgen::pg {
 // function that was called.
 Oid sequence_named(Oid function, const text *name);
 
-// The same, attached. The expression remembers its last name in fn_extra.
-Attached *attach_named(FunctionCallInfo fcinfo, const text *name);
+// The same, opened. The expression remembers its last name in fn_extra.
+SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
 
 // What an expression remembers of its last call, in fn_extra. The name's bytes and the path are good within their
 // generation.
 struct LastCall {
     uint64_t generation;
-    uint64_t key;     // front_key() of what was found, and of the role whose look-up it was
+    Oid sequence;     // what was found
+    Oid role;         // whose look-up it was
     SearchPath *path; // under which a plain sequence was found; null for a named segment
     bool is_constant; // the name is the same in each call of the expression
     Size length;
@@ -37,16 +38,19 @@ inline bool is_name_of(const LastCall *last, Datum argument) {
            memcmp(VARDATA_ANY(name), last->bytes, last->length) == 0;
 }
 
-// The key of what attach_named() found for this expression's last call, if the name still means it to that role; else 0.
-// Whether it is attached is for the caller to see.
-inline uint64_t remembered_key(FunctionCallInfo fcinfo, Oid role) {
+// What open_entry_named() found for this expression's last call, if the name still means it to this role; else InvalidOid,
+// which no entry has. Whether the entry is open is for the caller to see.
+inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
     if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
-        return 0;
-    const bool known = last->key >> 32 == role &&
+        return InvalidOid;
+    const bool known = last->role == role &&
                        (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
                        (last->path == nullptr || search_path_is(last->path));
-    return likely(known) ? last->key : 0;
+    return likely(known) ? last->sequence : InvalidOid;
 }
+
+// For session_events.cpp.
+void names_relation_changed(Oid relation);
 
 } // namespace uidgen::pg

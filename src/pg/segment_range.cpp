@@ -24,15 +24,15 @@ struct View {
     bool may_prefetch; // no range is reserved ahead yet, and it would not be thrown away
 };
 
-View view_of(const Attached *a) {
+View view_of(const SessionEntry *e) {
     View view = {};
-    Relation rel = open_attached(a);
+    Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
-    const core::SegmentWord<> &word = a->slot->segment.word;
+    const core::SegmentWord<> &word = e->slot->segment.word;
     view.found = word.current(&view.range);
     // While somebody else keeps moving the counter, a range reserved ahead would be lost as well.
     view.may_prefetch = view.found && word.end() == view.range.end &&
-                        a->slot->segment.step.reason != core::StepReason::disturbed;
+                        e->slot->segment.step.reason != core::StepReason::disturbed;
     unlock_page(&page);
     relation_close(rel, NoLock);
     return view;
@@ -77,8 +77,8 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall
 
 // Reserves the next range, ahead of its use or because none is left; nothing to do if another backend has.
 // False: the sequence is used up.
-bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead) {
-    Slot *slot = a->slot;
+bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool ahead) {
+    Slot *slot = e->slot;
     SegmentState &segment = slot->segment;
     core::SegmentWord<> &word = segment.word;
     uint64_t lsn = InvalidXLogRecPtr;
@@ -86,9 +86,9 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead
     const int64_t now_us = monotonic_us();
     const int64_t wall_us = wall_clock_us();
     // Read for each range, so that a changed row, setting or sequence counts from the next range on.
-    const core::StepBounds bounds = step_bounds(a->sequence, a->function);
+    const core::StepBounds bounds = step_bounds(e->sequence, e->function);
 
-    Relation rel = open_attached(a);
+    Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_writing(rel);
     const PageState state = read_page(page);
     if (!same_state(state, slot->expected))
@@ -117,41 +117,51 @@ bool reserve_range(const Attached *a, const core::SequenceRule &rule, bool ahead
     return more;
 }
 
-// Makes the range safe to hand out at this level, and gives this backend its share of it.
-void open_share(Attached *a, const View &view, core::Durability level) {
-    core::SegmentWord<> &word = a->slot->segment.word;
-    const core::Range &range = view.range;
-    if (word.usable(level) < range.end) {
-        level = durable(a->slot, range.lsn, level);
-        word.confirm(level, range.end);
-    }
-    const auto increment = static_cast<uint64_t>(range.increment);
-    a->share = {range.end, static_cast<uint64_t>(range.first) - range.begin * increment, increment};
-    a->share_level = level;
+// Up to which ordinal the range may be drawn from before somebody must come back here to reserve the next one.
+uint64_t limit_of_draws(SessionEntry *e, const View &view) {
     if (!view.may_prefetch)
-        return;
-    const uint64_t prefetch_at = range.begin + (range.end - range.begin) / prefetch_divisor;
-    if (word.next() < prefetch_at)
-        a->share.limit = prefetch_at; // the caller that reaches it comes back here
-    else
-        reserve_range(a, sequence_rule(a->sequence), true);
+        return view.range.end;
+    const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
+    if (e->slot->segment.word.next() < prefetch_at)
+        return prefetch_at;
+    reserve_range(e, sequence_rule(e->sequence), true);
+    return view.range.end;
+}
+
+// Makes the range durable, and draws from it. Leaves a window up to the limit, unless the durability asked for was given up
+// because no standby is awaited any more.
+SegmentValues draw_from(SessionEntry *e, const View &view, core::Durability level, uint64_t want) {
+    core::SegmentWord<> &word = e->slot->segment.word;
+    const core::Range &range = view.range;
+    core::Durability reached = level;
+    if (word.usable(level) < range.end) {
+        reached = durable(e->slot, range.lsn, level);
+        word.confirm(reached, range.end);
+    }
+    const uint64_t limit = limit_of_draws(e, view);
+    const core::Run run = word.take(limit, want);
+    const auto increment = static_cast<uint64_t>(range.increment);
+    const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
+    const uint64_t next = run.first + run.count;
+    if (run.count > 0 && reached == level)
+        open_window(e, {word.word(), next, next, limit, origin, increment});
+    return {origin + run.first * increment, increment, run.count};
 }
 
 } // namespace
 
-core::Run draw_ordinals(Attached *a, uint64_t want) {
+SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
     for (;;) {
-        const core::Durability level = wanted_durability();
-        const View view = view_of(a);
+        const core::Durability level = close_window(e);
+        const View view = view_of(e);
         if (view.found) {
-            open_share(a, view, level);
-            const core::Run run = a->slot->segment.word.take(a->share.limit, want);
-            if (run.count > 0)
-                return run;
+            const SegmentValues values = draw_from(e, view, level, want);
+            if (values.count > 0)
+                return values;
         } else {
-            const core::SequenceRule rule = sequence_rule(a->sequence);
-            if (!reserve_range(a, rule, false))
-                report_used_up(a->sequence, rule);
+            const core::SequenceRule rule = sequence_rule(e->sequence);
+            if (!reserve_range(e, rule, false))
+                report_used_up(e->sequence, rule);
         }
         CHECK_FOR_INTERRUPTS();
     }

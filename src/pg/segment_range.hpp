@@ -1,12 +1,19 @@
-// Drawing from a segment: its ranges, the one reserved ahead, and the share that this backend takes from.
+// Drawing from a segment: its range in use, and the one reserved ahead.
 #pragma once
 
-#include "attach.hpp"
+#include "session.hpp"
 
 namespace uidgen::pg {
 
-// The next ordinals, up to `want` (>= 1), when the backend's share is used up or out of date; their values are by its share
-// as it is then. Error when the sequence is used up.
-core::Run draw_ordinals(Attached *a, uint64_t want);
+// first, first + increment, ...
+struct SegmentValues {
+    uint64_t first;
+    uint64_t increment;
+    uint64_t count;
+};
+
+// The next values, up to `want` (>= 1), on the slow path; leaves a window for the calls that follow. Error when the sequence
+// is used up.
+SegmentValues draw_segment(SessionEntry *e, uint64_t want);
 
 } // namespace uidgen::pg

@@ -16,6 +16,7 @@ namespace settings {
 int max_slots = 1024;
 int datacenter_id = 0;
 int max_wait_ms = 5000;
+bool use_counter = true;
 int segment_step = 1000;
 int segment_max_step = 10000000;
 
@@ -67,6 +68,10 @@ void define(bool preloading, void (*changed)()) {
         "uidgen.segment_step", "How many values a segment without a step of its own reserves at first.",
         "Takes effect for sequences first used after the change since the server started.", &segment_step, 1000, 1,
         INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable(
+        "uidgen.use_counter", "Uses the processor's time-stamp counter between two readings of the clock.",
+        "Where the counter can be trusted. A step of the clock is then noticed at most 4 ms later.", &use_counter, true,
+        PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "The guarantee that this test build breaks.", nullptr, &active_fault, 0,
                              fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);

@@ -12,6 +12,7 @@
 #include "clock_policy.hpp"
 #include "range.hpp"
 #include "tick_word.hpp"
+#include "window.hpp"
 
 namespace uidgen::test {
 
@@ -127,7 +128,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
             }
             confirm(range);
             const uint64_t limit = limit_in(range);
-            const core::Run run = want == 1 ? take_one(limit) : word_.take(limit, want);
+            const core::Run run = want == 1 ? take_one(range, limit) : word_.take(limit, want);
             if (run.count > 0)
                 return {static_cast<uint64_t>(range.value(run.first)), run.count,
                         run.first + run.count <= log_.durable_below()};
@@ -145,22 +146,23 @@ template <template <typename> class Atom, typename Lock> class Segment {
   private:
     static constexpr core::SequenceRule rule = {1, 1, INT64_MAX, false};
     static constexpr uint64_t step = 20;
-    static constexpr uint64_t used_up = UINT64_MAX; // no ordinal
 
     bool current(core::Range *range) {
         const std::shared_lock<Lock> guard(page_);
         return word_.current(range);
     }
 
-    // As believed if that is right. Whether there is a next one is found out with the one before.
-    core::Run take_one(uint64_t limit) {
-        uint64_t next = believed_.load();
-        core::Run run = {next, 1};
-        if (next == used_up || !word_.take_from(&next, next + 1))
-            run = word_.take(limit, 1);
-        const uint64_t after = run.first + run.count;
-        believed_.store(after < limit ? after : used_up);
-        return run;
+    // By a window, which expects what some caller left behind: that, or what was there before.
+    core::Run take_one(const core::Range &range, uint64_t limit) {
+        const uint64_t next = word_.next();
+        const uint64_t first = next < range.begin ? range.begin : next;
+        const uint64_t left = left_.load();
+        int64_t ordinal = 0;
+        core::Window<Atom> window = {word_.word(), left >= first && left < limit ? left : first, first, limit, 0, 1};
+        if (first >= limit || !window.take(&ordinal))
+            return {limit, 0};
+        left_.store(window.expected);
+        return {static_cast<uint64_t>(ordinal), 1};
     }
 
     void confirm(const core::Range &range) {
@@ -194,7 +196,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
     Lock page_;
     core::SequenceState state_ = {1, false}; // under page_
     Log log_;
-    std::atomic<uint64_t> believed_{used_up}; // what some caller saw last: the next ordinal, one before it, or used_up
+    std::atomic<uint64_t> left_{0}; // what some caller left behind
 };
 
 inline bool has_duplicates(std::vector<uint64_t> values) {

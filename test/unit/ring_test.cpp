@@ -6,6 +6,7 @@
 // loop.
 #include "expect_outcomes.hpp"
 #include "ring.hpp"
+#include "window.hpp"
 
 #include <gtest/gtest.h>
 
@@ -880,15 +881,20 @@ TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
 
 // ---------------------------------------------------------------------------------------------------------
 // The run that all share: runs of two, of which 3 is left of the first. Two callers take two ids each, one at a time or
-// together, and have runs of their own, 4 and 12 or 8 and 16, to install when the shared one is used up; who is too late
-// with one looks again, and has it for the next time. Those that believe take what follows the last they know of first.
+// together, and have runs of their own, 4 and 12 or 8 and 16, to install when the shared one is used up; a caller that is
+// too late with one looks again, and has it for the next time. With windows, a caller first draws from the one that its last
+// draw left, or, the first time, from one on the first run.
 //
 //   acceptable  four different ids out of 3 and of those runs
 //   forbidden   one TWICE, one NEVER MADE
 
 const Table shared_ids = {"each once"};
 
-template <typename Word, uint64_t want, bool believes = false> struct SharedByTwo {
+struct NoWindow {
+    bool take(int64_t *) { return false; }
+};
+
+template <typename Word, uint64_t want, typename OfWindow = NoWindow> struct SharedByTwo {
     Word word;
     std::vector<uint64_t> ids[2];
 
@@ -896,34 +902,37 @@ template <typename Word, uint64_t want, bool believes = false> struct SharedByTw
         word.reset(2);
         word.install(1, 2);
     }
-    Run draw(uint64_t *own, uint64_t most, const uint64_t believed) {
-        uint64_t last = Word::belief_after(believed, Word::end_of_run(believed, 2));
-        if (believes && word.take_after(&last, last + 1))
-            return {believed + 1, 1};
-        if (believes) {
-            const Run run = word.take_as_seen(0, 2, most, &last);
-            if (run.count > 0)
-                return run;
-        }
+    // What may be drawn after `last`: the word holds the last position, and a swap from n draws n + 1.
+    OfWindow window_after([[maybe_unused]] uint64_t last) {
+        if constexpr (std::is_same_v<OfWindow, NoWindow>)
+            return {};
+        else
+            return {{word.word(), last, last, Word::end_of_run(last, 2), 1, 1}};
+    }
+    Run draw(uint64_t *own, uint64_t most, OfWindow *window) {
+        int64_t id = 0;
+        if (window->take(&id))
+            return {static_cast<uint64_t>(id), 1};
         for (;;) {
             uint64_t seen = 0;
-            const Run run = word.take(0, 2, most, &seen);
-            if (run.count > 0)
-                return run;
-            const Run first = {*own, most};
-            if (word.install(seen, *own + most - 1)) {
+            Run run = word.take(0, 2, most, &seen);
+            if (run.count == 0 && word.install(seen, *own + most - 1)) {
+                run = {*own, most};
                 *own += 8;
-                return first;
+            }
+            if (run.count > 0) {
+                *window = window_after(run.first + run.count - 1);
+                return run;
             }
         }
     }
     template <int self> static void caller(SharedByTwo &w) {
         uint64_t own = 4 + 4 * self;
-        uint64_t last = 2;
+        OfWindow window = w.window_after(2);
         while (w.ids[self].size() < 2) {
-            const Run run = w.draw(&own, want < 2 - w.ids[self].size() ? want : 2 - w.ids[self].size(), last);
+            const Run run = w.draw(&own, want < 2 - w.ids[self].size() ? want : 2 - w.ids[self].size(), &window);
             for (uint64_t i = 0; i < run.count; i++)
-                w.ids[self].push_back(last = run.first + i);
+                w.ids[self].push_back(run.first + i);
         }
     }
     std::string outcome() const {
@@ -948,20 +957,75 @@ struct TornSharedTake : SharedRun<Stepped> {
         return {*seen + 1, 1};
     }
 };
-struct TornSharedNext : SharedRun<Stepped> {
-    bool take_after(const uint64_t *before, uint64_t until) { return last() == *before && install(last(), until); }
+struct SoundWindow : Window<Stepped> {};
+struct TornWindow : Window<Stepped> {
+    bool take(int64_t *id) {
+        if (expected == limit || word->load(std::memory_order_relaxed) != expected)
+            return false;
+        word->store(++expected, std::memory_order_relaxed);
+        *id = static_cast<int64_t>(expected);
+        return true;
+    }
 };
-// Goes on beyond the run's end, into one that another has in hand.
-struct EndlessSharedNext : SharedRun<Stepped> {
-    static uint64_t belief_after(uint64_t last, uint64_t) { return last; }
+// Goes on beyond the run's end, into one that another session has installed or will.
+struct EndlessWindow : Window<Stepped> {
+    bool take(int64_t *id) {
+        limit = expected + 2;
+        return Window<Stepped>::take(id);
+    }
+};
+// Goes on from whatever it finds in the word, in another run too.
+struct AnyRunWindow : Window<Stepped> {
+    bool take(int64_t *id) {
+        first = 0;
+        limit = UINT64_MAX;
+        return Window<Stepped>::take(id);
+    }
 };
 using SharedWord = SharedRun<Stepped>;
 TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedWord, 1>::run(), shared_ids); }
 TEST(SharedRunOfTwo, EachIdOnceInPairs) { expect_exactly(SharedByTwo<SharedWord, 2>::run(), shared_ids); }
-TEST(SharedRunOfTwo, EachIdOnceIfBelieved) { expect_exactly(SharedByTwo<SharedWord, 1, true>::run(), shared_ids); }
+TEST(SharedRunOfTwo, EachIdOnceByWindows) { expect_exactly(SharedByTwo<SharedWord, 1, SoundWindow>::run(), shared_ids); }
 TEST(SharedRunOfTwo, TornTakeMutantIsCaught) { expect_caught(SharedByTwo<TornSharedTake, 1>::run()); }
-TEST(SharedRunOfTwo, TornNextMutantIsCaught) { expect_caught(SharedByTwo<TornSharedNext, 1, true>::run()); }
-TEST(SharedRunOfTwo, EndlessNextMutantIsCaught) { expect_caught(SharedByTwo<EndlessSharedNext, 1, true>::run()); }
+TEST(SharedRunOfTwo, TornWindowMutantIsCaught) { expect_caught(SharedByTwo<SharedWord, 1, TornWindow>::run()); }
+TEST(SharedRunOfTwo, EndlessWindowMutantIsCaught) { expect_caught(SharedByTwo<SharedWord, 1, EndlessWindow>::run()); }
+TEST(SharedRunOfTwo, AnyRunWindowMutantIsCaught) { expect_caught(SharedByTwo<SharedWord, 1, AnyRunWindow>::run()); }
+
+TEST(WindowAlone, DrawsWhatIsLeftOfIt) {
+    std::atomic<uint64_t> word{10};
+    Window<> window = {&word, 10, 10, 13, 100, 5};
+    const auto take = [&] {
+        int64_t value = -1;
+        return window.take(&value) ? value : -1;
+    };
+    EXPECT_EQ(take(), 150);
+    EXPECT_EQ(word, 11u);
+    word = 12; // another session has drawn
+    EXPECT_EQ(take(), 160) << "what the failed swap returned is taken";
+    EXPECT_EQ(take(), -1) << "used up";
+    EXPECT_EQ(word, 13u);
+    window = {&word, 10, 10, 13, 100, 5};
+    EXPECT_EQ(take(), -1) << "the word stands at the limit";
+    word = 9;
+    EXPECT_EQ(take(), -1) << "below the window: of another run";
+    word = 10;
+    window.close();
+    EXPECT_FALSE(window.is_open());
+    EXPECT_EQ(take(), -1);
+    EXPECT_EQ(word, 10u);
+}
+
+TEST(WindowAlone, OnARunOfItsOwn) {
+    Window<> window = {nullptr, 7, 7, 9, 0, 1};
+    int64_t value = -1;
+    EXPECT_TRUE(window.take(&value));
+    EXPECT_EQ(value, 7);
+    EXPECT_EQ(window.expected, 8u) << "where the rest begins";
+    EXPECT_TRUE(window.take(&value));
+    EXPECT_EQ(value, 8);
+    EXPECT_FALSE(window.take(&value));
+    EXPECT_FALSE(window.is_open());
+}
 
 TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     SharedRun<> word;
@@ -985,10 +1049,7 @@ TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     EXPECT_EQ(take(12, 9), none);
     EXPECT_EQ(seen, SharedRun<>::end_of_run(seen, 4));
     ASSERT_TRUE(word.install(seen, 16));
-    seen = 13;
-    EXPECT_FALSE(word.take_after(&seen, 14)) << "that is not the last one";
-    EXPECT_EQ(seen, 16u);
-    EXPECT_TRUE(word.take_after(&seen, 17));
+    EXPECT_EQ(take(0, 1), Got(17, 1));
     EXPECT_EQ(word.last(), 17u);
     EXPECT_FALSE(SharedRun<>::has_next(17, 19, 4)) << "18 is too old";
     EXPECT_TRUE(SharedRun<>::has_next(17, 18, 4));

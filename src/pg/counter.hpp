@@ -1,0 +1,41 @@
+// The processor's time-stamp counter: a cheap way to know that a short time has not yet passed.
+//
+// A window of the fast path ends with its tick (session.hpp). Instead of reading the wall clock at each call, the slow path
+// reads it once, together with the counter, and works out how far the counter may go before that tick is over. Each window
+// starts from a new reading, so errors do not add up. The price: a step of the wall clock is noticed at the window's end, at
+// most longest_us later.
+//
+// Only where the counter runs at one rate and never stops: on x86 the invariant TSC (Intel SDM volume 3, 18.17.1; AMD APM
+// volume 3, CPUID 8000_0007h), on arm64 the generic timer (Arm ARM, D12). Elsewhere, or with uidgen.use_counter off, every call
+// reads the wall clock.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace uidgen::pg {
+
+inline uint64_t read_counter() {
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    uint64_t count;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#else
+    return 0;
+#endif
+}
+
+// At the server's start: where the counter stands, to find out its rate by. Sessions inherit it.
+void counter_start();
+
+// How far the counter goes in that time, a little less rather than more, and no further than in longest_us; 0: it cannot
+// be used, or its rate is not known yet.
+uint64_t counter_distance(int64_t us);
+constexpr int64_t longest_us = 4000;
+
+} // namespace uidgen::pg
