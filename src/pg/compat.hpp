@@ -68,6 +68,7 @@ inline bool surely_no_standby_is_awaited(StandbyMark mark) { return !*mark; }
 inline bool standbys_are_awaited() { return max_wal_senders > 0 && const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
 #endif
 
+// PostgreSQL 19 gave types to what were ints, and its shared hash tables one size instead of two.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
 inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {

@@ -106,33 +106,6 @@ judge_regress() {
 }
 
 regress_on() {
-    label=$1
-    of_tree=$2
-    program=$3
-    shift 3
-    out=$UIDGEN_WORK/$label
-    log=$UIDGEN_WORK/log/$label
-    mkdir "$out"
-    status=0
-    bounded "$pg_tests/$program" --outputdir="$out" --temp-instance="$out/instance" \
-        --temp-config=test/regress.conf --bindir="$UIDGEN_WORK/tree-$of_tree$bindir" \
-        --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
-    grep -E '^((not )?ok |(test|    ) *[^ ]+ +\.\.\. )' "$log" || true
-    ok=$(count '^ok |\.\.\. ok' "$log")
-    bad=$(count '^not ok |\.\.\. (FAILED|failed)' "$log")
-    if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
-        bad=1
-        tail -n 20 "$log"
-        tail -n 20 "$out/log/postmaster.log" 2>/dev/null || true
-    fi
-    head -n 200 "$out/regression.diffs" 2>/dev/null || true
-    if grep -s -m 5 'runtime error:' "$out/log/postmaster.log"; then
-        bad=$((bad + 1))
-    fi
-    add "$ok" "$bad"
-}
-
-regress_on() {
     tests=$(make_variable REGRESS)
     # shellcheck disable=SC2046,SC2086 # lists of words
     pg_regress_on "$1" "$2" regress/pg_regress --inputdir=. \
@@ -154,7 +127,6 @@ section_regress() {
 
 # As users do it: out of tree, with PGXS's own targets, on a server that has only what README.md's first lines ask for.
 section_install() {
-    built main || return 0
     origin=$UIDGEN_WORK/source-install
     build=$UIDGEN_WORK/build-install
     tree=$UIDGEN_WORK/tree-install
