@@ -69,6 +69,7 @@ inline bool standbys_are_awaited() { return max_wal_senders > 0 && standby_statu
 using SyncState = uint32;
 inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }
 
+// PostgreSQL 19 gave types to what were ints, and its shared hash tables one size instead of two.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
 inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {

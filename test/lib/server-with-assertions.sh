@@ -47,7 +47,8 @@ write_sources() {
 # A mirror may have another version's source only: of the same major, that does.
 fetch_source() {
     own_apt apt-get update || true
-    others=$(own_apt apt-cache showsrc --only-source "$package" | sed -n 's/^Version: //p' | sort -rVu)
+    others=$(own_apt apt-cache showsrc --only-source "$package" | sed -n 's/^Version: //p' |
+        sort -rVu | grep -vxF "$version" || true)
     for candidate in "$version" $others; do
         if own_apt apt-get source --download-only "$package=$candidate"; then
             echo "$candidate" >"$scratch/version"
