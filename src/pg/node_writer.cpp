@@ -61,18 +61,21 @@ bool claim(const Wanted &row, TimestampTz now) {
            generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed);
 }
 
-// Two oids in the one argument that a background worker has.
-Datum pack(Oid database, Oid function) { return static_cast<Datum>(database) << 32 | function; }
-Oid database_of(Datum argument) { return static_cast<Oid>(argument >> 32); }
-Oid function_of(Datum argument) { return static_cast<Oid>(argument); }
+// What the writer is told.
+struct Order {
+    Oid database;
+    Oid function;    // leads to the extension's tables
+    TimestampTz now; // when the transaction ended
+};
+static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
 
 // Registering allocates nothing and raises no error, so it is fit for the end of a transaction.
-void start_writer(Oid function) {
+void start_writer(const Order &order) {
     BackgroundWorker worker = {};
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
     worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
     worker.bgw_restart_time = BGW_NEVER_RESTART;
-    worker.bgw_main_arg = pack(MyDatabaseId, function);
+    memcpy(worker.bgw_extra, &order, sizeof(order));
     snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
     snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_node_writer_main");
     snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen node writer");
@@ -105,6 +108,8 @@ struct DueRows {
     TimestampTz now;
 };
 
+const Order *order = nullptr;
+
 void count_slot(Slot *, void *arg) { static_cast<DueRows *>(arg)->places++; }
 
 // A row that is there is only due when it is an hour old and the generator was used since.
@@ -129,7 +134,7 @@ void collect(Slot *slot, void *arg) {
 DueRows rows_due(int64_t after) {
     DueRows due = {};
     due.after = after;
-    due.now = GetCurrentTimestamp();
+    due.now = order->now;
     slots_visit(count_slot, &due);
     due.rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * static_cast<Size>(due.places + 1)));
     slots_visit(collect, &due);
@@ -206,7 +211,7 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
         return;
     }
     const Oid table = required_table(schema, node_table_name);
-    result->modified = GetCurrentTimestamp();
+    result->modified = Max(order->now, to_timestamptz(row.drawn_at_us));
     for (int i = 0; !insert_or_refresh(table, row, result->id, result->modified); i++) {
         if (i == tries)
             ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION), errmsg("other rows have the ids that worker_node_id_seq gives"),
@@ -250,9 +255,9 @@ void try_row(const DueRow &row, Oid schema) {
         slots_visit(note_result, &final);
 }
 
-Oid schema_of_extension(Oid function) {
+Oid schema_of_extension() {
     StartTransactionCommand();
-    const Oid schema = schema_of_function(function);
+    const Oid schema = schema_of_function(order->function);
     CommitTransactionCommand();
     return schema;
 }
@@ -319,15 +324,18 @@ extern "C" {
 
 PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
 
-void uidgen_node_writer_main(Datum argument) {
+void uidgen_node_writer_main(Datum) {
+    Order mine;
+    memcpy(&mine, MyBgworkerEntry->bgw_extra, sizeof(mine));
+    order = &mine;
     pqsignal(SIGTERM, die);
     BackgroundWorkerUnblockSignals();
     set_up();
-    BackgroundWorkerInitializeConnectionByOid(database_of(argument), InvalidOid, 0);
+    BackgroundWorkerInitializeConnectionByOid(order->database, InvalidOid, 0);
     // An SQL command that takes too long is cancelled, as for other sessions.
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
-    const Oid schema = schema_of_extension(function_of(argument));
+    const Oid schema = schema_of_extension();
     if (OidIsValid(schema))
         write_due_rows(schema);
     proc_exit(0);

@@ -470,13 +470,13 @@ CREATE TABLE worker_node OF worker_node_row (
 );
 ALTER SEQUENCE worker_node_id_seq OWNED BY worker_node.id;
 COMMENT ON TABLE worker_node IS
-  'One row for each worker id that a generator drew. A generator draws a new one the first time it is used after a server start or an alteration; the row is written by the first transaction that can and commits, and nothing waits for it.';
+  'One row for each worker id that a generator drew. A generator draws a new one the first time it is used after a server start or an alteration; a background process writes the row after that transaction, and nothing waits for it.';
 COMMENT ON COLUMN worker_node.id IS 'the draw; worker_id is this modulo 2^worker_bits, numbers of live generators skipped';
 COMMENT ON COLUMN worker_node.host_name IS 'the server''s host name';
 COMMENT ON COLUMN worker_node.port IS 'the server''s port';
 COMMENT ON COLUMN worker_node.type IS '1: in a container, 2: on a machine';
 COMMENT ON COLUMN worker_node.launch_date IS 'the day on which the server was started';
-COMMENT ON COLUMN worker_node.modified IS 'when the row was written';
+COMMENT ON COLUMN worker_node.modified IS 'when the server last noted that it uses the worker id, to the hour';
 COMMENT ON COLUMN worker_node.created IS 'when the worker id was drawn';
 COMMENT ON COLUMN worker_node.generator IS 'the generator''s name at that time; NULL, as in the next two and timeline: the row is an application''s';
 COMMENT ON COLUMN worker_node.worker_id IS 'the worker id in the generator''s ids';

@@ -2,7 +2,7 @@
 # the worker policies disposable, sticky and static, generators of one layout side by side,
 # and the backup worker's bit. No id comes twice, whatever the worker ids are.
 #
-# The identity of worker_node is moved to where the widest field comes round, instead of
+# The sequence of worker_node is moved to where the widest field comes round, instead of
 # starting the server four million times. All clocks stand still.
 use strict;
 use warnings;

@@ -1,0 +1,351 @@
+# Rows of worker_node are written by a process of its own. Expected: whatever becomes of a row, transactions that draw
+# notice nothing; and whatever becomes of those transactions, the row comes.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+use UidgenTest;
+
+my $node = new_node('rows', conf => "max_locks_per_transaction = 10\nautovacuum = off\n");
+use_fake_clock($node);
+start_uidgen($node);
+
+sub sql
+{
+	return $node->safe_psql('postgres', $_[0]);
+}
+
+sub make
+{
+	sql("SELECT uid_generator_create('$_')") foreach @_;
+	return;
+}
+
+sub next_id
+{
+	return "SELECT uid_next('uid_generators.$_[0]') > 0";
+}
+
+sub rows_of
+{
+	return sql("SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.$_[0]'");
+}
+
+sub has_row
+{
+	my ($generator, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is(wait_for_node_rows($node, "uid_generators.$generator", 1), 1, $name);
+}
+
+# Where a row could not be written before: a transaction has it tried again, though not at once.
+sub draws_until_row
+{
+	my ($generator, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	until_true(sub { sql(next_id($generator)); return rows_of($generator) > 0 });
+	return is(rows_of($generator), 1, $name);
+}
+
+# What the writer says of a row that it could not write.
+sub has_said
+{
+	my ($reason, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(until_true(sub { $node->log_contains("could not write the row of worker_node: $reason") }), $name);
+}
+
+sub until_true
+{
+	my ($condition) = @_;
+	foreach (1 .. 1200)
+	{
+		return 1 if $condition->();
+		Time::HiRes::sleep(0.1);
+	}
+	return 0;
+}
+
+# ---------------------------------------------------------------------------
+# No transaction draws once more.
+# ---------------------------------------------------------------------------
+{
+	make('committed', 'read_only', 'read_only_session', 'rolled_back', 'savepoint', 'failed', 'prepared', 'session_ended', 'serializable_1', 'serializable_2');
+	sql(next_id('committed'));
+	has_row('committed', 'a transaction that commits has the row written');
+	sql('BEGIN READ ONLY; ' . next_id('read_only') . '; COMMIT');
+	has_row('read_only', 'and so has a READ ONLY one');
+	sql('SET default_transaction_read_only = on; ' . next_id('read_only_session'));
+	has_row('read_only_session', 'and one of a READ ONLY session');
+	sql('BEGIN; ' . next_id('rolled_back') . '; ROLLBACK');
+	has_row('rolled_back', 'and one that is rolled back');
+	sql('BEGIN; SAVEPOINT a; ' . next_id('savepoint') . '; ROLLBACK TO a; COMMIT');
+	has_row('savepoint', 'and one of which nothing but a rolled back savepoint has drawn');
+	$node->psql('postgres', 'BEGIN; ' . next_id('failed') . '; SELECT 1 / 0');
+	has_row('failed', 'and one that fails');
+	sql('BEGIN; ' . next_id('prepared') . "; PREPARE TRANSACTION 'p'");
+	has_row('prepared', 'and one that is prepared');
+	sql("ROLLBACK PREPARED 'p'");
+	my $session = hold_open($node);
+	$session->query_safe('BEGIN; ' . next_id('session_ended'));
+	$session->quit;
+	has_row('session_ended', 'and one whose session ends');
+
+	# The extension is made in the transaction that draws.
+	sql('CREATE DATABASE made');
+	$node->safe_psql('made', 'BEGIN; CREATE EXTENSION uidgen; SELECT uid_next(); COMMIT');
+	is(wait_for_node_rows($node, '%', 1, dbname => 'made'), 1, 'and one that makes the extension');
+	$node->safe_psql('made', "BEGIN; SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g'); COMMIT");
+	is(wait_for_node_rows($node, '%.g', 1, dbname => 'made'), 1, 'or the generator');
+
+	# What is set for sessions of the database is not meant for the writer.
+	sql("ALTER DATABASE made SET default_transaction_read_only = on; ALTER DATABASE made SET default_transaction_isolation = 'serializable'");
+	$node->safe_psql('made', "SET default_transaction_read_only = off; SELECT uid_generator_create('h')");
+	$node->safe_psql('made', "SELECT uid_next('uid_generators.h')");
+	is(wait_for_node_rows($node, '%.h', 1, dbname => 'made'), 1, 'also in a database that is READ ONLY by default');
+	sql('DROP DATABASE made');
+
+	# Two that read worker_node and draw, side by side.
+	my @sessions = map { hold_open($node) } 1 .. 2;
+	$_->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM worker_node') foreach @sessions;
+	is($sessions[$_]->query_safe(next_id('serializable_' . ($_ + 1))), 't', 'a SERIALIZABLE transaction draws') foreach 0, 1;
+	is(sqlstate($sessions[$_], 'COMMIT'), '00000', 'and commits beside another one') foreach 0, 1;
+	has_row("serializable_$_", 'its row is written') foreach 1, 2;
+	$_->quit foreach @sessions;
+}
+
+# ---------------------------------------------------------------------------
+# A full lock table. The transaction's own places for locks are taken, so its commit could get no other.
+# ---------------------------------------------------------------------------
+{
+	make('crowded');
+	sql('CREATE TABLE kept (id bigint)');
+	sql("CREATE TABLE locked_$_ ()") foreach 1 .. 40;
+	my $session = hold_open($node);
+	$session->query_safe('BEGIN; ' . join '; ', map { "SELECT count(*) FROM locked_$_" } 1 .. 40);
+	$session->query_safe("INSERT INTO kept VALUES (uid_next('uid_generators.crowded'))");
+	my $filler = hold_open($node);
+	$filler->query_safe(<<'SQL');
+DO $$
+BEGIN
+  FOR i IN 1 .. 1000000 LOOP
+    PERFORM pg_advisory_lock(i);
+  END LOOP;
+EXCEPTION WHEN out_of_memory THEN
+  NULL;
+END
+$$;
+SQL
+	is(sqlstate($filler, 'SELECT pg_advisory_lock(i) FROM generate_series(2000001, 2100000) AS i'), '53200', 'the lock table is full');
+	is(sqlstate($session, 'COMMIT'), '00000', 'a transaction that has drawn commits');
+	$filler->quit;
+	is(sql('SELECT count(*) FROM kept'), 1, 'with what it did');
+	draws_until_row('crowded', 'the row is written when there is room for locks');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# The table is locked, or the id is taken in a transaction that is open.
+# ---------------------------------------------------------------------------
+{
+	make('behind_lock', 'behind_id');
+	my $locker = hold_open($node);
+	$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
+	my ($timed_out, $drawn) = (0);
+	$node->psql('postgres', 'BEGIN; ' . next_id('behind_lock') . '; COMMIT; ' . next_id('behind_lock'),
+		stdout => \$drawn, timeout => 60, timed_out => \$timed_out);
+	is($timed_out . $drawn, "0t\nt", 'LOCK TABLE worker_node does not hold up those who draw');
+	has_said('canceling statement due to lock timeout', 'the writer does not wait for the lock for long');
+	$locker->query_safe('COMMIT');
+	draws_until_row('behind_lock', 'the row comes when the table is free');
+
+	my $taken = sql('SELECT last_value + 1 FROM worker_node_id_seq');
+	$locker->query_safe("BEGIN; INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES ($taken, '', '', 1, now(), now(), now())");
+	is(sql(next_id('behind_id')), 't', 'a row with the same id in an open transaction does not, either');
+	$locker->query_safe('COMMIT');
+	$locker->quit;
+	draws_until_row('behind_id', 'the generator gets a row with another id then');
+	is(sql("SELECT id > $taken FROM worker_node WHERE generator = 'uid_generators.behind_id'"), 't', '... which was drawn');
+
+	# The sequence is set back.
+	make('set_back_1', 'set_back_2');
+	my $before = sql("SELECT setval('worker_node_id_seq', last_value - 5) FROM worker_node_id_seq; SELECT count(*) FROM worker_node");
+	sql(next_id("set_back_$_")) foreach 1, 2;
+	has_row("set_back_$_", 'a generator has its row, though the sequence was set back') foreach 1, 2;
+	is(sql('SELECT count(*) - count(DISTINCT id) FROM worker_node'), 0, '... and overwrites none');
+}
+
+# ---------------------------------------------------------------------------
+# Triggers of the table's owner.
+# ---------------------------------------------------------------------------
+{
+	sql(<<'SQL');
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.generator ~ 'refused' THEN
+    RAISE EXCEPTION 'no rows today';
+  ELSIF NEW.generator ~ 'slow' THEN
+    PERFORM pg_sleep(1000);
+  ELSIF NEW.generator ~ 'draws' THEN
+    PERFORM public.uid_next('uid_generators.from_trigger');
+  END IF;
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER refuse BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION refuse();
+SQL
+	make('refused', 'neighbour', 'draws', 'from_trigger', 'slow', 'after_kill');
+	is(sql('BEGIN; ' . next_id('refused') . '; ' . next_id('neighbour') . '; SELECT current_user; COMMIT'),
+		"t\nt\n" . sql('SELECT current_user'), 'a trigger that raises does not hurt a transaction that draws');
+	has_row('neighbour', 'nor the rows of other generators');
+	has_said('no rows today', 'the log says why');
+	is(rows_of('refused'), 0, '... there is no row');
+	sql(next_id('draws'));
+	has_row('draws', 'a trigger may draw');
+	has_row('from_trigger', '... and that generator has its row, too');
+
+	# One that does not come to an end.
+	my $writer = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event = 'PgSleep'";
+	is(sql(next_id('slow')), 't', 'a trigger that sleeps does not, either');
+	has_said('canceling statement due to statement timeout', 'the writer is cancelled before long');
+
+	# In a database that is dropped and copied meanwhile.
+	sql('CREATE DATABASE busy');
+	$node->safe_psql('busy', 'CREATE EXTENSION uidgen');
+	$node->safe_psql('busy', "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1000); RETURN NEW; END'");
+	$node->safe_psql('busy', 'CREATE TRIGGER slow BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION slow()');
+	$node->safe_psql('busy', 'SELECT uid_next()');
+	is(sqlstate($node, 'CREATE DATABASE copy TEMPLATE busy'), '00000', '... nor does it keep a database from being copied');
+	is(sqlstate($node, 'DROP DATABASE copy'), '00000', '... or dropped');
+	sql('DROP DATABASE busy');
+	foreach my $round (1 .. 5)
+	{
+		sql('CREATE DATABASE short');
+		$node->safe_psql('short', 'CREATE EXTENSION uidgen; SELECT uid_next()');
+		$node->safe_psql('short', "SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g')");
+		is(sqlstate($node, 'CREATE DATABASE copy TEMPLATE short'), '00000', 'a database is copied right after a draw');
+		is(sqlstate($node, 'DROP DATABASE short'), '00000', 'and dropped');
+		$node->safe_psql('copy', 'SELECT uid_next()');
+		is(sqlstate($node, 'DROP DATABASE copy'), '00000', 'and its copy, too');
+	}
+
+	# The writer is told to end, and killed: while it sleeps, which the next one does if this one was late.
+	my $number = 0;
+	my $sleeping = sub {
+		$number++;
+		sql("SELECT uid_generator_create('slow_$number'); " . next_id("slow_$number"));
+		foreach (1 .. 20)
+		{
+			last if sql("SELECT EXISTS ($writer)") eq 't';
+			Time::HiRes::sleep(0.05);
+		}
+	};
+	ok(until_true(sub { $sleeping->(); return sql("SELECT pg_terminate_backend(pid, 60000) FROM ($writer) AS w LIMIT 1") eq 't' }),
+		'a writer that is told to end does');
+	ok( until_true(
+			sub {
+				$sleeping->();
+				my $pid = sql("$writer LIMIT 1");
+				return 0 unless $pid ne '' && kill 'KILL', $pid;
+				until_true(sub { !-e "/proc/$pid" });
+				return $node->log_contains("\\(PID $pid\\) was terminated by signal 9");
+			}),
+		'one that is killed has the server restart');
+	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM uid_slots()') or die 'no server';
+	sql('DROP TRIGGER refuse ON worker_node');
+	sql(next_id($_)) foreach 'slow', 'after_kill';
+	has_row($_, 'after a writer was killed, rows are written') foreach 'slow', 'after_kill';
+}
+
+# ---------------------------------------------------------------------------
+# No standby is waited for with a connection open.
+# ---------------------------------------------------------------------------
+{
+	make('alone');
+	sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+	$node->reload;
+	$node->poll_query_until('postgres', 'SHOW synchronous_standby_names', 'nobody') or die 'not reloaded';
+	sql("SET synchronous_commit = local; " . next_id('alone'));
+	has_row('alone', 'the row is written while a standby is awaited');
+	sql('SET synchronous_commit = local; ALTER SYSTEM RESET synchronous_standby_names');
+	$node->reload;
+}
+
+# ---------------------------------------------------------------------------
+# `modified`, to the hour; tags.
+# ---------------------------------------------------------------------------
+{
+	make('hourly', 'idle', 'half_an_hour', 'another_hour');
+	my $modified = sub { return sql("SELECT modified FROM worker_node WHERE generator = 'uid_generators.$_[0]'") };
+	sql(next_id('hourly') . '; ' . next_id('idle'));
+	has_row($_, 'a row is written') foreach 'hourly', 'idle';
+	sql("UPDATE worker_node SET tags = '{\"rack\": 7}'");
+	my ($first, $idle) = map { $modified->($_) } 'hourly', 'idle';
+	set_clock($node, '+30m');
+	sql(next_id('hourly'));
+	sql(next_id('half_an_hour'));
+	has_row('half_an_hour', 'half an hour later the writer is at work');
+	is($modified->('hourly'), $first, '... and the row says what it said');
+	set_clock($node, '+61m');
+	sql(next_id('hourly'));
+	ok($node->poll_query_until('postgres', "SELECT modified > '$first'::timestamptz + interval '1 h' FROM worker_node WHERE generator = 'uid_generators.hourly'"),
+		'after an hour `modified` says that the generator is in use');
+	is($modified->('idle'), $idle, '... of one that is not in use it says when it was');
+	is(sql("SELECT tags FROM worker_node WHERE generator = 'uid_generators.hourly'"), '{"rack": 7}', 'tags stay');
+	is(sqlstate($node, 'ALTER TABLE worker_node ADD COLUMN rack text'), '42809', 'another column is refused');
+	set_clock($node, '+0');
+}
+
+# ---------------------------------------------------------------------------
+# A single-user server, and one without background workers.
+# ---------------------------------------------------------------------------
+{
+	make('single', 'without', 'with_again');
+	$node->stop;
+	my ($out, $err) = ('', '');
+	my $query = next_id('single') . "\n";
+	IPC::Run::run([ $node->installed_command('postgres'), '--single', '-D', $node->data_dir, 'postgres' ], '<', \$query, '>', \$out, '2>', \$err);
+	like($out, qr/= "t"/, 'a single-user server draws');
+	unlike($err, qr/ERROR|FATAL|PANIC/, '... and has nothing to say');
+	$node->append_conf('postgresql.conf', 'max_worker_processes = 0');
+	start_node($node);
+	is(sql(next_id('without') . ';' . next_id('without')), "t\nt", 'without background workers ids go on');
+	is(rows_of('without'), 0, '... and rows are not written');
+	$node->append_conf('postgresql.conf', 'max_worker_processes = 4');
+	$node->stop;
+	start_node($node);
+	sql(next_id('with_again'));
+	has_row('with_again', '... until there are background workers');
+	$node->stop;
+}
+
+# ---------------------------------------------------------------------------
+# Rows of several servers in one table.
+# ---------------------------------------------------------------------------
+{
+	my @nodes = map { new_node($_, conf => "wal_level = logical\n") } 'publisher', 'subscriber';
+	start_uidgen($_) foreach @nodes;
+	my ($publisher, $subscriber) = @nodes;
+	my $all = 'SELECT count(*), count(DISTINCT system_identifier) FROM worker_node';
+	$_->safe_psql('postgres', 'SELECT uid_next()') foreach @nodes;
+	wait_for_node_rows($_, '%', 1) foreach @nodes;
+	$publisher->safe_psql('postgres', 'CREATE PUBLICATION nodes FOR TABLE worker_node');
+	$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION nodes CONNECTION '" . ($publisher->connstr('postgres') =~ s/'//gr) . "' PUBLICATION nodes");
+	ok($subscriber->poll_query_until('postgres', $all, '2|2'), "a subscriber has the publisher's rows beside its own");
+	foreach my $start (2, 3)
+	{
+		foreach my $server (@nodes)
+		{
+			$server->stop;
+			start_node($server);
+			$server->safe_psql('postgres', 'SELECT uid_next()');
+		}
+		ok($subscriber->poll_query_until('postgres', $all, 2 * $start . '|2'), '... and those of its next start, too');
+	}
+	$_->stop foreach $subscriber, $publisher;
+}
+
+done_testing();
