@@ -122,10 +122,12 @@ void look_again_after(int64_t us) {
     enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
 }
 
-// What is padded is durable here; a standby that is awaited is asked before anything is handed out.
-void need_durable(Call *call, uint64_t end) {
-    if (call->e->slot->generator.ticks.usable(call->level) < end)
-        confirm_lease(call, call->level);
+// What is padded is durable here; a standby that is awaited is asked before anything is handed out. True: time has passed.
+bool need_durable(Call *call, uint64_t end) {
+    if (call->e->slot->generator.ticks.usable(call->level) >= end)
+        return false;
+    confirm_lease(call, call->level);
+    return true;
 }
 
 // Before a run is taken out of the ring: if a standby has not got it, it is waited for with the run where others can have it
@@ -133,12 +135,8 @@ void need_durable(Call *call, uint64_t end) {
 bool waited_for_standby(Call *call, uint64_t floor) {
     if (call->level == core::Durability::local)
         return false;
-    const GeneratorState &generator = call->e->slot->generator;
     const uint64_t first = call->e->ring.peek(floor);
-    if (first == core::empty_cell || first + generator.config.cached.run <= generator.ticks.usable(call->level))
-        return false;
-    confirm_lease(call, call->level);
-    return true;
+    return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
 }
 
 // What the session has in hand itself, if anything.
@@ -146,8 +144,8 @@ core::Run take_own(Call *call) {
     SessionEntry *e = call->e;
     if (e->run_first >= e->run_end)
         return {0, 0};
-    need_durable(call, e->run_end);
     const core::Run run = {e->run_first, Min(call->want, e->run_end - e->run_first)};
+    need_durable(call, run.first + run.count);
     e->run_first += run.count;
     return run;
 }
@@ -191,6 +189,11 @@ uint64_t next_in_hand(const SessionEntry *e, uint64_t floor) {
     if (shared_run_has_next(generator, floor))
         return generator.ring.shared.last() + 1;
     return e->run_first < e->run_end ? e->run_first : 0;
+}
+
+// The end of what the call would be given from that position on.
+uint64_t end_in_hand(const Call &call, uint64_t next) {
+    return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
 }
 
 // How far a position is further ahead of the clock than it may be; at most 0: it is not.
@@ -242,6 +245,8 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
             continue;
         }
+        if (next > 0 && need_durable(&call, end_in_hand(call, next))) // it may be too old by now
+            continue;
         bool quicker = false;
         const core::Run run =
             generator.config.cached.shares ? take_shared(&call, floor, &quicker) : take_own(&call);

@@ -16,8 +16,10 @@ namespace {
 // A wall clock that is mended while a call waits is noticed within this time.
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
-// What a call may try for beyond uidgen.max_wait before it fails for another reason than the clock. A try is lost to another
-// session's success, so even the busiest server is far from this.
+// A call that has tried so often begins to count the time, and fails when that exceeds uidgen.max_wait and the grace. A try is
+// lost to another session's success, so even the busiest server is far from this; and on a disk that stands still for longer,
+// no call tries so often.
+constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
 
 // The wall clock; a test build may have every 100th sample show a time that is a year ahead.
@@ -191,6 +193,8 @@ bool take_backup(Call *call, int64_t back) {
 
 void before_next_try(Call *call) {
     CHECK_FOR_INTERRUPTS();
+    if (++call->wait.tries < many_tries)
+        return;
     const int64_t tried_us = tried_for_us(&call->wait);
     if (tried_us > settings::max_wait_ms * us_per_ms + grace_us)
         report_no_id_found(call->e->sequence, tried_us / us_per_ms);

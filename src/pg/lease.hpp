@@ -18,9 +18,10 @@ Drawn draw(SessionEntry *e, uint64_t want);
 
 // What bounds a call by uidgen.max_wait, on the clock that never steps.
 struct BoundedWait {
-    int64_t started_us; // when the call first had to try again; 0: it has not
+    int64_t started_us; // when the call first waited for a clock or read it anew; 0: not yet
     bool counted;       // in the slot, as one that waits
     bool rejected;      // one reading of the wall clock was not believed
+    uint32_t tries;     // that came to nothing
 };
 
 // What one call asks for and has seen.

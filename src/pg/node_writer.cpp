@@ -313,7 +313,7 @@ void node_writer_transaction_ended() {
         any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
     wanted = NIL; // its memory goes with the transaction
     if (any)
-        start_writer(wanted_by);
+        start_writer({MyDatabaseId, wanted_by, now});
 }
 
 } // namespace uidgen::pg

@@ -1,6 +1,15 @@
 #include "owner_rights.hpp"
 
 namespace uidgen::pg {
+namespace {
+
+// Most failures are errors of their own; what SPI only returns is negative.
+void check_spi(int result, const char *function, const char *statement) {
+    if (result < 0)
+        elog(ERROR, "%s failed for \"%s\": %s", function, statement, SPI_result_code_string(result));
+}
+
+} // namespace
 
 Oid owner_of(Oid relation) {
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
@@ -19,13 +28,10 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
     set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-    if (SPI_connect() != SPI_OK_CONNECT)
-        elog(ERROR, "SPI_connect failed");
-    const int result = SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0);
-    if (result < 0)
-        elog(ERROR, "SPI_execute_with_args failed: %s", SPI_result_code_string(result));
+    check_spi(SPI_connect(), "SPI_connect", statement);
+    check_spi(SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0), "SPI_execute_with_args", statement);
     const uint64 rows = SPI_processed;
-    SPI_finish();
+    check_spi(SPI_finish(), "SPI_finish", statement);
     SetUserIdAndSecContext(role, security);
     AtEOXact_GUC(true, nest_level);
     return rows;

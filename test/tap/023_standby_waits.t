@@ -19,6 +19,7 @@ $primary->safe_psql('postgres', <<'END');
 SELECT uid_generator_create('many');
 SELECT uid_generator_create('raised');
 SELECT uid_generator_create('ring', 'baidu_cached');
+SELECT uid_generator_create('ring64', 'baidu_cached', chunk => 64);
 SELECT segment_create('many', 1, 100);
 CREATE TABLE rows (id bigint);
 END
@@ -56,10 +57,16 @@ sub queued
 	return join ' ', sort map { m{waiting for ([0-9A-F]+/[0-9A-F]+)} ? $1 : () } @titles;
 }
 
-my @sql = (("SELECT segment_next('many')") x 6, ("SELECT uid_next('uid_generators.many')") x 6, ("SELECT uid_next('uid_generators.ring')") x 2);
+my @sql = (("SELECT segment_next('many')") x 6, ("SELECT uid_next('uid_generators.many')") x 6, ("SELECT uid_next('uid_generators.ring')") x 2,
+	("SELECT uid_next('uid_generators.ring64')") x 2);
 my @sessions = map { hold_open($primary) } @sql;
 my @pids = map { pid_of($_) } @sessions;
 $_->query_safe('\set VERBOSITY verbose') foreach @sessions;
+# Of cached mode there is something in hand, which the standby has not got.
+foreach my $i (grep { $sql[$_] =~ /ring/ } 0 .. $#sql)
+{
+	$sessions[$i]->query_safe("SET synchronous_commit = local;\n$sql[$i];\nRESET synchronous_commit");
+}
 # In order, so that the others find the first one's record.
 foreach my $i (0 .. $#sql)
 {
@@ -122,6 +129,10 @@ foreach my $time ('first', 'second')
 send_query($raising, $raise);
 ok($primary->poll_query_until('postgres', $raising_waits), '... it waits again');
 
+# What was in hand becomes too old while it is waited for.
+my $id = $primary->safe_psql('postgres',
+	"SELECT uid_encode(clock_timestamp() + interval '1 s', 0, 0, 0, 'uid_generators.raised')");
+freeze_clock($primary, 60);
 thaw($walsender);
 unlike((finish_query($raising))[1], qr/ERROR/, 'the standby answers: uid_generator_raise returns');
 my $raised = $primary->safe_psql('postgres', 'SELECT last_value FROM uid_generators.raised');
@@ -132,7 +143,11 @@ foreach my $i (grep { $_ != 0 && $_ != 1 && $_ != 6 && $_ != 7 && $_ != 12 } 0 .
 {
 	my ($output, $error) = finish_query($sessions[$i]);
 	push @errors, $error if $error ne '';
-	$values{"$sql[$i] $output"}++ if $output =~ /^\d+$/;
+	next unless $output =~ /^\d+$/;
+	$values{"$sql[$i] $output"}++;
+	my ($generator) = $sql[$i] =~ /(uid_generators\.\w+)/ or next;
+	is($primary->safe_psql('postgres', "SELECT uid_timestamp($output, '$generator') >= clock_timestamp() - interval '5 s'"),
+		't', "$sql[$i]: an id that was waited for is not too old");
 }
 is(scalar(keys %values), @sql - 5, '... all who still waited get a value of their own')
   or diag(join "\n", %values, @errors);
@@ -141,8 +156,6 @@ unlike((finish_query($_))[1], qr/ERROR|WARNING/, '... the commits go on') foreac
 like($sessions[$_]->query_safe($sql[$_]), qr/^\d+$/, '... whose wait was canceled draws') foreach 0, 6, 12;
 
 # The mark is what a promoted standby starts above.
-my $id = $primary->safe_psql('postgres',
-	"SELECT uid_encode(clock_timestamp() + interval '1 s', 0, 0, 0, 'uid_generators.raised')");
 $_->quit foreach @sessions[0, 2 .. 6, 8 .. $#sql], @commits, $raising;
 $primary->stop('immediate');
 $standby->promote;
