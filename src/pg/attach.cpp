@@ -111,6 +111,18 @@ void enter(Attached *a) {
     entries.places[place] = a;
 }
 
+// Past the caches, which would remember each oid that is not there.
+bool is_in_catalog(Oid relation) {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    Relation catalog = table_open(RelationRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, ClassOidIndexId, true, nullptr, 1, &key);
+    const bool found = HeapTupleIsValid(systable_getnext(scan));
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
 // Finds the entries of sequences that are not there any more; how many. A slot goes with its sequence, so while there is
 // one no look-up is needed. A look-up may hear of invalidations, so the table does not change here.
 uint32_t find_dropped() {
@@ -119,7 +131,7 @@ uint32_t find_dropped() {
         Attached *a = entries.places[place];
         if (a == &nobody)
             continue;
-        a->dropped = slot_is_gone(a) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(a->sequence));
+        a->dropped = slot_is_gone(a) && !is_in_catalog(a->sequence);
         dropped += a->dropped ? 1 : 0;
     }
     return dropped;
