@@ -72,7 +72,7 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall
     if (segment->reserved_at_us != 0)
         segment->pace = pace;
     segment->reserved_at_us = now_us;
-    segment->reserved_at = segment->word.next();
+    segment->reserved_at += pace.values;
 }
 
 // Reserves the next range, ahead of its use or because none is left; nothing to do if another backend has.

@@ -77,11 +77,23 @@ void unmap_rings_that_are_gone() {
     });
 }
 
+// Past the caches, which would remember each oid that is not there.
+bool is_in_catalog(Oid relation) {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    Relation catalog = table_open(RelationRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, ClassOidIndexId, true, nullptr, 1, &key);
+    const bool found = HeapTupleIsValid(systable_getnext(scan));
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
 // Sessions that go on creating and dropping sequences stay small. A slot goes with its sequence, so while there is one no
 // look-up is needed. A look-up may hear of invalidations, so the table does not change before all are found.
 void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) {
-        e->dropped = slot_is_gone(e) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(e->sequence));
+        e->dropped = slot_is_gone(e) && !is_in_catalog(e->sequence);
     });
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)

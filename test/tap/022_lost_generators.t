@@ -108,5 +108,20 @@ foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoin
 	sql("SELECT uid_generator_drop('uid_generators.made'), uid_generator_drop('uid_generators.other')");
 }
 
+# ---------------------------------------------------------------------------
+# More are lost than the server remembers: the latest time stays.
+# ---------------------------------------------------------------------------
+{
+	$now += $day;
+	freeze_clock($node, $now);
+	my $lost = (split /\n/, sql($create))[1];
+	sql("SELECT uid_generator_drop('uid_generators.made')");
+	freeze_clock($node, $now - $day / 2);
+	sql('DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM uid_generator_create($s$passing$s$, epoch => timestamptz $s$2026-01-01$s$ + i * interval $s$1 s$s$);'
+		  . ' PERFORM uid_next($s$uid_generators.passing$s$), uid_generator_drop($s$uid_generators.passing$s$); COMMIT; END LOOP; END $$');
+	freeze_clock($node, $now - 0.5);
+	cmp_ok((split /\n/, sql($create))[1], '>', $lost, 'after 1100 other layouts a generator still starts above the latest one');
+}
+
 $node->stop;
 done_testing();
