@@ -21,7 +21,7 @@ constexpr int64_t us_per_second = 1000 * us_per_ms;
 // How old `modified` may be while the generator is in use.
 constexpr int64_t refresh_us = 3600 * us_per_second;
 
-// After a start nobody starts another for the same row, unless there is a new draw. Longer than the writer's life.
+// How long after a start no other is started for the same draw. Longer than the writer lives.
 constexpr int64_t pause_us = 5 * us_per_second;
 
 // The generators that this transaction uses and whose row was due, in TopTransactionContext.
@@ -34,10 +34,7 @@ Oid wanted_by = InvalidOid;
 
 // A time further ahead than any that is ever set was set before the clock went back. Relaxed: a figure of its own; what
 // it speaks of is read under the directory lock.
-bool is_due(const GeneratorState &generator, TimestampTz now) {
-    const int64_t due = generator.row_due.load(std::memory_order_relaxed);
-    return due <= now || due > now + refresh_us;
-}
+bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
 bool still_holds_slot(const Wanted &row) { return row.slot->tenancy.load(std::memory_order_acquire) == row.tenancy; }
 
@@ -57,15 +54,17 @@ bool claim(const Wanted &row, TimestampTz now) {
     if (!still_holds_slot(row) || generator.worker_id.load(std::memory_order_relaxed) == no_worker)
         return false;
     int64_t due = generator.row_due.load(std::memory_order_relaxed);
-    return is_due(generator, now) &&
-           generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed);
+    if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
+        return false;
+    generator.row_owed.store(true, std::memory_order_relaxed); // also one that is only to be refreshed
+    return true;
 }
 
 // What the writer is told.
 struct Order {
     Oid database;
     Oid function;    // leads to the extension's tables
-    TimestampTz now; // when the transaction ended
+    TimestampTz now; // by the clock of the transaction that ended
 };
 static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
 
@@ -105,25 +104,20 @@ struct DueRows {
     int32_t used;
     int32_t places;
     int64_t after; // draws up to there were seen to before
-    TimestampTz now;
 };
 
-const Order *order = nullptr;
+Order order = {};
 
 void count_slot(Slot *, void *arg) { static_cast<DueRows *>(arg)->places++; }
 
-// A row that is there is only due when it is an hour old and the generator was used since.
 void collect(Slot *slot, void *arg) {
     auto *due = static_cast<DueRows *>(arg);
     if (slot->kind != SlotKind::generator || slot->key.database != MyDatabaseId || due->used == due->places)
         return;
     const GeneratorState &generator = slot->generator;
     const int32_t first_worker = generator.worker_id.load(std::memory_order_relaxed);
-    const int64_t modified = generator.row_modified.load(std::memory_order_relaxed);
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    const bool is_fresh = modified != 0 && due->now - modified < refresh_us && due->now >= modified;
-    const bool is_idle = modified != 0 && slot->used_at.load(std::memory_order_relaxed) <= modified;
-    if (first_worker == no_worker || draw <= due->after || is_fresh || is_idle)
+    if (first_worker == no_worker || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
         return;
     // A term that has begun shows in the next position, whether or not one was drawn in it.
     due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
@@ -134,7 +128,6 @@ void collect(Slot *slot, void *arg) {
 DueRows rows_due(int64_t after) {
     DueRows due = {};
     due.after = after;
-    due.now = order->now;
     slots_visit(count_slot, &due);
     due.rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * static_cast<Size>(due.places + 1)));
     slots_visit(collect, &due);
@@ -147,8 +140,7 @@ enum class Outcome { written, not_visible, failed };
 struct Result {
     const DueRow *row;
     Outcome outcome;
-    int64_t id;           // the draw, or another one
-    TimestampTz modified; // what the row says
+    int64_t id; // the draw, or another one
 };
 
 // If there was no other draw meanwhile.
@@ -160,10 +152,9 @@ void note_result(Slot *slot, void *arg) {
         slot->key.sequence != result->row->generator ||
         !generator.worker_draw.compare_exchange_strong(draw, result->id, std::memory_order_relaxed))
         return;
-    if (result->outcome == Outcome::written)
-        generator.row_modified.store(result->modified, std::memory_order_relaxed);
-    generator.row_due.store(result->outcome == Outcome::written ? result->modified + refresh_us : 0,
-                            std::memory_order_relaxed);
+    const bool written = result->outcome == Outcome::written;
+    generator.row_owed.store(!written, std::memory_order_relaxed);
+    generator.row_due.store(written ? order.now + refresh_us : 0, std::memory_order_relaxed);
 }
 
 enum NodeType : int32 { container = 1, actual = 2 };
@@ -175,8 +166,9 @@ NodeType node_type() {
 }
 
 // Whether the row is there now; false: another row has that id.
-bool insert_or_refresh(Oid table, const DueRow &row, int64_t id, TimestampTz modified) {
+bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
+    const TimestampTz created = to_timestamptz(row.drawn_at_us);
     Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
                    TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
     Datum values[] = {
@@ -185,8 +177,8 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id, TimestampTz mod
         CStringGetTextDatum(address.port),
         Int32GetDatum(node_type()),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
-        TimestampTzGetDatum(modified),
-        TimestampTzGetDatum(to_timestamptz(row.drawn_at_us)),
+        TimestampTzGetDatum(Max(order.now, created)),
+        TimestampTzGetDatum(created),
         CStringGetTextDatum(qualified_name(row.generator)),
         Int32GetDatum(static_cast<int32>(row.worker_id)),
         Int32GetDatum(row.datacenter_id),
@@ -203,7 +195,7 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id, TimestampTz mod
     return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
-// In a transaction. An id that is taken: somebody has set the sequence back.
+// In a transaction. An id that another row has: the sequence was set back, or the row was inserted by hand.
 void write_row(const DueRow &row, Oid schema, Result *result) {
     constexpr int tries = 100;
     if (get_rel_name(row.generator) == nullptr) {
@@ -211,11 +203,10 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
         return;
     }
     const Oid table = required_table(schema, node_table_name);
-    result->modified = Max(order->now, to_timestamptz(row.drawn_at_us));
-    for (int i = 0; !insert_or_refresh(table, row, result->id, result->modified); i++) {
+    for (int i = 0; !insert_or_refresh(table, row, result->id); i++) {
         if (i == tries)
-            ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION), errmsg("other rows have the ids that worker_node_id_seq gives"),
-                            errhint("Set the sequence to the largest id in worker_node.")));
+            ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION), errmsg("the last %d ids drawn were not inserted", tries),
+                            errhint("Set worker_node_id_seq to the largest id in worker_node; a trigger must return NEW.")));
         CHECK_FOR_INTERRUPTS();
         result->id = draw_node_id(schema);
     }
@@ -225,10 +216,10 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
 // Each row in a transaction of its own, so that one that can't be written leaves the others alone.
 void try_row(const DueRow &row, Oid schema) {
     MemoryContext context = CurrentMemoryContext;
-    volatile Result result = {&row, Outcome::failed, row.draw, 0};
+    volatile Result result = {&row, Outcome::failed, row.draw};
     PG_TRY();
     {
-        Result mine = {&row, Outcome::failed, row.draw, 0};
+        Result mine = {&row, Outcome::failed, row.draw};
         StartTransactionCommand();
         PushActiveSnapshot(GetTransactionSnapshot());
         write_row(row, schema, &mine);
@@ -236,7 +227,6 @@ void try_row(const DueRow &row, Oid schema) {
         CommitTransactionCommand();
         result.outcome = mine.outcome;
         result.id = mine.id;
-        result.modified = mine.modified;
     }
     PG_CATCH();
     {
@@ -245,19 +235,20 @@ void try_row(const DueRow &row, Oid schema) {
         FlushErrorState();
         AbortCurrentTransaction();
         ereport(LOG, (errmsg("could not write the row of worker_node: %s", error->message),
-                      errdetail("A later transaction has it tried again; ids do not depend on it.")));
+                      errdetail("A later transaction has it tried again; ids do not depend on it."),
+                      error->hint != nullptr ? errhint("%s", error->hint) : 0));
         FreeErrorData(error);
     }
     PG_END_TRY();
     MemoryContextSwitchTo(context);
-    Result final = {&row, result.outcome, result.id, result.modified};
+    Result final = {&row, result.outcome, result.id};
     if (final.outcome != Outcome::failed)
         slots_visit(note_result, &final);
 }
 
 Oid schema_of_extension() {
     StartTransactionCommand();
-    const Oid schema = schema_of_function(order->function);
+    const Oid schema = schema_of_function(order.function);
     CommitTransactionCommand();
     return schema;
 }
@@ -293,7 +284,8 @@ void set_up() {
 } // namespace
 
 void note_generator_in_use(Slot *slot, Oid function) {
-    if (likely(!is_due(slot->generator, GetCurrentTransactionStartTimestamp())) || is_wanted(slot))
+    const int64_t due = slot->generator.row_due.load(std::memory_order_relaxed);
+    if (likely(!is_due(due, GetCurrentTransactionStartTimestamp())) || is_wanted(slot))
         return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
@@ -325,14 +317,12 @@ extern "C" {
 PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
 
 void uidgen_node_writer_main(Datum) {
-    Order mine;
-    memcpy(&mine, MyBgworkerEntry->bgw_extra, sizeof(mine));
-    order = &mine;
+    memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
     pqsignal(SIGTERM, die);
     BackgroundWorkerUnblockSignals();
     set_up();
-    BackgroundWorkerInitializeConnectionByOid(order->database, InvalidOid, 0);
-    // An SQL command that takes too long is cancelled, as for other sessions.
+    BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+    // From here on, for all rows: the command that runs then is cancelled.
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
     const Oid schema = schema_of_extension();

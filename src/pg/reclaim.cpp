@@ -33,10 +33,7 @@ bool before(const Candidate &a, const Candidate &b) {
 Rank rank_of(const Slot *slot) {
     if (slot->kind != SlotKind::generator)
         return Rank::segment;
-    const GeneratorState &generator = slot->generator;
-    const bool owes_row = generator.worker_id.load(std::memory_order_relaxed) != no_worker &&
-                          generator.row_modified.load(std::memory_order_relaxed) == 0;
-    return owes_row ? Rank::owes_row : Rank::generator;
+    return slot->generator.row_owed.load(std::memory_order_relaxed) ? Rank::owes_row : Rank::generator;
 }
 
 void consider(Slot *slot, void *arg) {

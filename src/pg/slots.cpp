@@ -92,7 +92,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.config = init.config;
         generator.not_its_own = init.not_its_own;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
-        generator.row_modified.store(0, std::memory_order_relaxed);
+        generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
         initialize(&generator.ring, init.ring_memory, init.config.cached.run);
     } else {
@@ -160,7 +160,7 @@ void set_draw(GeneratorState *generator, int64_t draw, int64_t now_us) {
     generator->worker_draw.store(draw, std::memory_order_relaxed);
     generator->drawn_at_us = now_us;
     generator->drawn_datacenter_id = settings::datacenter_id;
-    generator->row_modified.store(0, std::memory_order_relaxed);
+    generator->row_owed.store(true, std::memory_order_relaxed);
     generator->row_due.store(0, std::memory_order_relaxed);
 }
 

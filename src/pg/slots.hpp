@@ -111,9 +111,8 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
     int32_t drawn_datacenter_id;
-    // Both as a timestamptz: what `modified` says, 0 if there is no row yet; and when the row is to be written next.
-    std::atomic<int64_t> row_modified;
-    std::atomic<int64_t> row_due;
+    std::atomic<bool> row_owed;   // it is to be written, for the first time or again
+    std::atomic<int64_t> row_due; // a timestamptz: from when on the end of a transaction has it written
 };
 
 inline int64_t term_of(const GeneratorConfig &config, uint64_t position) {
