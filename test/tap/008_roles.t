@@ -234,7 +234,7 @@ SQL
 		'00', "a role's DROP SEQUENCE takes its row along");
 }
 
-# worker_node is written whoever draws (022_node_rows.t: in nobody's way).
+# worker_node is written whoever draws (026_node_rows.t: in nobody's way).
 {
 	sql("SELECT uid_generator_create('w1'); GRANT USAGE ON SEQUENCE uid_generators.w1 TO PUBLIC");
 	is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.w1') > 0"), 't', 'a role without rights on worker_node draws');
