@@ -33,13 +33,7 @@ inline int64_t wall_clock_us() {
     return seconds * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
 }
 
-// The same in nanoseconds, for noting a time down: from 2262 on it says 2262.
-inline int64_t wall_clock_ns() {
-    int64_t ns = 0;
-    return __builtin_mul_overflow(wall_clock_us(), ns_per_us, &ns) ? INT64_MAX : ns;
-}
-
-// The same modulo 2^64, for the shortest way to a difference between two readings.
+// The same in nanoseconds modulo 2^64, for the shortest way to a difference between two readings.
 inline uint64_t wall_clock_ns_modulo() {
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
