@@ -8,23 +8,23 @@
 #include "baidu_ring.hpp"
 #include "core/range.hpp"
 #include "core/ring.hpp"
-#include "core/tick_word.hpp"
-#include "padder.hpp"
+#include "core/position_allocator.hpp"
+#include "refiller.hpp"
 
 namespace {
 
 using uidgen::bench::BaiduRing;
-using uidgen::bench::Padder;
+using uidgen::bench::Refiller;
 using uidgen::core::cache_line;
 using uidgen::core::Durability;
 using uidgen::core::empty_cell;
 using uidgen::core::SegmentWord;
 using uidgen::core::TakenRun;
-using uidgen::core::TickWord;
+using uidgen::core::PositionAllocator;
 
 constexpr uint64_t no_limit = UINT64_C(1) << 62;
 
-// As many ids in stock in every ring, Baidu's default: 8192 a second, times 8. Below half of it the padder is called.
+// As many ids in stock in every ring, Baidu's default: 8192 a second, times 8. Below half of it the refiller is called.
 constexpr uint64_t ids_a_second = 8192;
 constexpr uint64_t stock = ids_a_second * 8;
 
@@ -38,7 +38,7 @@ struct FetchAdd {
 };
 
 struct Generator {
-    TickWord<> word;
+    PositionAllocator<> word;
 
     Generator() { word.reset(1); }
 
@@ -68,16 +68,16 @@ template <uint64_t run_length> struct CachedRing {
     uidgen::core::RingHints<> hints;
     std::unique_ptr<std::atomic<uint64_t>[]> cells{new std::atomic<uint64_t>[count]};
     uidgen::core::Ring<> ring{&hints, cells.get(), count};
-    TickWord<> word;
-    uint64_t in_hand = empty_cell; // the padder's, when it was refused
-    Padder padder;
+    PositionAllocator<> word;
+    uint64_t in_hand = empty_cell; // the refiller's, when it was refused
+    Refiller refiller;
 
-    CachedRing() : padder([this] { pad(); }) {
+    CachedRing() : refiller([this] { pad(); }) {
         hints.reset(0);
         ring.clear();
         word.reset(1);
         pad();
-        padder.start();
+        refiller.start();
     }
 
     void pad() {
@@ -94,7 +94,7 @@ template <uint64_t run_length> struct CachedRing {
         for (;;) {
             const TakenRun run = ring.take(0);
             if (ring.filled() < count / 2)
-                padder.call();
+                refiller.call();
             if (run.first != empty_cell)
                 return run.first;
             std::this_thread::yield();
@@ -116,12 +116,12 @@ template <uint64_t run_length> struct CachedRing {
 
 struct Baidu {
     BaiduRing ring{stock};
-    uint64_t second = 0; // the padder's
-    Padder padder;
+    uint64_t second = 0; // the refiller's
+    Refiller refiller;
 
-    Baidu() : padder([this] { pad(); }) {
+    Baidu() : refiller([this] { pad(); }) {
         pad();
-        padder.start();
+        refiller.start();
     }
 
     // Whole seconds: what has no room of the last one is dropped.
@@ -139,7 +139,7 @@ struct Baidu {
                 uint64_t id = 0;
                 const BaiduRing::Taken taken = all.ring.take(&id);
                 if (taken.filled < static_cast<int64_t>(stock / 2))
-                    all.padder.call();
+                    all.refiller.call();
                 if (taken.ok)
                     return id;
                 std::this_thread::yield();
@@ -148,7 +148,7 @@ struct Baidu {
     };
 };
 
-// An id an iteration, by threads that share the source; its padder runs beside them.
+// An id an iteration, by threads that share the source; its refiller runs beside them.
 template <typename Source> void ids(benchmark::State &state) {
     static std::unique_ptr<Source> source; // made before the threads pass the gate of the loop
     if (state.thread_index() == 0)

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "tick_word.hpp"
+#include "position_allocator.hpp"
 
 namespace uidgen::core {
 
@@ -63,7 +63,7 @@ struct ClockPolicy {
     Spread spread = {0};
 };
 
-enum class Step : uint8_t {
+enum class ClockAction : uint8_t {
     take,       // hand out positions in [floor, limit)
     confirm,    // make the written record durable, then decide again
     reserve,    // write a record up to reserve_until, then decide again
@@ -75,7 +75,7 @@ enum class Step : uint8_t {
 };
 
 struct Decision {
-    Step step;
+    ClockAction action;
     uint64_t floor; // no position below it: the clock's own tick
     uint64_t limit; // take: first position not to be handed out
     // take: if above 0, the next lease should be written now, without waiting for it; reserve, new_term: the first tick
@@ -87,13 +87,13 @@ struct Decision {
 // What a decision looks at. The bounds are read from the generator's word in this order of growth: usable <=
 // written. The answer stays right when the word moves on: limits only shrink what may be taken. The clock is read after
 // them: others may have seen a later reading than one taken before, and it would seem to have gone back.
-struct View {
+struct ClockState {
     int64_t now;
     int64_t seen; // the latest tick of the clock that an id was made with, counted as the word's; before any: a negative one
     uint64_t last;
     uint64_t usable;
     uint64_t written;
-    bool not_its_own = false; // written is others' mark: it says nothing about what the clock showed this generator
+    bool inherited_floor = false; // written is others' mark: it says nothing about what the clock showed this generator
 };
 
 constexpr int64_t nothing_seen = -1;
@@ -115,14 +115,14 @@ struct Term {
     uint64_t floor;
     int64_t back; // how far the clock went back; at most 0: it did not
 
-    constexpr Term(const ClockPolicy &p, const View &v) noexcept
+    constexpr Term(const ClockPolicy &p, const ClockState &v) noexcept
         : begin(static_cast<int64_t>(v.last >> p.sequence_bits) / p.end * p.end), end(begin + p.end),
           now(begin + lesser(v.now, p.end)), floor(0), back(0) {
         if (v.now > 0) // the last tick starts at 0, for there is none after it to borrow from
             floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
         // A lease was never written further than max_ahead above the clock, so the mark itself tells of a clock that
         // went back while the server was down.
-        const int64_t marked = v.not_its_own ? nothing_seen : static_cast<int64_t>(v.written >> p.sequence_bits) - 1 - p.max_ahead;
+        const int64_t marked = v.inherited_floor ? nothing_seen : static_cast<int64_t>(v.written >> p.sequence_bits) - 1 - p.max_ahead;
         back = greater(v.seen, marked) - now;
         if (greater(v.seen, marked) < begin)
             back = 0;
@@ -138,7 +138,7 @@ struct Term {
 };
 
 // Positions from `next` on, if that needs no tick more than `ahead` above the clock, or else none above `held`.
-constexpr Decision draw(const ClockPolicy &p, const View &v, const Term &t, uint64_t next, int64_t ahead,
+constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t, uint64_t next, int64_t ahead,
                         int64_t held) noexcept {
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
     const auto tick = [&p](uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); };
@@ -152,27 +152,27 @@ constexpr Decision draw(const ClockPolicy &p, const View &v, const Term &t, uint
     const int64_t beyond_clock = next_tick > allowed ? next_tick - (t.now + ahead) : 0;
     const int64_t behind = greater(beyond_lease, beyond_clock);
     if (behind > 0)
-        return {Step::wait, t.floor, 0, 0, behind};
+        return {ClockAction::wait, t.floor, 0, 0, behind};
 
     if (next < v.usable) {
         // The allowance ends with a tick above that of `next`, so it is above 0.
         const uint64_t allowance = position(lesser(lesser(allowed, t.now + p.max_ahead) + 1, t.end));
         const uint64_t limit = v.usable < allowance ? v.usable : allowance;
         if (v.written > v.usable)
-            return {Step::take, t.floor, limit, 0, 0};
+            return {ClockAction::take, t.floor, limit, 0, 0};
         // A quarter of the lease is used: three quarters are left for the WAL writer to make the next durable.
         const int64_t prefetch_tick = tick(v.usable) - p.lease + p.lease / 4;
         if (next_tick < prefetch_tick) {
             const uint64_t prefetch_at = position(prefetch_tick);
-            return {Step::take, t.floor, limit < prefetch_at ? limit : prefetch_at, 0, 0};
+            return {ClockAction::take, t.floor, limit < prefetch_at ? limit : prefetch_at, 0, 0};
         }
         const int64_t until = t.lease_end(p, tick(v.written));
         const bool worth = until - tick(v.written) >= least_extension(p);
-        return {Step::take, t.floor, limit, worth ? until : 0, 0};
+        return {ClockAction::take, t.floor, limit, worth ? until : 0, 0};
     }
     if (next < v.written)
-        return {Step::confirm, t.floor, 0, 0, 0};
-    return {Step::reserve, t.floor, 0, t.lease_end(p, next_tick), 0};
+        return {ClockAction::confirm, t.floor, 0, 0, 0};
+    return {ClockAction::reserve, t.floor, 0, t.lease_end(p, next_tick), 0};
 }
 
 // The clock went back by t.back. False: go on as if it had not.
@@ -180,23 +180,23 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
     const bool tolerated = t.back <= p.tolerance;
     switch (p.when_back) {
     case WhenBack::hold:
-        *answer = {Step::clock_back, t.floor, 0, 0, t.back};
+        *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back};
         return !tolerated;
     case WhenBack::wait:
-        *answer = {tolerated ? Step::wait : Step::clock_back, t.floor, 0, 0, t.back};
+        *answer = {tolerated ? ClockAction::wait : ClockAction::clock_back, t.floor, 0, 0, t.back};
         return true;
     case WhenBack::backup:
-        *answer = {Step::backup, t.floor, 0, 0, t.back};
+        *answer = {ClockAction::backup, t.floor, 0, 0, t.back};
         return true;
     case WhenBack::error:
-        *answer = {Step::clock_back, t.floor, 0, 0, t.back};
+        *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back};
         return true;
     case WhenBack::new_worker:
         break;
     }
     // A term begins above the position that ends the one before, so its first tick is not 0.
     const int64_t from = t.end + (t.now - t.begin);
-    *answer = {Step::new_term, static_cast<uint64_t>(from) << p.sequence_bits, 0,
+    *answer = {ClockAction::new_term, static_cast<uint64_t>(from) << p.sequence_bits, 0,
                lesser(from + p.lease, t.end + p.end), t.back};
     return !tolerated && t.now > t.begin;
 }
@@ -204,12 +204,12 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
 } // namespace detail
 
 // `may_borrow`: the backup worker has nothing left in the clock's tick either.
-constexpr Decision decide(const ClockPolicy &p, const View &v, bool may_borrow = false) noexcept {
+constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_borrow = false) noexcept {
     const detail::Term t(p, v);
     const uint64_t next = v.last + 1 > t.floor ? v.last + 1 : t.floor;
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= t.end)
-        return {Step::exhausted, t.floor, 0, 0, 0};
+        return {ClockAction::exhausted, t.floor, 0, 0, 0};
 
     Decision answer{};
     if (t.back > 0 && detail::answer_clock_back(p, t, &answer))
@@ -217,23 +217,23 @@ constexpr Decision decide(const ClockPolicy &p, const View &v, bool may_borrow =
     const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
     const int64_t held = t.held();
     if (p.when_full == WhenFull::backup && !borrows && next_tick > held)
-        return {Step::backup, t.floor, 0, 0, 0};
+        return {ClockAction::backup, t.floor, 0, 0, 0};
     return detail::draw(p, v, t, next, borrows ? p.max_ahead : 0, held);
 }
 
 // The same for the backup worker, whose word is `last` in this view; `back` is the Decision's wait_ticks that sent the
 // caller here. wait means that it has nothing in the clock's tick; clock_back that it is too far ahead itself.
-constexpr Decision decide_backup(const ClockPolicy &p, const View &v, int64_t back) noexcept {
+constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, int64_t back) noexcept {
     const detail::Term t(p, v);
     const uint64_t next = v.last + 1 > t.floor ? v.last + 1 : t.floor;
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= t.end)
-        return {Step::exhausted, t.floor, 0, 0, 0};
+        return {ClockAction::exhausted, t.floor, 0, 0, 0};
     if (back <= 0)
         return detail::draw(p, v, t, next, 0, t.held());
     const int64_t ahead = detail::lesser(p.tolerance, p.max_ahead);
     if (next_tick > t.now + ahead)
-        return {Step::clock_back, t.floor, 0, 0, back};
+        return {ClockAction::clock_back, t.floor, 0, 0, back};
     return detail::draw(p, v, t, next, ahead, t.now);
 }
 

@@ -176,9 +176,9 @@ constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
     return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 
-// What turns a position into an id, worked out once for many ids: join() does for a position what encode()
+// What turns a position into an id, worked out once for many ids: encode() does for a position what encode()
 // does for its parts, without the checks.
-struct Shape {
+struct IdEncoder {
     uint64_t node;     // what is added: datacenter and worker in place, less the term
     uint64_t low_mask; // the part of a position that stays at the bottom: its sequence number, or nothing
     int32_t gap;       // how far the rest moves up to make room for the node
@@ -186,7 +186,7 @@ struct Shape {
 
 // The datacenter, the worker, and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp)
 // count from its first tick.
-constexpr Shape shape_of(const Layout &l, int64_t datacenter, int64_t worker, int64_t term = 0) noexcept {
+constexpr IdEncoder encoder_of(const Layout &l, int64_t datacenter, int64_t worker, int64_t term = 0) noexcept {
     const uint64_t node = static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
                           static_cast<uint64_t>(worker) << worker_shift(l);
     const uint64_t first_of_term = static_cast<uint64_t>(term) << l.time_bits << l.sequence_bits;
@@ -195,9 +195,9 @@ constexpr Shape shape_of(const Layout &l, int64_t datacenter, int64_t worker, in
 }
 
 // Fields don't overlap, so adding is putting side by side.
-constexpr int64_t join(const Shape &shape, uint64_t position) noexcept {
-    const uint64_t low = position & shape.low_mask;
-    return static_cast<int64_t>(((position - low) << shape.gap) + shape.node + low);
+constexpr int64_t encode(const IdEncoder &encoder, uint64_t position) noexcept {
+    const uint64_t low = position & encoder.low_mask;
+    return static_cast<int64_t>(((position - low) << encoder.gap) + encoder.node + low);
 }
 
 } // namespace uidgen::core

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "durability.hpp"
-#include "tick_word.hpp"
+#include "position_allocator.hpp"
 
 namespace uidgen::core {
 

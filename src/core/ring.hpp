@@ -21,7 +21,7 @@
 // Indices run from 0 to 2^64 - 1 and round; the number of cells is a power of two.
 #pragma once
 
-#include "tick_word.hpp"
+#include "position_allocator.hpp"
 
 namespace uidgen::core {
 
@@ -163,7 +163,7 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     Atom<uint64_t> *word() noexcept { return &last_; }
 
     // Replaces what take() has seen by another run, of which the positions up to `last` are the caller's; false: somebody
-    // else was quicker, and the run is still the caller's. Release: who draws from it knows what the caller knew.
+    // else was lost_race, and the run is still the caller's. Release: who draws from it knows what the caller knew.
     bool install(uint64_t seen, uint64_t last) noexcept {
         return last_.compare_exchange_strong(seen, last, std::memory_order_acq_rel, std::memory_order_relaxed);
     }

@@ -7,7 +7,7 @@ constexpr int first_capacity = 4;
 
 int64_t value_at(const BatchRun &run, uint64_t offset) {
     const uint64_t value = run.first + offset * run.increment;
-    return run.has_shape ? core::join(run.shape, value) : static_cast<int64_t>(value);
+    return run.has_encoder ? core::encode(run.encoder, value) : static_cast<int64_t>(value);
 }
 
 uint64_t checked_count(FunctionCallInfo fcinfo, int argument) {

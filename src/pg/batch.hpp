@@ -6,13 +6,13 @@
 
 namespace uidgen::pg {
 
-// A run stands for first, first + increment, ...; positions when it has a shape, else values.
+// A run stands for first, first + increment, ...; positions when it has a encoder, else values.
 struct BatchRun {
     uint64_t first;
     uint64_t increment;
     uint64_t count;
-    bool has_shape;
-    core::Shape shape;
+    bool has_encoder;
+    core::IdEncoder encoder;
 };
 
 struct Batch {

@@ -1,14 +1,14 @@
 #include "cached.hpp"
 
 #include "errors.hpp"
-#include "padder.hpp"
+#include "refiller.hpp"
 #include "time_source.hpp"
 #include "waits.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// A caller that pads moves so many runs: enough for a while, and done within some ten microseconds.
+// A caller that refills moves so many runs: enough for a while, and done within some ten microseconds.
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
@@ -21,11 +21,11 @@ void drop_what_is_too_old(SessionEntry *e, uint64_t floor) {
     e->run_first = kept_from;
 }
 
-// The padder can't: has the next lease written while there is something left, without waiting for it.
+// The refiller can't: has the next lease written while there is something left, without waiting for it.
 void keep_lease(Call *call, const core::Decision &decision) {
-    if (decision.step == core::Step::reserve || decision.reserve_until > 0)
-        reserve_if_believed(call, decision.reserve_until);
-    else if (decision.step == core::Step::confirm &&
+    if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)
+        reserve_if_plausible(call, decision.reserve_until);
+    else if (decision.action == core::ClockAction::confirm &&
              call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
         confirm_lease(call, core::Durability::local);
 }
@@ -45,56 +45,56 @@ bool take_run(Call *call, uint64_t floor) {
     if (taken.too_old > 0 && taken.first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
     if (e->ring.filled() < cached.threshold)
-        wake_padder();
+        wake_refiller();
     if (taken.first == core::empty_cell)
         return false;
     hold_run(e, taken.first);
     return true;
 }
 
-void wait_for_padder(Call *call) {
+void wait_for_refiller(Call *call) {
     int64_t waited_us = 0;
     if (!call->wait.counted)
         call->e->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     const int64_t left_us = left_to_wait_us(call, &waited_us);
     if (left_us <= 0)
         report_ring_empty(call->e->sequence, waited_us / us_per_ms);
-    wake_padder();
+    wake_refiller();
     sleep_for_ring(Min(left_us, nap_us));
 }
 
 // The clock bounds what may be put into the ring; ticks behind it are used, too, from `floor` on.
-void pad_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
+void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = e->slot->generator;
     uint64_t left_over = core::empty_cell;
-    if (pad_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
-        note_padding(&generator.ring, Padding::by_caller);
+    if (refill_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
+        note_ring_refill(&generator.ring, RingRefill::by_caller);
     if (left_over != core::empty_cell)
         hold_run(e, left_over);
 }
 
-// The first time, and when everything was too old, it is padded at the call whatever the policy: nobody had a chance to.
+// The first time, and when everything was too old, it is refilled at the call whatever the policy: nobody had a chance to.
 WhenRingEmpty policy_now(const GeneratorState &generator) {
-    const bool never_padded = generator.ring.padded_at_us.load(std::memory_order_relaxed) == 0;
+    const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed) == 0;
     const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
-    return never_padded || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
+    return never_refilled || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
 
 void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = call->e->slot->generator;
     const WhenRingEmpty policy = policy_now(generator);
-    if (policy == WhenRingEmpty::error && decision.step != core::Step::exhausted) {
+    if (policy == WhenRingEmpty::error && decision.action != core::ClockAction::exhausted) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
-        wake_padder();
+        wake_refiller();
         report_ring_empty(call->e->sequence, 0);
     }
-    if (decision.step != core::Step::take) {
-        perform(call, decision); // the lease, or the clock: callers' work in every policy
+    if (decision.action != core::ClockAction::take) {
+        execute(call, decision); // the lease, or the clock: callers' work in every policy
     } else if (policy == WhenRingEmpty::wait) {
-        wait_for_padder(call);
+        wait_for_refiller(call);
     } else {
-        pad_by_caller(call->e, decision, floor);
+        refill_by_caller(call->e, decision, floor);
     }
 }
 
@@ -122,7 +122,7 @@ void look_again_after(int64_t us) {
     enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
 }
 
-// What is padded is durable here; a standby that is awaited is asked before anything is handed out. True: time has passed.
+// What is refilled is durable here; a standby that is awaited is asked before anything is handed out. True: time has passed.
 bool need_durable(Call *call, uint64_t end) {
     if (call->e->slot->generator.ticks.usable(call->level) >= end)
         return false;
@@ -151,8 +151,8 @@ core::Run take_own(Call *call) {
 }
 
 // From the run that all share. If that is used up, the run that the session has in hand becomes the shared one, unless
-// somebody else's has; then *quicker, so look again.
-core::Run take_shared(Call *call, uint64_t floor, bool *quicker) {
+// somebody else's has; then *lost_race, so look again.
+core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     SessionEntry *e = call->e;
     RingState &ring = e->slot->generator.ring;
     const uint64_t length = e->slot->generator.config.cached.run;
@@ -166,8 +166,8 @@ core::Run take_shared(Call *call, uint64_t floor, bool *quicker) {
         return {0, 0};
     need_durable(call, e->run_end);
     const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
-    *quicker = !ring.shared.install(seen, first.first + first.count - 1);
-    if (*quicker) {
+    *lost_race = !ring.shared.install(seen, first.first + first.count - 1);
+    if (*lost_race) {
         if (e->ring.put(e->run_first)) // for others
             e->run_first = e->run_end;
         return {0, 0};
@@ -214,7 +214,7 @@ void open_window_on_run(const Call &call) {
         return;
     const uint64_t expected = cached.shares ? last : last + 1;
     const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
-    const uint64_t origin = static_cast<uint64_t>(core::join(call.drawn.shape, last + 1)) - expected * step;
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
     open_window(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
                     expected + (end - last - 1), origin, step});
     if (!cached.shares)
@@ -231,9 +231,9 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
     call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {
-        look(&call);
+        read_state(&call);
         looked_at_us = call.now_us - call.offset_us;
-        if (!clock_is_believed(&call)) // it would throw everything away
+        if (!clock_is_plausible(&call)) // it would throw everything away
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
@@ -242,20 +242,20 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         const uint64_t next = next_in_hand(e, floor);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
-            perform(&call, {core::Step::wait, 0, 0, 0, too_far}); // the clock went back since it was padded
+            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since it was refilled
             continue;
         }
         if (next > 0 && need_durable(&call, end_in_hand(call, next))) // it may be too old by now
             continue;
-        bool quicker = false;
+        bool lost_race = false;
         const core::Run run =
-            generator.config.cached.shares ? take_shared(&call, floor, &quicker) : take_own(&call);
+            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_own(&call);
         if (run.count > 0) {
-            call.drawn = {run, shape_at(generator, run.first, false)};
+            call.drawn = {run, encoder_at(generator, run.first, false)};
             open_window_on_run(call);
             return call.drawn;
         }
-        if (quicker)
+        if (lost_race)
             continue;
         if (waited_for_standby(&call, floor))
             continue;

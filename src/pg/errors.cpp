@@ -178,7 +178,7 @@ void report_ring_empty(Oid generator, int64_t waited_ms) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("the ring of generator \"%s\" is empty", name_of(generator)),
-             errdetail("Ids are drawn faster than they are made, or the padder is not running. The call waited %lld ms and took no id.",
+             errdetail("Ids are drawn faster than they are made, or the refiller is not running. The call waited %lld ms and took no id.",
                        static_cast<long long>(waited_ms)),
              errhint("Call again; or let callers pad the ring: uid_generator_alter(..., when_ring_empty => 'pad').")));
 }

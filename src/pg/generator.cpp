@@ -24,7 +24,7 @@ Datum draw_one(SessionEntry *e) {
     if (e->clock != WindowClock::none && draw_next_id(e, GetUserId(), &id))
         return hand_out(id);
     const Drawn drawn = draw_ids(e, 1);
-    return hand_out(core::join(drawn.shape, drawn.run.first));
+    return hand_out(core::encode(drawn.encoder, drawn.run.first));
 }
 
 // Not inlined, so that the fast path has fewer registers to save.
@@ -39,7 +39,7 @@ Datum draw_one(SessionEntry *e) {
 void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
     while (count > 0) {
         const Drawn drawn = draw_ids(e, count);
-        batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.shape});
+        batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.encoder});
         count -= drawn.run.count;
     }
     if (batch->used > 0)

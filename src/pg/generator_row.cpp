@@ -38,21 +38,21 @@ void end_lease(Oid generator) {
     open_all_again();
 }
 
-int64_t mark_of(Relation rel) {
+int64_t high_water_mark_of(Relation rel) {
     SequencePage page = lock_page_for_reading(rel);
     const PageState state = read_page(page);
     unlock_page(&page);
     return state.counter.last_value;
 }
 
-int64_t mark_of(Oid generator) {
+int64_t high_water_mark_of(Oid generator) {
     Relation rel = relation_open(generator, NoLock);
-    const int64_t mark = mark_of(rel);
+    const int64_t mark = high_water_mark_of(rel);
     relation_close(rel, NoLock);
     return mark;
 }
 
-constexpr int64_t mark_without_leases = 1;
+constexpr int64_t high_water_mark_without_leases = 1;
 
 // The largest id that a generator with that high-water mark may have issued. Of several terms the first may be the
 // highest, so all of the layout's time counts.
@@ -76,7 +76,7 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
     if (wanted.policy.max_ahead >= former.policy.max_ahead)
         return;
     const core::Layout &layout = former.layout;
-    const int64_t mark = ticks_of_counter(former, mark_of(generator)) % former.policy.end;
+    const int64_t mark = ticks_of_counter(former, high_water_mark_of(generator)) % former.policy.end;
     const int64_t began_us = monotonic_us();
     for (;;) {
         const int64_t now = core::tick_at(layout, wall_clock_us());
@@ -99,14 +99,14 @@ void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
     const GeneratorConfig former = generator_config_of(from, desc);
     const GeneratorConfig wanted = generator_config_of(to, desc);
     const bool layout = layout_differs(from, to, desc);
-    if ((layout || terms_differ(former, wanted)) && mark_of(generator) > mark_without_leases)
+    if ((layout || terms_differ(former, wanted)) && high_water_mark_of(generator) > high_water_mark_without_leases)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("%s of generator \"%s\" can't change any more",
                                layout ? "the layout" : "when_back new_worker", get_rel_name(generator)),
                         layout ? errdetail("It has leased ids; they would no longer decode, and could come again.")
                                : errdetail("It has leased ids, and each time that it begins again needs a worker id it never used."),
                         errhint("Make another generator above it: uid_generator_create('name', ..., above => %lld).",
-                                static_cast<long long>(largest_leased_id(former, mark_of(generator))))));
+                                static_cast<long long>(largest_leased_id(former, high_water_mark_of(generator))))));
     if (!layout)
         wait_out_lead(generator, former, wanted);
 }
@@ -164,7 +164,7 @@ int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
 }
 
 // Under lock_generator(), or on a sequence that nobody else sees yet.
-void raise_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
+void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
     if (terms_of(config) > 1)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("generator \"%s\" can't promise ids above another", get_rel_name(generator)),
@@ -174,7 +174,7 @@ void raise_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
     check_lease_sequence(rel);
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
-    if (mark_of(rel) == mark_without_leases)
+    if (high_water_mark_of(rel) == high_water_mark_without_leases)
         mark = Max(mark, last_tick_of_lost(config)); // which a first lease looks at only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
@@ -215,12 +215,12 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
 
 // Ids of the new default are above all that the former one may have issued. Under locks on both.
 void raise_above(Oid schema, Oid former, Oid generator) {
-    const int64_t mark = mark_of(former);
-    if (mark == mark_without_leases)
+    const int64_t mark = high_water_mark_of(former);
+    if (mark == high_water_mark_without_leases)
         return;
     const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
     const int64_t largest = largest_leased_id(required_config(schema, former), mark);
-    raise_mark(generator, config, tick_above(generator, config, largest));
+    raise_high_water_mark(generator, config, tick_above(generator, config, largest));
     end_lease(generator);
 }
 
@@ -269,7 +269,7 @@ Datum uid_generator_raise(PG_FUNCTION_ARGS) {
         report_in_recovery();
     lock_generator(generator);
     const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
-    raise_mark(generator, config, tick_above(generator, config, PG_GETARG_INT64(1)));
+    raise_high_water_mark(generator, config, tick_above(generator, config, PG_GETARG_INT64(1)));
     end_lease(generator);
     PG_RETURN_VOID();
 }

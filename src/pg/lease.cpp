@@ -86,7 +86,7 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
     const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so the value drawn by a swap from n is that of position n + 1.
-    const uint64_t origin = static_cast<uint64_t>(core::join(call.drawn.shape, last)) - (last - 1) * step;
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
     open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
                 {call.counter, call.now_us}, core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
@@ -133,7 +133,7 @@ bool clock_shows_it_again(Call *call) {
 
 // ---------------------------------------------------------------------------------------------------------
 
-void note_seen(GeneratorState *generator, const core::View &view, uint64_t position) {
+void note_seen(GeneratorState *generator, const core::ClockState &view, uint64_t position) {
     const int64_t tick = term_of(generator->config, position) * generator->config.policy.end + view.now;
     int64_t seen = view.seen;
     while (seen < tick && !generator->seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
@@ -150,7 +150,7 @@ bool take(Call *call, const core::Decision &decision) {
     if (run.count == 0)
         return false;
     note_seen(&generator, call->view, run.first);
-    call->drawn = {run, shape_at(generator, run.first, false)};
+    call->drawn = {run, encoder_at(generator, run.first, false)};
     open_window_after(*call, run.first + run.count - 1, decision);
     return true;
 }
@@ -175,18 +175,18 @@ void begin_term(Call *call, const core::Decision &decision) {
 // The backup worker: what it has in the clock's tick, else what the primary can borrow.
 bool take_backup(Call *call, int64_t back) {
     GeneratorState &generator = call->e->slot->generator;
-    core::View view = call->view;
+    core::ClockState view = call->view;
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
-    if (decision.step == core::Step::take) {
+    if (decision.action == core::ClockAction::take) {
         need_worker_id(call->e);
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
-        call->drawn = {run, shape_at(generator, run.first, true)};
+        call->drawn = {run, encoder_at(generator, run.first, true)};
         return run.count > 0;
     }
-    if (back == 0 && decision.step == core::Step::wait)
-        return perform(call, core::decide(generator.config.policy, call->view, true));
-    return perform(call, decision);
+    if (back == 0 && decision.action == core::ClockAction::wait)
+        return execute(call, core::decide(generator.config.policy, call->view, true));
+    return execute(call, decision);
 }
 
 } // namespace
@@ -200,12 +200,12 @@ void before_next_try(Call *call) {
         report_no_id_found(call->e->sequence, tried_us / us_per_ms);
 }
 
-bool clock_is_believed(Call *call) {
-    if (fault_is(Fault::believe_clock))
+bool clock_is_plausible(Call *call) {
+    if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - slots_believed_clock() > doubtful_jump_us && !clock_shows_it_again(call))
+    if (call->offset_us - slots_trusted_clock_offset() > doubtful_jump_us && !clock_shows_it_again(call))
         return false;
-    slots_believe_clock(call->offset_us);
+    slots_trust_clock_offset(call->offset_us);
     return true;
 }
 
@@ -219,7 +219,7 @@ void check_datacenter(const SessionEntry *e) {
                         errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
 }
 
-void look(Call *call) {
+void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
     call->view.seen = generator.seen.load(std::memory_order_acquire);
@@ -227,7 +227,7 @@ void look(Call *call) {
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
-    call->view.not_its_own = call->view.written <= generator.not_its_own;
+    call->view.inherited_floor = call->view.written <= generator.inherited_floor;
     // Last: a clock read before what others have seen and leased since would seem to have gone back.
     call->counter = read_counter();
     call->now_us = sample_wall_clock_us();
@@ -235,47 +235,47 @@ void look(Call *call) {
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
 }
 
-bool perform(Call *call, const core::Decision &decision) {
+bool execute(Call *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     const int64_t tick_us = e->slot->generator.config.layout.tick_us;
-    switch (decision.step) {
-    case core::Step::take:
+    switch (decision.action) {
+    case core::ClockAction::take:
         return take(call, decision);
-    case core::Step::confirm:
+    case core::ClockAction::confirm:
         confirm_lease(call, call->level);
         break;
-    case core::Step::reserve:
-        if (clock_is_believed(call))
+    case core::ClockAction::reserve:
+        if (clock_is_plausible(call))
             reserve_lease(e, 0, decision.reserve_until, false);
         break;
-    case core::Step::wait:
+    case core::ClockAction::wait:
         wait_for_clock(call, decision.wait_ticks * tick_us);
         break;
-    case core::Step::backup:
+    case core::ClockAction::backup:
         return take_backup(call, decision.wait_ticks);
-    case core::Step::new_term:
+    case core::ClockAction::new_term:
         begin_term(call, decision);
         break;
-    case core::Step::clock_back:
+    case core::ClockAction::clock_back:
         if (clock_shows_it_again(call))
             report_clock_back(e->sequence, decision.wait_ticks * tick_us);
         break;
-    case core::Step::exhausted:
-        if (clock_is_believed(call))
+    case core::ClockAction::exhausted:
+        if (clock_is_plausible(call))
             report_end_of_time(e->sequence, e->slot->generator.config.layout);
         break;
     }
     return false;
 }
 
-void reserve_if_believed(Call *call, int64_t until_tick) {
-    if (clock_is_believed(call))
+void reserve_if_plausible(Call *call, int64_t until_tick) {
+    if (clock_is_plausible(call))
         reserve_ahead(call->e, until_tick);
 }
 
 void confirm_lease(Call *call, core::Durability level) {
     Slot *slot = call->e->slot;
-    core::TickWord<> &ticks = slot->generator.ticks;
+    core::PositionAllocator<> &ticks = slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
     ticks.confirm(durable(slot, written.lsn, level), written.until);
@@ -288,11 +288,11 @@ void need_worker_id(SessionEntry *e) {
         draw_worker_id(e->slot, e->function);
 }
 
-core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup) {
+core::IdEncoder encoder_at(const GeneratorState &generator, uint64_t position, bool backup) {
     const core::Layout &layout = generator.config.layout;
     const int64_t first = generator.worker_id.load(std::memory_order_acquire);
     const int64_t worker = worker_id_at(generator.config, first, position) | (backup ? core::backup_bit(layout) : 0);
-    return core::shape_of(layout, settings::datacenter_id, worker, term_of(generator.config, position));
+    return core::encoder_of(layout, settings::datacenter_id, worker, term_of(generator.config, position));
 }
 
 int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
@@ -309,8 +309,8 @@ Drawn draw(SessionEntry *e, uint64_t want) {
     call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {
-        look(&call);
-        if (perform(&call, core::decide(e->slot->generator.config.policy, call.view)))
+        read_state(&call);
+        if (execute(&call, core::decide(e->slot->generator.config.policy, call.view)))
             return call.drawn;
     }
 }

@@ -7,7 +7,7 @@ namespace uidgen::pg {
 
 struct Drawn {
     core::Run run; // positions
-    core::Shape shape;
+    core::IdEncoder encoder;
 };
 
 // Takes up to `want` positions (>= 1), waiting for the clock or for durability as needed. Errors take none.
@@ -32,7 +32,7 @@ struct Call {
     uint64_t counter; // read before the clock
     int64_t now_us;
     int64_t offset_us; // of the clock above the one that never steps
-    core::View view;
+    core::ClockState view;
     BoundedWait wait;
     Drawn drawn;
 };
@@ -41,20 +41,20 @@ struct Call {
 void check_datacenter(const SessionEntry *e);
 
 // Reads the clock and the generator's word.
-void look(Call *call);
+void read_state(Call *call);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(Call *call);
 
 // Whether the clock is to be believed when it shows that much above the one that never steps; takes some milliseconds
 // when that is far more than before. False: try again. Error if that has gone on for longer than uidgen.max_wait.
-bool clock_is_believed(Call *call);
+bool clock_is_plausible(Call *call);
 
 // Does what the decision says. True: something was drawn. False: try again.
-bool perform(Call *call, const core::Decision &decision);
+bool execute(Call *call, const core::Decision &decision);
 
 // Writes the next lease ahead of its use, unless the clock that asks for it is not believed.
-void reserve_if_believed(Call *call, int64_t until_tick);
+void reserve_if_plausible(Call *call, int64_t until_tick);
 
 // Makes what is written durable. The time that this takes does not count in the call's bound.
 void confirm_lease(Call *call, core::Durability level);
@@ -62,8 +62,8 @@ void confirm_lease(Call *call, core::Durability level);
 // Draws the worker id if there is none yet.
 void need_worker_id(SessionEntry *e);
 
-// The shape of ids at a position.
-core::Shape shape_at(const GeneratorState &generator, uint64_t position, bool backup);
+// The encoder of ids at a position.
+core::IdEncoder encoder_at(const GeneratorState &generator, uint64_t position, bool backup);
 
 // How much longer the call may wait; 0: no more. The first time it counts the wait in the slot.
 int64_t left_to_wait_us(Call *call, int64_t *waited_us);

@@ -47,7 +47,7 @@ void set_first_position(SlotInit *init) {
         return;
     const uint64_t above_others = position_above(init->config, last);
     if (above_others > init->first_position)
-        init->first_position = init->not_its_own = above_others;
+        init->first_position = init->inherited_floor = above_others;
 }
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
@@ -199,7 +199,7 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
     }
     PG_END_TRY();
     if (cached && slot->generator.ring.memory != init.ring_memory)
-        ring_memory_drop(init.ring_memory); // somebody else was quicker to make the slot
+        ring_memory_drop(init.ring_memory); // somebody else was lost_race to make the slot
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(init.first_position,
                                       position_above(init.config, init.expected.counter.last_value), 0);

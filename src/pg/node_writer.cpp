@@ -27,7 +27,7 @@ constexpr int64_t pause_us = 5 * us_per_second;
 // The generators that this transaction uses and whose row was due, in TopTransactionContext.
 struct Wanted {
     Slot *slot;
-    uint64_t tenancy; // an altered generator leaves its slot in mid-transaction
+    uint64_t generation; // an altered generator leaves its slot in mid-transaction
 };
 List *wanted = NIL;
 Oid wanted_by = InvalidOid;
@@ -36,7 +36,7 @@ Oid wanted_by = InvalidOid;
 // it speaks of is read under the directory lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
-bool still_holds_slot(const Wanted &row) { return row.slot->tenancy.load(std::memory_order_acquire) == row.tenancy; }
+bool still_holds_slot(const Wanted &row) { return row.slot->generation.load(std::memory_order_acquire) == row.generation; }
 
 bool is_wanted(const Slot *slot) {
     ListCell *cell;
@@ -289,7 +289,7 @@ void note_generator_in_use(Slot *slot, Oid function) {
         return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
-    *row = {slot, slot->tenancy.load(std::memory_order_acquire)};
+    *row = {slot, slot->generation.load(std::memory_order_acquire)};
     wanted = lappend(wanted, row);
     MemoryContextSwitchTo(caller);
     wanted_by = function;

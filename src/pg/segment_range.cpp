@@ -18,14 +18,14 @@ constexpr uint64_t prefetch_divisor = 10;
                     errhint("ALTER SEQUENCE with a wider bound, or with CYCLE to begin again.")));
 }
 
-struct View {
+struct RangeState {
     core::Range range; // that holds the next ordinal
     bool found;
     bool may_prefetch; // no range is reserved ahead yet, and it would not be thrown away
 };
 
-View view_of(const SessionEntry *e) {
-    View view = {};
+RangeState range_state_of(const SessionEntry *e) {
+    RangeState view = {};
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
     const core::SegmentWord<> &word = e->slot->segment.word;
@@ -118,7 +118,7 @@ bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool a
 }
 
 // Up to which ordinal the range may be drawn from before somebody must come back here to reserve the next one.
-uint64_t limit_of_draws(SessionEntry *e, const View &view) {
+uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     if (!view.may_prefetch)
         return view.range.end;
     const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
@@ -130,7 +130,7 @@ uint64_t limit_of_draws(SessionEntry *e, const View &view) {
 
 // Makes the range durable, and draws from it. Leaves a window up to the limit, unless the durability asked for was given up
 // because no standby is awaited any more.
-SegmentValues draw_from(SessionEntry *e, const View &view, core::Durability level, uint64_t want) {
+SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
     core::SegmentWord<> &word = e->slot->segment.word;
     const core::Range &range = view.range;
     core::Durability reached = level;
@@ -153,7 +153,7 @@ SegmentValues draw_from(SessionEntry *e, const View &view, core::Durability leve
 SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
     for (;;) {
         const core::Durability level = close_window(e);
-        const View view = view_of(e);
+        const RangeState view = range_state_of(e);
         if (view.found) {
             const SegmentValues values = draw_from(e, view, level, want);
             if (values.count > 0)

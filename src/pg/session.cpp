@@ -64,15 +64,15 @@ void unmap_ring(SessionEntry *e) {
     e->run_first = e->run_end = 0;
 }
 
-bool slot_is_gone(const SessionEntry *e) {
-    return e->slot == nullptr || e->slot->tenancy.load(std::memory_order_acquire) != e->generation;
+bool slot_was_freed(const SessionEntry *e) {
+    return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
 // The memory of a ring is given back when the last process unmaps it, so a session that goes on must.
 void unmap_rings_that_are_gone() {
     rings_in_doubt = false;
     for_each_entry([](SessionEntry *e) {
-        if (e->ring_memory != DSM_HANDLE_INVALID && slot_is_gone(e))
+        if (e->ring_memory != DSM_HANDLE_INVALID && slot_was_freed(e))
             unmap_ring(e);
     });
 }
@@ -93,7 +93,7 @@ bool is_in_catalog(Oid relation) {
 // look-up is needed. A look-up may hear of invalidations, so the table does not change before all are found.
 void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) {
-        e->dropped = slot_is_gone(e) && !is_in_catalog(e->sequence);
+        e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence);
     });
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
@@ -185,7 +185,7 @@ void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     e->kind = slot->kind;
     if (slot->kind == SlotKind::generator)
         map_ring(e, slot);
-    e->generation = slot->tenancy.load(std::memory_order_acquire);
+    e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
 }
 
@@ -233,7 +233,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     const uint64_t checks = session_checks.load(std::memory_order_relaxed);
     Relation rel = open_checked(sequence);
     // Under the lock that keeps the slot, so a generation that is still the same is ours.
-    if (slot_is_gone(e))
+    if (slot_was_freed(e))
         find_slot(e, rel, kind);
     if (e->kind != kind) {
         if (kind == SlotKind::generator)
@@ -318,7 +318,7 @@ void session_transaction_ended() {
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
     if (slot->kind == SlotKind::generator) {
-        core::TickWord<> &ticks = slot->generator.ticks;
+        core::PositionAllocator<> &ticks = slot->generator.ticks;
         const uint64_t above_page = position_above(slot->generator.config, state.counter.last_value);
         // A counter moved downward doesn't take the generator back: it goes on above its own memory.
         const uint64_t above_memory = ticks.written_range().until;

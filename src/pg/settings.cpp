@@ -35,7 +35,7 @@ const config_enum_entry fault_names[] = {
     {"resume_lease", static_cast<int>(Fault::resume_lease), false},
     {"keep_slot", static_cast<int>(Fault::keep_slot), false},
     {"release_lock", static_cast<int>(Fault::release_lock), false},
-    {"believe_clock", static_cast<int>(Fault::believe_clock), false},
+    {"trust_clock", static_cast<int>(Fault::trust_clock), false},
     {"trust_ranges", static_cast<int>(Fault::trust_ranges), false},
     {nullptr, 0, false},
 };

@@ -26,9 +26,9 @@ struct Header {
     int32_t unused;    // the place of a slot that was freed, the first of a list; -1: none
     int32_t ever_used; // the places before it were taken once, so no scan goes further
     int32_t segments;  // slots of segments
-    std::atomic<int64_t> believed_clock_us;
-    std::atomic<Latch *> padder;
-    std::atomic<int64_t> padder_started_at_us;
+    std::atomic<int64_t> trusted_clock_offset_us;
+    std::atomic<Latch *> refiller;
+    std::atomic<int64_t> refiller_started_at_us;
 };
 Header *header = nullptr;
 
@@ -65,9 +65,9 @@ void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
     ring->shared.reset(run);
     ring->memory = memory;
     ring->given_up_below.store(0, std::memory_order_relaxed);
-    ring->padded_at_us.store(0, std::memory_order_relaxed);
+    ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
     ring->went_stale.store(false, std::memory_order_relaxed);
-    for (auto &count : ring->paddings)
+    for (auto &count : ring->ring_refills)
         count.store(0, std::memory_order_relaxed);
     ring->rejected_puts.store(0, std::memory_order_relaxed);
     ring->rejected_takes.store(0, std::memory_order_relaxed);
@@ -90,7 +90,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.backup.reset(init.first_position);
         generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
-        generator.not_its_own = init.not_its_own;
+        generator.inherited_floor = init.inherited_floor;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
@@ -133,7 +133,7 @@ dsm_handle free_place(int32_t place) {
     const dsm_handle memory = has_ring(*slot) ? slot->generator.ring.memory : DSM_HANDLE_INVALID;
     header->segments -= slot->kind == SlotKind::segment ? 1 : 0;
     give_back(place);
-    slot->tenancy.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
+    slot->generation.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
     lookup(slot->key, HASH_REMOVE);
     return memory;
 }
@@ -176,8 +176,8 @@ bool slots_segments_have_their_share() {
 bool slots_exist() { return slots != nullptr; }
 
 // Relaxed: a figure of its own.
-int64_t slots_believed_clock() { return header->believed_clock_us.load(std::memory_order_relaxed); }
-void slots_believe_clock(int64_t offset_us) { header->believed_clock_us.store(offset_us, std::memory_order_relaxed); }
+int64_t slots_trusted_clock_offset() { return header->trusted_clock_offset_us.load(std::memory_order_relaxed); }
+void slots_trust_clock_offset(int64_t offset_us) { header->trusted_clock_offset_us.store(offset_us, std::memory_order_relaxed); }
 
 void slots_request_memory() {
     const Size entries =
@@ -203,9 +203,9 @@ void slots_attach_memory() {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
         header->unused = -1;
         header->ever_used = header->segments = 0;
-        slots_believe_clock(clock_offset_us());
-        header->padder.store(nullptr, std::memory_order_relaxed);
-        header->padder_started_at_us.store(0, std::memory_order_relaxed);
+        slots_trust_clock_offset(clock_offset_us());
+        header->refiller.store(nullptr, std::memory_order_relaxed);
+        header->refiller_started_at_us.store(0, std::memory_order_relaxed);
     }
     LWLockRelease(AddinShmemInitLock);
 }
@@ -223,7 +223,7 @@ bool slot_copy(SlotKey key, SlotCopy *copy) {
     const DirectoryEntry *entry = lookup(key, HASH_FIND);
     const Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
     if (slot != nullptr) {
-        *copy = {slot, slot->kind, slot->tenancy.load(std::memory_order_relaxed), {}};
+        *copy = {slot, slot->kind, slot->generation.load(std::memory_order_relaxed), {}};
         if (slot->kind == SlotKind::generator)
             copy->config = slot->generator.config;
     }
@@ -344,24 +344,24 @@ bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *ar
 }
 
 // Acquire and release: a latch is seen only after it was made ready, and no latch only after what was said before.
-Latch *slots_padder() { return header->padder.load(std::memory_order_acquire); }
+Latch *slots_refiller() { return header->refiller.load(std::memory_order_acquire); }
 
-bool slots_become_padder(Latch *latch) {
+bool slots_become_refiller(Latch *latch) {
     Latch *none = nullptr;
-    return header->padder.compare_exchange_strong(none, latch, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return header->refiller.compare_exchange_strong(none, latch, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
-void slots_resign_as_padder(Latch *latch) {
-    header->padder.compare_exchange_strong(latch, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
+void slots_resign_as_refiller(Latch *latch) {
+    header->refiller.compare_exchange_strong(latch, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
-void slots_padder_found_nothing() { header->padder_started_at_us.store(0, std::memory_order_relaxed); }
+void slots_refiller_found_nothing() { header->refiller_started_at_us.store(0, std::memory_order_relaxed); }
 
-bool slots_may_start_padder(int64_t now_us) {
+bool slots_may_start_refiller(int64_t now_us) {
     constexpr int64_t pause_us = 1000 * us_per_ms;
-    int64_t last = header->padder_started_at_us.load(std::memory_order_relaxed);
+    int64_t last = header->refiller_started_at_us.load(std::memory_order_relaxed);
     return (last == 0 || now_us - last > pause_us) &&
-           header->padder_started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
+           header->refiller_started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {

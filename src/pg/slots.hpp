@@ -25,7 +25,7 @@
 #include "../core/range.hpp"
 #include "../core/ring.hpp"
 #include "../core/step_policy.hpp"
-#include "../core/tick_word.hpp"
+#include "../core/position_allocator.hpp"
 #include "compat.hpp"
 
 namespace uidgen::pg {
@@ -64,7 +64,7 @@ struct CachedConfig {
     bool shares;    // all sessions draw from one run
     uint64_t run;   // ids, a power of two
     uint64_t cells; // of the ring, a power of two
-    uint64_t threshold; // filled cells below which the ring is padded
+    uint64_t threshold; // filled cells below which the ring is refilled
     int64_t schedule_us; // 0: never
     bool discards; // what does not fit into the ring
     WhenRingEmpty when_empty;
@@ -80,29 +80,29 @@ struct GeneratorConfig {
     int32_t worker_number; // fixed
 };
 
-// Why a ring was padded.
-enum class Padding : uint32_t { initial, threshold, schedule, by_caller };
-constexpr uint32_t padding_causes = 4;
+// Why a ring was refilled.
+enum class RingRefill : uint32_t { initial, threshold, schedule, by_caller };
+constexpr uint32_t ring_refill_causes = 4;
 
 struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
     dsm_handle memory; // fixed: of the cells
     std::atomic<uint64_t> given_up_below; // positions below it are not handed out any more
-    std::atomic<int64_t> padded_at_us;    // on the clock that never steps; 0: never
-    std::atomic<bool> went_stale;         // all that was in it was too old, and it was not padded since
-    std::atomic<uint64_t> paddings[padding_causes];
+    std::atomic<int64_t> refilled_ring_at_us;    // on the clock that never steps; 0: never
+    std::atomic<bool> went_stale;         // all that was in it was too old, and it was not refilled since
+    std::atomic<uint64_t> ring_refills[ring_refill_causes];
     std::atomic<uint64_t> rejected_puts;
     std::atomic<uint64_t> rejected_takes;
     std::atomic<uint64_t> too_old;
 };
 
 struct GeneratorState {
-    core::TickWord<> ticks;   // its writes are serialized by the page
-    core::BackupWord<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
+    core::PositionAllocator<> ticks;   // its writes are serialized by the page
+    core::BackupAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
     std::atomic<int64_t> seen; // latest tick of the clock that an id was made with, in the word's count
     GeneratorConfig config;    // fixed
-    uint64_t not_its_own;      // fixed
+    uint64_t inherited_floor;      // fixed
     RingState ring;            // of cached mode
     // The worker id of this incarnation. Set once, under the directory lock. With when_back new_worker it is that of term 0.
     std::atomic<int32_t> worker_id;
@@ -153,7 +153,7 @@ struct Slot {
     SlotKind kind;
     int32_t next_unused; // of an unused slot: the place of another one; -1: there is none
     // Changes whenever the slot is freed, so that a pointer kept by a backend can be told from a new tenant.
-    std::atomic<uint64_t> tenancy;
+    std::atomic<uint64_t> generation;
     std::atomic<int64_t> used_at; // start of the last transaction that used it: which one to reclaim first
     RelationFile file;            // page: the sequence's file that `expected` speaks of
     PageState expected;           // page: what the sequence's page says unless somebody else moved it
@@ -176,7 +176,7 @@ struct SlotInit {
     PageState expected;
     GeneratorConfig config;   // generator
     uint64_t first_position;  // generator: nothing below it is handed out
-    uint64_t not_its_own;     // generator: up to there others that are gone have leased
+    uint64_t inherited_floor;     // generator: up to there others that are gone have leased
     dsm_handle ring_memory;   // generator in cached mode
     core::StepBounds bounds;  // segment
 };
@@ -201,7 +201,7 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init);
 struct SlotCopy {
     const Slot *slot;
     SlotKind kind;
-    uint64_t tenancy;
+    uint64_t generation;
     GeneratorConfig config; // of a generator
 };
 bool slot_copy(SlotKey key, SlotCopy *copy);
@@ -232,20 +232,20 @@ int32_t slots_next_ring(int32_t from);
 // lock held shared, so that nobody frees it meanwhile. False: there is none.
 bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg);
 
-// The latch of the running padder; null: there is none.
-Latch *slots_padder();
+// The latch of the running refiller; null: there is none.
+Latch *slots_refiller();
 // Whether there was none, so that the process of that latch is it now.
-bool slots_become_padder(Latch *latch);
+bool slots_become_refiller(Latch *latch);
 // Nothing happens if it is another's.
-void slots_resign_as_padder(Latch *latch);
-// Whether the padder may be started now: by one backend, and at most once a second, unless the last one found nothing to do.
-bool slots_may_start_padder(int64_t now_us);
-void slots_padder_found_nothing();
+void slots_resign_as_refiller(Latch *latch);
+// Whether the refiller may be started now: by one backend, and at most once a second, unless the last one found nothing to do.
+bool slots_may_start_refiller(int64_t now_us);
+void slots_refiller_found_nothing();
 
 // What the wall clock showed above the clock that never steps when it was last believed, in microseconds: one figure for
 // the whole server (lease.cpp).
-int64_t slots_believed_clock();
-void slots_believe_clock(int64_t offset_us);
+int64_t slots_trusted_clock_offset();
+void slots_trust_clock_offset(int64_t offset_us);
 
 // Gives a generator's slot its worker id, unless it has one already or another live generator of the same
 // layout holds that number and `insist` is false. False: draw another number.

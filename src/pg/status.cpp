@@ -34,7 +34,7 @@ enum Column { col_sequence, col_kind, col_worker, col_last, col_until, col_first
               col_next_ready, col_step, col_step_reason, col_refills, // one column a cause
               col_last_refill = col_refills + refill_causes, col_rate,
               col_ring_size, col_ring_filled, col_paddings, // one column a cause
-              col_rejected_puts = col_paddings + padding_causes, col_rejected_takes, col_too_old, col_ahead, columns };
+              col_rejected_puts = col_paddings + ring_refill_causes, col_rejected_takes, col_too_old, col_ahead, columns };
 
 const char *reason_name(core::StepReason reason) {
     switch (reason) {
@@ -61,8 +61,8 @@ void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values,
                                     ring.hints.cursor.load(std::memory_order_relaxed), cached.cells);
     values[col_ring_size] = Int64GetDatum(static_cast<int64_t>(cached.cells * cached.run));
     values[col_ring_filled] = Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells));
-    for (uint32_t cause = 0; cause < padding_causes; cause++)
-        values[col_paddings + cause] = count_of(ring.paddings[cause]);
+    for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
+        values[col_paddings + cause] = count_of(ring.ring_refills[cause]);
     values[col_rejected_puts] = count_of(ring.rejected_puts);
     values[col_rejected_takes] = count_of(ring.rejected_takes);
     values[col_too_old] = count_of(ring.too_old);
@@ -169,7 +169,7 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         else
             fill_segment(slot->segment, rel, values, nulls);
         // A slot with a new tenant was nobody's while it was read.
-        if (slot->tenancy.load(std::memory_order_acquire) == copy.tenancy)
+        if (slot->generation.load(std::memory_order_acquire) == copy.generation)
             tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     }
     relation_close(rel, AccessShareLock);

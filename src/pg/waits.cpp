@@ -37,9 +37,9 @@ void sleep_for_ring(int64_t us) {
     sleep_for(us, once(&event, "UidgenRing"));
 }
 
-void sleep_as_padder(int64_t us) {
+void sleep_as_refiller(int64_t us) {
     static uint32 event = 0;
-    sleep_for(us, once(&event, "UidgenPadder"));
+    sleep_for(us, once(&event, "UidgenRefiller"));
 }
 
 void sleep_for_standby(int64_t us) { sleep_through_interrupts(us, WAIT_EVENT_SYNC_REP); }

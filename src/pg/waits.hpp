@@ -9,11 +9,11 @@ namespace uidgen::pg {
 // event UidgenClock (PostgreSQL 17 and later; before, as Extension).
 void sleep_for_clock(int64_t us);
 
-// The same for a ring that the padder shall fill: UidgenRing.
+// The same for a ring that the refiller shall fill: UidgenRing.
 void sleep_for_ring(int64_t us);
 
-// And for the padder itself: UidgenPadder.
-void sleep_as_padder(int64_t us);
+// And for the refiller itself: UidgenRefiller.
+void sleep_as_refiller(int64_t us);
 
 // The same for a synchronous standby, as PostgreSQL's own SyncRep. Returns when the session is asked to cancel or to end,
 // and leaves the answer to the caller.

@@ -1,4 +1,4 @@
-# Cached mode on a real server: ids unique whatever is killed, the padder a help and never a condition, no id too old,
+# Cached mode on a real server: ids unique whatever is killed, the refiller a help and never a condition, no id too old,
 # and memory that is given back. (021_cached_clock.t moves the clock.)
 use strict;
 use warnings;
@@ -53,7 +53,7 @@ sub padders
 		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
 		next unless $parent == $postmaster;
 		open my $command, '<', "/proc/$pid/cmdline" or next;
-		push @found, $pid if (<$command> // '') =~ /uidgen padder/;
+		push @found, $pid if (<$command> // '') =~ /uidgen refiller/;
 	}
 	return @found;
 }
@@ -77,12 +77,12 @@ sub until_true
 	return 0;
 }
 
-# The one padder, once it is there: callers whose ring is half empty start it, at most once a second.
-sub padder
+# The one refiller, once it is there: callers whose ring is half empty start it, at most once a second.
+sub refiller
 {
 	my ($generator) = @_;
 	my @found;
-	until_true('a padder', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 10000)"); @found = padders(); @found == 1 });
+	until_true('a refiller', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 10000)"); @found = padders(); @found == 1 });
 	return $found[0] // 0;
 }
 
@@ -130,7 +130,7 @@ sub at_once
 
 # ---------------------------------------------------------------------------
 # No id is older than max_staleness when it is handed out: a session in one long transaction, with a run in hand or with
-# the ring, with and without a padder, after errors, beside another generator. Its other timeouts work.
+# the ring, with and without a refiller, after errors, beside another generator. Its other timeouts work.
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)
 # ---------------------------------------------------------------------------
 {
@@ -144,9 +144,9 @@ sub at_once
 	};
 	foreach my $stopped (0, 1)
 	{
-		my $pid = padder($chunked);
+		my $pid = refiller($chunked);
 		stop_process($pid) if $stopped;
-		my $with = $stopped ? 'padder stopped' : 'padder at work';
+		my $with = $stopped ? 'refiller stopped' : 'refiller at work';
 		foreach my $generator ($chunked, $single)
 		{
 			my $stale = status($generator, 'discarded_stale');
@@ -194,7 +194,7 @@ sub at_once
 	}
 	$session->quit;
 	sql("SELECT uid_generator_drop(g) FROM unnest('{$chunked,$single,$lasting}'::regclass[]) AS g");
-	ok(until_true("gone", sub { padders() == 0 }), "when they are dropped the padder is gone");
+	ok(until_true("gone", sub { padders() == 0 }), "when they are dropped the refiller is gone");
 }
 
 # ---------------------------------------------------------------------------
@@ -218,35 +218,35 @@ sub at_once
 	}
 	$session->quit;
 	sql('DROP TABLE rows');
-	ok(until_true('gone', sub { padders() == 0 }), '... and the padder is gone');
+	ok(until_true('gone', sub { padders() == 0 }), '... and the refiller is gone');
 }
 
 # ---------------------------------------------------------------------------
-# Nothing runs before the first use; then one padder, until the last generator in cached mode is gone.
+# Nothing runs before the first use; then one refiller, until the last generator in cached mode is gone.
 # ---------------------------------------------------------------------------
 {
 	my $generator = create('first', "'baidu_cached', max_ahead_ms => 32000");
 	sql('SELECT uid_next()');
-	is(scalar(padders()), 0, 'a generator in cached mode that nobody uses has no padder');
+	is(scalar(padders()), 0, 'a generator in cached mode that nobody uses has no refiller');
 	is(rings(8 * 65536 / $shared_run), 0, '... and no ring');
 	my $id = sql("SELECT uid_next('$generator')");
-	ok(until_true('padder', sub { padders() == 1 }), 'the first use starts it');
+	ok(until_true('refiller', sub { padders() == 1 }), 'the first use starts it');
 	is(rings(8 * 65536 / $shared_run), 1, '... and makes the ring');
-	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen padder' AND datid IS NOT NULL"), 0, '... without a database');
+	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen refiller' AND datid IS NOT NULL"), 0, '... without a database');
 	ok(gets_filled($generator), '... it fills the ring');
 	is(status($generator, "ring_size || ' ' || rejected_puts || ' ' || rejected_takes || ' ' || (padded_initial + padded_threshold > 0)::text"), '65536 0 0 true', '... as the view tells');
 	is(sql("SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') = $id AND d.worker_id = s.worker_id AND generated_at BETWEEN clock_timestamp() - interval '6 s' AND clock_timestamp() + interval '33 s' FROM uid_decode($id, '$generator') d, (SELECT worker_id FROM uid_generator_status WHERE generator = '$generator'::regclass) s"),
 		't', '... and the id decodes');
 	sql("SELECT uid_generator_drop('$generator')");
-	ok(until_true('gone', sub { padders() == 0 }), 'after DROP the padder is gone');
+	ok(until_true('gone', sub { padders() == 0 }), 'after DROP the refiller is gone');
 	ok(until_true('gone', sub { rings(8 * 65536 / $shared_run) == 0 }), '... and the memory is given back');
 
-	# One draw each is enough, however soon after the last padder's start or at its end.
+	# One draw each is enough, however soon after the last refiller's start or at its end.
 	my $session = hold_open($node);
 	foreach my $wait (0 .. 9)
 	{
 		$session->query_safe("SELECT uid_generator_create('soon', 'baidu_cached', max_ahead_ms => 600000); SELECT uid_next('uid_generators.soon')");
-		ok(until_true('padder', sub { padders() == 1 && status('uid_generators.soon', 'ring_filled') > 0.5 }), 'soon again: there is a padder') or last;
+		ok(until_true('refiller', sub { padders() == 1 && status('uid_generators.soon', 'ring_filled') > 0.5 }), 'soon again: there is a refiller') or last;
 		sql("SELECT uid_generator_drop('uid_generators.soon')");
 		$session->query_safe('SELECT 1');
 		until_true('gone', sub { padders() == 0 }) if $wait < 5;
@@ -304,11 +304,11 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# One session alone, chunk 1, a padder that stands still: position follows position, nothing is thrown away.
+# One session alone, chunk 1, a refiller that stands still: position follows position, nothing is thrown away.
 {
 	my $generator = create('quiet', "'baidu_cached', max_staleness_ms => 600000");
-	my $pid = padder($generator);
-	ok(gets_filled($generator), 'a padder fills the ring');
+	my $pid = refiller($generator);
+	ok(gets_filled($generator), 'a refiller fills the ring');
 	my @ids = map { ($_ >> 35) << 13 | ($_ & 8191) } split /\n/, sql("SELECT uid_next_batch('$generator', 30000)");
 	is(join(' ', grep { $ids[$_] != $ids[$_ - 1] + 1 } 1 .. 1000), '', 'the ring gives what it holds in order');
 	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
@@ -321,27 +321,27 @@ foreach my $case (
 }
 
 # ---------------------------------------------------------------------------
-# The padder is ended, stopped, missing.
+# The refiller is ended, stopped, missing.
 # ---------------------------------------------------------------------------
 {
 	my $generator = create('padded', "'baidu_cached', chunk => 64");
 	my $waits = create('waits', "'baidu_cached', when_ring_empty => 'wait', boost_power => 0, chunk => 4096");
 	my $errs = create('errs', "'baidu_cached', when_ring_empty => 'error', boost_power => 0, chunk => 4096, max_staleness_ms => 600000");
-	my $pid = padder($generator);
+	my $pid = refiller($generator);
 	kill 'TERM', $pid;
-	is(scalar(() = sql("SELECT uid_next_batch('$generator', 2000)") =~ /\d+/g), 2000, 'without a padder calls carry on');
-	ok(until_true('gone', sub { !kill 0, $pid }), 'SIGTERM ends the padder');
-	my $next = padder($generator);
+	is(scalar(() = sql("SELECT uid_next_batch('$generator', 2000)") =~ /\d+/g), 2000, 'without a refiller calls carry on');
+	ok(until_true('gone', sub { !kill 0, $pid }), 'SIGTERM ends the refiller');
+	my $next = refiller($generator);
 	ok($next > 0 && $next != $pid, '... and a caller starts another one');
 
-	ok(until_true('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the padder serves');
-	ok(until_true('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the padder serves');
+	ok(until_true('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the refiller serves');
+	ok(until_true('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the refiller serves');
 	ok(until_true('both filled', sub { status($errs, 'ring_filled') > 0 && status($waits, 'ring_filled') > 0 }), 'both rings are filled again');
-	is(scalar(padders()), 1, 'there is one padder for all of them');
+	is(scalar(padders()), 1, 'there is one refiller for all of them');
 
-	$pid = padder($generator);
+	$pid = refiller($generator);
 	stop_process($pid);
-	is(scalar(() = sql("SELECT uid_next_batch('$generator', 5000)") =~ /\d+/g), 5000, 'the padder stands still: pad carries on');
+	is(scalar(() = sql("SELECT uid_next_batch('$generator', 5000)") =~ /\d+/g), 5000, 'the refiller stands still: pad carries on');
 	# What is left of the ring and of the lease comes, then nothing.
 	my ($state, $message);
 	foreach my $name ($waits, $errs)
@@ -364,14 +364,14 @@ foreach my $case (
 	send_query($session, "SELECT uid_next('$waits') > 0");
 	my $event = sql("SELECT current_setting('server_version_num')::int") >= 170000 ? 'UidgenRing' : 'Extension';
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%uid_next%' AND pid <> pg_backend_pid()"),
-		"a caller that waits for the padder shows wait event $event");
+		"a caller that waits for the refiller shows wait event $event");
 	kill 'CONT', $pid;
-	is((finish_query($session))[0], 't', '... and gets its id when the padder goes on');
+	is((finish_query($session))[0], 't', '... and gets its id when the refiller goes on');
 	$session->quit;
 	sql("SELECT uid_generator_drop(g) FROM unnest('{$waits,$errs}'::regclass[]) AS g");
 	sql('CREATE DATABASE copied');
 	sql('DROP DATABASE copied');
-	is(scalar(padders()), 1, 'CREATE and DROP DATABASE pass by a padder at work');
+	is(scalar(padders()), 1, 'CREATE and DROP DATABASE pass by a refiller at work');
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
@@ -420,13 +420,13 @@ foreach my $case (
 	is(scalar(@default), 101, 'another database draws, by default from a ring');
 	is(sql("SELECT count(*) FROM unnest('{" . join(',', @default[0 .. 99]) . "}'::bigint[]) AS id, uid_decode(id) d WHERE d.generated_at < clock_timestamp() + interval '33 s' AND d.worker_id = (SELECT worker_id FROM uid_generator_status WHERE generator = 'uid_generators.h'::regclass)", 'other'), 100, '... which decodes');
 	is(rings($bytes), 2, '... it has two rings');
-	ok(until_true('a padder', sub { padders() == 1 }), '... and there is a padder');
+	ok(until_true('a refiller', sub { padders() == 1 }), '... and there is a refiller');
 	sql('CREATE DATABASE twin TEMPLATE other');
 	is(sql("SELECT uid_next('uid_generators.g') > $default[100]", 'twin'), 't', 'a copy of it draws above');
 	sql('DROP DATABASE twin');
 	sql('DROP DATABASE other');
 	ok(until_true('given back', sub { rings($bytes) == 0 }), '... the databases are dropped, the rings given back');
-	ok(until_true('gone', sub { padders() == 0 }), '... and the padder is gone');
+	ok(until_true('gone', sub { padders() == 0 }), '... and the refiller is gone');
 }
 
 # ---------------------------------------------------------------------------
@@ -473,18 +473,18 @@ foreach my $case (
 }
 
 # ---------------------------------------------------------------------------
-# kill -9 under load: of a backend, of the padder. DROP and ALTER under load.
+# kill -9 under load: of a backend, of the refiller. DROP and ALTER under load.
 # ---------------------------------------------------------------------------
 {
 	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000, chunk => 64"));
 	my @logs;
-	foreach my $victim ('backend', 'padder', 'stop')
+	foreach my $victim ('backend', 'refiller', 'stop')
 	{
 		my @loops = map { background_loop($node, clients => 2, sql => "SELECT '$_ ' || uid_next('$generators{$_}')") } sort keys %generators;
 		push @loops, background_loop($node, sql => "BEGIN; SELECT 'many ' || uid_next('$generators{many}') FROM generate_series(1, 100); COMMIT");
 		until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
 		my $highest = sql("SELECT uid_next('$generators{one}')");
-		my $pid = $victim eq 'padder' ? padder($generators{one}) : 0;
+		my $pid = $victim eq 'refiller' ? refiller($generators{one}) : 0;
 		my $offset = -s $node->logfile;
 		if ($victim eq 'stop')
 		{
@@ -506,7 +506,7 @@ foreach my $case (
 		push @logs, stop_loop($_) foreach @loops;
 	}
 	assert_unique(@logs);
-	isnt(padder($generators{one}), 0, 'there is a padder again');
+	isnt(refiller($generators{one}), 0, 'there is a refiller again');
 
 	# Altered and dropped while others draw. Only the drop ends them.
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
@@ -537,7 +537,7 @@ foreach my $case (
 	my @ids = map { @$_ } at_once(4, "SELECT uid_next('$generator');\n" x 500);
 	my %seen = map { $_ => 1 } @ids;
 	is(scalar(keys %seen), 2000, 'max_worker_processes = 0: callers pad');
-	is(scalar(padders()), 0, '... there is no padder');
+	is(scalar(padders()), 0, '... there is no refiller');
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 	$node->restart;
 	my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");

@@ -1,5 +1,5 @@
 # Cached mode with clocks that the test sets. All wall clocks stand still unless said otherwise, so what the ring holds
-# and what is too old follows from the test alone. (The session's timer runs on the real clock.) There is no padder:
+# and what is too old follows from the test alone. (The session's timer runs on the real clock.) There is no refiller:
 # libfaketime does not reach processes that PostgreSQL 15 starts from a signal handler. Callers pad, and all goes on.
 #
 # Expected: every position that is taken from the generator's word is handed out, kept in the ring or in a session's

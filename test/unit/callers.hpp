@@ -11,7 +11,7 @@
 
 #include "clock_policy.hpp"
 #include "range.hpp"
-#include "tick_word.hpp"
+#include "position_allocator.hpp"
 #include "window.hpp"
 
 namespace uidgen::test {
@@ -57,11 +57,11 @@ template <template <typename> class Atom, typename Lock> class Generator {
             const core::Decision d = decide();
             if (d.reserve_until > 0)
                 reserve(d.reserve_until);
-            if (d.step == core::Step::confirm)
+            if (d.action == core::ClockAction::confirm)
                 confirm();
-            if (d.step == core::Step::wait)
+            if (d.action == core::ClockAction::wait)
                 clock_.fetch_add(d.wait_ticks, std::memory_order_relaxed);
-            if (d.step != core::Step::take)
+            if (d.action != core::ClockAction::take)
                 continue;
             const core::Run run = word_.take(d.floor, d.limit, want);
             if (run.count > 0)
@@ -107,7 +107,7 @@ template <template <typename> class Atom, typename Lock> class Generator {
         word_.confirm(local, written.until);
     }
 
-    core::TickWord<Atom> word_;
+    core::PositionAllocator<Atom> word_;
     std::atomic<int64_t> clock_{5};
     Lock page_;
     int64_t mark_ = 1; // under page_

@@ -24,7 +24,7 @@ std::ostream &operator<<(std::ostream &out, const ClockPolicy &p) {
 std::ostream &operator<<(std::ostream &out, const Decision &d) {
     static const char *const names[] = {"take",      "confirm", "reserve",    "wait",
                                         "exhausted", "backup",  "clock_back", "new_term"};
-    return out << names[static_cast<int>(d.step)] << " floor " << d.floor << " limit " << d.limit
+    return out << names[static_cast<int>(d.action)] << " floor " << d.floor << " limit " << d.limit
                << " reserve_until " << d.reserve_until << " wait_ticks " << d.wait_ticks;
 }
 
@@ -53,7 +53,7 @@ struct Case {
 };
 
 void expect_decision(const Decision &got, const Decision &want, const char *when) {
-    EXPECT_EQ(got.step, want.step) << when << ": " << got;
+    EXPECT_EQ(got.action, want.action) << when << ": " << got;
     EXPECT_EQ(got.floor, want.floor) << when << ": " << got;
     EXPECT_EQ(got.limit, want.limit) << when << ": " << got;
     EXPECT_EQ(got.reserve_until, want.reserve_until) << when << ": " << got;
@@ -69,39 +69,39 @@ TEST_P(DecideTable, GivesTheExpectedStep) {
 
 const Case cases[] = {
     // A take stops where the prefetch is due, at tick 125, so that the prefetch is not passed over.
-    {"lease fresh, clock ahead of the word", 110, 403, 800, 800, {Step::take, 440, 500, 0, 0}},
-    {"lease fresh, word ahead of the clock", 100, 450, 800, 800, {Step::take, 400, 500, 0, 0}},
-    {"last position before the prefetch", 100, 498, 800, 800, {Step::take, 400, 500, 0, 0}},
-    {"prefetch due", 124, 499, 800, 800, {Step::take, 496, 800, 300, 0}},
-    {"next lease already written", 124, 499, 800, 1200, {Step::take, 496, 800, 0, 0}},
+    {"lease fresh, clock ahead of the word", 110, 403, 800, 800, {ClockAction::take, 440, 500, 0, 0}},
+    {"lease fresh, word ahead of the clock", 100, 450, 800, 800, {ClockAction::take, 400, 500, 0, 0}},
+    {"last position before the prefetch", 100, 498, 800, 800, {ClockAction::take, 400, 500, 0, 0}},
+    {"prefetch due", 124, 499, 800, 800, {ClockAction::take, 496, 800, 300, 0}},
+    {"next lease already written", 124, 499, 800, 1200, {ClockAction::take, 496, 800, 0, 0}},
     // The prefetched lease may not end above now + max_ahead + 1 = 261, 204, 211.
-    {"prefetch cut short by the clock", 60, 600, 800, 800, {Step::take, 240, 800, 261, 0}},
-    {"prefetch of 4 ticks is not worth a record", 3, 600, 800, 800, {Step::take, 12, 800, 0, 0}},
-    {"prefetch of 11 ticks is", 10, 600, 800, 800, {Step::take, 40, 800, 211, 0}},
+    {"prefetch cut short by the clock", 60, 600, 800, 800, {ClockAction::take, 240, 800, 261, 0}},
+    {"prefetch of 4 ticks is not worth a record", 3, 600, 800, 800, {ClockAction::take, 12, 800, 0, 0}},
+    {"prefetch of 11 ticks is", 10, 600, 800, 800, {ClockAction::take, 40, 800, 211, 0}},
     // What is usable ends above the allowance: now + max_ahead + 1 = 151, which begins at 604.
-    {"the allowance is the limit", -50, 600, 800, 1200, {Step::take, 0, 604, 0, 0}},
-    {"one position of the allowance left", -50, 602, 800, 1200, {Step::take, 0, 604, 0, 0}},
-    {"allowance used up", -50, 603, 800, 1200, {Step::wait, 0, 0, 0, 1}},
-    {"clock far back", -10000, 603, 800, 1200, {Step::wait, 0, 0, 0, 9951}},
+    {"the allowance is the limit", -50, 600, 800, 1200, {ClockAction::take, 0, 604, 0, 0}},
+    {"one position of the allowance left", -50, 602, 800, 1200, {ClockAction::take, 0, 604, 0, 0}},
+    {"allowance used up", -50, 603, 800, 1200, {ClockAction::wait, 0, 0, 0, 1}},
+    {"clock far back", -10000, 603, 800, 1200, {ClockAction::wait, 0, 0, 0, 9951}},
     // Everything leased is used up: the wait is until a record of 7 ticks fits, here up to 307.
-    {"too little room for a record", 105, 1199, 1200, 1200, {Step::wait, 420, 0, 0, 1}},
-    {"just enough room for a record", 106, 1199, 1200, 1200, {Step::reserve, 424, 0, 307, 0}},
-    {"ahead of the clock, and nothing leased", 90, 1199, 1200, 1200, {Step::wait, 360, 0, 0, 16}},
-    {"clock at the epoch", 0, 3, 800, 1200, {Step::take, 0, 800, 0, 0}},
-    {"written but not usable", 190, 799, 800, 1200, {Step::confirm, 760, 0, 0, 0}},
-    {"nothing usable after a long rest", 290, 500, 800, 1200, {Step::confirm, 1160, 0, 0, 0}},
-    {"everything written is used up", 250, 1199, 1200, 1200, {Step::reserve, 1000, 0, 400, 0}},
-    {"clock beyond all leases", 600, 1199, 1200, 1200, {Step::reserve, 2400, 0, 700, 0}},
-    {"lease cut short by the clock", 150, 1199, 1200, 1200, {Step::reserve, 600, 0, 351, 0}},
+    {"too little room for a record", 105, 1199, 1200, 1200, {ClockAction::wait, 420, 0, 0, 1}},
+    {"just enough room for a record", 106, 1199, 1200, 1200, {ClockAction::reserve, 424, 0, 307, 0}},
+    {"ahead of the clock, and nothing leased", 90, 1199, 1200, 1200, {ClockAction::wait, 360, 0, 0, 16}},
+    {"clock at the epoch", 0, 3, 800, 1200, {ClockAction::take, 0, 800, 0, 0}},
+    {"written but not usable", 190, 799, 800, 1200, {ClockAction::confirm, 760, 0, 0, 0}},
+    {"nothing usable after a long rest", 290, 500, 800, 1200, {ClockAction::confirm, 1160, 0, 0, 0}},
+    {"everything written is used up", 250, 1199, 1200, 1200, {ClockAction::reserve, 1000, 0, 400, 0}},
+    {"clock beyond all leases", 600, 1199, 1200, 1200, {ClockAction::reserve, 2400, 0, 700, 0}},
+    {"lease cut short by the clock", 150, 1199, 1200, 1200, {ClockAction::reserve, 600, 0, 351, 0}},
     // Tick 999 is the last one; a record that ends with it is worth writing, however short.
-    {"lease cut short by the end of time", 950, 3799, 3800, 3800, {Step::reserve, 3800, 0, 1000, 0}},
-    {"lease of the last tick", 999, 3995, 3996, 3996, {Step::reserve, 3996, 0, 1000, 0}},
-    {"prefetch cut short by the end of time", 940, 3700, 3800, 3800, {Step::take, 3760, 3800, 1000, 0}},
-    {"last position of the last tick", 990, 3998, 4000, 4000, {Step::take, 3960, 4000, 0, 0}},
-    {"time used up", 990, 3999, 4000, 4000, {Step::exhausted, 3960, 0, 0, 0}},
-    {"time used up, clock back", 5, 3999, 4000, 4000, {Step::exhausted, 20, 0, 0, 0}},
-    {"clock at the end", 1000, 400, 800, 800, {Step::exhausted, 4000, 0, 0, 0}},
-    {"clock beyond the end", INT64_C(1) << 50, 400, 800, 800, {Step::exhausted, 4000, 0, 0, 0}},
+    {"lease cut short by the end of time", 950, 3799, 3800, 3800, {ClockAction::reserve, 3800, 0, 1000, 0}},
+    {"lease of the last tick", 999, 3995, 3996, 3996, {ClockAction::reserve, 3996, 0, 1000, 0}},
+    {"prefetch cut short by the end of time", 940, 3700, 3800, 3800, {ClockAction::take, 3760, 3800, 1000, 0}},
+    {"last position of the last tick", 990, 3998, 4000, 4000, {ClockAction::take, 3960, 4000, 0, 0}},
+    {"time used up", 990, 3999, 4000, 4000, {ClockAction::exhausted, 3960, 0, 0, 0}},
+    {"time used up, clock back", 5, 3999, 4000, 4000, {ClockAction::exhausted, 20, 0, 0, 0}},
+    {"clock at the end", 1000, 400, 800, 800, {ClockAction::exhausted, 4000, 0, 0, 0}},
+    {"clock beyond the end", INT64_C(1) << 50, 400, 800, 800, {ClockAction::exhausted, 4000, 0, 0, 0}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Cases, DecideTable, ::testing::ValuesIn(cases));
@@ -111,9 +111,9 @@ TEST(Decide, TheWidestTimeField) {
     const ClockPolicy p = {16, INT64_C(1) << 47, 1000, 2000};
     const uint64_t end = UINT64_C(1) << 63;
     const Decision take = decide(p, {p.end - 1, nothing_seen, end - 2, end, end});
-    EXPECT_EQ(take.step, Step::take);
+    EXPECT_EQ(take.action, ClockAction::take);
     EXPECT_EQ(take.limit, end);
-    EXPECT_EQ(decide(p, {p.end - 1, nothing_seen, end - 1, end, end}).step, Step::exhausted);
+    EXPECT_EQ(decide(p, {p.end - 1, nothing_seen, end - 1, end, end}).action, ClockAction::exhausted);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ constexpr ClockPolicy spread_out = {2, 1000, 100, 200, WhenFull::borrow, WhenBac
 struct PolicyCase {
     const char *when;
     const ClockPolicy &policy;
-    View view; // now, seen, last, usable, written
+    ClockState view; // now, seen, last, usable, written
     Decision want;
 };
 
@@ -160,103 +160,103 @@ TEST_P(PolicyTable, GivesTheExpectedStep) {
 // shows 110 allows (1244). Ticks 110 and 120 begin at 440 and 480.
 const PolicyCase policy_cases[] = {
     // The tick is full: 443 is its last position.
-    {"wait: full", waits, {110, 110, 443, 1200, 1244}, {Step::wait, 440, 0, 0, 1}},
-    {"wait: one position left", waits, {110, 110, 442, 1200, 1244}, {Step::take, 440, 444, 0, 0}},
-    {"wait: fresh", waits, {110, 110, 400, 1200, 1244}, {Step::take, 440, 444, 0, 0}},
-    {"wait: the next lease is written as usual", waits, {250, 250, 1001, 1200, 1200}, {Step::take, 1000, 1004, 400, 0}},
-    {"wait: nothing leased", waits, {310, 250, 1003, 1200, 1200}, {Step::reserve, 1240, 0, 410, 0}},
-    {"wait: nothing durable", waits, {310, 250, 1003, 1200, 1600}, {Step::confirm, 1240, 0, 0, 0}},
-    {"borrow: full", borrows, {110, 110, 443, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
-    {"borrow: max_ahead is the end of it", borrows, {90, 90, 443, 1200, 1244}, {Step::take, 360, 1164, 0, 0}},
-    {"borrow: used up", borrows, {90, 90, 1163, 1200, 1244}, {Step::wait, 360, 0, 0, 1}},
-    {"backup: full", two_workers, {110, 110, 443, 1200, 1244}, {Step::backup, 440, 0, 0, 0}},
-    {"backup: one position left", two_workers, {110, 110, 442, 1200, 1244}, {Step::take, 440, 444, 0, 0}},
-    {"backup: already borrowing", two_workers, {110, 110, 459, 1200, 1244}, {Step::backup, 440, 0, 0, 0}},
+    {"wait: full", waits, {110, 110, 443, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 1}},
+    {"wait: one position left", waits, {110, 110, 442, 1200, 1244}, {ClockAction::take, 440, 444, 0, 0}},
+    {"wait: fresh", waits, {110, 110, 400, 1200, 1244}, {ClockAction::take, 440, 444, 0, 0}},
+    {"wait: the next lease is written as usual", waits, {250, 250, 1001, 1200, 1200}, {ClockAction::take, 1000, 1004, 400, 0}},
+    {"wait: nothing leased", waits, {310, 250, 1003, 1200, 1200}, {ClockAction::reserve, 1240, 0, 410, 0}},
+    {"wait: nothing durable", waits, {310, 250, 1003, 1200, 1600}, {ClockAction::confirm, 1240, 0, 0, 0}},
+    {"borrow: full", borrows, {110, 110, 443, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"borrow: max_ahead is the end of it", borrows, {90, 90, 443, 1200, 1244}, {ClockAction::take, 360, 1164, 0, 0}},
+    {"borrow: used up", borrows, {90, 90, 1163, 1200, 1244}, {ClockAction::wait, 360, 0, 0, 1}},
+    {"backup: full", two_workers, {110, 110, 443, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
+    {"backup: one position left", two_workers, {110, 110, 442, 1200, 1244}, {ClockAction::take, 440, 444, 0, 0}},
+    {"backup: already borrowing", two_workers, {110, 110, 459, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
 
     // The clock is at 110, ids were made at 119, 120, 121: back by 9, 10, 11.
-    {"hold: within", back_hold, {110, 119, 478, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
-    {"hold: at", back_hold, {110, 120, 482, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
-    {"hold: beyond", back_hold, {110, 121, 486, 1200, 1244}, {Step::clock_back, 440, 0, 0, 11}},
-    {"hold: no limit", borrows, {110, 290, 1170, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
-    {"hold: up to max_ahead", borrows, {80, 290, 1122, 1200, 1244}, {Step::take, 320, 1124, 0, 0}},
-    {"hold: beyond max_ahead", borrows, {80, 290, 1170, 1200, 1244}, {Step::wait, 320, 0, 0, 12}},
-    {"wait: within", back_wait, {110, 119, 478, 1200, 1244}, {Step::wait, 440, 0, 0, 9}},
-    {"wait: at", back_wait, {110, 120, 482, 1200, 1244}, {Step::wait, 440, 0, 0, 10}},
-    {"wait: beyond", back_wait, {110, 121, 486, 1200, 1244}, {Step::clock_back, 440, 0, 0, 11}},
-    {"backup: within", back_backup, {110, 119, 478, 1200, 1244}, {Step::backup, 440, 0, 0, 9}},
-    {"backup: beyond, for its own ids count", back_backup, {110, 121, 486, 1200, 1244}, {Step::backup, 440, 0, 0, 11}},
-    {"error: by one tick", back_error, {110, 111, 446, 1200, 1244}, {Step::clock_back, 440, 0, 0, 1}},
-    {"error: beyond", back_error, {110, 121, 486, 1200, 1244}, {Step::clock_back, 440, 0, 0, 11}},
-    {"error: not back", back_error, {110, 110, 440, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
-    {"error: ahead by borrowing is not back", back_error, {110, 110, 900, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
-    {"new_worker: within", back_new, {110, 120, 482, 1200, 1244}, {Step::take, 440, 1200, 0, 0}},
+    {"hold: within", back_hold, {110, 119, 478, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"hold: at", back_hold, {110, 120, 482, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"hold: beyond", back_hold, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
+    {"hold: no limit", borrows, {110, 290, 1170, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"hold: up to max_ahead", borrows, {80, 290, 1122, 1200, 1244}, {ClockAction::take, 320, 1124, 0, 0}},
+    {"hold: beyond max_ahead", borrows, {80, 290, 1170, 1200, 1244}, {ClockAction::wait, 320, 0, 0, 12}},
+    {"wait: within", back_wait, {110, 119, 478, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 9}},
+    {"wait: at", back_wait, {110, 120, 482, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 10}},
+    {"wait: beyond", back_wait, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
+    {"backup: within", back_backup, {110, 119, 478, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 9}},
+    {"backup: beyond, for its own ids count", back_backup, {110, 121, 486, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 11}},
+    {"error: by one tick", back_error, {110, 111, 446, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 1}},
+    {"error: beyond", back_error, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
+    {"error: not back", back_error, {110, 110, 440, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"error: ahead by borrowing is not back", back_error, {110, 110, 900, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"new_worker: within", back_new, {110, 120, 482, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
     // Term 1 begins at tick 1000; its lease is one lease long, from the clock's own tick.
-    {"new_worker: beyond", back_new, {110, 121, 486, 1200, 1244}, {Step::new_term, 4440, 0, 1210, 11}},
-    {"new_worker: at the end of the term", back_new, {950, 999, 3998, 4000, 4000}, {Step::new_term, 7800, 0, 2000, 49}},
+    {"new_worker: beyond", back_new, {110, 121, 486, 1200, 1244}, {ClockAction::new_term, 4440, 0, 1210, 11}},
+    {"new_worker: at the end of the term", back_new, {950, 999, 3998, 4000, 4000}, {ClockAction::new_term, 7800, 0, 2000, 49}},
 
     // A tick that is held is full: the clock must pass it, and while it comes up to it nothing changes.
-    {"wait and hold: room in the tick held", wait_hold, {110, 118, 474, 1200, 1244}, {Step::take, 440, 476, 0, 0}},
-    {"wait and hold: the tick held is full", wait_hold, {110, 118, 475, 1200, 1244}, {Step::wait, 440, 0, 0, 9}},
-    {"backup and hold: room in the tick held", two_workers, {110, 118, 474, 1200, 1244}, {Step::take, 440, 476, 0, 0}},
-    {"backup and hold: the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, {Step::backup, 440, 0, 0, 0}},
+    {"wait and hold: room in the tick held", wait_hold, {110, 118, 474, 1200, 1244}, {ClockAction::take, 440, 476, 0, 0}},
+    {"wait and hold: the tick held is full", wait_hold, {110, 118, 475, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 9}},
+    {"backup and hold: room in the tick held", two_workers, {110, 118, 474, 1200, 1244}, {ClockAction::take, 440, 476, 0, 0}},
+    {"backup and hold: the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
 
     // After a restart nothing is seen and nothing of the lease left. Its own lease ends at most max_ahead above a clock that
     // went on: the word is at 311 when that clock shows 110, and nobody speaks of a clock that went back.
-    {"hold: own lease", back_hold, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 7}},
-    {"wait: own lease", wait_wait, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 201}},
-    {"error: own lease", wait_error, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 201}},
-    {"error: own lease, half of it", wait_error, {210, -1, 1243, 1244, 1244}, {Step::wait, 840, 0, 0, 101}},
-    {"error: own lease, waited out", wait_error, {311, -1, 1243, 1244, 1244}, {Step::reserve, 1244, 0, 411, 0}},
-    {"error: own lease, borrowing", back_error, {117, -1, 1243, 1244, 1244}, {Step::reserve, 468, 0, 318, 0}},
-    {"new_worker: own lease", back_new, {110, -1, 1243, 1244, 1244}, {Step::wait, 440, 0, 0, 7}},
-    {"backup: own lease", both_backup, {110, -1, 1243, 1244, 1244}, {Step::backup, 440, 0, 0, 0}},
+    {"hold: own lease", back_hold, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 7}},
+    {"wait: own lease", wait_wait, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 201}},
+    {"error: own lease", wait_error, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 201}},
+    {"error: own lease, half of it", wait_error, {210, -1, 1243, 1244, 1244}, {ClockAction::wait, 840, 0, 0, 101}},
+    {"error: own lease, waited out", wait_error, {311, -1, 1243, 1244, 1244}, {ClockAction::reserve, 1244, 0, 411, 0}},
+    {"error: own lease, borrowing", back_error, {117, -1, 1243, 1244, 1244}, {ClockAction::reserve, 468, 0, 318, 0}},
+    {"new_worker: own lease", back_new, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 7}},
+    {"backup: own lease", both_backup, {110, -1, 1243, 1244, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
     // One tick more is a clock that went back by one while the server was down; the word is at 312, 321, 322.
-    {"hold: by the mark", back_hold, {110, -1, 1247, 1248, 1248}, {Step::wait, 440, 0, 0, 8}},
-    {"hold: by the mark, beyond", back_hold, {110, -1, 1287, 1288, 1288}, {Step::clock_back, 440, 0, 0, 11}},
-    {"wait: by the mark", wait_wait, {110, -1, 1247, 1248, 1248}, {Step::wait, 440, 0, 0, 1}},
-    {"wait: by the mark, beyond", wait_wait, {110, -1, 1287, 1288, 1288}, {Step::clock_back, 440, 0, 0, 11}},
-    {"error: by the mark", wait_error, {110, -1, 1247, 1248, 1248}, {Step::clock_back, 440, 0, 0, 1}},
-    {"backup: by the mark", both_backup, {110, -1, 1247, 1248, 1248}, {Step::backup, 440, 0, 0, 1}},
-    {"new_worker: by the mark, at", back_new, {110, -1, 1283, 1284, 1284}, {Step::wait, 440, 0, 0, 17}},
-    {"new_worker: by the mark, beyond", back_new, {110, -1, 1287, 1288, 1288}, {Step::new_term, 4440, 0, 1210, 11}},
-    {"wait and hold: the mark is waited out", waits, {110, -1, 1287, 1288, 1288}, {Step::wait, 440, 0, 0, 212}},
+    {"hold: by the mark", back_hold, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 8}},
+    {"hold: by the mark, beyond", back_hold, {110, -1, 1287, 1288, 1288}, {ClockAction::clock_back, 440, 0, 0, 11}},
+    {"wait: by the mark", wait_wait, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 1}},
+    {"wait: by the mark, beyond", wait_wait, {110, -1, 1287, 1288, 1288}, {ClockAction::clock_back, 440, 0, 0, 11}},
+    {"error: by the mark", wait_error, {110, -1, 1247, 1248, 1248}, {ClockAction::clock_back, 440, 0, 0, 1}},
+    {"backup: by the mark", both_backup, {110, -1, 1247, 1248, 1248}, {ClockAction::backup, 440, 0, 0, 1}},
+    {"new_worker: by the mark, at", back_new, {110, -1, 1283, 1284, 1284}, {ClockAction::wait, 440, 0, 0, 17}},
+    {"new_worker: by the mark, beyond", back_new, {110, -1, 1287, 1288, 1288}, {ClockAction::new_term, 4440, 0, 1210, 11}},
+    {"wait and hold: the mark is waited out", waits, {110, -1, 1287, 1288, 1288}, {ClockAction::wait, 440, 0, 0, 212}},
 
     // The second term: ticks 1000 .. 1999, positions from 4000 on. The clock's tick 110 begins at 4440.
-    {"term 1: confirm", back_new, {110, 121, 4439, 1200, 4840}, {Step::confirm, 4440, 0, 0, 0}},
-    {"term 1: what was seen in term 0 is over", back_new, {110, 999, 4439, 4840, 4840}, {Step::take, 4440, 4540, 0, 0}},
-    {"term 1: prefetch", back_new, {140, 1139, 4560, 4840, 4840}, {Step::take, 4560, 4840, 1310, 0}},
-    {"term 1: prefetch ends with the term", back_new, {950, 1950, 7800, 7840, 7840}, {Step::take, 7800, 7840, 2000, 0}},
-    {"term 1: reserve", back_new, {250, 1140, 4839, 4840, 4840}, {Step::reserve, 5000, 0, 1350, 0}},
-    {"term 1: within", back_new, {110, 1120, 4500, 4840, 4840}, {Step::take, 4440, 4540, 0, 0}},
-    {"term 1: beyond", back_new, {110, 1121, 4500, 4840, 4840}, {Step::new_term, 8440, 0, 2210, 11}},
-    {"term 1: by the mark", back_new, {110, -1, 5287, 5288, 5288}, {Step::new_term, 8440, 0, 2210, 11}},
-    {"term 1: at its end", back_new, {999, 1999, 7999, 8000, 8000}, {Step::exhausted, 7996, 0, 0, 0}},
-    {"term 1: the clock is beyond the end", back_new, {1000, 1110, 4500, 4840, 4840}, {Step::exhausted, 8000, 0, 0, 0}},
+    {"term 1: confirm", back_new, {110, 121, 4439, 1200, 4840}, {ClockAction::confirm, 4440, 0, 0, 0}},
+    {"term 1: what was seen in term 0 is over", back_new, {110, 999, 4439, 4840, 4840}, {ClockAction::take, 4440, 4540, 0, 0}},
+    {"term 1: prefetch", back_new, {140, 1139, 4560, 4840, 4840}, {ClockAction::take, 4560, 4840, 1310, 0}},
+    {"term 1: prefetch ends with the term", back_new, {950, 1950, 7800, 7840, 7840}, {ClockAction::take, 7800, 7840, 2000, 0}},
+    {"term 1: reserve", back_new, {250, 1140, 4839, 4840, 4840}, {ClockAction::reserve, 5000, 0, 1350, 0}},
+    {"term 1: within", back_new, {110, 1120, 4500, 4840, 4840}, {ClockAction::take, 4440, 4540, 0, 0}},
+    {"term 1: beyond", back_new, {110, 1121, 4500, 4840, 4840}, {ClockAction::new_term, 8440, 0, 2210, 11}},
+    {"term 1: by the mark", back_new, {110, -1, 5287, 5288, 5288}, {ClockAction::new_term, 8440, 0, 2210, 11}},
+    {"term 1: at its end", back_new, {999, 1999, 7999, 8000, 8000}, {ClockAction::exhausted, 7996, 0, 0, 0}},
+    {"term 1: the clock is beyond the end", back_new, {1000, 1110, 4500, 4840, 4840}, {ClockAction::exhausted, 8000, 0, 0, 0}},
     // Terms end, they don't run into each other: position 4000 would be the first one of term 1.
-    {"the end of term 0", back_new, {999, 999, 3999, 4000, 4000}, {Step::exhausted, 3996, 0, 0, 0}},
-    {"the end of term 0, clock back", back_new, {500, 999, 3999, 4000, 4000}, {Step::exhausted, 2000, 0, 0, 0}},
-    {"the last position of term 0", back_new, {999, 999, 3998, 4000, 4000}, {Step::take, 3996, 4000, 0, 0}},
+    {"the end of term 0", back_new, {999, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 3996, 0, 0, 0}},
+    {"the end of term 0, clock back", back_new, {500, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 2000, 0, 0, 0}},
+    {"the last position of term 0", back_new, {999, 999, 3998, 4000, 4000}, {ClockAction::take, 3996, 4000, 0, 0}},
 
     // A clock before the epoch, in each policy. A term can't begin there.
-    {"wait: before the epoch", waits, {-5, -1, 3, 780, 784}, {Step::wait, 0, 0, 0, 6}},
-    {"borrow: before the epoch", borrows, {-5, -1, 3, 780, 784}, {Step::take, 0, 780, 0, 0}},
-    {"backup: before the epoch", two_workers, {-5, -1, 3, 780, 784}, {Step::backup, 0, 0, 0, 0}},
-    {"hold: before the epoch, within", back_hold, {-5, 5, 23, 780, 784}, {Step::take, 0, 780, 0, 0}},
-    {"hold: before the epoch, beyond", back_hold, {-5, 6, 27, 780, 784}, {Step::clock_back, 0, 0, 0, 11}},
-    {"wait: before the epoch, back", back_wait, {-5, 5, 23, 780, 784}, {Step::wait, 0, 0, 0, 10}},
-    {"backup: before the epoch, back", back_backup, {-5, 5, 23, 780, 784}, {Step::backup, 0, 0, 0, 10}},
-    {"error: before the epoch, back", back_error, {-5, 5, 23, 780, 784}, {Step::clock_back, 0, 0, 0, 10}},
-    {"new_worker: before the epoch", back_new, {-5, 100, 403, 780, 784}, {Step::take, 0, 780, 0, 0}},
-    {"new_worker: at the epoch", back_new, {0, 100, 403, 780, 784}, {Step::take, 0, 780, 0, 0}},
-    {"new_worker: a tick after it", back_new, {1, 100, 403, 780, 784}, {Step::new_term, 4004, 0, 1101, 99}},
-    {"new_worker: before the epoch, term 1", back_new, {-5, 1100, 4403, 4800, 4840}, {Step::take, 0, 4784, 0, 0}},
+    {"wait: before the epoch", waits, {-5, -1, 3, 780, 784}, {ClockAction::wait, 0, 0, 0, 6}},
+    {"borrow: before the epoch", borrows, {-5, -1, 3, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
+    {"backup: before the epoch", two_workers, {-5, -1, 3, 780, 784}, {ClockAction::backup, 0, 0, 0, 0}},
+    {"hold: before the epoch, within", back_hold, {-5, 5, 23, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
+    {"hold: before the epoch, beyond", back_hold, {-5, 6, 27, 780, 784}, {ClockAction::clock_back, 0, 0, 0, 11}},
+    {"wait: before the epoch, back", back_wait, {-5, 5, 23, 780, 784}, {ClockAction::wait, 0, 0, 0, 10}},
+    {"backup: before the epoch, back", back_backup, {-5, 5, 23, 780, 784}, {ClockAction::backup, 0, 0, 0, 10}},
+    {"error: before the epoch, back", back_error, {-5, 5, 23, 780, 784}, {ClockAction::clock_back, 0, 0, 0, 10}},
+    {"new_worker: before the epoch", back_new, {-5, 100, 403, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
+    {"new_worker: at the epoch", back_new, {0, 100, 403, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
+    {"new_worker: a tick after it", back_new, {1, 100, 403, 780, 784}, {ClockAction::new_term, 4004, 0, 1101, 99}},
+    {"new_worker: before the epoch, term 1", back_new, {-5, 1100, 4403, 4800, 4840}, {ClockAction::take, 0, 4784, 0, 0}},
 
     // Ids of a tick that the clock has just come to begin at its start: 2, for 110 x 0.618034 is 67.98, and 0.98 x 3 is 2.9.
-    {"spread: quiet", spread_out, {110, 109, 400, 1200, 1244}, {Step::take, 442, 1200, 0, 0}},
-    {"spread: busy", spread_out, {110, 110, 442, 1200, 1244}, {Step::take, 442, 1200, 0, 0}},
-    {"spread: ahead of the clock", spread_out, {110, 110, 500, 1200, 1244}, {Step::take, 442, 1200, 0, 0}},
-    {"spread: before the epoch", spread_out, {-5, -1, 3, 780, 784}, {Step::take, 0, 780, 0, 0}},
-    {"spread: beyond the end", spread_out, {1000, 110, 500, 1200, 1244}, {Step::exhausted, 4000, 0, 0, 0}},
+    {"spread: quiet", spread_out, {110, 109, 400, 1200, 1244}, {ClockAction::take, 442, 1200, 0, 0}},
+    {"spread: busy", spread_out, {110, 110, 442, 1200, 1244}, {ClockAction::take, 442, 1200, 0, 0}},
+    {"spread: ahead of the clock", spread_out, {110, 110, 500, 1200, 1244}, {ClockAction::take, 442, 1200, 0, 0}},
+    {"spread: before the epoch", spread_out, {-5, -1, 3, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
+    {"spread: beyond the end", spread_out, {1000, 110, 500, 1200, 1244}, {ClockAction::exhausted, 4000, 0, 0, 0}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Cases, PolicyTable, ::testing::ValuesIn(policy_cases));
@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, PolicyTable, ::testing::ValuesIn(policy_cases));
 struct BackupCase {
     const char *when;
     const ClockPolicy &policy;
-    View view;
+    ClockState view;
     int64_t back;
     Decision want;
 };
@@ -278,40 +278,40 @@ TEST_P(BackupTable, GivesTheExpectedStep) {
 }
 
 const BackupCase backup_cases[] = {
-    {"tick fresh", two_workers, {110, 110, 40, 1200, 1244}, 0, {Step::take, 440, 444, 0, 0}},
-    {"one position left", two_workers, {110, 110, 442, 1200, 1244}, 0, {Step::take, 440, 444, 0, 0}},
-    {"tick full: the primary borrows", two_workers, {110, 110, 443, 1200, 1244}, 0, {Step::wait, 440, 0, 0, 1}},
-    {"the tick held", two_workers, {110, 118, 474, 1200, 1244}, 0, {Step::take, 440, 476, 0, 0}},
-    {"the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, 0, {Step::wait, 440, 0, 0, 9}},
-    {"not durable", two_workers, {300, 300, 40, 1200, 1600}, 0, {Step::confirm, 1200, 0, 0, 0}},
-    {"nothing leased", two_workers, {300, 300, 40, 1200, 1200}, 0, {Step::reserve, 1200, 0, 400, 0}},
-    {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, {Step::exhausted, 3996, 0, 0, 0}},
+    {"tick fresh", two_workers, {110, 110, 40, 1200, 1244}, 0, {ClockAction::take, 440, 444, 0, 0}},
+    {"one position left", two_workers, {110, 110, 442, 1200, 1244}, 0, {ClockAction::take, 440, 444, 0, 0}},
+    {"tick full: the primary borrows", two_workers, {110, 110, 443, 1200, 1244}, 0, {ClockAction::wait, 440, 0, 0, 1}},
+    {"the tick held", two_workers, {110, 118, 474, 1200, 1244}, 0, {ClockAction::take, 440, 476, 0, 0}},
+    {"the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, 0, {ClockAction::wait, 440, 0, 0, 9}},
+    {"not durable", two_workers, {300, 300, 40, 1200, 1600}, 0, {ClockAction::confirm, 1200, 0, 0, 0}},
+    {"nothing leased", two_workers, {300, 300, 40, 1200, 1200}, 0, {ClockAction::reserve, 1200, 0, 400, 0}},
+    {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, {ClockAction::exhausted, 3996, 0, 0, 0}},
     // The clock at 110 went back by 50. The backup worker's own ids are at 120 at most, or too far ahead.
-    {"clock back", both_backup, {110, 160, 40, 1200, 1244}, 50, {Step::take, 440, 484, 0, 0}},
-    {"clock back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, {Step::take, 440, 484, 0, 0}},
-    {"clock back, own ids beyond", both_backup, {110, 160, 483, 1200, 1244}, 50, {Step::clock_back, 440, 0, 0, 50}},
-    {"clock back, by the mark", both_backup, {110, -1, 1247, 1248, 1248}, 1, {Step::clock_back, 440, 0, 0, 1}},
+    {"clock back", both_backup, {110, 160, 40, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
+    {"clock back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
+    {"clock back, own ids beyond", both_backup, {110, 160, 483, 1200, 1244}, 50, {ClockAction::clock_back, 440, 0, 0, 50}},
+    {"clock back, by the mark", both_backup, {110, -1, 1247, 1248, 1248}, 1, {ClockAction::clock_back, 440, 0, 0, 1}},
     {"clock back, no tolerance", with(WhenFull::borrow, WhenBack::backup, 0), {110, 160, 442, 1200, 1244}, 50,
-     {Step::take, 440, 444, 0, 0}},
+     {ClockAction::take, 440, 444, 0, 0}},
     {"clock back, no limit", with(WhenFull::borrow, WhenBack::backup), {90, 160, 442, 1200, 1244}, 70,
-     {Step::take, 360, 1164, 0, 0}},
+     {ClockAction::take, 360, 1164, 0, 0}},
     {"clock back, no limit but max_ahead", with(WhenFull::borrow, WhenBack::backup), {90, 160, 1163, 1200, 1244}, 70,
-     {Step::clock_back, 360, 0, 0, 70}},
-    {"clock back before the epoch", both_backup, {-5, 160, 3, 1200, 1244}, 165, {Step::take, 0, 24, 0, 0}},
+     {ClockAction::clock_back, 360, 0, 0, 70}},
+    {"clock back before the epoch", both_backup, {-5, 160, 3, 1200, 1244}, 165, {ClockAction::take, 0, 24, 0, 0}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Cases, BackupTable, ::testing::ValuesIn(backup_cases));
 
 // Nothing left of the backup worker either: what the primary does then.
 TEST(DecideBorrowing, WhenTheBackupWordIsFullToo) {
-    expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {Step::take, 440, 1200, 0, 0}, "borrows");
-    expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {Step::wait, 360, 0, 0, 1}, "max_ahead used up");
-    expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {Step::backup, 440, 0, 0, 50}, "clock back");
+    expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {ClockAction::take, 440, 1200, 0, 0}, "borrows");
+    expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {ClockAction::wait, 360, 0, 0, 1}, "max_ahead used up");
+    expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {ClockAction::backup, 440, 0, 0, 50}, "clock back");
 }
 
 // It is the policy that borrows, not the caller.
 TEST(DecideBorrowing, OnlyWithABackupWorker) {
-    expect_decision(decide(waits, {110, 110, 443, 1200, 1244}, true), {Step::wait, 440, 0, 0, 1}, "waits");
+    expect_decision(decide(waits, {110, 110, 443, 1200, 1244}, true), {ClockAction::wait, 440, 0, 0, 1}, "waits");
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ struct Bounds {
 };
 
 Decision decide(const ClockPolicy &p, const Bounds &s, int64_t later = 0) {
-    return decide(p, View{s.now + later, nothing_seen, s.last, s.usable, s.written});
+    return decide(p, ClockState{s.now + later, nothing_seen, s.last, s.usable, s.written});
 }
 
 int64_t latest_lease_end(const ClockPolicy &p, int64_t now) { return std::min(now + p.max_ahead + 1, p.end); }
@@ -355,21 +355,21 @@ void expect_sound_reserve(const ClockPolicy &p, const Bounds &s, const Decision 
 // A wait is as long as it must be and no longer: no caller waits twice, or for nothing.
 void expect_sound_wait(const ClockPolicy &p, const Bounds &s, const Decision &d) {
     ASSERT_GT(d.wait_ticks, 0);
-    EXPECT_NE(decide(p, s, d.wait_ticks).step, Step::wait) << "waits again";
-    EXPECT_EQ(decide(p, s, d.wait_ticks - 1).step, Step::wait) << "waits too long";
+    EXPECT_NE(decide(p, s, d.wait_ticks).action, ClockAction::wait) << "waits again";
+    EXPECT_EQ(decide(p, s, d.wait_ticks - 1).action, ClockAction::wait) << "waits too long";
 }
 
 void expect_sound(const ClockPolicy &p, const Bounds &s) {
     const Decision d = decide(p, s);
     const uint64_t next = next_of(p, s.now, s.last);
-    EXPECT_EQ(d.step == Step::exhausted, tick_of(p, next) >= p.end);
-    if (d.step == Step::take)
+    EXPECT_EQ(d.action == ClockAction::exhausted, tick_of(p, next) >= p.end);
+    if (d.action == ClockAction::take)
         expect_sound_take(p, s, d);
-    else if (d.step == Step::confirm)
+    else if (d.action == ClockAction::confirm)
         EXPECT_TRUE(s.usable <= next && next < s.written);
-    else if (d.step == Step::reserve)
+    else if (d.action == ClockAction::reserve)
         expect_sound_reserve(p, s, d);
-    else if (d.step == Step::wait)
+    else if (d.action == ClockAction::wait)
         expect_sound_wait(p, s, d);
     if (::testing::Test::HasFailure())
         ADD_FAILURE() << p << ", now " << s.now << " last " << s.last << " usable " << s.usable << " written "
@@ -415,7 +415,7 @@ struct Facts {
     int64_t back; // how far the clock is below what was seen, or below the earliest clock that could have leased so far
     uint64_t next;
 
-    Facts(const ClockPolicy &p, const View &v) : begin(0), end(p.end), now(0), back(0), next(0) {
+    Facts(const ClockPolicy &p, const ClockState &v) : begin(0), end(p.end), now(0), back(0), next(0) {
         for (; tick_of(p, v.last) >= end; end += p.end)
             begin += p.end;
         now = begin + std::min(v.now, p.end);
@@ -430,12 +430,12 @@ struct Facts {
     int64_t lease_end(const ClockPolicy &p) const { return std::min(now + p.max_ahead + 1, end); }
 };
 
-View later(View v, int64_t by) {
+ClockState later(ClockState v, int64_t by) {
     v.now += by;
     return v;
 }
 
-Unsound judge_take(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d, int64_t highest) {
+Unsound judge_take(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d, int64_t highest) {
     if (d.limit <= f.next)
         return "take: nothing below the limit";
     if (d.limit > v.usable)
@@ -451,8 +451,8 @@ Unsound judge_take(const ClockPolicy &p, const View &v, const Facts &f, const De
     return nullptr;
 }
 
-Unsound judge_record(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d) {
-    if (d.step == Step::confirm)
+Unsound judge_record(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d) {
+    if (d.action == ClockAction::confirm)
         return v.usable <= f.next && f.next < v.written ? nullptr : "confirm: not what is missing";
     if (f.next < v.written)
         return "reserve: there is a record";
@@ -467,16 +467,16 @@ Unsound judge_record(const ClockPolicy &p, const View &v, const Facts &f, const 
 
 // A wait is as long as it must be and no longer. Only who waited for a clock that went back may have to wait again, for the
 // next tick. And a term can begin as soon as the clock has passed the epoch, wherever else it is.
-Unsound judge_wait(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d, bool may_borrow) {
+Unsound judge_wait(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d, bool may_borrow) {
     if (d.wait_ticks <= 0)
         return "wait: for nothing";
     const bool for_clock = f.back > 0 && p.when_back == WhenBack::wait;
     if (for_clock && (f.back > p.tolerance || d.wait_ticks != f.back))
         return "wait: for a clock that is back too far, or not as long as it is";
-    if (!for_clock && decide(p, later(v, d.wait_ticks), may_borrow).step == Step::wait)
+    if (!for_clock && decide(p, later(v, d.wait_ticks), may_borrow).action == ClockAction::wait)
         return "wait: not long enough";
     const bool before_epoch = p.when_back == WhenBack::new_worker && f.back > p.tolerance && v.now <= 0;
-    if (!before_epoch && decide(p, later(v, d.wait_ticks - 1), may_borrow).step != Step::wait)
+    if (!before_epoch && decide(p, later(v, d.wait_ticks - 1), may_borrow).action != ClockAction::wait)
         return "wait: too long";
     return nullptr;
 }
@@ -500,7 +500,7 @@ Unsound judge_backup(const ClockPolicy &p, const Facts &f, const Decision &d, bo
     return tick_of(p, f.next) > f.held() ? nullptr : "backup: the tick is not full";
 }
 
-Unsound judge_new_term(const ClockPolicy &p, const View &v, const Facts &f, const Decision &d) {
+Unsound judge_new_term(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d) {
     const int64_t from = f.end + v.now;
     if (p.when_back != WhenBack::new_worker || f.back <= p.tolerance || d.wait_ticks != f.back)
         return "new_term: no reason";
@@ -517,60 +517,60 @@ int64_t highest_of_primary(const ClockPolicy &p, const Facts &f, bool may_borrow
     return borrows ? f.end : f.held();
 }
 
-bool goes_on_when_back(const ClockPolicy &p, const View &v, const Facts &f) {
+bool goes_on_when_back(const ClockPolicy &p, const ClockState &v, const Facts &f) {
     if (p.when_back == WhenBack::hold)
         return f.back <= p.tolerance;
     return p.when_back == WhenBack::new_worker && (f.back <= p.tolerance || v.now <= 0);
 }
 
-Unsound judge(const ClockPolicy &p, const View &v, bool may_borrow, const Decision &d) {
+Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const Decision &d) {
     const Facts f(p, v);
-    if ((d.step == Step::exhausted) != (tick_of(p, f.next) >= f.end))
+    if ((d.action == ClockAction::exhausted) != (tick_of(p, f.next) >= f.end))
         return "exhausted: if and only if no tick is left";
-    const bool goes_on = d.step == Step::take || d.step == Step::reserve || d.step == Step::confirm;
+    const bool goes_on = d.action == ClockAction::take || d.action == ClockAction::reserve || d.action == ClockAction::confirm;
     if (goes_on && f.back > 0 && !goes_on_when_back(p, v, f))
         return "goes on although the clock went back";
-    switch (d.step) {
-    case Step::take:
+    switch (d.action) {
+    case ClockAction::take:
         return judge_take(p, v, f, d, highest_of_primary(p, f, may_borrow));
-    case Step::confirm:
-    case Step::reserve:
+    case ClockAction::confirm:
+    case ClockAction::reserve:
         return judge_record(p, v, f, d);
-    case Step::wait:
+    case ClockAction::wait:
         return judge_wait(p, v, f, d, may_borrow);
-    case Step::backup:
+    case ClockAction::backup:
         return judge_backup(p, f, d, may_borrow);
-    case Step::clock_back:
+    case ClockAction::clock_back:
         return judge_clock_back(p, f, d);
-    case Step::new_term:
+    case ClockAction::new_term:
         return judge_new_term(p, v, f, d);
-    case Step::exhausted:
+    case ClockAction::exhausted:
         break;
     }
     return nullptr;
 }
 
 // The backup worker's decision, for a view with its own word.
-Unsound judge_backup_worker(const ClockPolicy &p, const View &v, int64_t back, const Decision &d) {
+Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t back, const Decision &d) {
     const Facts f(p, v);
     const int64_t highest = back > 0 ? f.now + std::min(p.tolerance, p.max_ahead) : f.held();
-    if ((d.step == Step::exhausted) != (tick_of(p, f.next) >= f.end))
+    if ((d.action == ClockAction::exhausted) != (tick_of(p, f.next) >= f.end))
         return "exhausted: if and only if no tick is left";
-    switch (d.step) {
-    case Step::take:
+    switch (d.action) {
+    case ClockAction::take:
         return judge_take(p, v, f, d, highest);
-    case Step::confirm:
-    case Step::reserve:
+    case ClockAction::confirm:
+    case ClockAction::reserve:
         return judge_record(p, v, f, d);
-    case Step::clock_back:
+    case ClockAction::clock_back:
         return back > 0 && d.wait_ticks == back && tick_of(p, f.next) > highest ? nullptr
                                                                                 : "clock_back: its own ids are not ahead";
-    case Step::wait:
+    case ClockAction::wait:
         // Leases of 16 ticks or fewer may be extended by one.
         return d.wait_ticks > 0 && tick_of(p, f.next) > std::min(highest, f.now + p.max_ahead)
                    ? nullptr
                    : "wait: its tick is not full, and not too far ahead of the clock";
-    case Step::exhausted:
+    case ClockAction::exhausted:
         return nullptr;
     default:
         return "a decision that the backup worker can't make";
@@ -578,27 +578,27 @@ Unsound judge_backup_worker(const ClockPolicy &p, const View &v, int64_t back, c
 }
 
 struct State {
-    View view;
+    ClockState view;
     uint64_t backup_last;
 };
 
-View backup_view(const State &s) {
-    View v = s.view;
+ClockState backup_view(const State &s) {
+    ClockState v = s.view;
     v.last = s.backup_last;
     return v;
 }
 
 // What is done upon a decision, as in src/pg/lease.cpp; true: the call has ended, with ids, a wait or an error.
 bool ends_call(const ClockPolicy &p, State *s, const Decision &d) {
-    View &v = s->view;
-    switch (d.step) {
-    case Step::confirm:
+    ClockState &v = s->view;
+    switch (d.action) {
+    case ClockAction::confirm:
         v.usable = v.written;
         return false;
-    case Step::new_term:
+    case ClockAction::new_term:
         v.last = std::max(v.last, d.floor - 1);
         [[fallthrough]];
-    case Step::reserve:
+    case ClockAction::reserve:
         v.written = std::max(v.written, position(p, d.reserve_until));
         return false;
     default:
@@ -612,16 +612,16 @@ Unsound judge_call(const ClockPolicy &p, State s) {
         Decision d = decide(p, s.view);
         if (const Unsound unsound = judge(p, s.view, false, d))
             return unsound;
-        if (d.step == Step::backup) {
+        if (d.action == ClockAction::backup) {
             const int64_t back = d.wait_ticks;
             d = decide_backup(p, backup_view(s), back);
             if (const Unsound unsound = judge_backup_worker(p, backup_view(s), back, d))
                 return unsound;
-            if (d.step == Step::wait && back == 0) {
+            if (d.action == ClockAction::wait && back == 0) {
                 d = decide(p, s.view, true);
                 if (const Unsound unsound = judge(p, s.view, true, d))
                     return unsound;
-                if (d.step == Step::backup)
+                if (d.action == ClockAction::backup)
                     return "backup: asked for again";
             }
         }
@@ -715,8 +715,8 @@ class Generator {
         bool waited = false;
         while (want > 0 && !history_.exhausted && !::testing::Test::HasFailure()) {
             const Decision d = decision();
-            EXPECT_FALSE(waited && d.step == Step::wait) << "waits again: " << policy_ << ": " << d;
-            waited = d.step == Step::wait;
+            EXPECT_FALSE(waited && d.action == ClockAction::wait) << "waits again: " << policy_ << ": " << d;
+            waited = d.action == ClockAction::wait;
             const uint64_t got = perform(d, want);
             want -= got;
             idle = got > 0 ? 0 : idle + 1;
@@ -759,26 +759,26 @@ class Generator {
     }
 
     uint64_t perform(const Decision &d, uint64_t want) {
-        switch (d.step) {
-        case Step::take:
+        switch (d.action) {
+        case ClockAction::take:
             return take(d, want);
-        case Step::confirm:
+        case ClockAction::confirm:
             confirm();
             break;
-        case Step::reserve:
+        case ClockAction::reserve:
             reserve(d.reserve_until);
             break;
-        case Step::wait:
+        case ClockAction::wait:
             history_.waits++;
             now_ += d.wait_ticks;
             break;
-        case Step::exhausted:
+        case ClockAction::exhausted:
             EXPECT_TRUE(now_ >= policy_.end || tick_of(policy_, word_.last() + 1) >= policy_.end) << policy_;
             history_.exhausted = true;
             break;
-        case Step::backup:
-        case Step::clock_back:
-        case Step::new_term:
+        case ClockAction::backup:
+        case ClockAction::clock_back:
+        case ClockAction::new_term:
             ADD_FAILURE() << "not for a generator that borrows and holds: " << d;
         }
         return 0;
@@ -826,7 +826,7 @@ class Generator {
 
     const ClockPolicy policy_;
     std::mt19937_64 random_;
-    TickWord<> word_;
+    PositionAllocator<> word_;
     int64_t now_ = 5;
     std::vector<int64_t> marks_{1}; // the high-water mark after each record, whose lsn is its place from 1 on
     size_t durable_ = 1;            // so many of the records are durable

@@ -122,7 +122,7 @@ class Generator {
 
   private:
     struct Call {
-        View view;
+        ClockState view;
         Decision decision;
         uint64_t want;
         bool decided;
@@ -134,7 +134,7 @@ class Generator {
     int64_t terms() const { return p_.when_back == WhenBack::new_worker ? largest(c_.layout.worker_bits) + 1 : 1; }
 
     Call look(uint64_t want) const {
-        View view{};
+        ClockState view{};
         view.seen = seen_;
         view.last = word_.last();
         view.usable = word_.usable(local);
@@ -146,25 +146,25 @@ class Generator {
     bool perform(const Call &call) { return perform(call, call.decision); }
 
     bool perform(const Call &call, const Decision &d) {
-        switch (d.step) {
-        case Step::take:
+        switch (d.action) {
+        case ClockAction::take:
             return take(call, d);
-        case Step::confirm:
+        case ClockAction::confirm:
             confirm();
             return false;
-        case Step::reserve:
+        case ClockAction::reserve:
             reserve(call, 0, d.reserve_until);
             return false;
-        case Step::wait:
+        case ClockAction::wait:
             wait(d.wait_ticks);
             return false;
-        case Step::backup:
+        case ClockAction::backup:
             return take_backup(call, d.wait_ticks);
-        case Step::new_term:
+        case ClockAction::new_term:
             return begin_term(call, d);
-        case Step::clock_back:
+        case ClockAction::clock_back:
             return expect_clock_back(call, d);
-        case Step::exhausted:
+        case ClockAction::exhausted:
             break;
         }
         counts_.ended++;
@@ -183,15 +183,15 @@ class Generator {
     }
 
     bool take_backup(const Call &call, int64_t back) {
-        View view = call.view;
+        ClockState view = call.view;
         view.last = backup_.last();
         const Decision d = decide_backup(p_, view, back);
-        if (d.step == Step::take) {
+        if (d.action == ClockAction::take) {
             const Run run = backup_.take(d.floor, d.limit, call.want);
             hand_out(call, run, true);
             return run.count > 0;
         }
-        if (back == 0 && d.step == Step::wait)
+        if (back == 0 && d.action == ClockAction::wait)
             return perform(call, decide(p_, call.view, true));
         return perform(call, d);
     }
@@ -246,7 +246,7 @@ class Generator {
         const Layout &l = c_.layout;
         const int64_t term = term_of(pos);
         const int64_t worker = ((c_.worker + term) & largest(l.worker_bits)) | (backup ? backup_bit(l) : 0);
-        const int64_t id = join(shape_of(l, c_.datacenter, worker, term), pos);
+        const int64_t id = encode(encoder_of(l, c_.datacenter, worker, term), pos);
         const Decoded d = decode(l, id);
         ASSERT_EQ(d.fault, DecodeFault::none) << "P3";
         EXPECT_TRUE(ids_.insert(id).second) << "P1: twice: " << id;
@@ -281,8 +281,8 @@ class Generator {
     const Config c_;
     const ClockPolicy p_;
     std::mt19937_64 random_;
-    TickWord<> word_;
-    BackupWord<> backup_;
+    PositionAllocator<> word_;
+    BackupAllocator<> backup_;
     int64_t seen_ = nothing_seen;
     int64_t now_ = 5;
     int64_t shown_ = 5;             // the latest that the clock ever showed
@@ -428,11 +428,11 @@ double chi_square_ratio(const std::vector<int64_t> &ids, int64_t n) {
 
 // The first id of each of many ticks.
 template <typename NextTick> std::vector<int64_t> first_ids(const Layout &l, const Spread &spread, NextTick next_tick) {
-    const Shape shape = shape_of(l, 3, 17);
+    const IdEncoder encoder = encoder_of(l, 3, 17);
     std::vector<int64_t> ids;
     for (int i = 0; i < 60000; i++) {
         const int64_t tick = next_tick();
-        ids.push_back(join(shape, (static_cast<uint64_t>(tick) << l.sequence_bits) + spread.start(tick)));
+        ids.push_back(encode(encoder, (static_cast<uint64_t>(tick) << l.sequence_bits) + spread.start(tick)));
     }
     return ids;
 }
@@ -464,18 +464,18 @@ TEST(Spread, WithoutOneTheyAreNot) {
 
 // Takes everything that a clock which goes on tick by tick allows; returns how many positions that were.
 uint64_t saturate(const ClockPolicy &p, int64_t ticks) {
-    TickWord<> word;
+    PositionAllocator<> word;
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
     word.reset(position(1));
     uint64_t taken = 0;
     for (int64_t now = 1; now <= ticks; now++)
-        for (Decision d{}; d.step != Step::wait;) {
+        for (Decision d{}; d.action != ClockAction::wait;) {
             d = decide(p, {now, now - 1, word.last(), word.usable(local), word.written_range().until});
             if (d.reserve_until > 0)
                 word.publish(0, position(d.reserve_until), 0);
-            if (d.step == Step::confirm)
+            if (d.action == ClockAction::confirm)
                 word.confirm(local, word.written_range().until);
-            if (d.step == Step::take)
+            if (d.action == ClockAction::take)
                 taken += word.take(d.floor, d.limit, UINT64_MAX).count;
         }
     return taken;

@@ -4,7 +4,7 @@
 // up, and no other. What must not turn up is named above each table.
 #include "expect_outcomes.hpp"
 #include "range.hpp"
-#include "tick_word.hpp"
+#include "position_allocator.hpp"
 #include "window.hpp"
 
 #include <gtest/gtest.h>
@@ -57,8 +57,8 @@ template <typename T> class Torn : public Stepped<T> {
     }
 };
 
-using Word = TickWord<Stepped>;
-using TornWord = TickWord<Torn>;
+using Word = PositionAllocator<Stepped>;
+using TornWord = PositionAllocator<Torn>;
 
 // ---------------------------------------------------------------------------------------------------------
 // The explorer itself, before anything is believed of what it says.
@@ -458,8 +458,8 @@ template <typename Word> struct TwoBackupTakers {
     static Explored run() { return explore<TwoBackupTakers>(two_takers, {actor<0>, actor<1>}); }
 };
 
-using Backup = BackupWord<Stepped>;
-using TornBackup = BackupWord<Torn>;
+using Backup = BackupAllocator<Stepped>;
+using TornBackup = BackupAllocator<Torn>;
 
 struct BackupChecksThenTakes : Backup {
     Run take(uint64_t floor, uint64_t limit, uint64_t want) {
@@ -523,8 +523,8 @@ struct BackupGivesUpNothing : Backup {
 };
 
 // Stores the bar instead of raising the word to it.
-template <template <typename> class Atom> struct BackupFallsBack : BackupWord<Atom> {
-    void give_up(uint64_t next) { BackupWord<Atom>::reset(next); }
+template <template <typename> class Atom> struct BackupFallsBack : BackupAllocator<Atom> {
+    void give_up(uint64_t next) { BackupAllocator<Atom>::reset(next); }
 };
 
 TEST(BackupTakeAndGiveUp, PartOfTheLease) {

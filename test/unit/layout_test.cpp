@@ -51,8 +51,8 @@ void expect_round_trip(const Layout &l, const Parts &parts, int64_t term = 0) {
     const Decoded d = decode(l, e.id);
     ASSERT_EQ(d.fault, DecodeFault::none);
     expect_parts(d.parts, parts);
-    const Shape shape = shape_of(l, parts.datacenter, parts.worker, term);
-    EXPECT_EQ(join(shape, position_of(l, parts, static_cast<uint64_t>(term))), e.id) << "term " << term;
+    const IdEncoder encoder = encoder_of(l, parts.datacenter, parts.worker, term);
+    EXPECT_EQ(encode(encoder, position_of(l, parts, static_cast<uint64_t>(term))), e.id) << "term " << term;
 }
 
 TEST(Layout, TickLengthIsBounded) {
@@ -145,7 +145,7 @@ TEST(Layout, TheBackupBitIsTakenFromTheWorkerField) {
         for (int64_t drawn : {INT64_C(0), largest(bits - 1)}) {
             expect_round_trip(l, {7, 1, drawn | backup_bit(l), 3});
             const uint64_t position = position_of(l, {7, 0, 0, 3});
-            EXPECT_NE(join(shape_of(l, 1, drawn), position), join(shape_of(l, 1, drawn | backup_bit(l)), position));
+            EXPECT_NE(encode(encoder_of(l, 1, drawn), position), encode(encoder_of(l, 1, drawn | backup_bit(l)), position));
         }
     }
 }
@@ -354,19 +354,19 @@ TEST(Layout, FieldsDoNotOverlap) {
 }
 
 TEST(Layout, PositionsOrderIds) {
-    const Shape node = shape_of(twitter, 31, 31);
-    EXPECT_LT(join(node, 4095), join(node, 4096));
-    EXPECT_LT(join(node, (UINT64_C(1) << 53) - 2), join(node, (UINT64_C(1) << 53) - 1));
-    EXPECT_EQ(join(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
+    const IdEncoder node = encoder_of(twitter, 31, 31);
+    EXPECT_LT(encode(node, 4095), encode(node, 4096));
+    EXPECT_LT(encode(node, (UINT64_C(1) << 53) - 2), encode(node, (UINT64_C(1) << 53) - 1));
+    EXPECT_EQ(encode(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
 }
 
 TEST(Layout, PositionsOrderIdsWithTheSequenceFirst) {
     Layout l = twitter;
     l.sequence_first = true;
-    const Shape node = shape_of(l, 31, 31);
+    const IdEncoder node = encoder_of(l, 31, 31);
     for (uint64_t position : {UINT64_C(0), UINT64_C(4094), UINT64_C(4095), UINT64_C(4096), (UINT64_C(1) << 53) - 2})
-        EXPECT_EQ(join(node, position + 1) - join(node, position), 1 << 10);
-    EXPECT_EQ(join(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
+        EXPECT_EQ(encode(node, position + 1) - encode(node, position), 1 << 10);
+    EXPECT_EQ(encode(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
 }
 
 // The same tick and sequence number in two terms: ids that differ in the worker alone.
@@ -381,7 +381,7 @@ TEST(Layout, ATermCountsFromItsFirstTick) {
     const uint64_t first = position_of(l, parts, 0);
     const uint64_t second_term = position_of(l, parts, 1);
     EXPECT_EQ(second_term - first, UINT64_C(1) << 15);
-    EXPECT_EQ(join(shape_of(l, 3, 10, 1), second_term) - join(shape_of(l, 3, 9, 0), first), 1 << 5);
+    EXPECT_EQ(encode(encoder_of(l, 3, 10, 1), second_term) - encode(encoder_of(l, 3, 9, 0), first), 1 << 5);
 }
 
 // The widest count of terms: time, worker and sequence fill 63 bits, and every worker id is a term's.
@@ -399,7 +399,7 @@ TEST(Layout, TheWidestNode) {
     const Layout l = widths(1, 31, 31, 0);
     expect_round_trip(l, {1, largest(31), largest(31), 0});
     expect_round_trip(l, {1, 0, 0, 0});
-    EXPECT_EQ(join(shape_of(l, largest(31), largest(31)), 1), INT64_MAX);
+    EXPECT_EQ(encode(encoder_of(l, largest(31), largest(31)), 1), INT64_MAX);
 }
 
 Layout random_layout(std::mt19937_64 &random) {

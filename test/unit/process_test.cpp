@@ -218,7 +218,7 @@ struct TakenPositions {
 struct SharedRing {
     core::RingHints<Fragile> hints;
     Fragile<uint64_t> cells[most_cells];
-    core::TickWord<Fragile> word;
+    core::PositionAllocator<Fragile> word;
     std::atomic<bool> enough{false}; // the takers have what they want
     TakenPositions known[ring_processes]; // what takers took; the one that a putter still had in hand at the end
 

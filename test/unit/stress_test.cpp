@@ -110,7 +110,7 @@ TYPED_TEST(Threads, OrderedAcrossCallers) {
 
 // The bare word: all positions of a lease to callers in a hurry, none lost.
 TEST(Threads, ALeaseIsHandedOutWhole) {
-    TickWord<> word;
+    PositionAllocator<> word;
     constexpr uint64_t first = 1000, positions = callers * draws;
     word.reset(first);
     word.publish(first, first + positions, 1);
@@ -134,7 +134,7 @@ TEST(Threads, ALeaseIsHandedOutWhole) {
 // confirm() to usable(), and from publish() to written_range().
 TEST(Threads, WhoeverSeesABoundSeesItsRecord) {
     constexpr uint64_t first = 1, end = first + draws;
-    TickWord<> word;
+    PositionAllocator<> word;
     word.reset(first);
     std::vector<uint64_t> written(end), durable(end);
     const std::vector<Drawn> drawn = run_callers([&](unsigned self, Drawn &mine) {
@@ -189,7 +189,7 @@ template <uint64_t cell_count> struct SharedRing {
     RingHints<> hints;
     std::atomic<uint64_t> cells[cell_count];
     Ring<> ring{&hints, cells, cell_count};
-    TickWord<> word;
+    PositionAllocator<> word;
     std::vector<uint64_t> durable = std::vector<uint64_t>(end);
     std::atomic<unsigned> putters_left{callers / 2};
 

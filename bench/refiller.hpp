@@ -9,12 +9,12 @@
 
 namespace uidgen::bench {
 
-class Padder {
+class Refiller {
   public:
-    explicit Padder(std::function<void()> pad) : pad_(std::move(pad)) {}
-    Padder(const Padder &) = delete;
-    Padder &operator=(const Padder &) = delete;
-    ~Padder() {
+    explicit Refiller(std::function<void()> pad) : pad_(std::move(pad)) {}
+    Refiller(const Refiller &) = delete;
+    Refiller &operator=(const Refiller &) = delete;
+    ~Refiller() {
         {
             const std::lock_guard<std::mutex> guard(lock_);
             ended_ = true;
@@ -27,11 +27,11 @@ class Padder {
         thread_ = std::thread([this] { run(); });
     }
 
-    // Cheap while the padder is at work: a load.
+    // Cheap while the refiller is at work: a load.
     void call() {
         if (called_.load(std::memory_order_relaxed) || called_.exchange(true))
             return;
-        const std::lock_guard<std::mutex> guard(lock_); // not between the padder's look and its sleep
+        const std::lock_guard<std::mutex> guard(lock_); // not between the refiller's look and its sleep
         wake_.notify_one();
     }
 

@@ -62,7 +62,7 @@ inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t wa
     }
 }
 
-template <template <typename> class Atom = std::atomic> class TickWord {
+template <template <typename> class Atom = std::atomic> class PositionAllocator {
   public:
     // Only while nobody else can reach the word: the first position to be handed out (>= 1), nothing leased.
     void reset(uint64_t next) noexcept {
@@ -135,7 +135,7 @@ template <template <typename> class Atom = std::atomic> class TickWord {
 //   1. `last` never decreases, so each position is handed out at most once.
 //   2. A position is handed out only below the primary word's usable[d], and above every tick that was leased before
 //      reset(): whoever holds the word when a lease is given up raises it too.
-template <template <typename> class Atom = std::atomic> class BackupWord {
+template <template <typename> class Atom = std::atomic> class BackupAllocator {
   public:
     void reset(uint64_t next) noexcept { last_.store(next - 1, std::memory_order_relaxed); }
 
@@ -151,6 +151,6 @@ template <template <typename> class Atom = std::atomic> class BackupWord {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free,
               "the word is shared between processes: an atomic with a hidden lock would not be");
-static_assert(sizeof(TickWord<>) == 2 * cache_line, "a third cache line would be touched by every call");
+static_assert(sizeof(PositionAllocator<>) == 2 * cache_line, "a third cache line would be touched by every call");
 
 } // namespace uidgen::core

@@ -1,4 +1,4 @@
-#include "padder.hpp"
+#include "refiller.hpp"
 
 #include "ring_memory.hpp"
 #include "time_source.hpp"
@@ -12,9 +12,9 @@ constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
-// What the padder knows of the ring in one slot, from one round to the next.
+// What the refiller knows of the ring in one slot, from one round to the next.
 struct Known {
-    uint64_t tenancy;
+    uint64_t generation;
     dsm_handle memory;
     core::Ring<> ring;
     bool mapped;
@@ -25,30 +25,30 @@ struct Known {
 // One look at one ring.
 struct Look {
     Known *known;
-    uint64_t padded; // now
+    uint64_t refilled; // now
     bool more;       // there is room, and something to put
     bool stale;      // the memory is another's than what is known
     uint64_t cells;  // of the ring that is there now
     dsm_handle memory;
     core::RingHints<> *hints;
-    uint64_t tenancy;
+    uint64_t generation;
 };
 
-bool is_due(const GeneratorState &generator, const core::Ring<> &ring, Padding *why) {
+bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefill *why) {
     const CachedConfig &cached = generator.config.cached;
-    const int64_t padded_at = generator.ring.padded_at_us.load(std::memory_order_relaxed);
-    *why = Padding::initial;
-    if (padded_at == 0)
+    const int64_t refilled_at = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed);
+    *why = RingRefill::initial;
+    if (refilled_at == 0)
         return true;
-    *why = Padding::threshold;
+    *why = RingRefill::threshold;
     if (ring.filled() < cached.threshold)
         return true;
-    *why = Padding::schedule;
-    return cached.schedule_us > 0 && monotonic_us() - padded_at >= cached.schedule_us;
+    *why = RingRefill::schedule;
+    return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
 }
 
 // What may be taken from the word now: inside what is durable here, and not further ahead of the clock than max_ahead.
-uint64_t padding_limit(const GeneratorState &generator, int64_t now_us) {
+uint64_t refill_limit(const GeneratorState &generator, int64_t now_us) {
     const core::ClockPolicy &policy = generator.config.policy;
     const int64_t now = core::tick_at(generator.config.layout, now_us);
     const int64_t end = Min(now + policy.max_ahead + 1, policy.end);
@@ -77,30 +77,30 @@ bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
 }
 
 // Under the directory lock: no wait, no allocation, no error.
-void pad_one(Slot *slot, void *arg) {
+void refill_one(Slot *slot, void *arg) {
     auto *look = static_cast<Look *>(arg);
     GeneratorState &generator = slot->generator;
-    look->tenancy = slot->tenancy.load(std::memory_order_relaxed);
+    look->generation = slot->generation.load(std::memory_order_relaxed);
     look->cells = generator.config.cached.cells;
     look->memory = generator.ring.memory;
     look->hints = &generator.ring.hints;
-    look->stale = !look->known->mapped || look->known->tenancy != look->tenancy ||
+    look->stale = !look->known->mapped || look->known->generation != look->generation ||
                   look->known->memory != generator.ring.memory;
     if (look->stale)
         return;
     const core::Ring<> &ring = look->known->ring;
-    Padding why = Padding::initial;
-    if (look->padded == 0 && !is_due(generator, ring, &why))
+    RingRefill why = RingRefill::initial;
+    if (look->refilled == 0 && !is_due(generator, ring, &why))
         return;
     const int64_t now_us = wall_clock_us();
-    const uint64_t limit = padding_limit(generator, now_us);
+    const uint64_t limit = refill_limit(generator, now_us);
     const uint64_t floor = fresh_from(generator, now_us);
     if (!put_left_over(look->known, &generator, floor))
         return;
-    const uint64_t moved = pad_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
-    if (moved > 0 && look->padded == 0)
-        note_padding(&generator.ring, why);
-    look->padded += moved;
+    const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
+    if (moved > 0 && look->refilled == 0)
+        note_ring_refill(&generator.ring, why);
+    look->refilled += moved;
     look->more = moved == runs_at_a_time;
     if (!look->more && generator.config.cached.discards && ring.filled() == ring.cells())
         discard_rest_of_tick(&generator, limit);
@@ -114,7 +114,7 @@ void map_again(const Look &look) {
     known->memory = look.memory;
     known->ring = ring_memory_map(look.memory, look.hints, look.cells);
     known->mapped = known->ring.cells() == look.cells;
-    known->tenancy = look.tenancy;
+    known->generation = look.generation;
     known->left_over = core::empty_cell;
 }
 
@@ -122,14 +122,14 @@ void map_again(const Look &look) {
 bool visit(int32_t place, Known *known) {
     Look look = {};
     look.known = known;
-    bool there = slots_with_ring(place, pad_one, &look);
+    bool there = slots_with_ring(place, refill_one, &look);
     if (there && look.stale) {
         map_again(look);
-        there = slots_with_ring(place, pad_one, &look);
+        there = slots_with_ring(place, refill_one, &look);
     }
     while (there && look.more)
-        there = slots_with_ring(place, pad_one, &look);
-    return look.padded > 0;
+        there = slots_with_ring(place, refill_one, &look);
+    return look.refilled > 0;
 }
 
 void let_go_of_others(Known *known, uint64_t round) {
@@ -140,19 +140,19 @@ void let_go_of_others(Known *known, uint64_t round) {
         }
 }
 
-void resign(int, Datum) { slots_resign_as_padder(MyLatch); }
+void resign(int, Datum) { slots_resign_as_refiller(MyLatch); }
 
-// Whether to end, as there is no ring. A caller may have made one since, seen that there is a padder, and left it at that; so
-// resign first, and look again. Who makes a ring does it under the directory lock, and looks for the padder after it: the
-// look here, under the same lock, either finds the ring, or comes first, and then the caller finds no padder.
+// Whether to end, as there is no ring. A caller may have made one since, seen that there is a refiller, and left it at that; so
+// resign first, and look again. Who makes a ring does it under the directory lock, and looks for the refiller after it: the
+// look here, under the same lock, either finds the ring, or comes first, and then the caller finds no refiller.
 bool may_end() {
-    slots_padder_found_nothing();
-    slots_resign_as_padder(MyLatch);
-    return slots_next_ring(0) < 0 || !slots_become_padder(MyLatch);
+    slots_refiller_found_nothing();
+    slots_resign_as_refiller(MyLatch);
+    return slots_next_ring(0) < 0 || !slots_become_refiller(MyLatch);
 }
 
 // Until asked to stop, or until no generator in cached mode is in use.
-void pad_rings(Known *known) {
+void refill_rings(Known *known) {
     int64_t nap_ms = shortest_nap_ms;
     for (uint64_t round = 1; !ShutdownRequestPending; round++) {
         bool any = false;
@@ -166,13 +166,13 @@ void pad_rings(Known *known) {
         if (!any && may_end())
             return;
         nap_ms = used || !any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        sleep_as_padder(nap_ms * us_per_ms);
+        sleep_as_refiller(nap_ms * us_per_ms);
     }
 }
 
 } // namespace
 
-uint64_t pad_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
+uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                   uint64_t *left_over) {
     const uint64_t run = generator->config.cached.run;
     uint64_t moved = 0;
@@ -190,10 +190,10 @@ uint64_t pad_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, 
     return moved;
 }
 
-void note_padding(RingState *ring, Padding why) {
+void note_ring_refill(RingState *ring, RingRefill why) {
     ring->went_stale.store(false, std::memory_order_relaxed);
-    const int64_t before = ring->padded_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
-    ring->paddings[static_cast<uint32_t>(before == 0 ? Padding::initial : why)].fetch_add(1, std::memory_order_relaxed);
+    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
+    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(1, std::memory_order_relaxed);
 }
 
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
@@ -202,24 +202,24 @@ uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
     return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
 }
 
-void wake_padder() {
-    Latch *padder = slots_padder();
-    if (padder != nullptr) {
-        SetLatch(padder);
+void wake_refiller() {
+    Latch *refiller = slots_refiller();
+    if (refiller != nullptr) {
+        SetLatch(refiller);
         return;
     }
-    if (!slots_may_start_padder(monotonic_us()))
+    if (!slots_may_start_refiller(monotonic_us()))
         return;
     BackgroundWorker worker = {};
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
     worker.bgw_start_time = BgWorkerStart_PostmasterStart;
     worker.bgw_restart_time = BGW_NEVER_RESTART;
     snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
-    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_padder_main");
-    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen padder");
-    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen padder");
+    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_refiller_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen refiller");
+    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen refiller");
     if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
-        ereport(DEBUG1, (errmsg("no background worker is free for the padder of uidgen"),
+        ereport(DEBUG1, (errmsg("no background worker is free for the refiller of uidgen"),
                          errhint("Raise max_worker_processes; until then callers pad rings themselves.")));
 }
 
@@ -229,17 +229,17 @@ using namespace uidgen::pg;
 
 extern "C" {
 
-PGDLLEXPORT void uidgen_padder_main(Datum argument);
+PGDLLEXPORT void uidgen_refiller_main(Datum argument);
 
-void uidgen_padder_main(Datum) {
+void uidgen_refiller_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
     BackgroundWorkerUnblockSignals();
-    if (!slots_become_padder(MyLatch))
-        proc_exit(0); // another one was quicker
+    if (!slots_become_refiller(MyLatch))
+        proc_exit(0); // another one was lost_race
     on_shmem_exit(resign, 0);
     auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
-    pad_rings(known);
+    refill_rings(known);
     proc_exit(0);
 }
 }
