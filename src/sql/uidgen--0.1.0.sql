@@ -453,8 +453,7 @@ CREATE TYPE worker_node_row AS (
 );
 COMMENT ON TYPE worker_node_row IS 'The columns of worker_node.';
 
--- An application may insert rows with the first seven columns only, as the original's do: the id is drawn, and what tells of
--- generators is NULL.
+-- An application may insert rows with the first seven columns only: the id is drawn, and what describes generators is NULL.
 CREATE SEQUENCE worker_node_id_seq;
 CREATE TABLE worker_node OF worker_node_row (
   id                WITH OPTIONS NOT NULL DEFAULT pg_catalog.nextval('worker_node_id_seq'),
