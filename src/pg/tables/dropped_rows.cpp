@@ -4,6 +4,7 @@
 #include "base/compat.hpp"
 #include "config_table.hpp"
 #include "generator_columns.hpp"
+#include "owner_rights.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -81,15 +82,18 @@ Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("uid_forget_dropped must be called as an event trigger"),
                         errhint("It belongs to the event trigger of that name.")));
-    SPI_connect();
-    SPI_execute("SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() WHERE object_type OPERATOR(pg_catalog.=) "
-                "'sequence'::pg_catalog.text AND objsubid OPERATOR(pg_catalog.=) 0::pg_catalog.int4",
-                true, 0);
-    for (uint64 i = 0; i < SPI_processed; i++) {
+    const char *statement =
+        "SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() WHERE object_type OPERATOR(pg_catalog.=) "
+        "'sequence'::pg_catalog.text AND objsubid OPERATOR(pg_catalog.=) 0::pg_catalog.int4";
+    check_spi(SPI_connect(), "SPI_connect", statement);
+    check_spi(SPI_execute(statement, true, 0), "SPI_execute", statement);
+    const uint64 count = SPI_processed;
+    const SPITupleTable *dropped = SPI_tuptable;
+    for (uint64 i = 0; i < count; i++) {
         bool is_null = false;
-        forget_dropped_sequence(DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null)));
+        forget_dropped_sequence(DatumGetObjectId(SPI_getbinval(dropped->vals[i], dropped->tupdesc, 1, &is_null)));
     }
-    SPI_finish();
+    check_spi(SPI_finish(), "SPI_finish", statement);
     PG_RETURN_NULL();
 }
 }

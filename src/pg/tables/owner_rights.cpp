@@ -1,15 +1,11 @@
 #include "owner_rights.hpp"
 
 namespace uidgen::pg {
-namespace {
 
-// Most failures are errors of their own; what SPI only returns is negative.
 void check_spi(int result, const char *function, const char *statement) {
     if (result < 0)
         elog(ERROR, "%s failed for \"%s\": %s", function, statement, SPI_result_code_string(result));
 }
-
-} // namespace
 
 Oid owner_of(Oid relation) {
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
