@@ -5,7 +5,7 @@
 #
 #   WERROR=1            warnings are errors
 #   SANITIZE=undefined  a build that reports undefined behaviour, for tests
-#   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/faults.hpp), for tests
+#   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/base/faults.hpp), for tests
 
 # PGXS sets srcdir, so what needs it is expanded later, and a list that is found empty is an error.
 listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(error no $(1) in $(srcdir)))
@@ -13,7 +13,7 @@ listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(err
 EXTENSION = uidgen
 MODULE_big = uidgen
 DATA = src/sql/uidgen--0.1.0.sql
-OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp))
+OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))
 
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
 REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf
@@ -30,18 +30,19 @@ include $(PGXS)
 # make would take objects that it finds in the source for its own, and then not find them here.
 source := $(realpath $(srcdir))
 ifneq ($(source),$(realpath $(CURDIR)))
-ifneq ($(wildcard $(source)/src/pg/*.o $(source)/uidgen.so),)
+ifneq ($(wildcard $(source)/src/pg/*.o $(source)/src/pg/*/*.o $(source)/uidgen.so),)
 $(error $(source) has been built in; run make clean there first)
 endif
 endif
 
-# An absolute name, because make looks for others in the source too.
-$(OBJS): | $(CURDIR)/src/pg
-$(CURDIR)/src/pg:
+# Absolute names, because make looks for others in the source too.
+rooms = $(addprefix $(CURDIR)/,$(sort $(dir $(OBJS))))
+$(OBJS): | $(rooms)
+$(rooms):
 	mkdir -p $@
 
 # Server headers by -isystem: their warnings are not ours to mend.
-override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(srcdir)/src $(CPPFLAGS)
+override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(srcdir)/src -I$(srcdir)/src/pg $(CPPFLAGS)
 
 # Of two flags that contradict each other the later one wins. The server's, or those on the command line, stand between
 # our wishes and our needs. PostgreSQL's headers need -fwrapv and -fno-strict-aliasing. The prefix maps make the library

@@ -1,16 +1,16 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
-#include "clean_stop.hpp"
-#include "counter.hpp"
-#include "discard.hpp"
-#include "drop_hooks.hpp"
-#include "end_warnings.hpp"
-#include "lost_generators.hpp"
-#include "saved_ranges.hpp"
-#include "session.hpp"
-#include "session_events.hpp"
-#include "settings.hpp"
-#include "slots.hpp"
+#include "shared/clean_stop.hpp"
+#include "base/counter.hpp"
+#include "session/discard.hpp"
+#include "session/drop_hooks.hpp"
+#include "shared/end_warnings.hpp"
+#include "shared/lost_generators.hpp"
+#include "shared/saved_ranges.hpp"
+#include "session/session.hpp"
+#include "session/session_events.hpp"
+#include "base/settings.hpp"
+#include "shared/slots.hpp"
 
 namespace uidgen::pg {
 namespace {

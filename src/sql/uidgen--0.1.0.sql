@@ -19,7 +19,7 @@ COMMENT ON SCHEMA uid_segments IS
 -- Generators
 -- ---------------------------------------------------------------------------------------------------------
 
--- The library knows the columns by number (src/pg/generator_columns.hpp): they are only ever added at the end.
+-- The library knows the columns by number (src/pg/tables/generator_columns.hpp): they are only ever added at the end.
 CREATE TABLE uid_generator (
   generator        regclass    PRIMARY KEY,
   preset           text        NOT NULL,
@@ -494,7 +494,7 @@ COMMENT ON SEQUENCE worker_node_id_seq IS 'Draws of worker ids; uidgen reserves 
 -- Segments
 -- ---------------------------------------------------------------------------------------------------------
 
--- The library knows the columns by number (src/pg/generator_columns.hpp): they are only ever added at the end.
+-- The library knows the columns by number (src/pg/tables/generator_columns.hpp): they are only ever added at the end.
 CREATE TABLE uid_segment (
   name        text     PRIMARY KEY CHECK (name <> ''),
   sequence    regclass NOT NULL UNIQUE,

@@ -1,0 +1,58 @@
+// Core's answers as PostgreSQL errors: SQLSTATE, message, detail, hint. Nothing here returns.
+#pragma once
+
+#include "core/clock_policy.hpp"
+#include "core/layout.hpp"
+#include "postgres.hpp"
+
+namespace uidgen::pg {
+
+// A relation's name as SQL takes it, with its schema; its number if it has no name any more.
+const char *qualified_name(Oid relation);
+
+// The library was not loaded at server start, so there is no shared memory.
+[[noreturn]] void report_not_preloaded();
+
+// The server is a standby, or still recovering.
+[[noreturn]] void report_in_recovery();
+
+// A field of uid_generator; `allowed` says what would do.
+[[noreturn]] void report_generator_field(const char *field, const char *value, const char *allowed);
+
+// The open transaction has altered the generator, or its sequence.
+[[noreturn]] void report_altered_here(Oid generator);
+[[noreturn]] void report_default_changed_here();
+
+[[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
+[[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
+[[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
+
+[[noreturn]] void report_no_sequence(Oid sequence);
+[[noreturn]] void report_not_a_sequence(Oid relation);
+[[noreturn]] void report_not_a_generator(Oid relation);
+
+// Every slot is held, and none can be reclaimed now.
+[[noreturn]] void report_no_slot(int slots);
+
+// The layout's time bits are used up.
+[[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
+
+// The clock went back, by at least back_us, and the generator's policy is not to draw then.
+[[noreturn]] void report_clock_back(Oid generator, int64_t back_us);
+
+// A clock that was wrong again and no worker id left that this generator never used.
+[[noreturn]] void report_no_worker_left(Oid generator, int64_t terms);
+
+// The ring is empty, and the generator's policy is not to pad it at the call.
+[[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
+
+// The caller has waited for waited_ms, and the clock is still behind_us behind.
+[[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
+
+// The clock showed shown_us, and, as before in this call, another time a moment later.
+[[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);
+
+// Every try within tried_ms came to nothing.
+[[noreturn]] void report_no_id_found(Oid generator, int64_t tried_ms);
+
+} // namespace uidgen::pg

@@ -1,0 +1,53 @@
+// The clocks, each read in one place. Tests step the wall clock under the server by preloading a library
+// that replaces clock_gettime.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+#include "core/layout.hpp"
+
+namespace uidgen::pg {
+
+constexpr int64_t ns_per_us = 1000;
+constexpr int64_t us_per_ms = 1000;
+
+// A timestamptz counts microseconds from 2000-01-01; everything else here from 1970-01-01.
+constexpr int64_t postgres_epoch_us = INT64_C(946684800) * 1000 * us_per_ms;
+constexpr int64_t to_timestamptz(int64_t unix_us) { return unix_us - postgres_epoch_us; }
+constexpr int64_t to_unix_us(int64_t timestamptz) { return timestamptz + postgres_epoch_us; }
+
+// No layout begins before the first of these seconds or ends after the last one, so a wall clock beyond them decides
+// nothing else than one that shows them; and sums and differences of readings never overflow.
+constexpr int64_t first_second = -1;
+constexpr int64_t last_second = core::max_instant_us / (1000 * us_per_ms);
+
+// Microseconds since 1970-01-01 UTC; may step either way at any time. Nanoseconds would end in 2262. Not the coarse clock:
+// its steps of up to 4 ms are longer than a tick.
+inline int64_t wall_clock_us() {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t seconds = now.tv_sec;
+    seconds = seconds < first_second ? first_second : seconds;
+    seconds = seconds > last_second ? last_second : seconds;
+    return seconds * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
+}
+
+// The same in nanoseconds modulo 2^64, for the shortest way to a difference between two readings.
+inline uint64_t wall_clock_ns_modulo() {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec) * UINT64_C(1000000000) + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// For measuring how long a caller has waited; never steps, and counts from the machine's start.
+inline int64_t monotonic_us() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<int64_t>(now.tv_sec) * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
+}
+
+// The wall clock above the one that never steps: constant while the wall clock is not set.
+inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
+
+} // namespace uidgen::pg

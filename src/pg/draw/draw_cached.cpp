@@ -1,0 +1,269 @@
+#include "draw_cached.hpp"
+
+#include "base/errors.hpp"
+#include "refiller.hpp"
+#include "base/time_source.hpp"
+#include "base/waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A caller that refills moves so many runs: enough for a while, and done within some ten microseconds.
+constexpr uint64_t runs_by_caller = 256;
+constexpr int64_t nap_us = 5 * us_per_ms;
+
+void drop_what_is_too_old(SessionEntry *e, uint64_t floor) {
+    RingState &ring = e->slot->generator.ring;
+    if (e->run_first >= e->run_end || e->run_first >= floor)
+        return;
+    const uint64_t kept_from = Min(Max(e->run_first, floor), e->run_end);
+    ring.too_old.fetch_add(kept_from - e->run_first, std::memory_order_relaxed);
+    e->run_first = kept_from;
+}
+
+// The refiller can't: has the next lease written while there is something left, without waiting for it.
+void keep_lease(Call *call, const core::Decision &decision) {
+    if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)
+        reserve_if_plausible(call, decision.reserve_until);
+    else if (decision.action == core::ClockAction::confirm &&
+             call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
+        confirm_lease(call, core::Durability::local);
+}
+
+void hold_run(SessionEntry *e, uint64_t first) {
+    e->run_first = first;
+    e->run_end = first + e->slot->generator.config.cached.run;
+}
+
+bool take_run(Call *call, uint64_t floor) {
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    const core::TakenRun taken = e->ring.take(floor);
+    if (taken.too_old > 0)
+        generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
+    if (taken.too_old > 0 && taken.first == core::empty_cell)
+        generator.ring.went_stale.store(true, std::memory_order_relaxed);
+    if (e->ring.filled() < cached.threshold)
+        wake_refiller();
+    if (taken.first == core::empty_cell)
+        return false;
+    hold_run(e, taken.first);
+    return true;
+}
+
+void wait_for_refiller(Call *call) {
+    int64_t waited_us = 0;
+    if (!call->wait.counted)
+        call->e->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+    const int64_t left_us = left_to_wait_us(call, &waited_us);
+    if (left_us <= 0)
+        report_ring_empty(call->e->sequence, waited_us / us_per_ms);
+    wake_refiller();
+    sleep_for_ring(Min(left_us, nap_us));
+}
+
+// The clock bounds what may be put into the ring; ticks behind it are used, too, from `floor` on.
+void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = e->slot->generator;
+    uint64_t left_over = core::empty_cell;
+    if (refill_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
+        note_ring_refill(&generator.ring, RingRefill::by_caller);
+    if (left_over != core::empty_cell)
+        hold_run(e, left_over);
+}
+
+// The first time, and when everything was too old, it is refilled at the call whatever the policy: nobody had a chance to.
+WhenRingEmpty policy_now(const GeneratorState &generator) {
+    const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed) == 0;
+    const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
+    return never_refilled || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
+}
+
+void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = call->e->slot->generator;
+    const WhenRingEmpty policy = policy_now(generator);
+    if (policy == WhenRingEmpty::error && decision.action != core::ClockAction::exhausted) {
+        generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+        keep_lease(call, decision);
+        wake_refiller();
+        report_ring_empty(call->e->sequence, 0);
+    }
+    if (decision.action != core::ClockAction::take) {
+        execute(call, decision); // the lease, or the clock: callers' work in every policy
+    } else if (policy == WhenRingEmpty::wait) {
+        wait_for_refiller(call);
+    } else {
+        refill_by_caller(call->e, decision, floor);
+    }
+}
+
+// When the session last looked at the clock for an id of cached mode, on the clock that never steps.
+int64_t looked_at_us = 0;
+
+// Ends every window when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
+// timer that is under way for a longer time, of another generator, is set anew.
+void look_again_after(int64_t us) {
+    static bool registered = false;
+    static TimeoutId timer;
+    static int64_t due_us = 0;
+    if (!registered) {
+        timer = RegisterTimeout(USER_TIMEOUT, open_all_again);
+        registered = true;
+    }
+    const int64_t left_us = looked_at_us + us - monotonic_us();
+    if (left_us < us_per_ms) {
+        open_all_again();
+        return;
+    }
+    if (get_timeout_active(timer) && due_us <= looked_at_us + us)
+        return;
+    due_us = looked_at_us + us;
+    enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
+}
+
+// What is refilled is durable here; a standby that is awaited is asked before anything is handed out. True: time has passed.
+bool need_durable(Call *call, uint64_t end) {
+    if (call->e->slot->generator.ticks.usable(call->level) >= end)
+        return false;
+    confirm_lease(call, call->level);
+    return true;
+}
+
+// Before a run is taken out of the ring: if a standby has not got it, it is waited for with the run where others can have it
+// who need not wait. True: time has passed.
+bool waited_for_standby(Call *call, uint64_t floor) {
+    if (call->level == core::Durability::local)
+        return false;
+    const uint64_t first = call->e->ring.peek(floor);
+    return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
+}
+
+// What the session has in hand itself, if anything.
+core::Run take_own(Call *call) {
+    SessionEntry *e = call->e;
+    if (e->run_first >= e->run_end)
+        return {0, 0};
+    const core::Run run = {e->run_first, Min(call->want, e->run_end - e->run_first)};
+    need_durable(call, run.first + run.count);
+    e->run_first += run.count;
+    return run;
+}
+
+// From the run that all share. If that is used up, the run that the session has in hand becomes the shared one, unless
+// somebody else's has; then *lost_race, so look again.
+core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
+    SessionEntry *e = call->e;
+    RingState &ring = e->slot->generator.ring;
+    const uint64_t length = e->slot->generator.config.cached.run;
+    uint64_t seen = 0;
+    const core::Run run = ring.shared.take(floor, length, call->want, &seen);
+    if (run.count > 0) {
+        need_durable(call, run.first + run.count);
+        return run;
+    }
+    if (e->run_first >= e->run_end)
+        return {0, 0};
+    need_durable(call, e->run_end);
+    const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
+    *lost_race = !ring.shared.install(seen, first.first + first.count - 1);
+    if (*lost_race) {
+        if (e->ring.put(e->run_first)) // for others
+            e->run_first = e->run_end;
+        return {0, 0};
+    }
+    ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
+    e->run_first = e->run_end;
+    return first;
+}
+
+// Somebody may have taken the last run out of the ring for all.
+bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
+    const CachedConfig &cached = generator.config.cached;
+    return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
+}
+
+// The next position that the call would be given, as far as it is known; 0: nothing is in hand.
+uint64_t next_in_hand(const SessionEntry *e, uint64_t floor) {
+    const GeneratorState &generator = e->slot->generator;
+    if (shared_run_has_next(generator, floor))
+        return generator.ring.shared.last() + 1;
+    return e->run_first < e->run_end ? e->run_first : 0;
+}
+
+// The end of what the call would be given from that position on.
+uint64_t end_in_hand(const Call &call, uint64_t next) {
+    return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
+}
+
+// How far a position is further ahead of the clock than it may be; at most 0: it is not.
+int64_t ticks_too_far(const Call &call, uint64_t position) {
+    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
+    return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+}
+
+// The rest of the run that was drawn from, if it is durable, until the clock is to be looked at again. The shared
+// run's word holds the last position; the session's own is counted by the next one.
+void open_window_on_run(const Call &call) {
+    SessionEntry *e = call.e;
+    GeneratorState &generator = e->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    const uint64_t last = call.drawn.run.first + call.drawn.run.count - 1;
+    const uint64_t end = core::SharedRun<>::end_of_run(last, cached.run) + 1;
+    if (end == last + 1 || end > generator.ticks.usable(call.level))
+        return;
+    const uint64_t expected = cached.shares ? last : last + 1;
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
+    open_window(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
+                    expected + (end - last - 1), origin, step});
+    if (!cached.shares)
+        e->run_first = e->run_end; // the rest of it is the window's, until close_window()
+    look_again_after(cached.fresh_us);
+}
+
+} // namespace
+
+Drawn draw_cached(SessionEntry *e, uint64_t want) {
+    check_datacenter(e);
+    GeneratorState &generator = e->slot->generator;
+    Call call = {};
+    call.e = e;
+    call.want = want;
+    for (;; before_next_try(&call)) {
+        read_state(&call);
+        looked_at_us = call.now_us - call.offset_us;
+        if (!clock_is_plausible(&call)) // it would throw everything away
+            continue;
+        const uint64_t floor = Max(fresh_from(generator, call.now_us),
+                                   generator.ring.given_up_below.load(std::memory_order_relaxed));
+        drop_what_is_too_old(e, floor);
+        need_worker_id(e);
+        const uint64_t next = next_in_hand(e, floor);
+        const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
+        if (too_far > 0) {
+            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since it was refilled
+            continue;
+        }
+        if (next > 0 && need_durable(&call, end_in_hand(call, next))) // it may be too old by now
+            continue;
+        bool lost_race = false;
+        const core::Run run =
+            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_own(&call);
+        if (run.count > 0) {
+            call.drawn = {run, encoder_at(generator, run.first, false)};
+            open_window_on_run(call);
+            return call.drawn;
+        }
+        if (lost_race)
+            continue;
+        if (waited_for_standby(&call, floor))
+            continue;
+        const core::Decision decision = core::decide(generator.config.policy, call.view);
+        keep_lease(&call, decision);
+        if (!take_run(&call, floor) && !shared_run_has_next(generator, floor))
+            at_empty_ring(&call, decision, floor);
+    }
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,318 @@
+#include "draw_generator.hpp"
+
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "session/new_slot.hpp"
+#include "tables/node_writer.hpp"
+#include "tables/sequence_page.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "base/waits.hpp"
+#include "tables/worker_node.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A wall clock that is mended while a call waits is noticed within this time.
+constexpr int64_t longest_nap_us = 100 * us_per_ms;
+
+// A call that has tried so often begins to count the time, and fails when that exceeds uidgen.max_wait and the grace. A try is
+// lost to another session's success, so even the busiest server is far from this; and on a disk that stands still for longer,
+// no call tries so often.
+constexpr uint32_t many_tries = 1000;
+constexpr int64_t grace_us = 1000 * us_per_ms;
+
+// The wall clock; a test build may have every 100th sample show a time that is a year ahead.
+int64_t sample_wall_clock_us() {
+    int64_t now_us = wall_clock_us();
+    if (samples_are_bad()) {
+        static int samples = 0;
+        constexpr int64_t year_us = INT64_C(365) * 24 * 3600 * 1000 * us_per_ms;
+        now_us += ++samples % 100 == 0 ? year_us : 0;
+    }
+    return now_us;
+}
+
+// Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
+// if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
+// word's bounds. Whether it wrote one.
+bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
+    Slot *slot = e->slot;
+    GeneratorState &generator = slot->generator;
+    const core::Layout &layout = generator.config.layout;
+    uint64_t lsn = InvalidXLogRecPtr;
+
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_writing(rel);
+    const PageState state = read_page(page);
+    if (!same_state(state, slot->expected))
+        adopt_page(slot, rel, state);
+    const uint64_t written = generator.ticks.written_range().until;
+    const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
+    if (written < until) {
+        lsn = write_page(&page, counter_of_ticks(generator.config, until_tick - 1));
+        slot->expected = read_page(page);
+        generator.ticks.publish(Max(from, written), until, lsn);
+        slot->records.fetch_add(1, std::memory_order_relaxed);
+    }
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    if (prefetch)
+        durable_soon(lsn);
+    return written < until;
+}
+
+// Without waiting for its flush.
+void reserve_ahead(SessionEntry *e, int64_t until_tick) { reserve_lease(e, 0, until_tick, true); }
+
+void wait_for_clock(Call *call, int64_t missing_us) {
+    int64_t waited_us = 0;
+    const int64_t left_us = left_to_wait_us(call, &waited_us);
+    if (left_us <= 0)
+        report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms);
+    sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
+}
+
+// After position `last` was drawn: what else of its tick may be, while the clock stays in its own.
+void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
+    SessionEntry *e = call.e;
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    const uint64_t tick = last >> layout.sequence_bits;
+    // Where a clock that goes back is to be noticed, the next tick is not drawn from ahead of the clock without a look.
+    const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
+    if (notices && tick != decision.floor >> layout.sequence_bits)
+        return;
+    const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
+    // The word holds the last position, so the value drawn by a swap from n is that of position n + 1.
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
+    open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
+                {call.counter, call.now_us}, core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Before a lease far above the last one, and before the end of time is told, the wall clock is compared with the one that
+// never steps: one bad sample must not eat years of a generator's life. A clock that was really set shows the same time
+// again a little later.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t doubtful_jump_us = INT64_C(10) * 1000 * us_per_ms;
+constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
+constexpr int looks = 3;
+constexpr int64_t between_looks_us = 5 * us_per_ms;
+
+int64_t tried_for_us(BoundedWait *wait) {
+    const int64_t now_us = monotonic_us();
+    if (wait->started_us == 0)
+        wait->started_us = now_us;
+    return now_us - wait->started_us;
+}
+
+// The reading is thrown away. One of them is no error, however short uidgen.max_wait is; a clock of which none can be
+// believed is.
+void reject_reading(Call *call) {
+    const int64_t tried_us = tried_for_us(&call->wait);
+    if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms)
+        report_clock_unsteady(call->e->sequence, call->now_us, tried_us / us_per_ms);
+    call->wait.rejected = true;
+}
+
+// Whether the clock goes on showing that much above the one that never steps.
+bool clock_shows_it_again(Call *call) {
+    for (int i = 0; i < looks; i++) {
+        sleep_for_clock(between_looks_us);
+        const int64_t change_us = clock_offset_us() - call->offset_us;
+        if (change_us > agreement_us || change_us < -agreement_us) {
+            reject_reading(call);
+            return false;
+        }
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+
+void note_seen(GeneratorState *generator, const core::ClockState &view, uint64_t position) {
+    const int64_t tick = term_of(generator->config, position) * generator->config.policy.end + view.now;
+    int64_t seen = view.seen;
+    while (seen < tick && !generator->seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
+    }
+}
+
+bool take(Call *call, const core::Decision &decision) {
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
+    if (decision.reserve_until > 0)
+        reserve_ahead(e, decision.reserve_until);
+    need_worker_id(e);
+    const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
+    if (run.count == 0)
+        return false;
+    note_seen(&generator, call->view, run.first);
+    call->drawn = {run, encoder_at(generator, run.first, false)};
+    open_window_after(*call, run.first + run.count - 1, decision);
+    return true;
+}
+
+void begin_term(Call *call, const core::Decision &decision) {
+    if (!clock_shows_it_again(call))
+        return;
+    const GeneratorConfig &config = call->e->slot->generator.config;
+    const int64_t term = term_of(config, decision.floor);
+    if (term >= terms_of(config))
+        report_no_worker_left(call->e->sequence, term - 1);
+    ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
+                         static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
+                         get_rel_name(call->e->sequence)),
+                  errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
+    if (reserve_lease(call->e, decision.floor, decision.reserve_until, false)) {
+        draw_row_of_term(call->e->slot, call->e->function);
+        note_generator_in_use(call->e->slot, call->e->function);
+    }
+}
+
+// The backup worker: what it has in the clock's tick, else what the primary can borrow.
+bool take_backup(Call *call, int64_t back) {
+    GeneratorState &generator = call->e->slot->generator;
+    core::ClockState view = call->view;
+    view.last = generator.backup.last();
+    const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
+    if (decision.action == core::ClockAction::take) {
+        need_worker_id(call->e);
+        const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
+        call->drawn = {run, encoder_at(generator, run.first, true)};
+        return run.count > 0;
+    }
+    if (back == 0 && decision.action == core::ClockAction::wait)
+        return execute(call, core::decide(generator.config.policy, call->view, true));
+    return execute(call, decision);
+}
+
+} // namespace
+
+void before_next_try(Call *call) {
+    CHECK_FOR_INTERRUPTS();
+    if (++call->wait.tries < many_tries)
+        return;
+    const int64_t tried_us = tried_for_us(&call->wait);
+    if (tried_us > settings::max_wait_ms * us_per_ms + grace_us)
+        report_no_id_found(call->e->sequence, tried_us / us_per_ms);
+}
+
+bool clock_is_plausible(Call *call) {
+    if (fault_is(Fault::trust_clock))
+        return true;
+    if (call->offset_us - slots_trusted_clock_offset() > doubtful_jump_us && !clock_shows_it_again(call))
+        return false;
+    slots_trust_clock_offset(call->offset_us);
+    return true;
+}
+
+void check_datacenter(const SessionEntry *e) {
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const int64_t most = core::largest(layout.datacenter_bits);
+    if (settings::datacenter_id > most)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("uidgen.datacenter_id %d does not fit the generator's layout", settings::datacenter_id),
+                        errdetail("Its datacenter field is %d bits wide.", layout.datacenter_bits),
+                        errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
+}
+
+void read_state(Call *call) {
+    const GeneratorState &generator = call->e->slot->generator;
+    call->level = close_window(call->e);
+    call->view.seen = generator.seen.load(std::memory_order_acquire);
+    // In the order in which they grow, so that usable <= written as decide() expects.
+    call->view.last = generator.ticks.last();
+    call->view.usable = generator.ticks.usable(call->level);
+    call->view.written = generator.ticks.written_range().until;
+    call->view.inherited_floor = call->view.written <= generator.inherited_floor;
+    // Last: a clock read before what others have seen and leased since would seem to have gone back.
+    call->counter = read_counter();
+    call->now_us = sample_wall_clock_us();
+    call->offset_us = call->now_us - monotonic_us();
+    call->view.now = core::tick_at(generator.config.layout, call->now_us);
+}
+
+bool execute(Call *call, const core::Decision &decision) {
+    SessionEntry *e = call->e;
+    const int64_t tick_us = e->slot->generator.config.layout.tick_us;
+    switch (decision.action) {
+    case core::ClockAction::take:
+        return take(call, decision);
+    case core::ClockAction::confirm:
+        confirm_lease(call, call->level);
+        break;
+    case core::ClockAction::reserve:
+        if (clock_is_plausible(call))
+            reserve_lease(e, 0, decision.reserve_until, false);
+        break;
+    case core::ClockAction::wait:
+        wait_for_clock(call, decision.wait_ticks * tick_us);
+        break;
+    case core::ClockAction::backup:
+        return take_backup(call, decision.wait_ticks);
+    case core::ClockAction::new_term:
+        begin_term(call, decision);
+        break;
+    case core::ClockAction::clock_back:
+        if (clock_shows_it_again(call))
+            report_clock_back(e->sequence, decision.wait_ticks * tick_us);
+        break;
+    case core::ClockAction::exhausted:
+        if (clock_is_plausible(call))
+            report_end_of_time(e->sequence, e->slot->generator.config.layout);
+        break;
+    }
+    return false;
+}
+
+void reserve_if_plausible(Call *call, int64_t until_tick) {
+    if (clock_is_plausible(call))
+        reserve_ahead(call->e, until_tick);
+}
+
+void confirm_lease(Call *call, core::Durability level) {
+    Slot *slot = call->e->slot;
+    core::PositionAllocator<> &ticks = slot->generator.ticks;
+    const core::WrittenRange written = ticks.written_range();
+    const int64_t began_us = monotonic_us();
+    ticks.confirm(durable(slot, written.lsn, level), written.until);
+    if (call->wait.started_us != 0)
+        call->wait.started_us += monotonic_us() - began_us;
+}
+
+void need_worker_id(SessionEntry *e) {
+    if (unlikely(e->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
+        draw_worker_id(e->slot, e->function);
+}
+
+core::IdEncoder encoder_at(const GeneratorState &generator, uint64_t position, bool backup) {
+    const core::Layout &layout = generator.config.layout;
+    const int64_t first = generator.worker_id.load(std::memory_order_acquire);
+    const int64_t worker = worker_id_at(generator.config, first, position) | (backup ? core::backup_bit(layout) : 0);
+    return core::encoder_of(layout, settings::datacenter_id, worker, term_of(generator.config, position));
+}
+
+int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
+    if (!call->wait.counted)
+        call->e->slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
+    call->wait.counted = true;
+    *waited_us = tried_for_us(&call->wait);
+    return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
+}
+
+Drawn draw(SessionEntry *e, uint64_t want) {
+    check_datacenter(e);
+    Call call = {};
+    call.e = e;
+    call.want = want;
+    for (;; before_next_try(&call)) {
+        read_state(&call);
+        if (execute(&call, core::decide(e->slot->generator.config.policy, call.view)))
+            return call.drawn;
+    }
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,170 @@
+#include "draw_segment.hpp"
+
+#include "session/new_slot.hpp"
+#include "tables/sequence_page.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// The next range is reserved when this part of the current one is used (Leaf's rule).
+constexpr uint64_t prefetch_divisor = 10;
+
+[[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+    const bool up = rule.increment > 0;
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
+                           get_rel_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
+                    errhint("ALTER SEQUENCE with a wider bound, or with CYCLE to begin again.")));
+}
+
+struct RangeState {
+    core::Range range; // that holds the next ordinal
+    bool found;
+    bool may_prefetch; // no range is reserved ahead yet, and it would not be thrown away
+};
+
+RangeState range_state_of(const SessionEntry *e) {
+    RangeState view = {};
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_reading(rel);
+    const core::SegmentWord<> &word = e->slot->segment.word;
+    view.found = word.current(&view.range);
+    // While somebody else keeps moving the counter, a range reserved ahead would be lost as well.
+    view.may_prefetch = view.found && word.end() == view.range.end &&
+                        e->slot->segment.step.reason != core::StepReason::disturbed;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    return view;
+}
+
+// Of the values drawn since a range was reserved.
+core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
+    return {segment.word.next() - segment.reserved_at, now_us - segment.reserved_at_us};
+}
+
+// How many values the next range shall have, under the page's exclusive lock.
+core::RangeStep size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
+    core::RangeStep step = segment.step;
+    if (segment.disturbed)
+        step.reason = core::StepReason::disturbed;
+    else if (segment.reserved_at_us != 0)
+        step = core::next_step(step.size, bounds, pace_of(segment, now_us));
+    // The bounds may be others than they were. A raised base counts at once; below a base that stayed, the step is
+    // recovering from a disturbance.
+    if (bounds.base > segment.bounds.base && !segment.disturbed)
+        step.size = Max(step.size, bounds.base);
+    step.size = Min(step.size, bounds.most);
+    return step;
+}
+
+void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall_us) {
+    const Refill cause = segment->disturbed             ? Refill::disturbed
+                         : segment->reserved_at_us == 0 ? Refill::first
+                         : ahead                        ? Refill::ahead
+                                                        : Refill::late;
+    segment->refills[static_cast<uint32_t>(cause)]++;
+    segment->disturbed = false;
+    segment->refilled_at_us = wall_us;
+    const core::Pace pace = pace_of(*segment, now_us);
+    if (segment->reserved_at_us != 0 && pace.values == 0)
+        return; // goes into the next interval
+    if (segment->reserved_at_us != 0)
+        segment->pace = pace;
+    segment->reserved_at_us = now_us;
+    segment->reserved_at += pace.values;
+}
+
+// Reserves the next range, ahead of its use or because none is left; nothing to do if another backend has.
+// False: the sequence is used up.
+bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool ahead) {
+    Slot *slot = e->slot;
+    SegmentState &segment = slot->segment;
+    core::SegmentWord<> &word = segment.word;
+    uint64_t lsn = InvalidXLogRecPtr;
+    bool more = true;
+    const int64_t now_us = monotonic_us();
+    const int64_t wall_us = wall_clock_us();
+    // Read for each range, so that a changed row, setting or sequence counts from the next range on.
+    const core::StepBounds bounds = step_bounds(e->sequence, e->function);
+
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_writing(rel);
+    const PageState state = read_page(page);
+    if (!same_state(state, slot->expected))
+        adopt_page(slot, rel, state);
+    core::Range in_use;
+    const bool wanted = ahead ? word.room() : !word.current(&in_use);
+    if (wanted) {
+        const core::RangeStep step = size_next_range(segment, bounds, now_us);
+        const core::PlannedRange planned =
+            core::plan_range(state.counter, rule, static_cast<uint64_t>(step.size));
+        more = planned.count > 0;
+        if (more) {
+            segment.step = step;
+            segment.bounds = bounds;
+            lsn = write_page(&page, planned.last);
+            slot->expected = read_page(page);
+            word.publish(planned.count, planned.first, rule.increment, lsn);
+            slot->records.fetch_add(1, std::memory_order_relaxed);
+            note_refill(&segment, ahead, now_us, wall_us);
+        }
+    }
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    if (ahead)
+        durable_soon(lsn);
+    return more;
+}
+
+// Up to which ordinal the range may be drawn from before somebody must come back here to reserve the next one.
+uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
+    if (!view.may_prefetch)
+        return view.range.end;
+    const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
+    if (e->slot->segment.word.next() < prefetch_at)
+        return prefetch_at;
+    reserve_range(e, sequence_rule(e->sequence), true);
+    return view.range.end;
+}
+
+// Makes the range durable, and draws from it. Leaves a window up to the limit, unless the durability asked for was given up
+// because no standby is awaited any more.
+SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
+    core::SegmentWord<> &word = e->slot->segment.word;
+    const core::Range &range = view.range;
+    core::Durability reached = level;
+    if (word.usable(level) < range.end) {
+        reached = durable(e->slot, range.lsn, level);
+        word.confirm(reached, range.end);
+    }
+    const uint64_t limit = limit_of_draws(e, view);
+    const core::Run run = word.take(limit, want);
+    const auto increment = static_cast<uint64_t>(range.increment);
+    const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
+    const uint64_t next = run.first + run.count;
+    if (run.count > 0 && reached == level)
+        open_window(e, {word.word(), next, next, limit, origin, increment});
+    return {origin + run.first * increment, increment, run.count};
+}
+
+} // namespace
+
+SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
+    for (;;) {
+        const core::Durability level = close_window(e);
+        const RangeState view = range_state_of(e);
+        if (view.found) {
+            const SegmentValues values = draw_from(e, view, level, want);
+            if (values.count > 0)
+                return values;
+        } else {
+            const core::SequenceRule rule = sequence_rule(e->sequence);
+            if (!reserve_range(e, rule, false))
+                report_used_up(e->sequence, rule);
+        }
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+} // namespace uidgen::pg

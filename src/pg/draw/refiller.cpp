@@ -1,0 +1,245 @@
+#include "refiller.hpp"
+
+#include "shared/ring_memory.hpp"
+#include "base/time_source.hpp"
+#include "base/waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// So many runs are moved under the directory lock at a time: some ten microseconds.
+constexpr uint64_t runs_at_a_time = 256;
+constexpr int64_t shortest_nap_ms = 10;
+constexpr int64_t longest_nap_ms = 1000;
+
+// What the refiller knows of the ring in one slot, from one round to the next.
+struct Known {
+    uint64_t generation;
+    dsm_handle memory;
+    core::Ring<> ring;
+    bool mapped;
+    uint64_t left_over; // a run that is to be put first; empty_cell: none
+    uint64_t round;     // of the last visit
+};
+
+// One look at one ring.
+struct Look {
+    Known *known;
+    uint64_t refilled; // now
+    bool more;       // there is room, and something to put
+    bool stale;      // the memory is another's than what is known
+    uint64_t cells;  // of the ring that is there now
+    dsm_handle memory;
+    core::RingHints<> *hints;
+    uint64_t generation;
+};
+
+bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefill *why) {
+    const CachedConfig &cached = generator.config.cached;
+    const int64_t refilled_at = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed);
+    *why = RingRefill::initial;
+    if (refilled_at == 0)
+        return true;
+    *why = RingRefill::threshold;
+    if (ring.filled() < cached.threshold)
+        return true;
+    *why = RingRefill::schedule;
+    return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
+}
+
+// What may be taken from the word now: inside what is durable here, and not further ahead of the clock than max_ahead.
+uint64_t refill_limit(const GeneratorState &generator, int64_t now_us) {
+    const core::ClockPolicy &policy = generator.config.policy;
+    const int64_t now = core::tick_at(generator.config.layout, now_us);
+    const int64_t end = Min(now + policy.max_ahead + 1, policy.end);
+    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
+    return Min(generator.ticks.usable(core::Durability::local), allowance);
+}
+
+// As the original does: a tick is taken whole, and what the ring has no room for is thrown away.
+void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
+    const uint64_t mask = (UINT64_C(1) << generator->config.policy.sequence_bits) - 1;
+    const uint64_t rest = mask - (generator->ticks.last() & mask);
+    const core::Run thrown = rest > 0 ? generator->ticks.take(0, limit, rest) : core::Run{0, 0};
+    generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
+}
+
+// False: there is still no place for it.
+bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
+    if (known->left_over == core::empty_cell)
+        return true;
+    if (known->left_over < floor)
+        generator->ring.too_old.fetch_add(generator->config.cached.run, std::memory_order_relaxed);
+    else if (!known->ring.put(known->left_over))
+        return false;
+    known->left_over = core::empty_cell;
+    return true;
+}
+
+// Under the directory lock: no wait, no allocation, no error.
+void refill_one(Slot *slot, void *arg) {
+    auto *look = static_cast<Look *>(arg);
+    GeneratorState &generator = slot->generator;
+    look->generation = slot->generation.load(std::memory_order_relaxed);
+    look->cells = generator.config.cached.cells;
+    look->memory = generator.ring.memory;
+    look->hints = &generator.ring.hints;
+    look->stale = !look->known->mapped || look->known->generation != look->generation ||
+                  look->known->memory != generator.ring.memory;
+    if (look->stale)
+        return;
+    const core::Ring<> &ring = look->known->ring;
+    RingRefill why = RingRefill::initial;
+    if (look->refilled == 0 && !is_due(generator, ring, &why))
+        return;
+    const int64_t now_us = wall_clock_us();
+    const uint64_t limit = refill_limit(generator, now_us);
+    const uint64_t floor = fresh_from(generator, now_us);
+    if (!put_left_over(look->known, &generator, floor))
+        return;
+    const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
+    if (moved > 0 && look->refilled == 0)
+        note_ring_refill(&generator.ring, why);
+    look->refilled += moved;
+    look->more = moved == runs_at_a_time;
+    if (!look->more && generator.config.cached.discards && ring.filled() == ring.cells())
+        discard_rest_of_tick(&generator, limit);
+}
+
+// Maps the ring that a slot has now. Under no lock, so it may be gone again; then the next round finds out.
+void map_again(const Look &look) {
+    Known *known = look.known;
+    if (known->mapped)
+        ring_memory_unmap(known->memory);
+    known->memory = look.memory;
+    known->ring = ring_memory_map(look.memory, look.hints, look.cells);
+    known->mapped = known->ring.cells() == look.cells;
+    known->generation = look.generation;
+    known->left_over = core::empty_cell;
+}
+
+// Fills the ring at that place, if it is still there. Whether something was to do.
+bool visit(int32_t place, Known *known) {
+    Look look = {};
+    look.known = known;
+    bool there = slots_with_ring(place, refill_one, &look);
+    if (there && look.stale) {
+        map_again(look);
+        there = slots_with_ring(place, refill_one, &look);
+    }
+    while (there && look.more)
+        there = slots_with_ring(place, refill_one, &look);
+    return look.refilled > 0;
+}
+
+void let_go_of_others(Known *known, uint64_t round) {
+    for (int32_t place = 0; place < slots_places(); place++)
+        if (known[place].mapped && known[place].round != round) {
+            ring_memory_unmap(known[place].memory);
+            known[place].mapped = false;
+        }
+}
+
+void resign(int, Datum) { slots_resign_as_refiller(MyLatch); }
+
+// Whether to end, as there is no ring. A caller may have made one since, seen that there is a refiller, and left it at that; so
+// resign first, and look again. Who makes a ring does it under the directory lock, and looks for the refiller after it: the
+// look here, under the same lock, either finds the ring, or comes first, and then the caller finds no refiller.
+bool may_end() {
+    slots_refiller_found_nothing();
+    slots_resign_as_refiller(MyLatch);
+    return slots_next_ring(0) < 0 || !slots_become_refiller(MyLatch);
+}
+
+// Until asked to stop, or until no generator in cached mode is in use.
+void refill_rings(Known *known) {
+    int64_t nap_ms = shortest_nap_ms;
+    for (uint64_t round = 1; !ShutdownRequestPending; round++) {
+        bool any = false;
+        bool used = false;
+        for (int32_t place = slots_next_ring(0); place >= 0; place = slots_next_ring(place + 1)) {
+            any = true;
+            known[place].round = round;
+            used = visit(place, &known[place]) || used;
+        }
+        let_go_of_others(known, round);
+        if (!any && may_end())
+            return;
+        nap_ms = used || !any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        sleep_as_refiller(nap_ms * us_per_ms);
+    }
+}
+
+} // namespace
+
+uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
+                  uint64_t *left_over) {
+    const uint64_t run = generator->config.cached.run;
+    uint64_t moved = 0;
+    *left_over = core::empty_cell;
+    while (moved < most && ring.filled() < ring.cells()) {
+        const core::Run taken = generator->ticks.take(floor, limit, run);
+        if (taken.count == 0)
+            break; // positions are taken in whole runs, and a limit is the start of a tick
+        if (!ring.put(taken.first)) {
+            *left_over = taken.first;
+            break;
+        }
+        moved++;
+    }
+    return moved;
+}
+
+void note_ring_refill(RingState *ring, RingRefill why) {
+    ring->went_stale.store(false, std::memory_order_relaxed);
+    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
+    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
+    const core::Layout &layout = generator.config.layout;
+    const int64_t tick = core::tick_at(layout, now_us - generator.config.cached.fresh_us) + 1;
+    return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
+}
+
+void wake_refiller() {
+    Latch *refiller = slots_refiller();
+    if (refiller != nullptr) {
+        SetLatch(refiller);
+        return;
+    }
+    if (!slots_may_start_refiller(monotonic_us()))
+        return;
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+    worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
+    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_refiller_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen refiller");
+    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen refiller");
+    if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
+        ereport(DEBUG1, (errmsg("no background worker is free for the refiller of uidgen"),
+                         errhint("Raise max_worker_processes; until then callers pad rings themselves.")));
+}
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+PGDLLEXPORT void uidgen_refiller_main(Datum argument);
+
+void uidgen_refiller_main(Datum) {
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, no_signal_handler());
+    BackgroundWorkerUnblockSignals();
+    if (!slots_become_refiller(MyLatch))
+        proc_exit(0); // another one was lost_race
+    on_shmem_exit(resign, 0);
+    auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
+    refill_rings(known);
+    proc_exit(0);
+}
+}

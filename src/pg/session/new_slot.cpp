@@ -1,0 +1,213 @@
+#include "new_slot.hpp"
+
+#include "tables/config_table.hpp"
+#include "shared/end_warnings.hpp"
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "shared/lost_generators.hpp"
+#include "shared/reclaim.hpp"
+#include "tables/sequence_page.hpp"
+#include "shared/ring_memory.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
+constexpr int64_t largest_step = INT64_C(1) << 40;
+
+// What a parallel worker can know of a new file, as its relcache doesn't say what the leader did: the catalog row was
+// written by this transaction, and the file is not the sequence's first, which has the sequence's oid as its number.
+bool rewritten_by_leader(Relation rel) {
+    if (file_of(rel) == RelationGetRelid(rel))
+        return false;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
+    if (!HeapTupleIsValid(tuple))
+        return true;
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return ours;
+}
+
+PageState state_on_page(Relation rel) {
+    SequencePage page = lock_page_for_reading(rel);
+    const PageState state = read_page(page);
+    unlock_page(&page);
+    return state;
+}
+
+// A generator that has no history starts above the last id of those of its layout that the database has lost since the
+// server started, so that a generator or an extension made anew does not repeat ids.
+void set_first_position(SlotInit *init) {
+    const core::SequenceState &state = init->expected.counter;
+    const int64_t last = last_tick_of_lost(init->config);
+    init->first_position = position_above(init->config, state.last_value);
+    if (state.last_value > 1 || last < 0)
+        return;
+    const uint64_t above_others = position_above(init->config, last);
+    if (above_others > init->first_position)
+        init->first_position = init->inherited_floor = above_others;
+}
+
+constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
+
+void warn_of_end(Oid generator, const core::Layout &layout) {
+    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
+    if (wall_clock_us() < end_us - warned_before_us || !is_first_end_warning(generator, end_us))
+        return;
+    ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
+                             timestamptz_to_str(to_timestamptz(end_us))),
+                      errhint("Make a generator with a later end before then: uid_generator_create().")));
+}
+
+SlotInit generator_init(Relation rel, Oid function) {
+    SlotInit init = {};
+    init.kind = SlotKind::generator;
+    if (!read_generator_to_draw(schema_of_function(function), rel, &init.config))
+        report_not_a_generator(RelationGetRelid(rel));
+    refuse_rewritten(rel);
+    check_lease_sequence(rel);
+    init.file = file_of(rel);
+    init.expected = state_on_page(rel);
+    set_first_position(&init);
+    warn_of_end(RelationGetRelid(rel), init.config.layout);
+    if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
+        init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
+    return init;
+}
+
+SlotInit segment_init(Relation rel, Oid function) {
+    if (is_lease_sequence(RelationGetRelid(rel)))
+        report_lease_sequence(RelationGetRelid(rel));
+    SlotInit init = {};
+    init.kind = SlotKind::segment;
+    init.file = file_of(rel);
+    init.expected = state_on_page(rel);
+    init.bounds = step_bounds(RelationGetRelid(rel), function);
+    return init;
+}
+
+Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
+    for (;;) {
+        Slot *slot = slot_find_or_make(key, init);
+        if (slot != nullptr)
+            return slot; // at once: what is in `init` is the slot's now
+        CHECK_FOR_INTERRUPTS();
+        if (!reclaim_slot(init.kind, used_here))
+            report_no_slot(settings::max_slots);
+    }
+}
+
+} // namespace
+
+core::SequenceRule sequence_rule(Oid sequence) {
+    HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for sequence %u", sequence);
+    const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
+    const core::SequenceRule rule = {definition->seqincrement, definition->seqmin, definition->seqmax,
+                                     definition->seqcycle};
+    ReleaseSysCache(tuple);
+    return rule;
+}
+
+bool is_lease_sequence(Oid sequence) {
+    const core::SequenceRule rule = sequence_rule(sequence);
+    return rule.increment == PG_INT64_MAX && rule.min_value == 1 && rule.max_value == PG_INT64_MAX && !rule.cycle;
+}
+
+void check_lease_sequence(Relation rel) {
+    if (!is_lease_sequence(RelationGetRelid(rel)))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("sequence \"%s\" can't keep a generator's leases", RelationGetRelationName(rel)),
+                        errdetail("nextval could move it."),
+                        errhint("ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
+                                qualified_name(RelationGetRelid(rel)))));
+}
+
+void report_lease_sequence(Oid sequence) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                    errmsg("sequence \"%s\" keeps a generator's leases", get_rel_name(sequence)),
+                    errhint("Draw from it with uid_next(); its counter can't be set.")));
+}
+
+void refuse_rewritten(Relation rel) {
+    if (rewritten_in_this_transaction(rel) || (IsParallelWorker() && rewritten_by_leader(rel)))
+        report_altered_here(RelationGetRelid(rel));
+}
+
+int64_t last_tick_of_lost(const GeneratorConfig &config) {
+    const int64_t last_us = slots_exist() ? lost_until_us(config.layout) : 0;
+    return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
+}
+
+int64_t terms_of(const GeneratorConfig &config) {
+    if (config.policy.when_back != core::WhenBack::new_worker)
+        return 1;
+    // As many as there are worker ids, as the counter has room for, and as the word has, with a bit to spare for its end.
+    const core::Layout &layout = config.layout;
+    const int32_t counter_bits = core::max_id_bits - core::max_time_bits;
+    const int32_t word_bits = core::max_id_bits - 1 - layout.time_bits - layout.sequence_bits;
+    return INT64_C(1) << Max(Min(layout.worker_bits, Min(counter_bits, word_bits)), 0);
+}
+
+int64_t ticks_of_counter(const GeneratorConfig &config, int64_t last_value) {
+    const int64_t counter = Max(last_value, 0);
+    const int64_t term = counter >> core::max_time_bits;
+    const int64_t tick = counter & core::largest(core::max_time_bits);
+    const int64_t end = config.policy.end;
+    return term < terms_of(config) ? term * end + Min(tick, end - 1) : terms_of(config) * end - 1;
+}
+
+int64_t counter_of_ticks(const GeneratorConfig &config, int64_t ticks) {
+    return (ticks / config.policy.end) << core::max_time_bits | ticks % config.policy.end;
+}
+
+uint64_t position_above(const GeneratorConfig &config, int64_t last_value) {
+    return static_cast<uint64_t>(ticks_of_counter(config, last_value) + 1) << config.policy.sequence_bits;
+}
+
+core::StepBounds step_bounds(Oid sequence, Oid function) {
+    const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
+    const core::SequenceRule rule = sequence_rule(sequence);
+    const uint64_t span = static_cast<uint64_t>(rule.max_value) - static_cast<uint64_t>(rule.min_value);
+    const uint64_t stride = rule.increment > 0 ? static_cast<uint64_t>(rule.increment)
+                                               : UINT64_C(0) - static_cast<uint64_t>(rule.increment);
+    const auto bounded = [&](int64_t step) {
+        return core::bounded_by_sequence(Min(step, largest_step), span / stride);
+    };
+    const int64_t base = own.step > 0 ? own.step : settings::segment_step;
+    const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;
+    return {bounded(base), bounded(Max(most, base))};
+}
+
+Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
+    SlotInit init = generator_init(rel, function);
+    const bool cached = init.config.cached.on;
+    init.ring_memory = cached ? ring_memory_make(init.config.cached.cells) : DSM_HANDLE_INVALID;
+    Slot *slot = nullptr;
+    PG_TRY();
+    {
+        slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
+    }
+    PG_CATCH();
+    {
+        if (cached)
+            ring_memory_drop(init.ring_memory);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (cached && slot->generator.ring.memory != init.ring_memory)
+        ring_memory_drop(init.ring_memory); // somebody else was lost_race to make the slot
+    if (fault_is(Fault::resume_lease))
+        slot->generator.ticks.publish(init.first_position,
+                                      position_above(init.config, init.expected.counter.last_value), 0);
+    return slot;
+}
+
+Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here) {
+    return make_slot({MyDatabaseId, RelationGetRelid(rel)}, segment_init(rel, function), used_here);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,344 @@
+#include "session.hpp"
+
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "new_slot.hpp"
+#include "tables/node_writer.hpp"
+#include "shared/ring_memory.hpp"
+
+namespace uidgen::pg {
+
+std::atomic<uint64_t> session_checks{1};
+uint64_t transaction_number = 1;
+uint64_t default_changed_in = 0;
+SessionEntry empty_entry = {};
+LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry};
+int64_t last_id = -1;
+
+namespace {
+
+struct EntryPlace {
+    Oid sequence;
+    SessionEntry *entry;
+    char status; // simplehash's own
+};
+
+#define SH_PREFIX entry_table
+#define SH_ELEMENT_TYPE EntryPlace
+#define SH_KEY_TYPE Oid
+#define SH_KEY sequence
+#define SH_HASH_KEY(table, key) murmurhash32(key)
+#define SH_EQUAL(table, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h" // a template, made from the macros above
+
+entry_table_hash *entries = nullptr;
+
+bool rings_in_doubt = false; // one that is mapped may be of a generator that was dropped or altered
+
+// Calls visit(entry) for each.
+template <typename Visit> void for_each_entry(Visit visit) {
+    entry_table_iterator iterator;
+    if (entries == nullptr)
+        return;
+    entry_table_start_iterate(entries, &iterator);
+    while (EntryPlace *place = entry_table_iterate(entries, &iterator))
+        visit(place->entry);
+}
+
+// The rest of a run of the session's own goes back to the entry.
+void close(SessionEntry *e) {
+    if (e->window.is_open() && e->window.word == nullptr)
+        e->run_first = e->window.expected;
+    e->window.close();
+}
+
+// What is left of its run goes with it.
+void unmap_ring(SessionEntry *e) {
+    if (e->ring_memory != DSM_HANDLE_INVALID)
+        ring_memory_unmap(e->ring_memory);
+    e->ring_memory = DSM_HANDLE_INVALID;
+    e->window.close();
+    e->run_first = e->run_end = 0;
+}
+
+bool slot_was_freed(const SessionEntry *e) {
+    return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
+}
+
+// The memory of a ring is given back when the last process unmaps it, so a session that goes on must.
+void unmap_rings_that_are_gone() {
+    rings_in_doubt = false;
+    for_each_entry([](SessionEntry *e) {
+        if (e->ring_memory != DSM_HANDLE_INVALID && slot_was_freed(e))
+            unmap_ring(e);
+    });
+}
+
+// Past the caches, which would remember each oid that is not there.
+bool is_in_catalog(Oid relation) {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    Relation catalog = table_open(RelationRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, ClassOidIndexId, true, nullptr, 1, &key);
+    const bool found = HeapTupleIsValid(systable_getnext(scan));
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
+// Sessions that go on creating and dropping sequences stay small. A slot goes with its sequence, so while there is one no
+// look-up is needed. A look-up may hear of invalidations, so the table does not change before all are found.
+void free_dropped_entries() {
+    for_each_entry([](SessionEntry *e) {
+        e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence);
+    });
+    for_each_entry([](SessionEntry *e) {
+        if (!e->dropped)
+            return;
+        unmap_ring(e);
+        entry_table_delete(entries, e->sequence); // simplehash allows it for the current one
+        pfree(e);
+    });
+    last_used = {&empty_entry, &empty_entry, &empty_entry};
+}
+
+constexpr uint32 fewest_entries = 64;
+uint32 entries_wanted = fewest_entries; // so many before dropped ones are looked for
+
+SessionEntry *make_entry(Oid sequence) {
+    bool found = false;
+    if (entries == nullptr)
+        entries = entry_table_create(TopMemoryContext, fewest_entries, nullptr);
+    if (entries->members >= entries_wanted) {
+        free_dropped_entries();
+        entries_wanted = Max(2 * entries->members, fewest_entries);
+    }
+    auto *e = static_cast<SessionEntry *>(MemoryContextAllocZero(TopMemoryContext, sizeof(SessionEntry)));
+    e->sequence = sequence;
+    entry_table_insert(entries, sequence, &found)->entry = e;
+    return e;
+}
+
+void hold_lock(SessionEntry *e) {
+    if (e->locked_in == transaction_number)
+        return;
+    ResourceOwner owner = CurrentResourceOwner;
+    if (!fault_is(Fault::release_lock))
+        CurrentResourceOwner = TopTransactionResourceOwner;
+    LockRelationOid(e->sequence, RowExclusiveLock);
+    CurrentResourceOwner = owner;
+    e->locked_in = transaction_number;
+}
+
+// The lock is held, so the relation stays; a look-up of its own, as try_relation_open() does, would tell nothing more.
+Relation open_checked(Oid sequence) {
+    Relation rel = RelationIdGetRelation(sequence);
+    if (rel == nullptr)
+        report_no_sequence(sequence);
+    const char *name = RelationGetRelationName(rel);
+    if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
+        report_not_a_sequence(sequence);
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name),
+                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", qualified_name(sequence))));
+    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("sequence \"%s\" is %s", name,
+                               rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ? "temporary" : "unlogged"),
+                        errdetail("A crash would bring values of it back."),
+                        errhint("Use a permanent sequence, or nextval().")));
+    return rel;
+}
+
+bool used_in_this_transaction(Oid sequence) {
+    const SessionEntry *e = find_entry(sequence);
+    return e != nullptr && e->locked_in == transaction_number;
+}
+
+// Of another slot than before, or of another life of it.
+void map_ring(SessionEntry *e, Slot *slot) {
+    if (!slot->generator.config.cached.on)
+        return;
+    RingState &ring = slot->generator.ring;
+    e->ring = ring_memory_map(ring.memory, &ring.hints, slot->generator.config.cached.cells);
+    if (e->ring.cells() == 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
+                        errhint("Try again.")));
+    e->ring_memory = ring.memory;
+    rings_in_doubt = true; // the transaction may roll back what it has made
+}
+
+// Any of this may fail: the entry has no slot until it has all that belongs to it.
+void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
+    unmap_ring(e);
+    e->slot = nullptr;
+    Slot *slot = slot_find({MyDatabaseId, e->sequence});
+    if (slot == nullptr) {
+        slot = kind == SlotKind::generator
+                   ? new_generator_slot(rel, e->function, used_in_this_transaction)
+                   : new_segment_slot(rel, e->function, used_in_this_transaction);
+    }
+    e->window = {};
+    e->kind = slot->kind;
+    if (slot->kind == SlotKind::generator)
+        map_ring(e, slot);
+    e->generation = slot->generation.load(std::memory_order_acquire);
+    e->slot = slot;
+}
+
+bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {
+    return slot->file == file_of(rel) && same_state(slot->expected, state);
+}
+
+void compare_with_page(SessionEntry *e, Relation rel) {
+    Slot *slot = e->slot;
+    SequencePage page = lock_page_for_reading(rel, e->buffer);
+    e->buffer = page.buffer;
+    const bool expected = page_is_expected(slot, rel, read_page(page));
+    const bool new_file = slot->file != file_of(rel);
+    unlock_page(&page);
+    if (slot->kind == SlotKind::generator && (new_file || rewritten_in_this_transaction(rel))) {
+        refuse_rewritten(rel);
+        check_lease_sequence(rel);
+    }
+    if (likely(expected))
+        return;
+    page = lock_page_for_writing(rel);
+    const PageState state = read_page(page);
+    if (!page_is_expected(slot, rel, state)) // another backend may have adopted it meanwhile
+        adopt_page(slot, rel, state);
+    unlock_page(&page);
+}
+
+} // namespace
+
+SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
+    if (!slots_exist())
+        report_not_preloaded();
+    if (RecoveryInProgress())
+        report_in_recovery();
+
+    SessionEntry *e = find_entry(sequence);
+    if (e == nullptr)
+        e = make_entry(sequence);
+    if (is_open(e, GetUserId()) && e->kind == kind)
+        return e;
+    e->checked = 0;
+    e->function = function;
+    hold_lock(e);
+    // What comes from here on is heard of at the next call.
+    const uint64_t checks = session_checks.load(std::memory_order_relaxed);
+    Relation rel = open_checked(sequence);
+    // Under the lock that keeps the slot, so a generation that is still the same is ours.
+    if (slot_was_freed(e))
+        find_slot(e, rel, kind);
+    if (e->kind != kind) {
+        if (kind == SlotKind::generator)
+            report_not_a_generator(sequence);
+        report_lease_sequence(sequence);
+    }
+    compare_with_page(e, rel);
+    relation_close(rel, NoLock);
+    e->slot->used_at.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
+    if (kind == SlotKind::generator)
+        note_generator_in_use(e->slot, function);
+    e->role = GetUserId();
+    e->checked = checks;
+    return e;
+}
+
+SessionEntry *find_entry(Oid sequence) {
+    const EntryPlace *place = entries != nullptr ? entry_table_lookup(entries, sequence) : nullptr;
+    return place != nullptr ? place->entry : nullptr;
+}
+
+SessionEntry *find_entry(Oid sequence, SlotKind kind) {
+    SessionEntry *e = find_entry(sequence);
+    return e != nullptr && e->kind == kind ? e : &empty_entry;
+}
+
+// One comparison for both ways out of the tick: a clock that went back gives a huge difference.
+bool wall_clock_is_in_tick(const SessionEntry *e) {
+    return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
+}
+
+void close_all_windows() {
+    for_each_entry(close);
+    open_all_again();
+}
+
+core::Durability close_window(SessionEntry *e) {
+    close(e);
+    e->sync = sync_state();
+    return wanted_durability();
+}
+
+void open_window(SessionEntry *e, const core::Window<> &window) {
+    e->window = window;
+    e->clock = WindowClock::none;
+}
+
+void open_window(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us) {
+    e->window = window;
+    e->clock_length = counter_distance(end_us - reading.wall_us);
+    e->clock_begin = reading.counter;
+    e->clock = WindowClock::counter;
+    if (e->clock_length != 0)
+        return;
+    e->clock_length = static_cast<uint64_t>((end_us - begin_us) * ns_per_us);
+    e->clock_begin = static_cast<uint64_t>(begin_us) * ns_per_us; // modulo 2^64
+    e->clock = WindowClock::wall;
+}
+
+Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }
+
+void forget_last_values() {
+    last_id = -1;
+    for_each_entry([](SessionEntry *e) { e->has_last = false; });
+    close_all_windows(); // segment_next()'s slow path notes that there is a last value
+}
+
+void session_relation_changed(Oid relation) {
+    const SessionEntry *e = OidIsValid(relation) ? find_entry(relation) : nullptr;
+    if (OidIsValid(relation) && e == nullptr)
+        return;
+    open_all_again();
+    rings_in_doubt = rings_in_doubt || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
+}
+
+void session_transaction_ended() {
+    transaction_number++; // locks go with the transaction, and with them what was checked
+    open_all_again();
+    if (rings_in_doubt)
+        unmap_rings_that_are_gone(); // after slots of what this transaction dropped were freed
+}
+
+void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
+    if (slot->kind == SlotKind::generator) {
+        core::PositionAllocator<> &ticks = slot->generator.ticks;
+        const uint64_t above_page = position_above(slot->generator.config, state.counter.last_value);
+        // A counter moved downward doesn't take the generator back: it goes on above its own memory.
+        const uint64_t above_memory = ticks.written_range().until;
+        ticks.give_up(Max(above_page, above_memory));
+        slot->generator.backup.give_up(Max(above_page, above_memory));
+        core::raise_to(slot->generator.ring.given_up_below, Max(above_page, above_memory), std::memory_order_relaxed);
+    } else {
+        // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
+        // nothing.
+        SegmentState &segment = slot->segment;
+        const uint64_t next = segment.word.next();
+        if (next < segment.word.end()) {
+            segment.step = core::disturbed_step(segment.step.size);
+            segment.reserved_at += segment.word.end() - next;
+        }
+        segment.disturbed = true;
+        segment.word.give_up();
+    }
+    slot->expected = state;
+    slot->file = file_of(sequence);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,199 @@
+#include "saved_ranges.hpp"
+
+#include <unistd.h>
+
+#include "base/faults.hpp"
+#include "base/settings.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr char file_name[] = PGSTAT_STAT_PERMANENT_DIRECTORY "/uidgen.ranges";
+constexpr char temporary_name[] = PGSTAT_STAT_PERMANENT_DIRECTORY "/uidgen.ranges.tmp";
+constexpr uint32 file_format = 0x75696401;
+
+struct Header {
+    uint32 format;
+    uint32 count;
+    uint64 system_identifier;
+    XLogRecPtr checkpoint;
+    pg_crc32c crc; // of the entries
+};
+
+// In shared memory, guarded by the directory lock of slots.cpp.
+struct Saved {
+    int32_t count;
+    SavedRanges entries[FLEXIBLE_ARRAY_MEMBER]; // by database and sequence
+};
+Saved *saved = nullptr;
+
+Size saved_bytes() {
+    return add_size(offsetof(Saved, entries), mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges)));
+}
+
+bool has_left(const SavedRanges &entry) { return entry.left[0].count > 0 || entry.left[1].count > 0; }
+
+void forget(SavedRanges *entry) { entry->left[0].count = entry->left[1].count = 0; }
+
+int compare(Oid database, Oid sequence, const SavedRanges &entry) {
+    if (database != entry.database)
+        return database < entry.database ? -1 : 1;
+    return sequence < entry.sequence ? -1 : sequence > entry.sequence ? 1 : 0;
+}
+
+int compare_entries(const void *a, const void *b) {
+    const auto *entry = static_cast<const SavedRanges *>(a);
+    return compare(entry->database, entry->sequence, *static_cast<const SavedRanges *>(b));
+}
+
+// The first entry that does not come before that key; saved->count: there is none.
+int32_t first_from(Oid database, Oid sequence) {
+    int32_t from = 0;
+    int32_t until = saved->count;
+    while (from < until) {
+        const int32_t middle = from + (until - from) / 2;
+        if (compare(database, sequence, saved->entries[middle]) > 0)
+            from = middle + 1;
+        else
+            until = middle;
+    }
+    return from;
+}
+
+SavedRanges *find(Oid database, Oid sequence) {
+    const int32_t place = first_from(database, sequence);
+    const bool found = place < saved->count && compare(database, sequence, saved->entries[place]) == 0;
+    return found && has_left(saved->entries[place]) ? &saved->entries[place] : nullptr;
+}
+
+pg_crc32c checksum(const SavedRanges *entries, uint32 count) {
+    pg_crc32c crc;
+    INIT_CRC32C(crc);
+    COMP_CRC32C(crc, entries, count * sizeof(SavedRanges));
+    FIN_CRC32C(crc);
+    return crc;
+}
+
+// Whether the cluster is shut down cleanly; then which system it is, and at which checkpoint.
+bool read_control(Header *header) {
+    bool crc_ok = false;
+    ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+    const bool clean = crc_ok && control->state == DB_SHUTDOWNED;
+    header->system_identifier = control->system_identifier;
+    header->checkpoint = control->checkPoint;
+    pfree(control);
+    return clean;
+}
+
+bool replays_log() {
+    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
+    for (const char *signal : signals)
+        if (access(signal, F_OK) == 0)
+            return true;
+    return false;
+}
+
+// Reads the entries of a file that was written at the checkpoint `now`. What is left of a sequence's range was logged
+// before that checkpoint, so whoever has the checkpoint has the record.
+bool read_entries(FILE *file, const Header &now, uint32 *count) {
+    Header header;
+    if (fread(&header, sizeof(header), 1, file) != 1 || header.format != file_format)
+        return false;
+    const bool same_moment =
+        header.system_identifier == now.system_identifier && header.checkpoint == now.checkpoint;
+    if (!(same_moment || fault_is(Fault::trust_ranges)) || header.count > static_cast<uint32>(settings::max_slots))
+        return false;
+    *count = header.count;
+    return fread(saved->entries, sizeof(SavedRanges), header.count, file) == header.count &&
+           checksum(saved->entries, header.count) == header.crc;
+}
+
+// Reads the file and removes it, in this order, since what is removed can't be read; nothing counts before both are
+// done.
+void load() {
+    FILE *file = AllocateFile(file_name, PG_BINARY_R);
+    if (file == nullptr)
+        return;
+    Header now;
+    uint32 count = 0;
+    const bool untouched = (read_control(&now) && !replays_log()) || fault_is(Fault::trust_ranges);
+    const bool good = untouched && read_entries(file, now, &count);
+    FreeFile(file);
+    if (durable_unlink(file_name, LOG) != 0 || !good)
+        return;
+    for (uint32 i = 0; i < count; i++)
+        saved->entries[i].lsn = now.checkpoint;
+    qsort(saved->entries, count, sizeof(SavedRanges), compare_entries);
+    saved->count = static_cast<int32_t>(count);
+}
+
+bool write_file(FILE *file, Header header, const SavedRanges *entries) {
+    header.format = file_format;
+    header.crc = checksum(entries, header.count);
+    return fwrite(&header, sizeof(header), 1, file) == 1 &&
+           fwrite(entries, sizeof(SavedRanges), header.count, file) == header.count;
+}
+
+} // namespace
+
+void saved_ranges_request_memory() { RequestAddinShmemSpace(saved_bytes()); }
+
+void saved_ranges_attach_memory() {
+    bool found = false;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    saved = static_cast<Saved *>(ShmemInitStruct("uidgen saved ranges", saved_bytes(), &found));
+    if (!found) {
+        saved->count = 0;
+        if (!IsUnderPostmaster)
+            load();
+    }
+    LWLockRelease(AddinShmemInitLock);
+}
+
+void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
+    Header header = {};
+    if (saved == nullptr || !read_control(&header))
+        return;
+    // Entries that nobody has used since the start stand first already; the others are written over.
+    auto *entries = static_cast<SavedRanges *>(palloc0(mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges))));
+    for (int32_t i = 0; i < saved->count; i++)
+        if (has_left(saved->entries[i]))
+            entries[header.count++] = saved->entries[i];
+    int cursor = 0;
+    while (header.count < static_cast<uint32>(settings::max_slots) && next_entry(&entries[header.count], &cursor))
+        header.count++;
+    FILE *file = header.count > 0 ? AllocateFile(temporary_name, PG_BINARY_W) : nullptr;
+    if (file != nullptr) {
+        const bool written = write_file(file, header, entries);
+        if (FreeFile(file) == 0 && written)
+            (void)durable_rename(temporary_name, file_name, LOG);
+        else
+            unlink(temporary_name);
+    }
+    pfree(entries);
+}
+
+bool saved_ranges_hold(Oid database, Oid sequence) { return find(database, sequence) != nullptr; }
+
+SavedRanges saved_ranges_take(Oid database, Oid sequence, RelationFile file, const core::SequenceState &state,
+                              XLogRecPtr page_lsn) {
+    SavedRanges result = {};
+    SavedRanges *entry = find(database, sequence);
+    if (entry == nullptr)
+        return result;
+    if (entry->file == file && entry->last_value == state.last_value && state.is_called && entry->page_lsn == page_lsn)
+        result = *entry;
+    forget(entry);
+    return result;
+}
+
+void saved_ranges_forget(Oid database, Oid sequence) {
+    for (int32_t i = first_from(database, sequence); i < saved->count; i++) {
+        SavedRanges *entry = &saved->entries[i];
+        if (entry->database != database || (OidIsValid(sequence) && entry->sequence != sequence))
+            break;
+        forget(entry);
+    }
+}
+
+} // namespace uidgen::pg

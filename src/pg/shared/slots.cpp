@@ -1,0 +1,394 @@
+#include "slots.hpp"
+
+#include "lost_generators.hpp"
+#include "saved_ranges.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr char directory_name[] = "uidgen directory";
+constexpr char slots_name[] = "uidgen slots";
+constexpr char tranche_name[] = "uidgen";
+
+struct DirectoryEntry {
+    SlotKey key; // must come first: dynahash's key
+    int32_t index;
+};
+
+HTAB *directory = nullptr; // in shared memory, guarded by directory_lock
+LWLock *directory_lock = nullptr;
+Slot *slots = nullptr;
+
+// Stands before the slots. The counts are guarded by the directory lock.
+struct Header {
+    int32_t unused;    // the place of a slot that was freed, the first of a list; -1: none
+    int32_t ever_used; // the places before it were taken once, so no scan goes further
+    int32_t segments;  // slots of segments
+    std::atomic<int64_t> trusted_clock_offset_us;
+    std::atomic<Latch *> refiller;
+    std::atomic<int64_t> refiller_started_at_us;
+};
+Header *header = nullptr;
+
+Size slots_bytes() { return mul_size(static_cast<Size>(settings::max_slots), sizeof(Slot)); }
+
+// Shared memory is handed out in multiples of a cache line only by chance.
+Size slots_bytes_aligned() { return add_size(add_size(slots_bytes(), sizeof(Header)), core::cache_line); }
+
+DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
+    return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
+}
+
+bool segments_have_their_share() { return header->segments >= settings::max_slots - settings::max_slots / 8; }
+
+// -1: there is none.
+int32_t take_unused(SlotKind wanted_for) {
+    if (wanted_for == SlotKind::segment && segments_have_their_share())
+        return -1;
+    const int32_t place = header->unused;
+    if (place < 0)
+        return header->ever_used < settings::max_slots ? header->ever_used++ : -1;
+    header->unused = slots[place].next_unused;
+    return place;
+}
+
+void give_back(int32_t place) {
+    slots[place].kind = SlotKind::unused;
+    slots[place].next_unused = header->unused;
+    header->unused = place;
+}
+
+void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
+    ring->hints.reset(0);
+    ring->shared.reset(run);
+    ring->memory = memory;
+    ring->given_up_below.store(0, std::memory_order_relaxed);
+    ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
+    ring->went_stale.store(false, std::memory_order_relaxed);
+    for (auto &count : ring->ring_refills)
+        count.store(0, std::memory_order_relaxed);
+    ring->rejected_puts.store(0, std::memory_order_relaxed);
+    ring->rejected_takes.store(0, std::memory_order_relaxed);
+    ring->too_old.store(0, std::memory_order_relaxed);
+}
+
+void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
+    slot->key = key;
+    slot->kind = init.kind;
+    slot->file = init.file;
+    slot->expected = init.expected;
+    slot->used_at.store(0, std::memory_order_relaxed);
+    slot->records.store(0, std::memory_order_relaxed);
+    slot->flush_waits.store(0, std::memory_order_relaxed);
+    slot->standby_waits.store(0, std::memory_order_relaxed);
+    slot->clock_waits.store(0, std::memory_order_relaxed);
+    if (init.kind == SlotKind::generator) {
+        GeneratorState &generator = slot->generator;
+        generator.ticks.reset(init.first_position);
+        generator.backup.reset(init.first_position);
+        generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
+        generator.config = init.config;
+        generator.inherited_floor = init.inherited_floor;
+        generator.worker_id.store(no_worker, std::memory_order_relaxed);
+        generator.row_owed.store(false, std::memory_order_relaxed);
+        generator.row_due.store(0, std::memory_order_relaxed);
+        initialize(&generator.ring, init.ring_memory, init.config.cached.run);
+    } else {
+        header->segments++;
+        SegmentState &segment = slot->segment;
+        segment.word.reset(0);
+        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, init.expected.counter, init.expected.lsn);
+        for (const RangeLeft &left : kept.left)
+            if (left.count > 0)
+                segment.word.publish(left.count, left.first, left.increment, kept.lsn);
+        segment.bounds = init.bounds;
+        segment.step = {init.bounds.base, core::StepReason::base};
+        segment.disturbed = false;
+        segment.reserved_at_us = segment.refilled_at_us = 0;
+        segment.reserved_at = 0;
+        segment.pace = {0, 0};
+        for (auto &count : segment.refills)
+            count = 0;
+    }
+}
+
+// False: there is none in an id of that slot.
+bool last_time_of(const Slot &slot, Fate fate, LastTime *last) {
+    if (slot.kind != SlotKind::generator || slot.records.load(std::memory_order_relaxed) == 0)
+        return false;
+    const core::Layout &layout = slot.generator.config.layout;
+    const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
+    const int64_t tick = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
+    *last = {slot.key.database, fate == Fate::lost ? InvalidOid : slot.key.sequence, layout, core::start_of(layout, tick)};
+    return true;
+}
+
+bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
+
+// Its ring's memory, to be unpinned when the lock is released; DSM_HANDLE_INVALID if there is none.
+dsm_handle free_place(int32_t place) {
+    Slot *slot = &slots[place];
+    const dsm_handle memory = has_ring(*slot) ? slot->generator.ring.memory : DSM_HANDLE_INVALID;
+    header->segments -= slot->kind == SlotKind::segment ? 1 : 0;
+    give_back(place);
+    slot->generation.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
+    lookup(slot->key, HASH_REMOVE);
+    return memory;
+}
+
+// The memory goes when the last process has let go of it.
+void unpin(dsm_handle memory) {
+    if (memory != DSM_HANDLE_INVALID)
+        dsm_unpin_segment(memory);
+}
+
+bool worker_is_taken(const Slot *of, int32_t worker_id) {
+    for (int32_t i = 0; i < header->ever_used; i++) {
+        const Slot &other = slots[i];
+        if (&other != of && other.kind == SlotKind::generator &&
+            other.generator.worker_id.load(std::memory_order_relaxed) == worker_id &&
+            core::same_layout(other.generator.config.layout, of->generator.config.layout))
+            return true;
+    }
+    return false;
+}
+
+// Relaxed: the row's writer reads them under the directory lock.
+void set_draw(GeneratorState *generator, int64_t draw, int64_t now_us) {
+    generator->worker_draw.store(draw, std::memory_order_relaxed);
+    generator->drawn_at_us = now_us;
+    generator->drawn_datacenter_id = settings::datacenter_id;
+    generator->row_owed.store(true, std::memory_order_relaxed);
+    generator->row_due.store(0, std::memory_order_relaxed);
+}
+
+} // namespace
+
+bool slots_segments_have_their_share() {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const bool full = segments_have_their_share();
+    LWLockRelease(directory_lock);
+    return full;
+}
+
+bool slots_exist() { return slots != nullptr; }
+
+// Relaxed: a figure of its own.
+int64_t slots_trusted_clock_offset() { return header->trusted_clock_offset_us.load(std::memory_order_relaxed); }
+void slots_trust_clock_offset(int64_t offset_us) { header->trusted_clock_offset_us.store(offset_us, std::memory_order_relaxed); }
+
+void slots_request_memory() {
+    const Size entries =
+        hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
+    RequestAddinShmemSpace(add_size(slots_bytes_aligned(), entries));
+    RequestNamedLWLockTranche(tranche_name, 1);
+}
+
+void slots_attach_memory() {
+    bool found = false;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    directory_lock = &GetNamedLWLockTranche(tranche_name)->lock;
+
+    HASHCTL control = {};
+    control.keysize = sizeof(SlotKey);
+    control.entrysize = sizeof(DirectoryEntry);
+    directory = shared_hash_table(directory_name, settings::max_slots, &control, HASH_ELEM | HASH_BLOBS);
+
+    char *memory = static_cast<char *>(ShmemInitStruct(slots_name, slots_bytes_aligned(), &found));
+    header = reinterpret_cast<Header *>(memory);
+    slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory + sizeof(Header)));
+    if (!found) {
+        memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
+        header->unused = -1;
+        header->ever_used = header->segments = 0;
+        slots_trust_clock_offset(clock_offset_us());
+        header->refiller.store(nullptr, std::memory_order_relaxed);
+        header->refiller_started_at_us.store(0, std::memory_order_relaxed);
+    }
+    LWLockRelease(AddinShmemInitLock);
+}
+
+Slot *slot_find(SlotKey key) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
+    LWLockRelease(directory_lock);
+    return slot;
+}
+
+bool slot_copy(SlotKey key, SlotCopy *copy) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    const Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
+    if (slot != nullptr) {
+        *copy = {slot, slot->kind, slot->generation.load(std::memory_order_relaxed), {}};
+        if (slot->kind == SlotKind::generator)
+            copy->config = slot->generator.config;
+    }
+    LWLockRelease(directory_lock);
+    return slot != nullptr;
+}
+
+Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    const DirectoryEntry *found = lookup(key, HASH_FIND);
+    int32_t index = found != nullptr ? found->index : -1;
+    if (found == nullptr) {
+        index = take_unused(init.kind);
+        if (index >= 0) {
+            initialize(&slots[index], key, init);
+            lookup(key, HASH_ENTER)->index = index;
+        }
+    }
+    LWLockRelease(directory_lock);
+    return index >= 0 ? &slots[index] : nullptr;
+}
+
+void slot_free(SlotKey key, Fate fate) {
+    if (fate == Fate::lost)
+        generator_is_lost(key.database, key.sequence); // of a slot that it had before
+    if (slot_find(key) == nullptr)
+        return;
+    dsm_handle memory = DSM_HANDLE_INVALID;
+    LastTime last = {};
+    bool has_last = false;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    if (entry != nullptr) {
+        has_last = last_time_of(slots[entry->index], fate, &last);
+        memory = free_place(entry->index);
+    }
+    LWLockRelease(directory_lock);
+    unpin(memory);
+    if (has_last)
+        remember_last_time(last);
+}
+
+bool slot_note_drop(SlotKey key) {
+    LastTime last = {};
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const DirectoryEntry *entry = lookup(key, HASH_FIND);
+    const bool found = entry != nullptr;
+    const bool has_last = found && last_time_of(slots[entry->index], Fate::lost, &last);
+    const bool has_ranges = saved_ranges_hold(key.database, key.sequence);
+    LWLockRelease(directory_lock);
+    if (has_ranges) {
+        LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+        saved_ranges_forget(key.database, key.sequence);
+        LWLockRelease(directory_lock);
+    }
+    if (has_last)
+        remember_last_time(last);
+    generator_is_lost(key.database, key.sequence);
+    return found;
+}
+
+// Frees slots of the database from a place on, some thousand at a time; the memory of rings goes into *memories, as many as
+// *rings says. Returns the place to go on from; -1: all are free.
+static int32_t free_some(Oid database, int32_t place, dsm_handle *memories, int32_t most, int32_t *rings) {
+    constexpr int32_t places_at_a_time = 4096;
+    const int32_t end = place + places_at_a_time;
+    *rings = 0;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    for (; place < Min(end, header->ever_used) && *rings < most; place++) {
+        if (slots[place].kind == SlotKind::unused || slots[place].key.database != database)
+            continue;
+        const dsm_handle memory = free_place(place);
+        if (memory != DSM_HANDLE_INVALID)
+            memories[(*rings)++] = memory;
+    }
+    const bool more = place < header->ever_used;
+    LWLockRelease(directory_lock);
+    return more ? place : -1;
+}
+
+void slots_free_database(Oid database) {
+    constexpr int32_t at_a_time = 32;
+    dsm_handle memories[at_a_time];
+    for (int32_t place = 0; place >= 0;) {
+        int32_t rings = 0;
+        place = free_some(database, place, memories, at_a_time, &rings);
+        for (int32_t i = 0; i < rings; i++)
+            unpin(memories[i]);
+    }
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    saved_ranges_forget(database, InvalidOid);
+    LWLockRelease(directory_lock);
+    forget_last_times(database);
+}
+
+int32_t slots_ever_used() { return header->ever_used; }
+const Slot *slot_at(int32_t place) { return &slots[place]; }
+
+int32_t slots_places() { return settings::max_slots; }
+
+int32_t slots_next_ring(int32_t from) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    int32_t place = from;
+    while (place < header->ever_used && !has_ring(slots[place]))
+        place++;
+    const bool found = place < header->ever_used;
+    LWLockRelease(directory_lock);
+    return found ? place : -1;
+}
+
+bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const bool there = has_ring(slots[place]);
+    if (there)
+        pad(&slots[place], arg);
+    LWLockRelease(directory_lock);
+    return there;
+}
+
+// Acquire and release: a latch is seen only after it was made ready, and no latch only after what was said before.
+Latch *slots_refiller() { return header->refiller.load(std::memory_order_acquire); }
+
+bool slots_become_refiller(Latch *latch) {
+    Latch *none = nullptr;
+    return header->refiller.compare_exchange_strong(none, latch, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+void slots_resign_as_refiller(Latch *latch) {
+    header->refiller.compare_exchange_strong(latch, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+void slots_refiller_found_nothing() { header->refiller_started_at_us.store(0, std::memory_order_relaxed); }
+
+bool slots_may_start_refiller(int64_t now_us) {
+    constexpr int64_t pause_us = 1000 * us_per_ms;
+    int64_t last = header->refiller_started_at_us.load(std::memory_order_relaxed);
+    return (last == 0 || now_us - last > pause_us) &&
+           header->refiller_started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
+}
+
+void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    for (int32_t i = 0; i < header->ever_used; i++)
+        if (slots[i].kind != SlotKind::unused)
+            visit(&slots[i], arg);
+    LWLockRelease(directory_lock);
+}
+
+bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist) {
+    GeneratorState &generator = slot->generator;
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    const bool set_already = generator.worker_id.load(std::memory_order_relaxed) != no_worker;
+    const bool free = !set_already && (insist || !worker_is_taken(slot, worker_id));
+    if (free) {
+        set_draw(&generator, draw, now_us);
+        generator.worker_id.store(worker_id, std::memory_order_release);
+    }
+    LWLockRelease(directory_lock);
+    return set_already || free;
+}
+
+void slot_begin_term(Slot *slot, int64_t draw, int64_t now_us) {
+    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
+    set_draw(&slot->generator, draw, now_us);
+    LWLockRelease(directory_lock);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,171 @@
+// uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids. They need no shared memory, so they work
+// where nothing can be drawn: not preloaded, on a standby.
+
+#include "tables/config_table.hpp"
+#include "base/errors.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// The layout used last, of a named generator or of the default one. A row of uid_generator that changes or goes away, or
+// the extension, sends an invalidation.
+struct CachedLayout {
+    bool valid;
+    Oid generator;
+    Oid function_schema;
+    core::Layout layout;
+};
+CachedLayout cached = {};
+
+uint64_t invalidations = 0;
+
+void relation_invalidated(Datum, Oid) {
+    cached.valid = false;
+    invalidations++;
+}
+
+// The default generator, as an argument; a caller's generator is never this.
+constexpr Oid the_default = InvalidOid;
+
+Oid named(Oid generator) {
+    if (generator == the_default)
+        report_not_a_generator(generator);
+    return generator;
+}
+
+const core::Layout &layout_of(Oid generator, Oid function) {
+    const Oid schema = schema_of_function(function);
+    if (cached.valid && cached.generator == generator && cached.function_schema == schema)
+        return cached.layout;
+    static bool registered = false;
+    if (!registered) {
+        CacheRegisterRelcacheCallback(relation_invalidated, 0);
+        registered = true;
+    }
+    constexpr int most_rounds = 8; // also if each look-up hears of something (debug_discard_caches)
+    for (int round = 1;; round++) {
+        const uint64_t seen = invalidations;
+        GeneratorConfig config;
+        const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
+        if (!read_generator_config(schema, sequence, &config))
+            report_not_a_generator(sequence);
+        cached = {seen == invalidations, generator, schema, config.layout};
+        if (cached.valid || round == most_rounds) // else it was changed during the look-up
+            return cached.layout;
+    }
+}
+
+core::Parts parts_of(const core::Layout &layout, int64_t id) {
+    const core::Decoded decoded = core::decode(layout, id);
+    if (decoded.fault != core::DecodeFault::none)
+        report_decode(layout, id, decoded.fault);
+    return decoded.parts;
+}
+
+Datum decode(FunctionCallInfo fcinfo, Oid generator) {
+    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
+    TupleDesc desc;
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "uid_decode must return a row");
+    Datum values[] = {
+        TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
+        Int32GetDatum(static_cast<int32>(parts.datacenter)),
+        Int32GetDatum(static_cast<int32>(parts.worker & ~core::backup_bit(layout))),
+        Int32GetDatum(static_cast<int32>(parts.sequence)),
+        BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0),
+    };
+    bool nulls[lengthof(values)] = {};
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+Datum encode(FunctionCallInfo fcinfo, Oid generator) {
+    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+    // No instant of a layout is that far away, so an infinite time is out of range like any other.
+    const int64_t tick = TIMESTAMP_NOT_FINITE(time) || time > to_timestamptz(core::max_instant_us)
+                             ? -1
+                             : core::tick_at(layout, to_unix_us(time));
+    const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
+    const core::Encoded encoded = core::encode(layout, parts);
+    if (encoded.fault != core::EncodeFault::none)
+        report_encode(layout, parts, encoded.fault);
+    return Int64GetDatum(encoded.id);
+}
+
+Datum timestamp_of(FunctionCallInfo fcinfo, Oid generator) {
+    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts_of(layout, PG_GETARG_INT64(0)).tick)));
+}
+
+// No instant of a layout is that far away, so infinite ones are beyond either end like any other.
+int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
+    if (TIMESTAMP_IS_NOBEGIN(time))
+        return 0;
+    return core::lower_bound(field, Min(time, to_timestamptz(core::max_instant_us)) + postgres_epoch_us);
+}
+
+Datum lower_bound(FunctionCallInfo fcinfo, Oid generator) {
+    const core::TimeField field = core::time_field(layout_of(generator, fcinfo->flinfo->fn_oid));
+    PG_RETURN_INT64(lower_bound_at(field, PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+// From the arguments epoch, tick_us, shift, which begin at the second one.
+core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
+    const TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+    const int64_t tick_us = PG_GETARG_INT64(2);
+    const int32_t shift = PG_GETARG_INT32(3);
+    const int64_t epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
+    if (epoch_us < 0 || epoch_us > core::max_instant_us)
+        report_generator_field("epoch", timestamptz_to_str(epoch), "an instant from 1970 on");
+    if (tick_us < 1 || tick_us > core::max_tick_us)
+        report_generator_field("tick_us", psprintf("%lld", static_cast<long long>(tick_us)), "1 microsecond to 1 hour");
+    if (shift < 0 || shift >= core::max_id_bits)
+        report_generator_field("shift", psprintf("%d", shift), "the widths of the fields below the time, 0 to 62 bits in all");
+    const int64_t in_calendar = (core::max_instant_us - epoch_us) / tick_us;
+    const int64_t in_id = PG_INT64_MAX >> shift;
+    return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_decode_default);
+UIDGEN_SQL_FUNCTION(uid_decode_of);
+UIDGEN_SQL_FUNCTION(uid_encode_default);
+UIDGEN_SQL_FUNCTION(uid_encode_of);
+UIDGEN_SQL_FUNCTION(uid_timestamp_default);
+UIDGEN_SQL_FUNCTION(uid_timestamp_of);
+
+UIDGEN_SQL_FUNCTION(uid_timestamp_fixed);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_default);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_of);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed);
+
+Datum uid_decode_default(PG_FUNCTION_ARGS) { return decode(fcinfo, the_default); }
+Datum uid_decode_of(PG_FUNCTION_ARGS) { return decode(fcinfo, named(PG_GETARG_OID(1))); }
+Datum uid_encode_default(PG_FUNCTION_ARGS) { return encode(fcinfo, the_default); }
+Datum uid_encode_of(PG_FUNCTION_ARGS) { return encode(fcinfo, named(PG_GETARG_OID(4))); }
+Datum uid_timestamp_default(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, the_default); }
+Datum uid_timestamp_of(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, named(PG_GETARG_OID(1))); }
+
+Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
+    const uidgen::core::TimeField field = field_of_arguments(fcinfo);
+    const int64_t id = PG_GETARG_INT64(0);
+    if (id < 0 || id >> field.shift >= field.end)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%lld is not an id of that layout", static_cast<long long>(id)),
+                        errhint("Give the epoch, the tick and the shift of the generator that made it.")));
+    PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
+}
+
+Datum uid_lower_bound_default(PG_FUNCTION_ARGS) { return lower_bound(fcinfo, the_default); }
+Datum uid_lower_bound_of(PG_FUNCTION_ARGS) { return lower_bound(fcinfo, named(PG_GETARG_OID(1))); }
+Datum uid_lower_bound_fixed(PG_FUNCTION_ARGS) {
+    PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
+}
+}

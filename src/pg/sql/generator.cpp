@@ -1,0 +1,101 @@
+// uid_next(), uid_next_batch(), uid_next_array(), uid_last(): the entry points that draw ids.
+
+#include "draw/batch.hpp"
+#include "draw/draw_cached.hpp"
+#include "session/default_generator.hpp"
+#include "base/errors.hpp"
+#include "draw/draw_generator.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+Datum hand_out(int64_t id) {
+    last_id = id;
+    return Int64GetDatum(id);
+}
+
+Drawn draw_ids(SessionEntry *e, uint64_t want) {
+    return e->slot->generator.config.cached.on ? draw_cached(e, want) : draw(e, want);
+}
+
+// An entry that was opened again may still have its window: transactions of one call each draw by it, too.
+Datum draw_one(SessionEntry *e) {
+    int64_t id;
+    if (e->clock != WindowClock::none && draw_next_id(e, GetUserId(), &id))
+        return hand_out(id);
+    const Drawn drawn = draw_ids(e, 1);
+    return hand_out(core::encode(drawn.encoder, drawn.run.first));
+}
+
+// Not inlined, so that the fast path has fewer registers to save.
+[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
+    return draw_one(open_default(fcinfo->flinfo->fn_oid));
+}
+[[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
+    last_used.generator = open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid);
+    return draw_one(last_used.generator);
+}
+
+void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
+    while (count > 0) {
+        const Drawn drawn = draw_ids(e, count);
+        batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.encoder});
+        count -= drawn.run.count;
+    }
+    if (batch->used > 0)
+        last_id = batch_last(batch);
+}
+
+// A set-returning function keeps its state in fn_extra, so a batch opens the entry anew.
+void draw_batch_default(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_batch(open_default(fcinfo->flinfo->fn_oid), batch, count);
+}
+
+void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_batch(open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid), batch, count);
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_next_default);
+UIDGEN_SQL_FUNCTION(uid_next_of);
+UIDGEN_SQL_FUNCTION(uid_next_batch_default);
+UIDGEN_SQL_FUNCTION(uid_next_batch_of);
+UIDGEN_SQL_FUNCTION(uid_next_array_default);
+UIDGEN_SQL_FUNCTION(uid_next_array_of);
+UIDGEN_SQL_FUNCTION(uid_last);
+
+// Not STRICT: a test of one argument costs less than the executor's loop over all.
+Datum uid_next_default(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    int64_t id;
+    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id(fcinfo);
+}
+
+Datum uid_next_of(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    int64_t id;
+    if (unlikely(PG_ARGISNULL(0)))
+        PG_RETURN_NULL();
+    return likely(draw_next_id(generator_entry(PG_GETARG_OID(0)), role, &id)) ? hand_out(id) : next_id_of(fcinfo);
+}
+
+Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_batch_default); }
+Datum uid_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }
+Datum uid_next_array_default(PG_FUNCTION_ARGS) { return return_array(fcinfo, 0, draw_batch_default); }
+Datum uid_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_of); }
+
+Datum uid_last(PG_FUNCTION_ARGS) {
+    (void)fcinfo;
+    if (last_id < 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("uid_last is not yet defined in this session"),
+                        errhint("Draw an id with uid_next() first.")));
+    PG_RETURN_INT64(last_id);
+}
+}

@@ -1,0 +1,40 @@
+// uid_keep_local(): the trigger that keeps logical replication away from uid_generator and uid_segment.
+//
+// Their rows describe sequences of this server. What an apply or tablesync worker brings describes those of the publisher: a
+// FOR ALL TABLES publication has it, as the tables are in every database with the extension. So the trigger is ENABLE ALWAYS
+// and drops the worker's changes. session_replication_role would be the wrong question: restores set it, too.
+
+#include "base/compat.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A worker can leave out rows, not a TRUNCATE. So nobody may send one.
+[[noreturn]] void refuse_truncate(Relation table) {
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
+                    errdetail("Its rows describe sequences."),
+                    errhint("Drop generators with uid_generator_drop(), segments with segment_drop().")));
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_keep_local);
+
+Datum uid_keep_local(PG_FUNCTION_ARGS) {
+    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("uid_keep_local must be called as a trigger before the change"),
+                        errhint("It belongs to the tables uid_generator and uid_segment.")));
+    if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
+        refuse_truncate(trigger->tg_relation);
+    if (IsLogicalWorker())
+        PG_RETURN_POINTER(nullptr);
+    PG_RETURN_POINTER(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
+}
+}

@@ -1,0 +1,152 @@
+// segment_next(), segment_next_batch(), segment_next_array(), segment_last(), segment_set(): the entry points of
+// segments. Each has two forms, by name and by regclass.
+
+#include "session/session.hpp"
+#include "draw/batch.hpp"
+#include "base/errors.hpp"
+#include "session/new_slot.hpp"
+#include "tables/sequence_page.hpp"
+#include "session/segment_names.hpp"
+#include "draw/draw_segment.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+Datum hand_out(SessionEntry *e, int64_t value) {
+    e->last_value = value;
+    return Int64GetDatum(value);
+}
+
+// An entry that was opened again may still have its window: transactions of one call each draw by it, too.
+Datum draw_one(SessionEntry *e) {
+    int64_t value;
+    if (!draw_next_value(e, GetUserId(), &value))
+        value = static_cast<int64_t>(draw_segment(e, 1).first);
+    e->has_last = true;
+    return hand_out(e, value);
+}
+
+// Not inlined, so that the fast path has fewer registers to save.
+[[gnu::noinline]] Datum next_value_of(FunctionCallInfo fcinfo) {
+    last_used.segment = open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
+    return draw_one(last_used.segment);
+}
+[[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo) {
+    last_used.segment = open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0));
+    return draw_one(last_used.segment);
+}
+
+void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
+    while (count > 0) {
+        const SegmentValues values = draw_segment(e, count);
+        batch_add(batch, {values.first, values.increment, values.count, false, {}});
+        count -= values.count;
+    }
+    if (batch->used > 0) {
+        e->has_last = true;
+        hand_out(e, batch_last(batch));
+    }
+}
+
+// A set-returning function keeps its state in fn_extra, so a batch looks the name up without open_entry_named()'s
+// memory of the last one.
+SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) {
+    return open_entry(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), SlotKind::segment,
+                  fcinfo->flinfo->fn_oid);
+}
+
+void draw_batch_named(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_batch(open_entry_by_name(fcinfo), batch, count);
+}
+
+void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
+    draw_batch(open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid), batch, count);
+}
+
+void check_is_sequence(Oid relation) {
+    const char kind = get_rel_relkind(relation);
+    if (kind == '\0')
+        report_no_sequence(relation);
+    if (kind != RELKIND_SEQUENCE)
+        report_not_a_sequence(relation);
+}
+
+// As currval: this session's last value, whoever drew since.
+Datum last_of(Oid sequence) {
+    check_is_sequence(sequence);
+    const SessionEntry *e = find_entry(sequence);
+    if (e == nullptr || !e->has_last)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("segment_last of \"%s\" is not yet defined in this session", get_rel_name(sequence)),
+                        errhint("Draw a value with segment_next() first.")));
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied for sequence %s", get_rel_name(sequence)),
+                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall read it.", qualified_name(sequence))));
+    PG_RETURN_INT64(e->last_value);
+}
+
+// setval checks everything that is to be checked, and its page is what every session compares with at its next
+// transaction's first call; this one at its next call.
+Datum set_next(Oid sequence, int64_t value) {
+    check_is_sequence(sequence);
+    if (is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
+    OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
+                     BoolGetDatum(false));
+    open_all_again();
+    PG_RETURN_INT64(value);
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(segment_next_of);
+UIDGEN_SQL_FUNCTION(segment_next_named);
+UIDGEN_SQL_FUNCTION(segment_next_batch_of);
+UIDGEN_SQL_FUNCTION(segment_next_batch_named);
+UIDGEN_SQL_FUNCTION(segment_next_array_of);
+UIDGEN_SQL_FUNCTION(segment_next_array_named);
+UIDGEN_SQL_FUNCTION(segment_last_of);
+UIDGEN_SQL_FUNCTION(segment_last_named);
+UIDGEN_SQL_FUNCTION(segment_set_of);
+UIDGEN_SQL_FUNCTION(segment_set_named);
+
+// Not STRICT: the function's own test of one argument costs less than the executor's loop over all.
+Datum segment_next_of(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    int64_t value;
+    if (unlikely(PG_ARGISNULL(0)))
+        PG_RETURN_NULL();
+    SessionEntry *e = segment_entry(PG_GETARG_OID(0));
+    return likely(draw_next_value(e, role, &value)) ? hand_out(e, value) : next_value_of(fcinfo);
+}
+
+Datum segment_next_named(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    int64_t value;
+    if (unlikely(PG_ARGISNULL(0)))
+        PG_RETURN_NULL();
+    SessionEntry *e = segment_entry(remembered_sequence(fcinfo, role));
+    return likely(draw_next_value(e, role, &value)) ? hand_out(e, value) : next_value_named(fcinfo);
+}
+
+Datum segment_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }
+Datum segment_next_batch_named(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_named); }
+Datum segment_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_of); }
+Datum segment_next_array_named(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_named); }
+
+Datum segment_last_of(PG_FUNCTION_ARGS) { return last_of(PG_GETARG_OID(0)); }
+Datum segment_last_named(PG_FUNCTION_ARGS) {
+    return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)));
+}
+
+Datum segment_set_of(PG_FUNCTION_ARGS) { return set_next(PG_GETARG_OID(0), PG_GETARG_INT64(1)); }
+Datum segment_set_named(PG_FUNCTION_ARGS) {
+    return set_next(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1));
+}
+}

@@ -1,0 +1,196 @@
+// uid_slots(): what shared memory knows of this database's generators and segments.
+
+#include "tables/sequence_page.hpp"
+#include "shared/slots.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+struct Listing {
+    Oid *sequences;
+    int used;
+    int capacity;
+};
+
+void list_sequence(Slot *slot, void *arg) {
+    auto *listing = static_cast<Listing *>(arg);
+    if (slot->key.database == MyDatabaseId && listing->used < listing->capacity)
+        listing->sequences[listing->used++] = slot->key.sequence;
+}
+
+void count_slot(Slot *, void *arg) { ++*static_cast<int *>(arg); }
+
+Listing list_sequences() {
+    Listing listing = {};
+    slots_visit(count_slot, &listing.capacity);
+    listing.sequences = static_cast<Oid *>(palloc(sizeof(Oid) * static_cast<Size>(listing.capacity + 1)));
+    slots_visit(list_sequence, &listing);
+    return listing;
+}
+
+enum Column { col_sequence, col_kind, col_worker, col_last, col_until, col_first, col_length, col_left,
+              col_records, col_flush_waits, col_standby_waits, col_clock_waits,
+              col_next_ready, col_step, col_step_reason, col_refills, // one column a cause
+              col_last_refill = col_refills + refill_causes, col_rate,
+              col_ring_size, col_ring_filled, col_paddings, // one column a cause
+              col_rejected_puts = col_paddings + ring_refill_causes, col_rejected_takes, col_too_old, col_ahead, columns };
+
+const char *reason_name(core::StepReason reason) {
+    switch (reason) {
+    case core::StepReason::base:
+        return "base";
+    case core::StepReason::grown:
+        return "grown";
+    case core::StepReason::kept:
+        return "kept";
+    case core::StepReason::shrunk:
+        return "shrunk";
+    case core::StepReason::disturbed:
+        break;
+    }
+    return "disturbed";
+}
+
+Datum count_of(const std::atomic<uint64_t> &counter) {
+    return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
+}
+
+void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values, bool *nulls) {
+    const uint64_t filled = Min(ring.hints.tail.load(std::memory_order_relaxed) -
+                                    ring.hints.cursor.load(std::memory_order_relaxed), cached.cells);
+    values[col_ring_size] = Int64GetDatum(static_cast<int64_t>(cached.cells * cached.run));
+    values[col_ring_filled] = Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells));
+    for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
+        values[col_paddings + cause] = count_of(ring.ring_refills[cause]);
+    values[col_rejected_puts] = count_of(ring.rejected_puts);
+    values[col_rejected_takes] = count_of(ring.rejected_takes);
+    values[col_too_old] = count_of(ring.too_old);
+    memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
+}
+
+// `config` is a copy that was the slot's: nothing here may depend on whose the slot is by now.
+void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
+    const core::Layout &layout = config.layout;
+    const int64_t end = config.policy.end;
+    const auto tick_of = [&layout](uint64_t position) { return static_cast<int64_t>(position >> layout.sequence_bits); };
+    const auto instant = [&](int64_t tick) { return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))); };
+    const int64_t last = tick_of(generator.ticks.last());
+    const int64_t until = tick_of(generator.ticks.written_range().until);
+    const int32_t first_worker = generator.worker_id.load(std::memory_order_acquire);
+    nulls[col_worker] = first_worker == no_worker;
+    values[col_worker] = Int32GetDatum(static_cast<int32>(worker_id_at(config, first_worker, generator.ticks.last())));
+    values[col_last] = instant(last % end);
+    values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
+    nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
+    for (int column = col_next_ready; column < columns; column++)
+        nulls[column] = true;
+    nulls[col_ahead] = false;
+    const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_us();
+    values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
+    if (config.cached.on)
+        fill_ring(config.cached, generator.ring, values, nulls);
+}
+
+// What a segment's slot says under its page's lock.
+struct SegmentView {
+    core::Range range;
+    bool in_use;
+    bool next_ready;
+    uint64_t next;
+    core::RangeStep step;
+    core::Pace pace;
+    int64_t refilled_at_us;
+    uint64_t refills[refill_causes];
+};
+
+SegmentView view_of(const SegmentState &segment, Relation rel) {
+    SegmentView view = {};
+    SequencePage page = lock_page_for_reading(rel);
+    view.in_use = segment.word.current(&view.range);
+    view.next_ready = view.in_use && segment.word.end() != view.range.end;
+    view.next = segment.word.next();
+    view.step = segment.step;
+    view.pace = segment.pace;
+    view.refilled_at_us = segment.refilled_at_us;
+    memcpy(view.refills, segment.refills, sizeof(view.refills));
+    unlock_page(&page);
+    return view;
+}
+
+void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool *nulls) {
+    const SegmentView view = view_of(segment, rel);
+    const core::Range &range = view.range;
+    nulls[col_worker] = nulls[col_last] = nulls[col_until] = true;
+    nulls[col_first] = nulls[col_length] = nulls[col_left] = !view.in_use;
+    values[col_first] = Int64GetDatum(range.first);
+    values[col_length] = Int64GetDatum(static_cast<int64_t>(range.end - range.begin));
+    values[col_left] = Int64GetDatum(static_cast<int64_t>(range.end > view.next ? range.end - view.next : 0));
+    values[col_next_ready] = BoolGetDatum(view.next_ready);
+    values[col_step] = Int64GetDatum(view.step.size);
+    values[col_step_reason] = CStringGetTextDatum(reason_name(view.step.reason));
+    for (uint32_t cause = 0; cause < refill_causes; cause++)
+        values[col_refills + cause] = Int64GetDatum(static_cast<int64_t>(view.refills[cause]));
+    nulls[col_last_refill] = view.refilled_at_us == 0;
+    values[col_last_refill] = TimestampTzGetDatum(to_timestamptz(view.refilled_at_us));
+    memset(&nulls[col_ring_size], true, columns - col_ring_size);
+    nulls[col_rate] = view.pace.us <= 0;
+    if (!nulls[col_rate])
+        values[col_rate] = Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
+}
+
+// As pg_sequences: where a counter stands tells how much is drawn.
+bool may_see(Oid sequence) {
+    return pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) == ACLCHECK_OK ||
+           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
+void add_row(ReturnSetInfo *result, Oid sequence) {
+    Relation rel = try_relation_open(sequence, AccessShareLock);
+    if (rel == nullptr)
+        return;
+    SlotCopy copy;
+    // AccessShareLock keeps DROP away, not an alteration or a reclaim.
+    if (slot_copy({MyDatabaseId, sequence}, &copy) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+        const Slot *slot = copy.slot;
+        Datum values[columns] = {};
+        bool nulls[columns] = {};
+        values[col_sequence] = ObjectIdGetDatum(sequence);
+        const bool is_generator = copy.kind == SlotKind::generator;
+        values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
+        values[col_records] = count_of(slot->records);
+        values[col_flush_waits] = count_of(slot->flush_waits);
+        values[col_standby_waits] = count_of(slot->standby_waits);
+        values[col_clock_waits] = count_of(slot->clock_waits);
+        if (!may_see(sequence))
+            memset(&nulls[col_worker], true, columns - col_worker);
+        else if (is_generator)
+            fill_generator(copy.config, slot->generator, values, nulls);
+        else
+            fill_segment(slot->segment, rel, values, nulls);
+        // A slot with a new tenant was nobody's while it was read.
+        if (slot->generation.load(std::memory_order_acquire) == copy.generation)
+            tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    }
+    relation_close(rel, AccessShareLock);
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_slots);
+
+Datum uid_slots(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    if (!slots_exist())
+        return static_cast<Datum>(0);
+    const Listing listing = list_sequences();
+    for (int i = 0; i < listing.used; i++)
+        add_row(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), listing.sequences[i]);
+    return static_cast<Datum>(0);
+}
+}

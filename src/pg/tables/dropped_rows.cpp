@@ -1,0 +1,99 @@
+#include "dropped_rows.hpp"
+
+#include "builtin.hpp"
+#include "base/compat.hpp"
+#include "config_table.hpp"
+#include "generator_columns.hpp"
+#include "owner_rights.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// Without a row of the builtin generator that would be the default again, and its ids may meet those of the dropped one.
+// uid_default_set() has made it, so only a row written by hand comes here without.
+void check_builtin_has_row(Oid schema) {
+    const Oid builtin = builtin_generator();
+    if (!OidIsValid(builtin) || has_generator_row(schema, builtin))
+        return;
+    ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("the default generator cannot be dropped"),
+                    errdetail("Its row was not made the default's by uid_default_set()."),
+                    errhint("Choose another one first: SELECT uid_default_set('uid_generators.uid_default').")));
+}
+
+void warn_of_no_default() {
+    ereport(WARNING, (errmsg("the database has no default generator any more"), errdetail("uid_next() fails from now on."),
+                      errhint("Choose one with uid_default_set(). uid_generator_create() has the parameter above, for ids above "
+                              "those of the dropped one.")));
+}
+
+// The lock that DROP holds on the sequence keeps everybody away who would change the row. Privileges do not matter: the
+// sequence's owner has dropped it.
+enum class Deleted { nothing, row, default_row };
+
+Deleted delete_row(Oid table, AttrNumber key_column, Oid sequence, bool (*is_default)(HeapTuple row, TupleDesc desc)) {
+    if (!OidIsValid(table))
+        return Deleted::nothing;
+    ScanKeyData key;
+    ScanKeyInit(&key, key_column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
+    const Oid index = unique_index_on(table, key_column);
+    Relation rel = table_open(table, RowExclusiveLock);
+    SysScanDesc scan = systable_beginscan(rel, index, OidIsValid(index), nullptr, 1, &key);
+    HeapTuple row = systable_getnext(scan);
+    Deleted deleted = Deleted::nothing;
+    if (HeapTupleIsValid(row)) {
+        deleted = is_default(row, RelationGetDescr(rel)) ? Deleted::default_row : Deleted::row;
+        CatalogTupleDelete(rel, &row->t_self);
+        CacheInvalidateRelcache(rel); // sessions look up names and the default anew
+    }
+    systable_endscan(scan);
+    table_close(rel, RowExclusiveLock);
+    return deleted;
+}
+
+bool never(HeapTuple, TupleDesc) { return false; }
+
+} // namespace
+
+void forget_dropped_sequence(Oid sequence) {
+    const Oid schema = extension_schema();
+    if (!OidIsValid(schema))
+        return;
+    const Deleted generator = delete_row(extension_table(schema, "uid_generator"), generator_sequence, sequence, is_default_row);
+    const Deleted segment = delete_row(extension_table(schema, "uid_segment"), segment_sequence, sequence, never);
+    if (generator == Deleted::nothing && segment == Deleted::nothing)
+        return;
+    CommandCounterIncrement(); // or a second caller would find them again
+    if (generator == Deleted::default_row) {
+        check_builtin_has_row(schema);
+        warn_of_no_default();
+    }
+}
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_forget_dropped);
+
+Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
+    if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("uid_forget_dropped must be called as an event trigger"),
+                        errhint("It belongs to the event trigger of that name.")));
+    const char *statement =
+        "SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() WHERE object_type OPERATOR(pg_catalog.=) "
+        "'sequence'::pg_catalog.text AND objsubid OPERATOR(pg_catalog.=) 0::pg_catalog.int4";
+    check_spi(SPI_connect(), "SPI_connect", statement);
+    check_spi(SPI_execute(statement, true, 0), "SPI_execute", statement);
+    const uint64 count = SPI_processed;
+    const SPITupleTable *dropped = SPI_tuptable;
+    for (uint64 i = 0; i < count; i++) {
+        bool is_null = false;
+        forget_dropped_sequence(DatumGetObjectId(SPI_getbinval(dropped->vals[i], dropped->tupdesc, 1, &is_null)));
+    }
+    check_spi(SPI_finish(), "SPI_finish", statement);
+    PG_RETURN_NULL();
+}
+}

@@ -1,0 +1,333 @@
+#include "node_writer.hpp"
+
+#include <unistd.h>
+
+#include "config_table.hpp"
+#include "base/errors.hpp"
+#include "owner_rights.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "worker_node.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------
+// In the sessions: whose row is due, and starting the writer.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t us_per_second = 1000 * us_per_ms;
+
+// How old `modified` may be while the generator is in use.
+constexpr int64_t refresh_us = 3600 * us_per_second;
+
+// How long after a start no other is started for the same draw. Longer than the writer lives.
+constexpr int64_t pause_us = 5 * us_per_second;
+
+// The generators that this transaction uses and whose row was due, in TopTransactionContext.
+struct Wanted {
+    Slot *slot;
+    uint64_t generation; // an altered generator leaves its slot in mid-transaction
+};
+List *wanted = NIL;
+Oid wanted_by = InvalidOid;
+
+// A time further ahead than any that is ever set was set before the clock went back. Relaxed: a figure of its own; what
+// it speaks of is read under the directory lock.
+bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
+
+bool still_holds_slot(const Wanted &row) { return row.slot->generation.load(std::memory_order_acquire) == row.generation; }
+
+bool is_wanted(const Slot *slot) {
+    ListCell *cell;
+    foreach (cell, wanted) {
+        const auto *row = static_cast<const Wanted *>(lfirst(cell));
+        if (row->slot == slot && still_holds_slot(*row))
+            return true;
+    }
+    return false;
+}
+
+// Whether this backend is the one to start the writer for it.
+bool claim(const Wanted &row, TimestampTz now) {
+    GeneratorState &generator = row.slot->generator;
+    if (!still_holds_slot(row) || generator.worker_id.load(std::memory_order_relaxed) == no_worker)
+        return false;
+    int64_t due = generator.row_due.load(std::memory_order_relaxed);
+    if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
+        return false;
+    generator.row_owed.store(true, std::memory_order_relaxed); // also one that is only to be refreshed
+    return true;
+}
+
+// What the writer is told.
+struct Order {
+    Oid database;
+    Oid function;    // leads to the extension's tables
+    TimestampTz now; // by the clock of the transaction that ended
+};
+static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
+
+// Registering allocates nothing and raises no error, so it is fit for the end of a transaction.
+void start_writer(const Order &order) {
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    memcpy(worker.bgw_extra, &order, sizeof(order));
+    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
+    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_node_writer_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen node writer");
+    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen node writer");
+    if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
+        ereport(DEBUG1, (errmsg("no background worker is free to write rows of worker_node"),
+                         errhint("Raise max_worker_processes; ids do not depend on these rows.")));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// In the writer.
+// ---------------------------------------------------------------------------------------------------------
+
+// DROP DATABASE and CREATE DATABASE wait for five seconds for connections to go.
+constexpr int64_t longest_run_us = 2 * us_per_second;
+
+struct DueRow {
+    Oid generator;
+    int64_t draw;
+    int64_t drawn_at_us;
+    int64_t worker_id;
+    int32_t datacenter_id;
+};
+
+struct DueRows {
+    DueRow *rows;
+    int32_t used;
+    int32_t places;
+    int64_t after; // draws up to there were seen to before
+};
+
+Order order = {};
+
+void count_slot(Slot *, void *arg) { static_cast<DueRows *>(arg)->places++; }
+
+void collect(Slot *slot, void *arg) {
+    auto *due = static_cast<DueRows *>(arg);
+    if (slot->kind != SlotKind::generator || slot->key.database != MyDatabaseId || due->used == due->places)
+        return;
+    const GeneratorState &generator = slot->generator;
+    const int32_t first_worker = generator.worker_id.load(std::memory_order_relaxed);
+    const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
+    if (first_worker == no_worker || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
+        return;
+    // A term that has begun shows in the next position, whether or not one was drawn in it.
+    due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
+                              worker_id_at(generator.config, first_worker, generator.ticks.last() + 1),
+                              generator.drawn_datacenter_id};
+}
+
+DueRows rows_due(int64_t after) {
+    DueRows due = {};
+    due.after = after;
+    slots_visit(count_slot, &due);
+    due.rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * static_cast<Size>(due.places + 1)));
+    slots_visit(collect, &due);
+    return due;
+}
+
+enum class Outcome { written, not_visible, failed };
+
+// What became of a row.
+struct Result {
+    const DueRow *row;
+    Outcome outcome;
+    int64_t id; // the draw, or another one
+};
+
+// If there was no other draw meanwhile.
+void note_result(Slot *slot, void *arg) {
+    const auto *result = static_cast<const Result *>(arg);
+    GeneratorState &generator = slot->generator;
+    int64_t draw = result->row->draw;
+    if (slot->kind != SlotKind::generator || slot->key.database != MyDatabaseId ||
+        slot->key.sequence != result->row->generator ||
+        !generator.worker_draw.compare_exchange_strong(draw, result->id, std::memory_order_relaxed))
+        return;
+    const bool written = result->outcome == Outcome::written;
+    generator.row_owed.store(!written, std::memory_order_relaxed);
+    generator.row_due.store(written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+}
+
+enum NodeType : int32 { container = 1, actual = 2 };
+
+NodeType node_type() {
+    const bool contained = access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+                           getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+    return contained ? container : actual;
+}
+
+// Whether the row is there now; false: another row has that id.
+bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
+    const ServerAddress address = address_of_server();
+    const TimestampTz created = to_timestamptz(row.drawn_at_us);
+    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+                   TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
+    Datum values[] = {
+        Int64GetDatum(id),
+        CStringGetTextDatum(address.host),
+        CStringGetTextDatum(address.port),
+        Int32GetDatum(node_type()),
+        DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
+        TimestampTzGetDatum(Max(order.now, created)),
+        TimestampTzGetDatum(created),
+        CStringGetTextDatum(qualified_name(row.generator)),
+        Int32GetDatum(static_cast<int32>(row.worker_id)),
+        Int32GetDatum(row.datacenter_id),
+        Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
+        Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
+    };
+    const char *statement =
+        psprintf("INSERT INTO %s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
+                 "datacenter_id, system_identifier, timeline) "
+                 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) "
+                 "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
+                 "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
+                 qualified_name(table));
+    return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
+}
+
+// In a transaction. An id that another row has: the sequence was set back, or the row was inserted by hand.
+void write_row(const DueRow &row, Oid schema, Result *result) {
+    constexpr int tries = 100;
+    if (get_rel_name(row.generator) == nullptr) {
+        result->outcome = Outcome::not_visible; // as yet
+        return;
+    }
+    const Oid table = required_table(schema, node_table_name);
+    for (int i = 0; !insert_or_refresh(table, row, result->id); i++) {
+        if (i == tries)
+            ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION), errmsg("the last %d ids drawn were not inserted", tries),
+                            errhint("Set worker_node_id_seq to the largest id in worker_node; a trigger must return NEW.")));
+        CHECK_FOR_INTERRUPTS();
+        result->id = draw_node_id(schema);
+    }
+    result->outcome = Outcome::written;
+}
+
+// Each row in a transaction of its own, so that one that can't be written leaves the others alone.
+void try_row(const DueRow &row, Oid schema) {
+    MemoryContext context = CurrentMemoryContext;
+    volatile Result result = {&row, Outcome::failed, row.draw};
+    PG_TRY();
+    {
+        Result mine = {&row, Outcome::failed, row.draw};
+        StartTransactionCommand();
+        PushActiveSnapshot(GetTransactionSnapshot());
+        write_row(row, schema, &mine);
+        PopActiveSnapshot();
+        CommitTransactionCommand();
+        result.outcome = mine.outcome;
+        result.id = mine.id;
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        ErrorData *error = CopyErrorData();
+        FlushErrorState();
+        AbortCurrentTransaction();
+        ereport(LOG, (errmsg("could not write the row of worker_node: %s", error->message),
+                      errdetail("A later transaction has it tried again; ids do not depend on it."),
+                      error->hint != nullptr ? errhint("%s", error->hint) : 0));
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    Result final = {&row, result.outcome, result.id};
+    if (final.outcome != Outcome::failed)
+        slots_visit(note_result, &final);
+}
+
+Oid schema_of_extension() {
+    StartTransactionCommand();
+    const Oid schema = schema_of_function(order.function);
+    CommitTransactionCommand();
+    return schema;
+}
+
+// Those drawn meanwhile too: their transactions may have found no place for another writer.
+void write_due_rows(Oid schema) {
+    const int64_t until_us = monotonic_us() + longest_run_us;
+    int64_t seen = 0;
+    for (;;) {
+        const DueRows due = rows_due(seen);
+        if (due.used == 0)
+            return;
+        for (int32_t i = 0; i < due.used; i++) {
+            if (monotonic_us() >= until_us)
+                return;
+            try_row(due.rows[i], schema);
+            seen = Max(seen, due.rows[i].draw);
+        }
+    }
+}
+
+// What the database or its owner has set for its sessions is not meant for this one. A commit is flushed here, so that the
+// row outlives a crash as the ids do, and does not wait for a standby.
+void set_up() {
+    const char *const own[][2] = {
+        {"default_transaction_read_only", "off"}, {"default_transaction_isolation", "read committed"},
+        {"default_transaction_deferrable", "off"}, {"synchronous_commit", "local"}, {"lock_timeout", "1s"},
+    };
+    for (const auto &setting : own)
+        SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+} // namespace
+
+void note_generator_in_use(Slot *slot, Oid function) {
+    const int64_t due = slot->generator.row_due.load(std::memory_order_relaxed);
+    if (likely(!is_due(due, GetCurrentTransactionStartTimestamp())) || is_wanted(slot))
+        return;
+    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+    auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
+    *row = {slot, slot->generation.load(std::memory_order_acquire)};
+    wanted = lappend(wanted, row);
+    MemoryContextSwitchTo(caller);
+    wanted_by = function;
+}
+
+void node_writer_transaction_ended() {
+    if (wanted == NIL)
+        return;
+    const TimestampTz now = GetCurrentTimestamp();
+    bool any = false;
+    ListCell *cell;
+    foreach (cell, wanted)
+        any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
+    wanted = NIL; // its memory goes with the transaction
+    if (any)
+        start_writer({MyDatabaseId, wanted_by, now});
+}
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
+
+void uidgen_node_writer_main(Datum) {
+    memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    set_up();
+    BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+    // From here on, for all rows: the command that runs then is cancelled.
+    enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
+    pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
+    const Oid schema = schema_of_extension();
+    if (OidIsValid(schema))
+        write_due_rows(schema);
+    proc_exit(0);
+}
+}
