@@ -7,7 +7,7 @@ namespace {
 
 ProcessUtility_hook_type next_process_utility = nullptr;
 
-bool ends_last_values(const Node *statement) {
+bool ends_last_values(Node *statement) {
     if (!IsA(statement, DiscardStmt))
         return false;
     const DiscardMode target = castNode(DiscardStmt, statement)->target;
