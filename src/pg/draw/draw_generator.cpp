@@ -7,6 +7,7 @@
 #include "tables/sequence_page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
+#include "shared/trusted_clock.hpp"
 #include "base/waits.hpp"
 #include "tables/worker_node.hpp"
 
@@ -203,9 +204,9 @@ void before_next_try(Call *call) {
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - slots_trusted_clock_offset() > doubtful_jump_us && !clock_shows_it_again(call))
+    if (call->offset_us - trusted_clock_offset_us() > doubtful_jump_us && !clock_shows_it_again(call))
         return false;
-    slots_trust_clock_offset(call->offset_us);
+    trust_clock_offset(call->offset_us);
     return true;
 }
 
