@@ -7,6 +7,7 @@
 // from 0 to end - 1, and the word counts term x end + tick, so it still only grows. All others stay in term 0.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "position_allocator.hpp"
@@ -100,9 +101,6 @@ constexpr int64_t nothing_seen = -1;
 
 namespace detail {
 
-constexpr int64_t lesser(int64_t a, int64_t b) noexcept { return a < b ? a : b; }
-constexpr int64_t greater(int64_t a, int64_t b) noexcept { return a > b ? a : b; }
-
 // A lease shorter than this is not worth a record: it bounds the records a second under a bulk load that
 // lives at max_ahead to 16 a lease.
 constexpr int64_t least_extension(const ClockPolicy &p) noexcept { return (p.lease + 15) / 16; }
@@ -117,23 +115,23 @@ struct Term {
 
     constexpr Term(const ClockPolicy &p, const ClockState &v) noexcept
         : begin(static_cast<int64_t>(v.last >> p.sequence_bits) / p.end * p.end), end(begin + p.end),
-          now(begin + lesser(v.now, p.end)), floor(0), back(0) {
+          now(begin + std::min(v.now, p.end)), floor(0), back(0) {
         if (v.now > 0) // the last tick starts at 0, for there is none after it to borrow from
             floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
         // A lease was never written further than max_ahead above the clock, so the mark itself tells of a clock that
         // went back while the server was down.
         const int64_t marked = v.inherited_floor ? nothing_seen : static_cast<int64_t>(v.written >> p.sequence_bits) - 1 - p.max_ahead;
-        back = greater(v.seen, marked) - now;
-        if (greater(v.seen, marked) < begin)
+        back = std::max(v.seen, marked) - now;
+        if (std::max(v.seen, marked) < begin)
             back = 0;
     }
 
     // The tick that ids go on with when a clock that went back is taken to stand still; else that of the clock.
-    constexpr int64_t held() const noexcept { return now + greater(back, 0); }
+    constexpr int64_t held() const noexcept { return now + std::max(back, INT64_C(0)); }
 
     // Up to which tick a lease that starts at `from` may go: never more than max_ahead above the clock (P4).
     constexpr int64_t lease_end(const ClockPolicy &p, int64_t from) const noexcept {
-        return lesser(lesser(from + p.lease, now + p.max_ahead + 1), end);
+        return std::min({from + p.lease, now + p.max_ahead + 1, end});
     }
 };
 
@@ -143,28 +141,28 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
     const auto tick = [&p](uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); };
     const int64_t next_tick = tick(next);
-    const int64_t allowed = greater(t.now + ahead, held);
+    const int64_t allowed = std::max(t.now + ahead, held);
 
     // How much must fit below the clock's bound: the tick itself, or a record that is worth writing.
     const int64_t ticks = next < v.written ? 1 : least_extension(p);
-    const int64_t beyond_lease = lesser(next_tick + ticks, t.end) - (t.now + p.max_ahead + 1);
+    const int64_t beyond_lease = std::min(next_tick + ticks, t.end) - (t.now + p.max_ahead + 1);
     // What is held does not move while the clock comes up to it, so it shortens no wait.
     const int64_t beyond_clock = next_tick > allowed ? next_tick - (t.now + ahead) : 0;
-    const int64_t behind = greater(beyond_lease, beyond_clock);
+    const int64_t behind = std::max(beyond_lease, beyond_clock);
     if (behind > 0)
         return {ClockAction::wait, t.floor, 0, 0, behind};
 
     if (next < v.usable) {
         // The allowance ends with a tick above that of `next`, so it is above 0.
-        const uint64_t allowance = position(lesser(lesser(allowed, t.now + p.max_ahead) + 1, t.end));
-        const uint64_t limit = v.usable < allowance ? v.usable : allowance;
+        const uint64_t allowance = position(std::min(std::min(allowed, t.now + p.max_ahead) + 1, t.end));
+        const uint64_t limit = std::min(v.usable, allowance);
         if (v.written > v.usable)
             return {ClockAction::take, t.floor, limit, 0, 0};
         // A quarter of the lease is used: three quarters are left for the WAL writer to make the next durable.
         const int64_t prefetch_tick = tick(v.usable) - p.lease + p.lease / 4;
         if (next_tick < prefetch_tick) {
             const uint64_t prefetch_at = position(prefetch_tick);
-            return {ClockAction::take, t.floor, limit < prefetch_at ? limit : prefetch_at, 0, 0};
+            return {ClockAction::take, t.floor, std::min(limit, prefetch_at), 0, 0};
         }
         const int64_t until = t.lease_end(p, tick(v.written));
         const bool worth = until - tick(v.written) >= least_extension(p);
@@ -197,7 +195,7 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
     // A term begins above the position that ends the one before, so its first tick is not 0.
     const int64_t from = t.end + (t.now - t.begin);
     *answer = {ClockAction::new_term, static_cast<uint64_t>(from) << p.sequence_bits, 0,
-               lesser(from + p.lease, t.end + p.end), t.back};
+               std::min(from + p.lease, t.end + p.end), t.back};
     return !tolerated && t.now > t.begin;
 }
 
@@ -206,7 +204,7 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
 // `may_borrow`: the backup worker has nothing left in the clock's tick either.
 constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_borrow = false) noexcept {
     const detail::Term t(p, v);
-    const uint64_t next = v.last + 1 > t.floor ? v.last + 1 : t.floor;
+    const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= t.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
@@ -225,13 +223,13 @@ constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_bo
 // caller here. wait means that it has nothing in the clock's tick; clock_back that it is too far ahead itself.
 constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, int64_t back) noexcept {
     const detail::Term t(p, v);
-    const uint64_t next = v.last + 1 > t.floor ? v.last + 1 : t.floor;
+    const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= t.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
     if (back <= 0)
         return detail::draw(p, v, t, next, 0, t.held());
-    const int64_t ahead = detail::lesser(p.tolerance, p.max_ahead);
+    const int64_t ahead = std::min(p.tolerance, p.max_ahead);
     if (next_tick > t.now + ahead)
         return {ClockAction::clock_back, t.floor, 0, 0, back};
     return detail::draw(p, v, t, next, ahead, t.now);

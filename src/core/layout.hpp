@@ -14,6 +14,7 @@
 // Pure arithmetic: no clock, no allocation, no exceptions. Times are microseconds since 1970-01-01 UTC.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace uidgen::core {
@@ -172,7 +173,7 @@ constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
     if (instant_us <= f.epoch_us)
         return 0;
     const int64_t tick = (instant_us - f.epoch_us - 1) / f.tick_us + 1;
-    const uint64_t id = static_cast<uint64_t>(tick < f.end ? tick : f.end) << f.shift;
+    const uint64_t id = static_cast<uint64_t>(std::min(tick, f.end)) << f.shift;
     return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 

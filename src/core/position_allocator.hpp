@@ -20,6 +20,7 @@
 // Atom may be replaced by a test's own atomic that explores interleavings.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -53,10 +54,10 @@ template <typename Atomic>
 inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t want) noexcept {
     uint64_t seen = last.load(std::memory_order_relaxed);
     for (;;) {
-        const uint64_t first = seen + 1 > floor ? seen + 1 : floor;
+        const uint64_t first = std::max(seen + 1, floor);
         if (first >= limit)
             return {first, 0};
-        const uint64_t count = limit - first < want ? limit - first : want;
+        const uint64_t count = std::min(limit - first, want);
         if (last.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed, std::memory_order_relaxed))
             return {first, count};
     }

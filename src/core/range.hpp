@@ -5,6 +5,7 @@
 // value in the word would meet itself again under CYCLE or after a downward setval.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -55,7 +56,7 @@ constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r,
             return {0, 0, 0};
     }
     const uint64_t further = room(first) / stride;
-    const uint64_t taken = further < count - 1 ? further : count - 1;
+    const uint64_t taken = std::min(further, count - 1);
     const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(r.increment);
     return {taken + 1, first, static_cast<int64_t>(last)};
 }
@@ -106,7 +107,7 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         for (;;) {
             if (seen >= limit)
                 return {seen, 0};
-            const uint64_t count = limit - seen < want ? limit - seen : want;
+            const uint64_t count = std::min(limit - seen, want);
             if (next_.compare_exchange_weak(seen, seen + count, std::memory_order_relaxed,
                                             std::memory_order_relaxed))
                 return {seen, count};

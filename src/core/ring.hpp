@@ -21,6 +21,8 @@
 // Indices run from 0 to 2^64 - 1 and round; the number of cells is a power of two.
 #pragma once
 
+#include <algorithm>
+
 #include "position_allocator.hpp"
 
 namespace uidgen::core {
@@ -122,7 +124,7 @@ template <template <typename> class Atom = std::atomic> class Ring {
     uint64_t filled() const noexcept {
         const uint64_t cursor = hints_->cursor.load(std::memory_order_acquire); // first, as in take()
         const uint64_t runs = hints_->tail.load(std::memory_order_relaxed) - cursor;
-        return runs <= mask_ + 1 ? runs : mask_ + 1;
+        return std::min(runs, mask_ + 1);
     }
 
     uint64_t cells() const noexcept { return cells_ != nullptr ? mask_ + 1 : 0; }
@@ -151,7 +153,7 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
         *seen = last_.load(std::memory_order_acquire);
         while (has_next(*seen, floor, run)) {
             const uint64_t left = run - 1 - (*seen & (run - 1));
-            const uint64_t count = left < want ? left : want;
+            const uint64_t count = std::min(left, want);
             const uint64_t first = *seen + 1;
             if (last_.compare_exchange_weak(*seen, *seen + count, std::memory_order_acq_rel, std::memory_order_acquire))
                 return {first, count};

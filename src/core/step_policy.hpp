@@ -11,6 +11,7 @@
 // drawn between two reservations are as many as a range has.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace uidgen::core {
@@ -66,7 +67,7 @@ constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, int64_t ra
         return grown > step ? RangeStep{grown, StepReason::grown} : RangeStep{step, StepReason::kept};
     }
     if (range_us >= long_range_us) {
-        const int64_t shrunk = step / 2 < bounds.base ? bounds.base : step / 2;
+        const int64_t shrunk = std::max(step / 2, bounds.base);
         return shrunk < step ? RangeStep{shrunk, StepReason::shrunk} : RangeStep{step, StepReason::kept};
     }
     return {step, StepReason::kept};
@@ -81,7 +82,7 @@ constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, const Pace
 // the loss of a sequence that is drawn from by nextval too, by about four times the step in all; it grows back
 // by next_step() when that ends.
 constexpr RangeStep disturbed_step(int64_t step) noexcept {
-    return {step > 1 ? step / 2 : 1, StepReason::disturbed};
+    return {std::max(step / 2, INT64_C(1)), StepReason::disturbed};
 }
 
 } // namespace uidgen::core

@@ -6,11 +6,13 @@
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
 #include "shared/lost_generators.hpp"
+#include "shared/refiller_registry.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
 #include "session/session_events.hpp"
 #include "base/settings.hpp"
 #include "shared/slots.hpp"
+#include "shared/trusted_clock.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -25,6 +27,8 @@ void request_memory() {
     saved_ranges_request_memory();
     lost_generators_request_memory();
     end_warnings_request_memory();
+    trusted_clock_request_memory();
+    refiller_registry_request_memory();
 }
 
 void attach_memory() {
@@ -34,6 +38,8 @@ void attach_memory() {
     saved_ranges_attach_memory();
     lost_generators_attach_memory();
     end_warnings_attach_memory();
+    trusted_clock_attach_memory();
+    refiller_registry_attach_memory();
     clean_stop_register();
 }
 

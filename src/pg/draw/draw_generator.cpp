@@ -7,6 +7,7 @@
 #include "tables/sequence_page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
+#include "shared/trusted_clock.hpp"
 #include "base/waits.hpp"
 #include "tables/worker_node.hpp"
 
@@ -50,7 +51,7 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     const uint64_t written = generator.ticks.written_range().until;
     const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
     if (written < until) {
-        lsn = write_page(&page, counter_of_ticks(generator.config, until_tick - 1));
+        lsn = write_page(&page, core::mark_of_ticks(generator.config.policy, until_tick - 1));
         slot->expected = read_page(page);
         generator.ticks.publish(Max(from, written), until, lsn);
         slot->records.fetch_add(1, std::memory_order_relaxed);
@@ -160,7 +161,7 @@ void begin_term(Call *call, const core::Decision &decision) {
         return;
     const GeneratorConfig &config = call->e->slot->generator.config;
     const int64_t term = term_of(config, decision.floor);
-    if (term >= terms_of(config))
+    if (term >= core::terms_of(config.layout, config.policy))
         report_no_worker_left(call->e->sequence, term - 1);
     ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
                          static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
@@ -203,9 +204,9 @@ void before_next_try(Call *call) {
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - slots_trusted_clock_offset() > doubtful_jump_us && !clock_shows_it_again(call))
+    if (call->offset_us - trusted_clock_offset_us() > doubtful_jump_us && !clock_shows_it_again(call))
         return false;
-    slots_trust_clock_offset(call->offset_us);
+    trust_clock_offset(call->offset_us);
     return true;
 }
 

@@ -1,5 +1,6 @@
 #include "refiller.hpp"
 
+#include "shared/refiller_registry.hpp"
 #include "shared/ring_memory.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -140,15 +141,15 @@ void let_go_of_others(Known *known, uint64_t round) {
         }
 }
 
-void resign(int, Datum) { slots_resign_as_refiller(MyLatch); }
+void resign(int, Datum) { resign_as_refiller(MyLatch); }
 
 // Whether to end, as there is no ring. A caller may have made one since, seen that there is a refiller, and left it at that; so
 // resign first, and look again. Who makes a ring does it under the directory lock, and looks for the refiller after it: the
 // look here, under the same lock, either finds the ring, or comes first, and then the caller finds no refiller.
 bool may_end() {
-    slots_refiller_found_nothing();
-    slots_resign_as_refiller(MyLatch);
-    return slots_next_ring(0) < 0 || !slots_become_refiller(MyLatch);
+    refiller_found_nothing();
+    resign_as_refiller(MyLatch);
+    return slots_next_ring(0) < 0 || !become_refiller(MyLatch);
 }
 
 // Until asked to stop, or until no generator in cached mode is in use.
@@ -203,12 +204,12 @@ uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
 }
 
 void wake_refiller() {
-    Latch *refiller = slots_refiller();
+    Latch *refiller = running_refiller();
     if (refiller != nullptr) {
         SetLatch(refiller);
         return;
     }
-    if (!slots_may_start_refiller(monotonic_us()))
+    if (!may_start_refiller(monotonic_us()))
         return;
     BackgroundWorker worker = {};
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
@@ -235,7 +236,7 @@ void uidgen_refiller_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
     BackgroundWorkerUnblockSignals();
-    if (!slots_become_refiller(MyLatch))
+    if (!become_refiller(MyLatch))
         proc_exit(0); // another one was lost_race
     on_shmem_exit(resign, 0);
     auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));

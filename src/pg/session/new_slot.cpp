@@ -42,10 +42,12 @@ PageState state_on_page(Relation rel) {
 void set_first_position(SlotInit *init) {
     const core::SequenceState &state = init->expected.counter;
     const int64_t last = last_tick_of_lost(init->config);
-    init->first_position = position_above(init->config, state.last_value);
-    if (state.last_value > 1 || last < 0)
+    const core::Layout &layout = init->config.layout;
+    const core::ClockPolicy &policy = init->config.policy;
+    init->first_position = core::position_above(layout, policy, state.last_value);
+    if (state.last_value > core::no_lease_yet || last < 0)
         return;
-    const uint64_t above_others = position_above(init->config, last);
+    const uint64_t above_others = core::position_above(layout, policy, last);
     if (above_others > init->first_position)
         init->first_position = init->inherited_floor = above_others;
 }
@@ -142,32 +144,6 @@ int64_t last_tick_of_lost(const GeneratorConfig &config) {
     return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
 }
 
-int64_t terms_of(const GeneratorConfig &config) {
-    if (config.policy.when_back != core::WhenBack::new_worker)
-        return 1;
-    // As many as there are worker ids, as the counter has room for, and as the word has, with a bit to spare for its end.
-    const core::Layout &layout = config.layout;
-    const int32_t counter_bits = core::max_id_bits - core::max_time_bits;
-    const int32_t word_bits = core::max_id_bits - 1 - layout.time_bits - layout.sequence_bits;
-    return INT64_C(1) << Max(Min(layout.worker_bits, Min(counter_bits, word_bits)), 0);
-}
-
-int64_t ticks_of_counter(const GeneratorConfig &config, int64_t last_value) {
-    const int64_t counter = Max(last_value, 0);
-    const int64_t term = counter >> core::max_time_bits;
-    const int64_t tick = counter & core::largest(core::max_time_bits);
-    const int64_t end = config.policy.end;
-    return term < terms_of(config) ? term * end + Min(tick, end - 1) : terms_of(config) * end - 1;
-}
-
-int64_t counter_of_ticks(const GeneratorConfig &config, int64_t ticks) {
-    return (ticks / config.policy.end) << core::max_time_bits | ticks % config.policy.end;
-}
-
-uint64_t position_above(const GeneratorConfig &config, int64_t last_value) {
-    return static_cast<uint64_t>(ticks_of_counter(config, last_value) + 1) << config.policy.sequence_bits;
-}
-
 core::StepBounds step_bounds(Oid sequence, Oid function) {
     const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
     const core::SequenceRule rule = sequence_rule(sequence);
@@ -201,8 +177,9 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
     if (cached && slot->generator.ring.memory != init.ring_memory)
         ring_memory_drop(init.ring_memory); // somebody else was lost_race to make the slot
     if (fault_is(Fault::resume_lease))
-        slot->generator.ticks.publish(init.first_position,
-                                      position_above(init.config, init.expected.counter.last_value), 0);
+        slot->generator.ticks.publish(
+            init.first_position,
+            core::position_above(init.config.layout, init.config.policy, init.expected.counter.last_value), 0);
     return slot;
 }
 

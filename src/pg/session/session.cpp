@@ -318,8 +318,9 @@ void session_transaction_ended() {
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
     if (slot->kind == SlotKind::generator) {
+        const GeneratorConfig &config = slot->generator.config;
         core::PositionAllocator<> &ticks = slot->generator.ticks;
-        const uint64_t above_page = position_above(slot->generator.config, state.counter.last_value);
+        const uint64_t above_page = core::position_above(config.layout, config.policy, state.counter.last_value);
         // A counter moved downward doesn't take the generator back: it goes on above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
         ticks.give_up(Max(above_page, above_memory));

@@ -3,7 +3,6 @@
 #include "lost_generators.hpp"
 #include "saved_ranges.hpp"
 #include "base/settings.hpp"
-#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -26,9 +25,6 @@ struct Header {
     int32_t unused;    // the place of a slot that was freed, the first of a list; -1: none
     int32_t ever_used; // the places before it were taken once, so no scan goes further
     int32_t segments;  // slots of segments
-    std::atomic<int64_t> trusted_clock_offset_us;
-    std::atomic<Latch *> refiller;
-    std::atomic<int64_t> refiller_started_at_us;
 };
 Header *header = nullptr;
 
@@ -175,10 +171,6 @@ bool slots_segments_have_their_share() {
 
 bool slots_exist() { return slots != nullptr; }
 
-// Relaxed: a figure of its own.
-int64_t slots_trusted_clock_offset() { return header->trusted_clock_offset_us.load(std::memory_order_relaxed); }
-void slots_trust_clock_offset(int64_t offset_us) { header->trusted_clock_offset_us.store(offset_us, std::memory_order_relaxed); }
-
 void slots_request_memory() {
     const Size entries =
         hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
@@ -203,9 +195,6 @@ void slots_attach_memory() {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
         header->unused = -1;
         header->ever_used = header->segments = 0;
-        slots_trust_clock_offset(clock_offset_us());
-        header->refiller.store(nullptr, std::memory_order_relaxed);
-        header->refiller_started_at_us.store(0, std::memory_order_relaxed);
     }
     LWLockRelease(AddinShmemInitLock);
 }
@@ -341,27 +330,6 @@ bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *ar
         pad(&slots[place], arg);
     LWLockRelease(directory_lock);
     return there;
-}
-
-// Acquire and release: a latch is seen only after it was made ready, and no latch only after what was said before.
-Latch *slots_refiller() { return header->refiller.load(std::memory_order_acquire); }
-
-bool slots_become_refiller(Latch *latch) {
-    Latch *none = nullptr;
-    return header->refiller.compare_exchange_strong(none, latch, std::memory_order_acq_rel, std::memory_order_relaxed);
-}
-
-void slots_resign_as_refiller(Latch *latch) {
-    header->refiller.compare_exchange_strong(latch, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
-}
-
-void slots_refiller_found_nothing() { header->refiller_started_at_us.store(0, std::memory_order_relaxed); }
-
-bool slots_may_start_refiller(int64_t now_us) {
-    constexpr int64_t pause_us = 1000 * us_per_ms;
-    int64_t last = header->refiller_started_at_us.load(std::memory_order_relaxed);
-    return (last == 0 || now_us - last > pause_us) &&
-           header->refiller_started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {

@@ -232,21 +232,6 @@ int32_t slots_next_ring(int32_t from);
 // lock held shared, so that nobody frees it meanwhile. False: there is none.
 bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg);
 
-// The latch of the running refiller; null: there is none.
-Latch *slots_refiller();
-// Whether there was none, so that the process of that latch is it now.
-bool slots_become_refiller(Latch *latch);
-// Nothing happens if it is another's.
-void slots_resign_as_refiller(Latch *latch);
-// Whether the refiller may be started now: by one backend, and at most once a second, unless the last one found nothing to do.
-bool slots_may_start_refiller(int64_t now_us);
-void slots_refiller_found_nothing();
-
-// What the wall clock showed above the clock that never steps when it was last believed, in microseconds: one figure for
-// the whole server (draw_generator.cpp).
-int64_t slots_trusted_clock_offset();
-void slots_trust_clock_offset(int64_t offset_us);
-
 // Gives a generator's slot its worker id, unless it has one already or another live generator of the same
 // layout holds that number and `insist` is false. False: draw another number.
 bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist);

@@ -52,17 +52,6 @@ int64_t high_water_mark_of(Oid generator) {
     return mark;
 }
 
-constexpr int64_t high_water_mark_without_leases = 1;
-
-// The largest id that a generator with that high-water mark may have issued. Of several terms the first may be the
-// highest, so all of the layout's time counts.
-int64_t largest_leased_id(const GeneratorConfig &config, int64_t mark) {
-    const int64_t ticks = ticks_of_counter(config, mark);
-    const int64_t next = (ticks < config.policy.end ? ticks : config.policy.end - 1) + 1;
-    const int64_t first = core::first_id_of(config.layout, next);
-    return first == PG_INT64_MAX ? first : first - 1;
-}
-
 // A term's worker id must be one that the generator never used, so what it follows from can't change either.
 bool terms_differ(const GeneratorConfig &a, const GeneratorConfig &b) {
     const bool a_has = a.policy.when_back == core::WhenBack::new_worker;
@@ -76,7 +65,7 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
     if (wanted.policy.max_ahead >= former.policy.max_ahead)
         return;
     const core::Layout &layout = former.layout;
-    const int64_t mark = ticks_of_counter(former, high_water_mark_of(generator)) % former.policy.end;
+    const int64_t mark = core::ticks_of_mark(layout, former.policy, high_water_mark_of(generator)) % former.policy.end;
     const int64_t began_us = monotonic_us();
     for (;;) {
         const int64_t now = core::tick_at(layout, wall_clock_us());
@@ -99,14 +88,16 @@ void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
     const GeneratorConfig former = generator_config_of(from, desc);
     const GeneratorConfig wanted = generator_config_of(to, desc);
     const bool layout = layout_differs(from, to, desc);
-    if ((layout || terms_differ(former, wanted)) && high_water_mark_of(generator) > high_water_mark_without_leases)
+    const bool keeps = !layout && !terms_differ(former, wanted);
+    const int64_t mark = keeps ? core::no_lease_yet : high_water_mark_of(generator);
+    if (mark > core::no_lease_yet)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("%s of generator \"%s\" can't change any more",
                                layout ? "the layout" : "when_back new_worker", get_rel_name(generator)),
                         layout ? errdetail("It has leased ids; they would no longer decode, and could come again.")
                                : errdetail("It has leased ids, and each time that it begins again needs a worker id it never used."),
                         errhint("Make another generator above it: uid_generator_create('name', ..., above => %lld).",
-                                static_cast<long long>(largest_leased_id(former, high_water_mark_of(generator))))));
+                                static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
     if (!layout)
         wait_out_lead(generator, former, wanted);
 }
@@ -165,7 +156,7 @@ int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
 
 // Under lock_generator(), or on a sequence that nobody else sees yet.
 void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
-    if (terms_of(config) > 1)
+    if (core::terms_of(config.layout, config.policy) > 1)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("generator \"%s\" can't promise ids above another", get_rel_name(generator)),
                         errdetail("With when_back new_worker it begins again at the clock, below its earlier ids."),
@@ -174,7 +165,7 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     check_lease_sequence(rel);
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
-    if (high_water_mark_of(rel) == high_water_mark_without_leases)
+    if (high_water_mark_of(rel) == core::no_lease_yet)
         mark = Max(mark, last_tick_of_lost(config)); // which a first lease looks at only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
@@ -216,10 +207,11 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
 // Ids of the new default are above all that the former one may have issued. Under locks on both.
 void raise_above(Oid schema, Oid former, Oid generator) {
     const int64_t mark = high_water_mark_of(former);
-    if (mark == high_water_mark_without_leases)
+    if (mark == core::no_lease_yet)
         return;
     const GeneratorConfig config = required_config(schema, generator); // nobody alters it any more
-    const int64_t largest = largest_leased_id(required_config(schema, former), mark);
+    const GeneratorConfig former_config = required_config(schema, former);
+    const int64_t largest = core::largest_leased_id(former_config.layout, former_config.policy, mark);
     raise_high_water_mark(generator, config, tick_above(generator, config, largest));
     end_lease(generator);
 }

@@ -1,0 +1,15 @@
+// The last plausible reading of the wall clock, as its offset from the monotonic clock in microseconds. One figure for
+// the whole server; a lease far ahead is written only after a comparison with it (draw_generator.cpp).
+#pragma once
+
+#include "base/compat.hpp"
+
+namespace uidgen::pg {
+
+void trusted_clock_request_memory(); // from shmem_request_hook
+void trusted_clock_attach_memory();  // from shmem_startup_hook; trusts the clock as it is then
+
+int64_t trusted_clock_offset_us();
+void trust_clock_offset(int64_t offset_us);
+
+} // namespace uidgen::pg
