@@ -76,7 +76,7 @@ template <template <typename> class Atom, typename Lock> class Generator {
         const std::lock_guard<Lock> guard(page_);
         mark_ += 3;
         log_.append(position(mark_));
-        word_.give_up(position(mark_));
+        word_.discard_below(position(mark_));
     }
 
   private:
@@ -140,7 +140,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
     // Somebody moves the counter up: the rest of the ranges is given up.
     void move_counter() {
         const std::lock_guard<Lock> guard(page_);
-        word_.give_up();
+        word_.discard();
     }
 
   private:

@@ -737,7 +737,7 @@ class Generator {
     void move_counter(int64_t by) {
         const int64_t mark = std::min(marks_.back() + by, policy_.end);
         write(mark, mark);
-        word_.give_up(position(policy_, mark));
+        word_.discard_below(position(policy_, mark));
     }
 
     // A backend flushes for reasons of its own.

@@ -99,13 +99,13 @@ class Generator {
     }
 
     // Somebody else's move of the counter, found by the next caller (adopt_page()): also what ALTER of a policy does.
-    void give_up(int64_t by) {
+    void discard(int64_t by) {
         const int64_t term_end = ((marks_.back() - 1) / p_.end + 1) * p_.end;
         const int64_t mark = std::min(marks_.back() + by, term_end);
         write(mark, mark);
-        word_.give_up(position(mark));
-        backup_.give_up(position(mark));
-        given_up_ = position(mark);
+        word_.discard_below(position(mark));
+        backup_.discard_below(position(mark));
+        discarded_below_ = position(mark);
         // As if a clock had been there that could lease so much.
         shown_ = std::max(shown_, mark % p_.end == 0 ? p_.end : mark % p_.end - 1 - p_.max_ahead);
     }
@@ -250,7 +250,7 @@ class Generator {
         const Decoded d = decode(l, id);
         ASSERT_EQ(d.fault, DecodeFault::none) << "P3";
         EXPECT_TRUE(ids_.insert(id).second) << "P1: twice: " << id;
-        EXPECT_TRUE(late_ || pos >= given_up_) << "an id of what was given up before the call";
+        EXPECT_TRUE(late_ || pos >= discarded_below_) << "an id of what was given up before the call";
         EXPECT_EQ(d.parts.tick, static_cast<int64_t>(pos >> p_.sequence_bits) - term * p_.end);
         EXPECT_EQ(d.parts.worker, worker);
         EXPECT_EQ(d.parts.datacenter, c_.datacenter);
@@ -275,7 +275,7 @@ class Generator {
         word_.reset(position(marks_.back()));
         backup_.reset(position(marks_.back()));
         seen_ = nothing_seen;
-        given_up_ = 0;
+        discarded_below_ = 0;
     }
 
     const Config c_;
@@ -290,7 +290,7 @@ class Generator {
     size_t durable_ = 1;            // so many of the records are durable
     std::vector<Call> under_way_;
     bool late_ = false;
-    uint64_t given_up_ = 0;
+    uint64_t discarded_below_ = 0;
     std::unordered_set<int64_t> ids_;
     std::map<int64_t, int64_t> last_; // a term's last id of the primary worker
     Counts counts_;
@@ -341,7 +341,7 @@ void random_event(Generator &generator, std::mt19937_64 &random) {
     else if (dice < 99)
         generator.confirm();
     else
-        generator.give_up(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(p.lease)));
+        generator.discard(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(p.lease)));
 }
 
 Counts run_histories(WhenFull full, WhenBack back, int histories) {

@@ -348,7 +348,7 @@ struct RaisesAfterPublishing : Word {
         const bool gap = from > written_range().until;
         Word::publish(0, until, lsn);
         if (gap)
-            give_up(from);
+            discard(from);
     }
 };
 
@@ -365,43 +365,43 @@ TEST(TakeAndPublish, ChecksThenTakesMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// take against give_up. Positions 10 .. 15 are usable; everything below `next` is given up.
+// take against discard. Positions 10 .. 15 are usable; everything below `next` is given up.
 //
-//   acceptable  positions below `next` for calls that began before give_up ended
+//   acceptable  positions below `next` for calls that began before discard ended
 //   forbidden   such positions for later calls; a position twice; `written` below what it was or below next
 
-const Table give_up_part = {
+const Table discard_part = {
     "10 11 written 16", // both calls before it, or the second overlaps it
     "10 14 written 16", // between them
     "14 15 written 16", // before both
 };
 
-const Table give_up_all = {
+const Table discard_all = {
     "10 11 written 20",
     "10 none written 20",
     "none none written 20",
 };
 
-const Table give_up_below_a_batch = {
-    "10..15 none written 16", // the batch is above the bar when give_up looks: nothing to raise
+const Table discard_below_a_batch = {
+    "10..15 none written 16", // the batch is above the bar when discard looks: nothing to raise
     "14..15 none written 16",
 };
 
-template <typename Word, uint64_t next, uint64_t want> struct TakeAndGiveUp {
+template <typename Word, uint64_t next, uint64_t want> struct TakeAndDiscard {
     Word word;
     std::vector<Call> calls;
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
 
-    TakeAndGiveUp() {
+    TakeAndDiscard() {
         word.reset(10);
         word.publish(10, 16, 5);
         word.confirm(local, 16);
     }
-    static void giver(TakeAndGiveUp &w) {
-        w.word.give_up(next);
-        w.given_up = Explorer::active->last_step();
+    static void giver(TakeAndDiscard &w) {
+        w.word.discard_below(next);
+        w.discarded = Explorer::active->last_step();
     }
-    static void taker(TakeAndGiveUp &w) {
+    static void taker(TakeAndDiscard &w) {
         for (int i = 0; i < 2; i++) {
             const uint64_t limit = w.word.usable(local);
             const Call call = timed_take(w.word, 0, limit, want);
@@ -409,7 +409,7 @@ template <typename Word, uint64_t next, uint64_t want> struct TakeAndGiveUp {
         }
     }
     bool late(const Call &call) const {
-        return call.run.count > 0 && call.run.first < next && call.began > given_up;
+        return call.run.count > 0 && call.run.first < next && call.began > discarded;
     }
     std::string outcome() const {
         if (late(calls[0]) || late(calls[1]))
@@ -417,24 +417,24 @@ template <typename Word, uint64_t next, uint64_t want> struct TakeAndGiveUp {
         return show(calls[0].run) + " " + show(calls[1].run) + " written " +
                std::to_string(word.written_range().until);
     }
-    static Explored run(const Table &acceptable) { return explore<TakeAndGiveUp>(acceptable, {giver, taker}); }
+    static Explored run(const Table &acceptable) { return explore<TakeAndDiscard>(acceptable, {giver, taker}); }
 };
 
-TEST(TakeAndGiveUp, PartOfTheLease) { expect_exactly(TakeAndGiveUp<Word, 14, 1>::run(give_up_part), give_up_part); }
-TEST(TakeAndGiveUp, MoreThanTheLease) { expect_exactly(TakeAndGiveUp<Word, 20, 1>::run(give_up_all), give_up_all); }
-TEST(TakeAndGiveUp, NeverTakesTheWordBack) {
-    expect_exactly(TakeAndGiveUp<Word, 14, 6>::run(give_up_below_a_batch), give_up_below_a_batch);
+TEST(TakeAndDiscard, PartOfTheLease) { expect_exactly(TakeAndDiscard<Word, 14, 1>::run(discard_part), discard_part); }
+TEST(TakeAndDiscard, MoreThanTheLease) { expect_exactly(TakeAndDiscard<Word, 20, 1>::run(discard_all), discard_all); }
+TEST(TakeAndDiscard, NeverTakesTheWordBack) {
+    expect_exactly(TakeAndDiscard<Word, 14, 6>::run(discard_below_a_batch), discard_below_a_batch);
 }
-TEST(TakeAndGiveUp, TornSwapMutantIsCaught) {
-    expect_caught(TakeAndGiveUp<TornWord, 14, 6>::run(give_up_below_a_batch));
+TEST(TakeAndDiscard, TornSwapMutantIsCaught) {
+    expect_caught(TakeAndDiscard<TornWord, 14, 6>::run(discard_below_a_batch));
 }
 
-struct GivesUpNothing : Word {
-    void give_up(uint64_t) {}
+struct DiscardsNothing : Word {
+    void discard_below(uint64_t) {}
 };
 
-TEST(TakeAndGiveUp, GivesUpNothingMutantIsCaught) {
-    expect_caught(TakeAndGiveUp<GivesUpNothing, 14, 1>::run(give_up_part));
+TEST(TakeAndDiscard, DiscardsNothingMutantIsCaught) {
+    expect_caught(TakeAndDiscard<DiscardsNothing, 14, 1>::run(discard_part));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -471,85 +471,85 @@ TEST(BackupTakeAndTake, EachPositionOnce) { expect_exactly(TwoBackupTakers<Backu
 TEST(BackupTakeAndTake, TornSwapMutantIsCaught) { expect_caught(TwoBackupTakers<TornBackup>::run()); }
 TEST(BackupTakeAndTake, ChecksThenTakesMutantIsCaught) { expect_caught(TwoBackupTakers<BackupChecksThenTakes>::run()); }
 
-// take against give_up. The lease ends at 16; everything below `next` is given up, and the word never falls back.
+// take against discard. The lease ends at 16; everything below `next` is given up, and the word never falls back.
 //
-//   acceptable  positions below `next` for calls that began before give_up ended, nothing below it afterwards
+//   acceptable  positions below `next` for calls that began before discard ended, nothing below it afterwards
 //   forbidden   such positions for later calls; a position twice; a next position below `next`
 
-const Table backup_give_up_part = {
+const Table backup_discard_part = {
     "10 11 next 14", // both calls before it, or the second overlaps it
     "10 14 next 15", // between them
     "14 15 next 16", // before both
 };
 
-const Table backup_give_up_all = {
+const Table backup_discard_all = {
     "10 11 next 20",
     "10 none next 20",
     "none none next 20",
 };
 
-const Table backup_give_up_below_a_batch = {
-    "10..15 none next 16", // the batch is above the bar when give_up looks: nothing to raise
+const Table backup_discard_below_a_batch = {
+    "10..15 none next 16", // the batch is above the bar when discard looks: nothing to raise
     "14..15 none next 16",
 };
 
-template <typename Word, uint64_t next, uint64_t want> struct BackupTakeAndGiveUp {
+template <typename Word, uint64_t next, uint64_t want> struct BackupTakeAndDiscard {
     Word word;
     std::vector<Call> calls;
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
 
-    BackupTakeAndGiveUp() { word.reset(10); }
-    static void giver(BackupTakeAndGiveUp &w) {
-        w.word.give_up(next);
-        w.given_up = Explorer::active->last_step();
+    BackupTakeAndDiscard() { word.reset(10); }
+    static void giver(BackupTakeAndDiscard &w) {
+        w.word.discard_below(next);
+        w.discarded = Explorer::active->last_step();
     }
-    static void taker(BackupTakeAndGiveUp &w) {
+    static void taker(BackupTakeAndDiscard &w) {
         for (int i = 0; i < 2; i++) {
             const Call call = timed_take(w.word, 0, 16, want);
             w.calls.push_back(call);
         }
     }
-    bool late(const Call &call) const { return call.run.count > 0 && call.run.first < next && call.began > given_up; }
+    bool late(const Call &call) const { return call.run.count > 0 && call.run.first < next && call.began > discarded; }
     std::string outcome() const {
         if (late(calls[0]) || late(calls[1]))
             return "a position that was given up";
         return show(calls[0].run) + " " + show(calls[1].run) + " next " + std::to_string(word.last() + 1);
     }
-    static Explored run(const Table &acceptable) { return explore<BackupTakeAndGiveUp>(acceptable, {giver, taker}); }
+    static Explored run(const Table &acceptable) { return explore<BackupTakeAndDiscard>(acceptable, {giver, taker}); }
 };
 
-struct BackupGivesUpNothing : Backup {
-    void give_up(uint64_t) {}
+struct BackupDiscardsNothing : Backup {
+    void discard_below(uint64_t) {}
 };
 
 // Stores the bar instead of raising the word to it.
 template <template <typename> class Atom> struct BackupFallsBack : BackupAllocator<Atom> {
-    void give_up(uint64_t next) { BackupAllocator<Atom>::reset(next); }
+    void discard_below(uint64_t next) { BackupAllocator<Atom>::reset(next); }
 };
 
-TEST(BackupTakeAndGiveUp, PartOfTheLease) {
-    expect_exactly(BackupTakeAndGiveUp<Backup, 14, 1>::run(backup_give_up_part), backup_give_up_part);
+TEST(BackupTakeAndDiscard, PartOfTheLease) {
+    expect_exactly(BackupTakeAndDiscard<Backup, 14, 1>::run(backup_discard_part), backup_discard_part);
 }
-TEST(BackupTakeAndGiveUp, MoreThanTheLease) {
-    expect_exactly(BackupTakeAndGiveUp<Backup, 20, 1>::run(backup_give_up_all), backup_give_up_all);
+TEST(BackupTakeAndDiscard, MoreThanTheLease) {
+    expect_exactly(BackupTakeAndDiscard<Backup, 20, 1>::run(backup_discard_all), backup_discard_all);
 }
-TEST(BackupTakeAndGiveUp, NeverTakesTheWordBack) {
-    expect_exactly(BackupTakeAndGiveUp<Backup, 14, 6>::run(backup_give_up_below_a_batch), backup_give_up_below_a_batch);
+TEST(BackupTakeAndDiscard, NeverTakesTheWordBack) {
+    expect_exactly(BackupTakeAndDiscard<Backup, 14, 6>::run(backup_discard_below_a_batch), backup_discard_below_a_batch);
 }
-TEST(BackupTakeAndGiveUp, TornSwapMutantIsCaught) {
-    expect_caught(BackupTakeAndGiveUp<TornBackup, 14, 6>::run(backup_give_up_below_a_batch));
+TEST(BackupTakeAndDiscard, TornSwapMutantIsCaught) {
+    expect_caught(BackupTakeAndDiscard<TornBackup, 14, 6>::run(backup_discard_below_a_batch));
 }
-TEST(BackupTakeAndGiveUp, FallsBackMutantIsCaught) {
-    expect_caught(BackupTakeAndGiveUp<BackupFallsBack<Stepped>, 14, 6>::run(backup_give_up_below_a_batch));
+TEST(BackupTakeAndDiscard, FallsBackMutantIsCaught) {
+    expect_caught(BackupTakeAndDiscard<BackupFallsBack<Stepped>, 14, 6>::run(backup_discard_below_a_batch));
 }
-TEST(BackupTakeAndGiveUp, GivesUpNothingMutantIsCaught) {
-    expect_caught(BackupTakeAndGiveUp<BackupGivesUpNothing, 14, 1>::run(backup_give_up_part));
+TEST(BackupTakeAndDiscard, DiscardsNothingMutantIsCaught) {
+    expect_caught(BackupTakeAndDiscard<BackupDiscardsNothing, 14, 1>::run(backup_discard_part));
 }
 
 // The two words under one lease, which is given up while a caller takes from both: its ids are told apart by the worker, so
 // the same position once of each is as it should be.
 //
-//   acceptable  each word's own positions, below the bar only for calls that began before the word's give_up ended
+//   acceptable  each word's own positions, below the bar only for calls that began before the word's discard ended
 //   forbidden   a position of the old lease from the backup word for a call that began after both were given up
 
 const Table both_words = {
@@ -564,7 +564,7 @@ template <typename Primary, typename Second> struct BothWords {
     Second backup;
     Run runs[2]{};
     bool late = false;
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
 
     BothWords() {
         primary.reset(10);
@@ -573,55 +573,55 @@ template <typename Primary, typename Second> struct BothWords {
         backup.reset(10);
     }
     static void giver(BothWords &w) {
-        w.primary.give_up(14);
-        w.backup.give_up(14);
-        w.given_up = Explorer::active->last_step();
+        w.primary.discard_below(14);
+        w.backup.discard_below(14);
+        w.discarded = Explorer::active->last_step();
     }
     static void taker(BothWords &w) {
         const uint64_t limit = w.primary.usable(local);
         w.runs[0] = w.primary.take(0, limit, 1);
         const Call call = timed_take(w.backup, 0, limit, 1);
         w.runs[1] = call.run;
-        w.late = call.run.first < 14 && call.began > w.given_up;
+        w.late = call.run.first < 14 && call.began > w.discarded;
     }
     std::string outcome() const { return late ? "a position that was given up" : show(runs[0]) + " " + show(runs[1]); }
     static Explored run() { return explore<BothWords>(both_words, {giver, taker}); }
 };
 
 TEST(BothWords, AreGivenUpTogether) { expect_exactly(BothWords<Word, Backup>::run(), both_words); }
-TEST(BothWords, ForgetsTheBackupMutantIsCaught) { expect_caught(BothWords<Word, BackupGivesUpNothing>::run()); }
+TEST(BothWords, ForgetsTheBackupMutantIsCaught) { expect_caught(BothWords<Word, BackupDiscardsNothing>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// give_up against publish: both under the page's lock, for both look at `written` before they move it.
+// discard against publish: both under the page's lock, for both look at `written` before they move it.
 //
 //   acceptable  the lease after the bar, or the bar after the lease; written is the higher of the two
 //   forbidden   written 20 although a lease up to 24 was published
 
-const Table give_up_and_publish = {"24"};
+const Table discard_and_publish = {"24"};
 
-template <bool locked> struct GiveUpAndPublish {
+template <bool locked> struct DiscardAndPublish {
     Word word;
     SteppedLock page;
 
-    GiveUpAndPublish() { word.reset(10); }
+    DiscardAndPublish() { word.reset(10); }
     std::unique_lock<SteppedLock> lock_page() {
         return locked ? std::unique_lock<SteppedLock>(page) : std::unique_lock<SteppedLock>();
     }
-    static void giver(GiveUpAndPublish &w) {
+    static void giver(DiscardAndPublish &w) {
         const std::unique_lock<SteppedLock> guard = w.lock_page();
-        w.word.give_up(20);
+        w.word.discard_below(20);
     }
-    static void publisher(GiveUpAndPublish &w) {
+    static void publisher(DiscardAndPublish &w) {
         const std::unique_lock<SteppedLock> guard = w.lock_page();
         w.word.publish(10, 24, 5);
     }
     std::string outcome() const { return std::to_string(word.written_range().until); }
-    static Explored run() { return explore<GiveUpAndPublish>(give_up_and_publish, {giver, publisher}); }
+    static Explored run() { return explore<DiscardAndPublish>(discard_and_publish, {giver, publisher}); }
 };
 
-TEST(GiveUpAndPublish, UnderTheLock) { expect_exactly(GiveUpAndPublish<true>::run(), give_up_and_publish); }
-TEST(GiveUpAndPublish, WithoutTheLockMutantIsCaught) {
-    expect_caught(GiveUpAndPublish<false>::run());
+TEST(DiscardAndPublish, UnderTheLock) { expect_exactly(DiscardAndPublish<true>::run(), discard_and_publish); }
+TEST(DiscardAndPublish, WithoutTheLockMutantIsCaught) {
+    expect_caught(DiscardAndPublish<false>::run());
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -820,9 +820,9 @@ template <typename Word> struct Segment {
         word.publish(2, next_value, 10, ++log_end);
         next_value += 20;
     }
-    void give_up() {
+    void discard() {
         const std::lock_guard<SteppedLock> guard(page);
-        word.give_up();
+        word.discard();
     }
     bool current(Range *range) {
         const std::shared_lock<SteppedLock> guard(page);
@@ -903,58 +903,58 @@ TEST(SegmentTakeAndTake, ChecksThenTakesMutantIsCaught) {
     expect_caught(SegmentTakers<ChecksThenTakesSegment>::run());
 }
 
-// One caller twice, against a successor being published and a give_up, in either order.
+// One caller twice, against a successor being published and a discard, in either order.
 //
-//   acceptable  the values in order; after the give_up only those of a range published later; none if there
+//   acceptable  the values in order; after the discard only those of a range published later; none if there
 //               is no such range
-//   forbidden   a value of the ranges given up for a call that began after the give_up; a value twice
+//   forbidden   a value of the ranges given up for a call that began after the discard; a value twice
 
-const Table segment_give_up = {
-    "100 110", // both before the give_up
+const Table segment_discard = {
+    "100 110", // both before the discard
     "100 200", // the successor published after it
     "100 0",   // between the calls: nothing left
-    "200 210", // the give_up, the successor, both calls
-    "0 200",   // the give_up, the first call, the successor, the second
+    "200 210", // the discard, the successor, both calls
+    "0 200",   // the discard, the first call, the successor, the second
     "0 0",     // everything given up before both
 };
 
-template <typename Word> struct SegmentGiveUp : Segment<Word> {
+template <typename Word> struct SegmentDiscard : Segment<Word> {
     int64_t values[2] = {0, 0};
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
     int64_t first_after = 0;
     bool late = false;
 
-    static void caller(SegmentGiveUp &w) {
+    static void caller(SegmentDiscard &w) {
         Explorer &explorer = *Explorer::active;
         for (int64_t &value : w.values) {
             explorer.begin();
             value = w.draw();
-            w.late = w.late || (value != 0 && value < w.first_after && explorer.first_step() > w.given_up);
+            w.late = w.late || (value != 0 && value < w.first_after && explorer.first_step() > w.discarded);
         }
     }
-    static void publisher(SegmentGiveUp &w) { w.publish_successor(); }
-    static void giver(SegmentGiveUp &w) {
+    static void publisher(SegmentDiscard &w) { w.publish_successor(); }
+    static void giver(SegmentDiscard &w) {
         const std::lock_guard<SteppedLock> guard(w.page);
-        w.word.give_up();
+        w.word.discard();
         w.first_after = w.next_value;
-        w.given_up = Explorer::active->last_step();
+        w.discarded = Explorer::active->last_step();
     }
     std::string outcome() const {
         return std::to_string(values[0]) + " " + std::to_string(values[1]) + (late ? " given up" : "") +
                this->suffix();
     }
-    static Explored run() { return explore<SegmentGiveUp>(segment_give_up, {caller, publisher, giver}); }
+    static Explored run() { return explore<SegmentDiscard>(segment_discard, {caller, publisher, giver}); }
 };
 
-struct GivesUpNothingSegment : PlainSegment {
-    void give_up() {}
+struct DiscardsNothingSegment : PlainSegment {
+    void discard() {}
 };
 
-TEST(SegmentTakeAndGiveUp, NothingThatWasGivenUp) {
-    expect_exactly(SegmentGiveUp<PlainSegment>::run(), segment_give_up);
+TEST(SegmentTakeAndDiscard, NothingThatWasGivenUp) {
+    expect_exactly(SegmentDiscard<PlainSegment>::run(), segment_discard);
 }
-TEST(SegmentTakeAndGiveUp, GivesUpNothingMutantIsCaught) {
-    expect_caught(SegmentGiveUp<GivesUpNothingSegment>::run());
+TEST(SegmentTakeAndDiscard, DiscardsNothingMutantIsCaught) {
+    expect_caught(SegmentDiscard<DiscardsNothingSegment>::run());
 }
 
 // A caller twice against two publications: the second has no room while the first range is in use.

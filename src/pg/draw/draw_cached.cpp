@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-void drop_what_is_too_old(SessionEntry *e, uint64_t floor) {
+void drop_stale_positions(SessionEntry *e, uint64_t floor) {
     RingState &ring = e->slot->generator.ring;
     if (e->run_first >= e->run_end || e->run_first >= floor)
         return;
@@ -30,7 +30,7 @@ void keep_lease(Call *call, const core::Decision &decision) {
         confirm_lease(call, core::Durability::local);
 }
 
-void hold_run(SessionEntry *e, uint64_t first) {
+void set_own_run(SessionEntry *e, uint64_t first) {
     e->run_first = first;
     e->run_end = first + e->slot->generator.config.cached.run;
 }
@@ -48,7 +48,7 @@ bool take_run(Call *call, uint64_t floor) {
         wake_refiller();
     if (taken.first == core::empty_cell)
         return false;
-    hold_run(e, taken.first);
+    set_own_run(e, taken.first);
     return true;
 }
 
@@ -70,7 +70,7 @@ void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t 
     if (refill_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
         note_ring_refill(&generator.ring, RingRefill::by_caller);
     if (left_over != core::empty_cell)
-        hold_run(e, left_over);
+        set_own_run(e, left_over);
 }
 
 // The first time, and when everything was too old, it is refilled at the call whatever the policy: nobody had a chance to.
@@ -99,11 +99,11 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
 }
 
 // When the session last looked at the clock for an id of cached mode, on the clock that never steps.
-int64_t looked_at_us = 0;
+int64_t clock_read_at_us = 0;
 
 // Ends every window when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
 // timer that is under way for a longer time, of another generator, is set anew.
-void look_again_after(int64_t us) {
+void reread_clock_after(int64_t us) {
     static bool registered = false;
     static TimeoutId timer;
     static int64_t due_us = 0;
@@ -111,14 +111,14 @@ void look_again_after(int64_t us) {
         timer = RegisterTimeout(USER_TIMEOUT, open_all_again);
         registered = true;
     }
-    const int64_t left_us = looked_at_us + us - monotonic_us();
+    const int64_t left_us = clock_read_at_us + us - monotonic_us();
     if (left_us < us_per_ms) {
         open_all_again();
         return;
     }
-    if (get_timeout_active(timer) && due_us <= looked_at_us + us)
+    if (get_timeout_active(timer) && due_us <= clock_read_at_us + us)
         return;
-    due_us = looked_at_us + us;
+    due_us = clock_read_at_us + us;
     enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
 }
 
@@ -140,7 +140,7 @@ bool waited_for_standby(Call *call, uint64_t floor) {
 }
 
 // What the session has in hand itself, if anything.
-core::Run take_own(Call *call) {
+core::Run take_from_own_run(Call *call) {
     SessionEntry *e = call->e;
     if (e->run_first >= e->run_end)
         return {0, 0};
@@ -184,7 +184,7 @@ bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
 }
 
 // The next position that the call would be given, as far as it is known; 0: nothing is in hand.
-uint64_t next_in_hand(const SessionEntry *e, uint64_t floor) {
+uint64_t next_available(const SessionEntry *e, uint64_t floor) {
     const GeneratorState &generator = e->slot->generator;
     if (shared_run_has_next(generator, floor))
         return generator.ring.shared.last() + 1;
@@ -192,7 +192,7 @@ uint64_t next_in_hand(const SessionEntry *e, uint64_t floor) {
 }
 
 // The end of what the call would be given from that position on.
-uint64_t end_in_hand(const Call &call, uint64_t next) {
+uint64_t end_available(const Call &call, uint64_t next) {
     return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
 }
 
@@ -219,7 +219,7 @@ void open_window_on_run(const Call &call) {
                     expected + (end - last - 1), origin, step});
     if (!cached.shares)
         e->run_first = e->run_end; // the rest of it is the window's, until close_window()
-    look_again_after(cached.fresh_us);
+    reread_clock_after(cached.fresh_us);
 }
 
 } // namespace
@@ -232,24 +232,24 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
     call.want = want;
     for (;; before_next_try(&call)) {
         read_state(&call);
-        looked_at_us = call.now_us - call.offset_us;
+        clock_read_at_us = call.now_us - call.offset_us;
         if (!clock_is_plausible(&call)) // it would throw everything away
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
-        drop_what_is_too_old(e, floor);
+        drop_stale_positions(e, floor);
         need_worker_id(e);
-        const uint64_t next = next_in_hand(e, floor);
+        const uint64_t next = next_available(e, floor);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
             execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since it was refilled
             continue;
         }
-        if (next > 0 && need_durable(&call, end_in_hand(call, next))) // it may be too old by now
+        if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old by now
             continue;
         bool lost_race = false;
         const core::Run run =
-            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_own(&call);
+            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_from_own_run(&call);
         if (run.count > 0) {
             call.drawn = {run, encoder_at(generator, run.first, false)};
             open_window_on_run(call);

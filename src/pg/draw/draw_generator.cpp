@@ -97,10 +97,10 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
 // again a little later.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr int64_t doubtful_jump_us = INT64_C(10) * 1000 * us_per_ms;
+constexpr int64_t suspicious_jump_us = INT64_C(10) * 1000 * us_per_ms;
 constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
-constexpr int looks = 3;
-constexpr int64_t between_looks_us = 5 * us_per_ms;
+constexpr int rereads = 3;
+constexpr int64_t between_rereads_us = 5 * us_per_ms;
 
 int64_t tried_for_us(BoundedWait *wait) {
     const int64_t now_us = monotonic_us();
@@ -120,8 +120,8 @@ void reject_reading(Call *call) {
 
 // Whether the clock goes on showing that much above the one that never steps.
 bool clock_shows_it_again(Call *call) {
-    for (int i = 0; i < looks; i++) {
-        sleep_for_clock(between_looks_us);
+    for (int i = 0; i < rereads; i++) {
+        sleep_for_clock(between_rereads_us);
         const int64_t change_us = clock_offset_us() - call->offset_us;
         if (change_us > agreement_us || change_us < -agreement_us) {
             reject_reading(call);
@@ -203,7 +203,7 @@ void before_next_try(Call *call) {
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - slots_trusted_clock_offset() > doubtful_jump_us && !clock_shows_it_again(call))
+    if (call->offset_us - slots_trusted_clock_offset() > suspicious_jump_us && !clock_shows_it_again(call))
         return false;
     slots_trust_clock_offset(call->offset_us);
     return true;

@@ -23,7 +23,7 @@ struct Known {
 };
 
 // One look at one ring.
-struct Look {
+struct Visit {
     Known *known;
     uint64_t refilled; // now
     bool more;       // there is room, and something to put
@@ -78,7 +78,7 @@ bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
 
 // Under the directory lock: no wait, no allocation, no error.
 void refill_one(Slot *slot, void *arg) {
-    auto *look = static_cast<Look *>(arg);
+    auto *look = static_cast<Visit *>(arg);
     GeneratorState &generator = slot->generator;
     look->generation = slot->generation.load(std::memory_order_relaxed);
     look->cells = generator.config.cached.cells;
@@ -107,7 +107,7 @@ void refill_one(Slot *slot, void *arg) {
 }
 
 // Maps the ring that a slot has now. Under no lock, so it may be gone again; then the next round finds out.
-void map_again(const Look &look) {
+void map_again(const Visit &look) {
     Known *known = look.known;
     if (known->mapped)
         ring_memory_unmap(known->memory);
@@ -120,7 +120,7 @@ void map_again(const Look &look) {
 
 // Fills the ring at that place, if it is still there. Whether something was to do.
 bool visit(int32_t place, Known *known) {
-    Look look = {};
+    Visit look = {};
     look.known = known;
     bool there = slots_with_ring(place, refill_one, &look);
     if (there && look.stale) {
@@ -132,7 +132,7 @@ bool visit(int32_t place, Known *known) {
     return look.refilled > 0;
 }
 
-void let_go_of_others(Known *known, uint64_t round) {
+void unmap_unvisited(Known *known, uint64_t round) {
     for (int32_t place = 0; place < slots_places(); place++)
         if (known[place].mapped && known[place].round != round) {
             ring_memory_unmap(known[place].memory);
@@ -162,7 +162,7 @@ void refill_rings(Known *known) {
             known[place].round = round;
             used = visit(place, &known[place]) || used;
         }
-        let_go_of_others(known, round);
+        unmap_unvisited(known, round);
         if (!any && may_end())
             return;
         nap_ms = used || !any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);

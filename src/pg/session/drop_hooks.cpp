@@ -12,7 +12,7 @@ object_access_hook_type next_object_access_hook = nullptr;
 // A sequence with a slot that the open transaction drops, unless a savepoint brings it back.
 struct PendingDrop {
     Oid sequence;
-    bool gone; // as the catalog says just before the commit
+    bool dropped; // as the catalog says just before the commit
 };
 
 // A sequence that the open transaction has created, and the subtransaction that did: one that ends well leaves it to its
@@ -94,8 +94,8 @@ void look_up_pending_drops() {
     ListCell *cell;
     foreach (cell, pending_drops) {
         auto *drop = static_cast<PendingDrop *>(lfirst(cell));
-        drop->gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(drop->sequence));
-        if (drop->gone)
+        drop->dropped = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(drop->sequence));
+        if (drop->dropped)
             forget_dropped_sequence(drop->sequence);
     }
 }
@@ -110,7 +110,7 @@ void settle(Outcome outcome) {
     ListCell *cell;
     foreach (cell, pending_drops) {
         const auto *drop = static_cast<PendingDrop *>(lfirst(cell));
-        if (outcome != Outcome::aborted && drop->gone)
+        if (outcome != Outcome::aborted && drop->dropped)
             free_lost(drop->sequence);
     }
     foreach (cell, created)
@@ -147,7 +147,7 @@ void drops_transaction_event(XactEvent event) {
 }
 
 // What a subtransaction has created goes with it, before the same transaction creates it again. Nobody else has seen it, and
-// parallel workers are gone by now.
+// parallel workers are dropped by now.
 void drops_subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent) {
     if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
         return;

@@ -36,7 +36,7 @@ struct EntryPlace {
 
 entry_table_hash *entries = nullptr;
 
-bool rings_in_doubt = false; // one that is mapped may be of a generator that was dropped or altered
+bool rings_may_be_stale = false; // one that is mapped may be of a generator that was dropped or altered
 
 // Calls visit(entry) for each.
 template <typename Visit> void for_each_entry(Visit visit) {
@@ -69,8 +69,8 @@ bool slot_was_freed(const SessionEntry *e) {
 }
 
 // The memory of a ring is given back when the last process unmaps it, so a session that goes on must.
-void unmap_rings_that_are_gone() {
-    rings_in_doubt = false;
+void unmap_stale_rings() {
+    rings_may_be_stale = false;
     for_each_entry([](SessionEntry *e) {
         if (e->ring_memory != DSM_HANDLE_INVALID && slot_was_freed(e))
             unmap_ring(e);
@@ -168,7 +168,7 @@ void map_ring(SessionEntry *e, Slot *slot) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
                         errhint("Try again.")));
     e->ring_memory = ring.memory;
-    rings_in_doubt = true; // the transaction may roll back what it has made
+    rings_may_be_stale = true; // the transaction may roll back what it has made
 }
 
 // Any of this may fail: the entry has no slot until it has all that belongs to it.
@@ -306,14 +306,14 @@ void session_relation_changed(Oid relation) {
     if (OidIsValid(relation) && e == nullptr)
         return;
     open_all_again();
-    rings_in_doubt = rings_in_doubt || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
+    rings_may_be_stale = rings_may_be_stale || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
 }
 
 void session_transaction_ended() {
     transaction_number++; // locks go with the transaction, and with them what was checked
     open_all_again();
-    if (rings_in_doubt)
-        unmap_rings_that_are_gone(); // after slots of what this transaction dropped were freed
+    if (rings_may_be_stale)
+        unmap_stale_rings(); // after slots of what this transaction dropped were freed
 }
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
@@ -322,8 +322,8 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         const uint64_t above_page = position_above(slot->generator.config, state.counter.last_value);
         // A counter moved downward doesn't take the generator back: it goes on above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
-        ticks.give_up(Max(above_page, above_memory));
-        slot->generator.backup.give_up(Max(above_page, above_memory));
+        ticks.discard_below(Max(above_page, above_memory));
+        slot->generator.backup.discard_below(Max(above_page, above_memory));
         core::raise_to(slot->generator.ring.given_up_below, Max(above_page, above_memory), std::memory_order_relaxed);
     } else {
         // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
@@ -335,7 +335,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
             segment.reserved_at += segment.word.end() - next;
         }
         segment.disturbed = true;
-        segment.word.give_up();
+        segment.word.discard();
     }
     slot->expected = state;
     slot->file = file_of(sequence);
