@@ -348,7 +348,7 @@ struct RaisesAfterPublishing : Word {
         const bool gap = from > written_range().until;
         Word::publish(0, until, lsn);
         if (gap)
-            this->discard_below(from);
+            discard_below(from);
     }
 };
 

@@ -14,7 +14,7 @@ enum class Fault : int {
     resume_lease,  // after a start a generator goes on inside the lease that it finds
     keep_slot,     // DROP DATABASE leaves the database's slots behind
     release_lock,  // the lock on the sequence belongs to the subtransaction
-    trust_clock, // one look at the wall clock is enough, however far ahead it is
+    trust_clock,   // one look at the wall clock is enough, however far ahead it is
     trust_ranges,  // what a stop left of a range counts whatever happened in between
 };
 

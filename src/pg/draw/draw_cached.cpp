@@ -8,7 +8,7 @@
 namespace uidgen::pg {
 namespace {
 
-// A caller that refills moves so many runs: enough for a while, and done within some ten microseconds.
+// How many runs a caller moves when it refills: enough for a while, and done within some ten microseconds.
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
@@ -21,7 +21,8 @@ void drop_stale_positions(SessionEntry *e, uint64_t floor) {
     e->run_first = kept_from;
 }
 
-// The refiller can't: has the next lease written while there is something left, without waiting for it.
+// The refiller can't write leases. So a caller has the next lease written while the current one lasts, without waiting
+// for it.
 void keep_lease(Call *call, const core::Decision &decision) {
     if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)
         reserve_if_plausible(call, decision.reserve_until);
@@ -63,7 +64,7 @@ void wait_for_refiller(Call *call) {
     sleep_for_ring(Min(left_us, nap_us));
 }
 
-// The clock bounds what may be put into the ring; ticks behind it are used, too, from `floor` on.
+// The clock bounds what may be put into the ring. Ticks below the clock's are used too, from `floor` on.
 void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = e->slot->generator;
     uint64_t left_over = core::empty_cell;
@@ -73,7 +74,8 @@ void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t 
         set_own_run(e, left_over);
 }
 
-// The first time, and when everything was too old, it is refilled at the call whatever the policy: nobody had a chance to.
+// A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
+// process had a chance to refill it.
 WhenRingEmpty policy_now(const GeneratorState &generator) {
     const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed) == 0;
     const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
@@ -90,7 +92,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
         report_ring_empty(call->e->sequence, 0);
     }
     if (decision.action != core::ClockAction::take) {
-        execute(call, decision); // the lease, or the clock: callers' work in every policy
+        execute(call, decision); // the lease, or the clock: a caller's work in every policy
     } else if (policy == WhenRingEmpty::wait) {
         wait_for_refiller(call);
     } else {
@@ -98,11 +100,11 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     }
 }
 
-// When the session last looked at the clock for an id of cached mode, on the clock that never steps.
+// When the session last read the clock for an id of cached mode, on the monotonic clock.
 int64_t clock_read_at_us = 0;
 
-// Ends every window when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
-// timer that is under way for a longer time, of another generator, is set anew.
+// Closes every window `us` after the last reading of the clock: at once if that time has passed, as after a long wait
+// for a standby. A timer that would fire later, for another generator, is set anew.
 void reread_clock_after(int64_t us) {
     static bool registered = false;
     static TimeoutId timer;
@@ -122,7 +124,8 @@ void reread_clock_after(int64_t us) {
     enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
 }
 
-// What is refilled is durable here; a standby that is awaited is asked before anything is handed out. True: time has passed.
+// Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value.
+// True: time has passed.
 bool need_durable(Call *call, uint64_t end) {
     if (call->e->slot->generator.ticks.usable(call->level) >= end)
         return false;
@@ -130,8 +133,8 @@ bool need_durable(Call *call, uint64_t end) {
     return true;
 }
 
-// Before a run is taken out of the ring: if a standby has not got it, it is waited for with the run where others can have it
-// who need not wait. True: time has passed.
+// Before a run is taken out of the ring: waits until the standby has it. Meanwhile the run stays in the ring, where
+// sessions that do not wait for the standby can take it. True: time has passed.
 bool waited_for_standby(Call *call, uint64_t floor) {
     if (call->level == core::Durability::local)
         return false;
@@ -139,7 +142,7 @@ bool waited_for_standby(Call *call, uint64_t floor) {
     return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
 }
 
-// What the session has in hand itself, if anything.
+// Takes from the session's own run, if it has one.
 core::Run take_from_own_run(Call *call) {
     SessionEntry *e = call->e;
     if (e->run_first >= e->run_end)
@@ -150,8 +153,8 @@ core::Run take_from_own_run(Call *call) {
     return run;
 }
 
-// From the run that all share. If that is used up, the run that the session has in hand becomes the shared one, unless
-// somebody else's has; then *lost_race, so look again.
+// Takes from the shared run. If that is used up, the session's own run is installed as the shared run. If another
+// session won the race, sets *lost_race, and the caller retries.
 core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     SessionEntry *e = call->e;
     RingState &ring = e->slot->generator.ring;
@@ -168,7 +171,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
     *lost_race = !ring.shared.install(seen, first.first + first.count - 1);
     if (*lost_race) {
-        if (e->ring.put(e->run_first)) // for others
+        if (e->ring.put(e->run_first)) // for other sessions
             e->run_first = e->run_end;
         return {0, 0};
     }
@@ -177,13 +180,13 @@ core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     return first;
 }
 
-// Somebody may have taken the last run out of the ring for all.
+// Another session may have installed the last run of the ring as the shared run.
 bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
     const CachedConfig &cached = generator.config.cached;
     return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
 }
 
-// The next position that the call would be given, as far as it is known; 0: nothing is in hand.
+// The next position that the call would get, as far as it is known; 0: neither the shared run nor an own run has one.
 uint64_t next_available(const SessionEntry *e, uint64_t floor) {
     const GeneratorState &generator = e->slot->generator;
     if (shared_run_has_next(generator, floor))
@@ -191,19 +194,19 @@ uint64_t next_available(const SessionEntry *e, uint64_t floor) {
     return e->run_first < e->run_end ? e->run_first : 0;
 }
 
-// The end of what the call would be given from that position on.
+// The end of the run of positions that the call would get from `next` on.
 uint64_t end_available(const Call &call, uint64_t next) {
     return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
 }
 
-// How far a position is further ahead of the clock than it may be; at most 0: it is not.
+// By how much a position is further ahead of the clock than allowed; at most 0: it is not.
 int64_t ticks_too_far(const Call &call, uint64_t position) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
     return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
-// The rest of the run that was drawn from, if it is durable, until the clock is to be looked at again. The shared
-// run's word holds the last position; the session's own is counted by the next one.
+// Opens a window on the rest of the run that was drawn from, if it is durable, until the clock must be read again. The
+// shared run's word holds the last position; for an own run n is the next one.
 void open_window_on_run(const Call &call) {
     SessionEntry *e = call.e;
     GeneratorState &generator = e->slot->generator;
@@ -218,7 +221,7 @@ void open_window_on_run(const Call &call) {
     open_window(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
                     expected + (end - last - 1), origin, step});
     if (!cached.shares)
-        e->run_first = e->run_end; // the rest of it is the window's, until close_window()
+        e->run_first = e->run_end; // the window holds the rest, until close_window()
     reread_clock_after(cached.fresh_us);
 }
 
@@ -233,7 +236,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
     for (;; before_next_try(&call)) {
         read_state(&call);
         clock_read_at_us = call.now_us - call.offset_us;
-        if (!clock_is_plausible(&call)) // it would throw everything away
+        if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
@@ -242,10 +245,10 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         const uint64_t next = next_available(e, floor);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
-            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since it was refilled
+            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
             continue;
         }
-        if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old by now
+        if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old now
             continue;
         bool lost_race = false;
         const core::Run run =

@@ -52,7 +52,7 @@ void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
 // memory of the last one.
 SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) {
     return open_entry(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), SlotKind::segment,
-                  fcinfo->flinfo->fn_oid);
+                      fcinfo->flinfo->fn_oid);
 }
 
 void draw_batch_named(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
