@@ -3,7 +3,7 @@
 namespace uidgen::pg {
 namespace {
 
-// Most failures are errors of their own; what SPI only returns is negative.
+// Most failures raise errors of their own. SPI reports the others by a negative result.
 void check_spi(int result, const char *function, const char *statement) {
     if (result < 0)
         elog(ERROR, "%s failed for \"%s\": %s", function, statement, SPI_result_code_string(result));
