@@ -1,7 +1,7 @@
 // Every interleaving of a few callers on the generator's word and on a segment's.
 //
-// Each scenario ends in an outcome, a line of text. The tables list the acceptable ones: all of them must turn
-// up, and no other. What must not turn up is named above each table.
+// Each scenario ends in an outcome, a line of text. The tables list the acceptable outcomes: all of them must occur,
+// and no others. The forbidden ones are named above each table.
 #include "expect_outcomes.hpp"
 #include "range.hpp"
 #include "position_allocator.hpp"
@@ -43,7 +43,7 @@ template <typename Word> Call timed_take(Word &word, uint64_t floor, uint64_t li
     return {run, explorer.first_step(), explorer.last_step()};
 }
 
-// An atomic whose compare-and-swap is two operations: the mutant of everything that relies on one.
+// An atomic whose compare-and-swap is two operations: the mutant for code that relies on a single one.
 template <typename T> class Torn : public Stepped<T> {
   public:
     bool compare_exchange_weak(T &expected, T desired, std::memory_order order, std::memory_order) {
@@ -61,7 +61,7 @@ using Word = PositionAllocator<Stepped>;
 using TornWord = PositionAllocator<Torn>;
 
 // ---------------------------------------------------------------------------------------------------------
-// The explorer itself, before anything is believed of what it says.
+// Tests of the explorer itself, on which all other tests rely.
 
 struct Counter {
     Stepped<uint64_t> value;
@@ -107,7 +107,7 @@ TEST(Explorer, EndsAtAForbiddenOutcome) {
     EXPECT_LT(result.schedules, 6u);
 }
 
-// Without preemption two actors run one after the other; one preemption is enough for the lost update.
+// Without preemption two actors run one after the other. One preemption is enough for the lost update.
 TEST(Explorer, BoundsPreemptions) {
     const Actors<Counter> actors = {add_by_load_and_store, add_by_load_and_store};
     EXPECT_EQ(explore<Counter>({"2"}, actors, 0).schedules, 2u);
@@ -148,7 +148,7 @@ void add_twice(Counter &c) {
     add_by_load_and_store(c);
 }
 
-// One addition has two operations; the one who is halted makes none, or one, or both.
+// One addition has two operations. The halted actor makes none, one, or both.
 TEST(Explorer, HaltsAnActorAtEachOfItsSteps) {
     const Table all = {"1", "2", "3"};
     const Explored result = explore_halted<Counter>(all, {add_by_load_and_store, add_twice}, 1);
@@ -208,7 +208,7 @@ template <typename Word> struct TwoTakers {
 TEST(TakeAndTake, EachPositionOnce) { expect_exactly(TwoTakers<Word>::run(), two_takers); }
 TEST(TakeAndTake, TornSwapMutantIsCaught) { expect_caught(TwoTakers<TornWord>::run()); }
 
-// Finds room first, and takes afterwards without looking again.
+// Checks for room first, and takes afterwards without checking again.
 struct ChecksThenTakes : Word {
     Run take(uint64_t floor, uint64_t limit, uint64_t want) {
         return last() + 1 < limit ? Word::take(floor, limit + 100, want) : Run{limit, 0};
@@ -221,8 +221,8 @@ TEST(TakeAndTake, ChecksThenTakesMutantIsCaught) {
 
 // Three callers with batches of 2 over the positions 10 .. 16, the first with a floor of 12.
 //
-//   acceptable  every position at most once, batches whole or cut at the limit, none below a floor, and a
-//               call that ended before another began has the lower positions (P2)
+//   acceptable  every position at most once, batches whole or cut at the limit, none below a floor; a call that ended
+//               before another began has the lower positions (P2)
 //   forbidden   anything else
 
 const Table three_takers = {"sound"};
@@ -301,7 +301,7 @@ const Table take_and_gap_twice = {
     "10..11 20..23", // and after it
     "none none",     // both between raising and confirming
     "none 20..23",   // one there, one after the confirmation
-    "20..23 none",   // all gone after the first
+    "20..23 none",   // the first call took the whole new lease
 };
 
 template <typename Word> struct TakeAndGap {
@@ -365,10 +365,10 @@ TEST(TakeAndPublish, ChecksThenTakesMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// take against discard. Positions 10 .. 15 are usable; everything below `next` is given up.
+// take against discard_below. Positions 10 .. 15 are usable, and everything below `next` is discarded.
 //
-//   acceptable  positions below `next` for calls that began before discard ended
-//   forbidden   such positions for later calls; a position twice; `written` below what it was or below next
+//   acceptable  positions below `next` for calls that began before the discard ended
+//   forbidden   such positions for later calls; a position twice; `written` below what it was or below `next`
 
 const Table discard_part = {
     "10 11 written 16", // both calls before it, or the second overlaps it
@@ -383,7 +383,7 @@ const Table discard_all = {
 };
 
 const Table discard_below_a_batch = {
-    "10..15 none written 16", // the batch is above the bar when discard looks: nothing to raise
+    "10..15 none written 16", // the batch is above `next` before the discard reads the word: nothing to raise
     "14..15 none written 16",
 };
 
@@ -438,7 +438,7 @@ TEST(TakeAndDiscard, DiscardsNothingMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// The backup worker's word: take against take, as above. Positions 10, 11, 12 are below what the primary's word has usable.
+// The backup worker's word: take against take, as above. Positions 10, 11, 12 are usable in the primary's word.
 //
 //   acceptable  as for the primary's word
 //   forbidden   a position twice; 13; none while a position is left
@@ -471,9 +471,10 @@ TEST(BackupTakeAndTake, EachPositionOnce) { expect_exactly(TwoBackupTakers<Backu
 TEST(BackupTakeAndTake, TornSwapMutantIsCaught) { expect_caught(TwoBackupTakers<TornBackup>::run()); }
 TEST(BackupTakeAndTake, ChecksThenTakesMutantIsCaught) { expect_caught(TwoBackupTakers<BackupChecksThenTakes>::run()); }
 
-// take against discard. The lease ends at 16; everything below `next` is given up, and the word never falls back.
+// take against discard_below. The lease ends at 16, everything below `next` is discarded, and the word never falls
+// back.
 //
-//   acceptable  positions below `next` for calls that began before discard ended, nothing below it afterwards
+//   acceptable  positions below `next` for calls that began before the discard ended, nothing below it afterwards
 //   forbidden   such positions for later calls; a position twice; a next position below `next`
 
 const Table backup_discard_part = {
@@ -489,7 +490,7 @@ const Table backup_discard_all = {
 };
 
 const Table backup_discard_below_a_batch = {
-    "10..15 none next 16", // the batch is above the bar when discard looks: nothing to raise
+    "10..15 none next 16", // the batch is above `next` before the discard reads the word: nothing to raise
     "14..15 none next 16",
 };
 
@@ -522,7 +523,7 @@ struct BackupDiscardsNothing : Backup {
     void discard_below(uint64_t) {}
 };
 
-// Stores the bar instead of raising the word to it.
+// Stores `next` instead of raising the word to it.
 template <template <typename> class Atom> struct BackupFallsBack : BackupAllocator<Atom> {
     void discard_below(uint64_t next) { BackupAllocator<Atom>::reset(next); }
 };
@@ -546,11 +547,11 @@ TEST(BackupTakeAndDiscard, DiscardsNothingMutantIsCaught) {
     expect_caught(BackupTakeAndDiscard<BackupDiscardsNothing, 14, 1>::run(backup_discard_part));
 }
 
-// The two words under one lease, which is given up while a caller takes from both: its ids are told apart by the worker, so
-// the same position once of each is as it should be.
+// The two words under one lease, which is discarded while a caller takes from both. The worker tells their ids apart,
+// so each word may hand out the same position once.
 //
-//   acceptable  each word's own positions, below the bar only for calls that began before the word's discard ended
-//   forbidden   a position of the old lease from the backup word for a call that began after both were given up
+//   acceptable  each word's own positions, below 14 only for calls that began before the word's discard ended
+//   forbidden   a position of the old lease from the backup word for a call that began after both were discarded
 
 const Table both_words = {
     "10 10", // before
@@ -592,10 +593,10 @@ TEST(BothWords, AreGivenUpTogether) { expect_exactly(BothWords<Word, Backup>::ru
 TEST(BothWords, ForgetsTheBackupMutantIsCaught) { expect_caught(BothWords<Word, BackupDiscardsNothing>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// discard against publish: both under the page's lock, for both look at `written` before they move it.
+// discard_below against publish: both under the page's lock, because both read `written` before they move it.
 //
-//   acceptable  the lease after the bar, or the bar after the lease; written is the higher of the two
-//   forbidden   written 20 although a lease up to 24 was published
+//   acceptable  the lease above the discard, or the discard above the lease; `written` is the higher of the two
+//   forbidden   `written` 20 although a lease up to 24 was published
 
 const Table discard_and_publish = {"24"};
 
@@ -625,8 +626,8 @@ TEST(DiscardAndPublish, WithoutTheLockMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// confirm against take, through usable(). A lease of 10 .. 15 is written; one actor makes its first two ticks
-// durable, another all of it, as when both have read written_range() at different times.
+// confirm against take, through usable(). A lease of 10 .. 15 is written. One actor makes its first two ticks durable,
+// another all of it, as when both have read written_range() at different times.
 //
 //   acceptable  positions below what is durable
 //   forbidden   a position that is not durable yet; a bound that falls back; a level that was not confirmed
@@ -669,7 +670,7 @@ TEST(ConfirmAndTake, TornSwapMutantIsCaught) {
     expect_caught(ConfirmAndTake<TornWord>::run());
 }
 
-// Confirms what is written instead of what the caller made durable.
+// Confirms what is written instead of what the caller has made durable.
 struct ConfirmsAllWritten : Word {
     void confirm(Durability level, uint64_t) { Word::confirm(level, written_range().until); }
 };
@@ -732,11 +733,11 @@ TEST(PublishAndRead, ReadsLsnFirstMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Whole calls on a generator's word: take, else confirm, else reserve under the page's lock. Nothing is leased
-// at the start, and a lease has two positions. Too long for all interleavings: preemptions are bounded.
+// Whole calls on a generator's word: take, else confirm, else reserve under the page's lock. Nothing is leased at the
+// start, and a lease has two positions. Too long for all interleavings: preemptions are bounded.
 //
-//   acceptable  the callers have the first positions of the first lease, each one
-//   forbidden   a position twice, or not durable, or of a lease that nobody needed
+//   acceptable  each caller has one of the first positions of the first lease
+//   forbidden   a position twice, or not durable, or of a lease that no caller needed
 
 const Table whole_calls = {"10 11, records 1", "11 10, records 1"};
 
@@ -795,8 +796,8 @@ TEST(WholeCalls, TornSwapMutantIsCaught) { expect_caught(WholeCalls<TornWord>::r
 TEST(WholeCalls, StoresLsnLastMutantIsCaught) { expect_caught(WholeCalls<StoresLsnLast>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// A segment: ranges under the page's lock, ordinals by the word. The first range stands for 100 and 110.
-// Plain nextval has drawn the values behind it, so the sequence goes on with 200 and 210.
+// A segment: ranges under the page's lock, ordinals by the word. The first range stands for 100 and 110. Plain nextval
+// has drawn the values after it, so the sequence continues with 200 and 210.
 
 template <typename Word> struct Segment {
     Word word;
@@ -828,7 +829,7 @@ template <typename Word> struct Segment {
         const std::shared_lock<SteppedLock> guard(page);
         return word.current(range);
     }
-    // The limit is what was usable before the take, and the range's end.
+    // The limit is what was usable before the take, and at most the range's end.
     uint64_t limit_in(const Range &range) {
         if (word.usable(local) < range.end) {
             raise_to(flushed, range.lsn, std::memory_order_relaxed);
@@ -837,7 +838,7 @@ template <typename Word> struct Segment {
         const uint64_t usable = word.usable(local);
         return usable < range.end ? usable : range.end;
     }
-    // A value, or 0: nothing is published that has one left.
+    // A value, or 0: no published range has one left.
     int64_t draw() {
         Range range{};
         while (current(&range)) {
@@ -857,8 +858,8 @@ using TornSegment = SegmentWord<Torn>;
 
 // Two callers, the last value of the first range, and a successor being published.
 //
-//   acceptable  the values in order; none for the caller that came before the successor
-//   forbidden   a value twice; 120, which lies beyond the range; 200 before 110; 200 before its record is durable
+//   acceptable  the values in order; none for a caller that came before the successor
+//   forbidden   a value twice; 120, which is beyond the range; 200 before 110; 200 before its record is durable
 
 const Table segment_takers = {"110 200", "200 110", "110 0", "0 110"};
 
@@ -876,14 +877,14 @@ template <typename Word> struct SegmentTakers : Segment<Word> {
     static Explored run() { return explore<SegmentTakers>(segment_takers, {caller<0>, caller<1>, publisher}); }
 };
 
-// Finds the ordinal in the range first, and takes afterwards without looking again.
+// Finds the ordinal in the range first, and takes afterwards without checking again.
 struct ChecksThenTakesSegment : PlainSegment {
     Run take(uint64_t limit, uint64_t want) {
         return next() < limit ? PlainSegment::take(limit + 100, want) : Run{limit, 0};
     }
 };
 
-// Callers with a window on what is left of the first range, the ordinal 1.
+// Callers with a window on the rest of the first range, the ordinal 1.
 template <typename Word> struct TakesByWindow : Word {
     Run take(uint64_t limit, uint64_t want) {
         int64_t ordinal = 0;
@@ -905,9 +906,9 @@ TEST(SegmentTakeAndTake, ChecksThenTakesMutantIsCaught) {
 
 // One caller twice, against a successor being published and a discard, in either order.
 //
-//   acceptable  the values in order; after the discard only those of a range published later; none if there
-//               is no such range
-//   forbidden   a value of the ranges given up for a call that began after the discard; a value twice
+//   acceptable  the values in order; after the discard only those of a range published later; none if there is no such
+//               range
+//   forbidden   a discarded value for a call that began after the discard; a value twice
 
 const Table segment_discard = {
     "100 110", // both before the discard
@@ -915,7 +916,7 @@ const Table segment_discard = {
     "100 0",   // between the calls: nothing left
     "200 210", // the discard, the successor, both calls
     "0 200",   // the discard, the first call, the successor, the second
-    "0 0",     // everything given up before both
+    "0 0",     // everything discarded before both
 };
 
 template <typename Word> struct SegmentDiscard : Segment<Word> {

@@ -11,8 +11,8 @@
 //   4. durable() is called before the first value of the range is handed out, with no lock held. It flushes the record,
 //      and waits for the synchronous standby if synchronous_commit requires that. A later crash or promotion replays
 //      the record and restores a counter at or above every value handed out.
-//   5. A row that uses a value is logged after the record, in the same log. Whatever prefix of the log survives
-//      (asynchronous promotion, point-in-time recovery, pg_rewind): if the row survives, so does the record.
+//   5. A row that uses a value is logged after the record, in the same log. If a prefix of the log survives
+//      (asynchronous promotion, point-in-time recovery, pg_rewind) that has the row, it has the record too.
 //   6. No transaction id is taken, and nothing depends on the caller's commit. So rollbacks, read-only and serializable
 //      transactions, and parallel workers make no difference. With wal_level=minimal a sequence created in the open
 //      transaction is not logged at all: a crash removes it, and its commit syncs the file. Its lsn is 0, and there is

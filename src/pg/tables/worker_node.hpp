@@ -2,7 +2,7 @@
 //
 // A generator takes a worker id when it is first used after a server start, according to its policy:
 //   disposable  the next value of worker_node's sequence, reserved like any range, modulo the worker ids of the layout.
-//   Numbers that live generators of the same layout hold are skipped while there are others.
+//               Numbers that live generators of the same layout hold are skipped while there are others.
 //   sticky      the number in the generator's latest row from this host and port, if no live generator holds it.
 //   static      the number in the generator's row.
 // With each policy the sequence also gives the id of a new row of worker_node, which node_writer.cpp writes.
