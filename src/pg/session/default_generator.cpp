@@ -40,7 +40,7 @@ SessionEntry *open_default(Oid function) {
             look_up_default(function);
         const Oid sequence = default_sequence;
         SessionEntry *e = open_entry(sequence, SlotKind::generator, function);
-        // Waiting for the lock may have been waiting for uid_default_set(). Its invalidation has then arrived.
+        // open_entry() may have waited for the lock of uid_default_set(), and has then processed its invalidation.
         if (sequence != default_sequence && round < most_rounds)
             continue;
         last_used.default_generator = sequence == default_sequence ? e : &empty_entry;

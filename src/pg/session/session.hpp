@@ -51,7 +51,7 @@ struct SessionEntry {
     // The slow path.
     Oid sequence;
     Oid function;       // the last SQL function called, which leads to the extension's tables
-    uint64_t locked_in; // the transaction that holds the lock
+    uint64_t locked_in; // the transaction that took the lock
     Slot *slot;
     uint64_t generation; // of the slot
     Buffer buffer;       // where the page was last found
