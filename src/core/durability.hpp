@@ -1,4 +1,4 @@
-// How far a range's record has come: the three answers that a caller's synchronous_commit may ask for.
+// How durable a range's record is: the three levels that a caller's synchronous_commit may ask for.
 #pragma once
 
 #include <cstdint>

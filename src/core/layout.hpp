@@ -1,15 +1,15 @@
-// The layout of an id: where its time, datacenter, worker and sequence number stand in 63 bits.
+// The layout of an id: where its time, datacenter, worker and sequence number are in 63 bits.
 //
 //   0 | time | datacenter | worker | sequence            (most significant bit first)
 //   0 | time | sequence | datacenter | worker            (sequence_first, as Sonyflake's)
 //
-// The first field order and the 41/5/5/12 widths are those of Twitter's Snowflake (2010), the second is that of Sony's
-// Sonyflake (2014); every width may be chosen here. A *tick* is one unit of the time field, counted from the layout's
-// epoch. A *position* is tick << sequence_bits | sequence: the id without its datacenter and worker. In both orders
-// positions order the ids of one worker.
+// The first field order and the 41/5/5/12 widths are those of Twitter's Snowflake (2010). The second order is that of
+// Sony's Sonyflake (2014). Every width can be chosen. A *tick* is one unit of the time field, counted from the layout's
+// epoch. A *position* is tick << sequence_bits | sequence: the id without its datacenter and worker. In both field
+// orders positions order the ids of one worker.
 //
-// With `backup` the top bit of the worker field tells a generator's backup worker from its primary one; worker ids are
-// then drawn from the bits below it.
+// With `backup` the top bit of the worker field separates a generator's backup worker from its primary worker. Worker
+// ids are then drawn from the bits below it.
 //
 // Pure arithmetic: no clock, no allocation, no exceptions. Times are microseconds since 1970-01-01 UTC.
 #pragma once
@@ -34,7 +34,7 @@ constexpr int32_t max_time_bits = 47;
 constexpr int32_t max_field_bits = 31;
 constexpr int32_t max_id_bits = 63;
 constexpr int64_t max_tick_us = INT64_C(3600) * 1000 * 1000;
-// A timestamptz ends in the year 294276; layouts end 60 years earlier at the latest, so that sums can't overflow.
+// A timestamptz ends in the year 294276. Layouts end 60 years earlier at the latest, so that sums can't overflow.
 constexpr int64_t max_instant_us = INT64_C(9223371331200000000) - INT64_C(946684800000000);
 
 enum class LayoutFault : uint8_t {
@@ -44,7 +44,7 @@ enum class LayoutFault : uint8_t {
     time_width,      // time_bits outside 1 .. max_time_bits
     field_width,     // another width outside 0 .. max_field_bits
     too_wide,        // the widths add up to more than max_id_bits
-    no_backup_bit,   // a backup worker and no bit to tell it by
+    no_backup_bit,   // a backup worker, but no bit for it
     beyond_calendar, // the last tick ends after max_instant_us
 };
 
@@ -86,7 +86,7 @@ constexpr int32_t worker_shift(const Layout &l) noexcept { return l.sequence_fir
 constexpr int32_t datacenter_shift(const Layout &l) noexcept { return worker_shift(l) + l.worker_bits; }
 constexpr int32_t time_shift(const Layout &l) noexcept { return node_bits(l) + l.sequence_bits; }
 
-// How many bits of the worker field are drawn, and the one that marks the backup worker; 0 if there is none.
+// How many bits of the worker field are drawn, and the bit that marks the backup worker (0: the layout has none).
 constexpr int32_t drawn_worker_bits(const Layout &l) noexcept { return l.worker_bits - (l.backup ? 1 : 0); }
 constexpr int64_t backup_bit(const Layout &l) noexcept {
     return l.backup ? INT64_C(1) << drawn_worker_bits(l) : 0;
@@ -113,14 +113,14 @@ constexpr LayoutFault check(const Layout &l) noexcept {
     return LayoutFault::none;
 }
 
-// The tick that contains an instant; negative before the epoch, and not bounded by time_bits.
+// The tick that contains an instant: negative before the epoch, and not bounded by time_bits.
 constexpr int64_t tick_at(const Layout &l, int64_t instant_us) noexcept {
     const int64_t since = instant_us - l.epoch_us;
     const int64_t quotient = since / l.tick_us;
     return quotient - (since % l.tick_us < 0 ? 1 : 0);
 }
 
-// The first instant of a tick; the tick must fit the layout.
+// The first instant of a tick. The tick must fit the layout.
 constexpr int64_t start_of(const Layout &l, int64_t tick) noexcept { return l.epoch_us + tick * l.tick_us; }
 
 constexpr Encoded encode(const Layout &l, const Parts &p) noexcept {
@@ -148,27 +148,27 @@ constexpr Decoded decode(const Layout &l, int64_t id) noexcept {
              id >> sequence_shift(l) & largest(l.sequence_bits)}};
 }
 
-// The lowest id of a tick, which may be one past the last; INT64_MAX where that is 2^63.
+// The lowest id of a tick, which may be one past the last tick; INT64_MAX if that id would be 2^63.
 constexpr int64_t first_id_of(const Layout &l, int64_t tick) noexcept {
     const uint64_t id = static_cast<uint64_t>(tick) << time_shift(l);
     return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 
-// What there is to know of a layout to go from an id to its time and back.
+// The part of a layout that converts an id to its time and back.
 struct TimeField {
     int64_t epoch_us; // as in Layout
     int64_t tick_us;
     int32_t shift; // time_shift(), 0 .. 62
-    int64_t end;   // the first tick that there is no id of; at most 2^(63 - shift)
+    int64_t end;   // the first tick that has no ids; at most 2^(63 - shift)
 };
 
 constexpr TimeField time_field(const Layout &l) noexcept {
     return {l.epoch_us, l.tick_us, time_shift(l), largest(l.time_bits) + 1};
 }
 
-// The least number that no id made before the instant reaches: ids from t0 on and before t1 are those in
-// [lower_bound(t0), lower_bound(t1)). An id is as old as the start of its tick. 0 before the epoch; after the end one more
-// than the largest id, or INT64_MAX where that is 2^63.
+// The smallest value above every id that can have been made before the instant. The ids from t0 on and before t1 are
+// those in [lower_bound(t0), lower_bound(t1)). An id is as old as the start of its tick. Before the epoch the bound is
+// 0. After the end it is one more than the largest id, or INT64_MAX if that would be 2^63.
 constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
     if (instant_us <= f.epoch_us)
         return 0;
@@ -177,15 +177,15 @@ constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
     return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 
-// What turns a position into an id, worked out once for many ids: encode() does for a position what encode()
-// does for its parts, without the checks.
+// Turns positions into ids. It is computed once for many ids: encode() of a position gives what encode() of its parts
+// would give, without the checks.
 struct IdEncoder {
-    uint64_t node;     // what is added: datacenter and worker in place, less the term
-    uint64_t low_mask; // the part of a position that stays at the bottom: its sequence number, or nothing
-    int32_t gap;       // how far the rest moves up to make room for the node
+    uint64_t node;     // added to each position: datacenter and worker in place, less the term
+    uint64_t low_mask; // the bits of a position that stay at the bottom: its sequence number, or none
+    int32_t gap;       // how far the other bits move up to make room for the node
 };
 
-// The datacenter, the worker, and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp)
+// The datacenter, the worker and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp)
 // count from its first tick.
 constexpr IdEncoder encoder_of(const Layout &l, int64_t datacenter, int64_t worker, int64_t term = 0) noexcept {
     const uint64_t node = static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
@@ -195,7 +195,7 @@ constexpr IdEncoder encoder_of(const Layout &l, int64_t datacenter, int64_t work
             l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
 }
 
-// Fields don't overlap, so adding is putting side by side.
+// Fields don't overlap, so addition puts them side by side.
 constexpr int64_t encode(const IdEncoder &encoder, uint64_t position) noexcept {
     const uint64_t low = position & encoder.low_mask;
     return static_cast<int64_t>(((position - low) << encoder.gap) + encoder.node + low);

@@ -1,23 +1,23 @@
 // The generator's word: one atomic that hands out each position of the leased ticks at most once.
 //
-// A *position* is tick << sequence_bits | sequence (layout.hpp). The word holds the last position handed
-// out. A lease is durable before it is usable; the next lease is written while the current one is in use.
+// A *position* is tick << sequence_bits | sequence (layout.hpp). The word holds the last position handed out. A lease
+// is durable before it is usable. The next lease is written while the current one is in use.
 //
 // Numbered invariants
-//   1. `last` never decreases. (take() and raise() are its only writers, both compare-and-swap upward.)
-//   2. Every position is handed out at most once: take() moves `last` from below it to it or above it in one
+//   1. `last` never decreases. take() and raise() are its only writers, and both compare-and-swap upward.
+//   2. Every position is handed out at most once. take() moves `last` from below the position to it or above it in one
 //      step, and by (1) no later step starts below it.
 //   3. usable[d] <= written for each d, and none of them ever decreases.
-//   4. A position is handed out at level d only below usable[d], and only if it was leased: when publish()
-//      skips from the old `written` to a higher `from`, `last` is raised to from - 1 before `written`
-//      moves, so no caller can reach the gap between them.
-//   5. `lsn` covers at least every record up to `written` that a reader of `written` has seen: publish()
-//      stores lsn first and written last (release); written_range() loads in the opposite order (acquire).
+//   4. A position is handed out at level d only if it is below usable[d] and was leased. When publish() skips from the
+//      old `written` to a higher `from`, it raises `last` to from - 1 before it moves `written`. So no caller can reach
+//      the gap between them.
+//   5. `lsn` covers at least every record up to the `written` that a reader has seen. publish() stores lsn first and
+//      written last (release). written_range() loads in the opposite order (acquire).
 //
-// Who writes what: `last` by anybody; publish() and give_up() by one caller at a time (whoever holds the exclusive lock of
-// the page that keeps the high-water mark); confirm() by anybody who has made `lsn` durable.
+// Writers: any process moves `last`. One process at a time calls publish() and discard_below(): the holder of the
+// exclusive lock of the page that keeps the high-water mark. Any process that has made `lsn` durable calls confirm().
 //
-// Atom may be replaced by a test's own atomic that explores interleavings.
+// A test may replace Atom by its own atomic that explores interleavings.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ namespace uidgen::core {
 constexpr size_t cache_line = 64;
 
 struct Run {
-    uint64_t first; // the first position; where the next one would be if count is 0
-    uint64_t count; // how many consecutive positions, 0: nothing below the limit is left
+    uint64_t first; // the first position; if count is 0, where the next one would be
+    uint64_t count; // how many consecutive positions; 0: none is left below the limit
 };
 
 struct WrittenRange {
@@ -49,7 +49,7 @@ inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) no
     }
 }
 
-// Moves a word that holds the last position handed out, from below `first` of the run to the run's last, in one step.
+// Moves a word that holds the last position handed out, from below the run's `first` to the run's last, in one step.
 template <typename Atomic>
 inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t want) noexcept {
     uint64_t seen = last.load(std::memory_order_relaxed);
@@ -65,7 +65,8 @@ inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t wa
 
 template <template <typename> class Atom = std::atomic> class PositionAllocator {
   public:
-    // Only while nobody else can reach the word: the first position to be handed out (>= 1), nothing leased.
+    // Only while no other process can reach the word. `next` (>= 1) is the first position to hand out. Nothing is
+    // leased.
     void reset(uint64_t next) noexcept {
         last_.store(next - 1, std::memory_order_relaxed);
         lsn_.store(0, std::memory_order_relaxed);
@@ -74,9 +75,9 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
         written_.store(next, std::memory_order_release);
     }
 
-    // Hands out up to `want` consecutive positions, none below `floor`, all below `limit`. The caller
-    // guarantees limit <= usable(level). Relaxed: the word orders only itself (1, 2); that the positions
-    // are durable was learnt when `limit` was read with acquire in usable().
+    // Hands out up to `want` consecutive positions, none below `floor`, all below `limit`. The caller guarantees limit
+    // <= usable(level). Relaxed: the word orders only itself (1, 2). The acquire in usable(), from which `limit` comes,
+    // has shown that the positions are durable.
     Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept {
         return take_upward(last_, floor, limit, want);
     }
@@ -91,9 +92,9 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
             written_.store(until, std::memory_order_release); // pairs with written_range()
     }
 
-    // Everything below `next` (>= 1) is given up: no position under it is handed out any more. One caller at a time,
-    // and not beside publish().
-    void give_up(uint64_t next) noexcept {
+    // Discards everything below `next` (>= 1): no such position is handed out any more. One caller at a time, and not
+    // concurrently with publish().
+    void discard_below(uint64_t next) noexcept {
         raise(next - 1);
         if (next > written_.load(std::memory_order_relaxed))
             written_.store(next, std::memory_order_release);
@@ -106,10 +107,10 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
-    // For windows (window.hpp), which are take() for one position, with floor and limit looked at before.
+    // For windows (window.hpp). A window draw is take() for one position, with floor and limit checked in advance.
     Atom<uint64_t> *word() noexcept { return &last_; }
 
-    // Acquire: whoever sees the bound also sees that its record is durable (pairs with confirm()).
+    // Acquire: a reader of the bound also sees that its record is durable (pairs with confirm()).
     uint64_t usable(Durability level) const noexcept {
         return usable_[index(level)].load(std::memory_order_acquire);
     }
@@ -122,20 +123,20 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
   private:
     void raise(uint64_t position) noexcept { raise_to(last_, position, std::memory_order_relaxed); }
 
-    // Alone on its line: every call writes it, and the bounds are read far more often than they change.
+    // Alone on its cache line: every call writes it, and the bounds are read far more often than they change.
     alignas(cache_line) Atom<uint64_t> last_;
     alignas(cache_line) Atom<uint64_t> usable_[durability_levels];
     Atom<uint64_t> written_;
     Atom<uint64_t> lsn_;
 };
 
-// The backup worker's word. Its positions are handed out under the same leases as the primary worker's, and marked by
-// another worker id, so each position of a tick may be handed out once by either.
+// The backup worker's word. Its positions are handed out under the same leases as the primary worker's, with another
+// worker id. So each worker may hand out each position of a tick once.
 //
 // Numbered invariants
 //   1. `last` never decreases, so each position is handed out at most once.
 //   2. A position is handed out only below the primary word's usable[d], and above every tick that was leased before
-//      reset(): whoever holds the word when a lease is given up raises it too.
+//      reset(). A process that discards leases raises this word too.
 template <template <typename> class Atom = std::atomic> class BackupAllocator {
   public:
     void reset(uint64_t next) noexcept { last_.store(next - 1, std::memory_order_relaxed); }
@@ -144,7 +145,7 @@ template <template <typename> class Atom = std::atomic> class BackupAllocator {
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
-    void give_up(uint64_t next) noexcept { raise_to(last_, next - 1, std::memory_order_relaxed); }
+    void discard_below(uint64_t next) noexcept { raise_to(last_, next - 1, std::memory_order_relaxed); }
 
   private:
     alignas(cache_line) Atom<uint64_t> last_;

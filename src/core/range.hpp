@@ -1,8 +1,8 @@
-// A segment's ranges: values of a PostgreSQL sequence, reserved many at a time, handed out one by one.
+// A segment's ranges: values of a PostgreSQL sequence, reserved many at a time and handed out one by one.
 //
 // plan_range() is the sequence arithmetic (START, INCREMENT, MINVALUE, MAXVALUE, CYCLE as nextval has them).
-// SegmentWord hands out *ordinals*, which only ever grow; a range maps its ordinals to values. An absolute
-// value in the word would meet itself again under CYCLE or after a downward setval.
+// SegmentWord hands out *ordinals*, which only ever grow. A range maps its ordinals to values. A word with absolute
+// values could hold the same value twice, under CYCLE or after a downward setval.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r,
     const int64_t bound = up ? r.max_value : r.min_value;
     const uint64_t stride =
         up ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
-    // Distance to the bound; unsigned, because it may exceed what int64 holds.
+    // Distance to the bound. Unsigned, because it may exceed what int64 holds.
     const auto room = [&](int64_t from) -> uint64_t {
         if (up ? from > bound : from < bound)
             return 0;
@@ -61,8 +61,8 @@ constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r,
     return {taken + 1, first, static_cast<int64_t>(last)};
 }
 
-// Ordinals [begin, end) stand for first, first + increment, ... Once published, what an ordinal stands for
-// never changes, so a copy of a Range stays right for ever.
+// Ordinals [begin, end) stand for first, first + increment, ... What a published ordinal stands for never changes, so a
+// copy of a Range stays right for ever.
 struct Range {
     uint64_t begin;
     uint64_t end;
@@ -82,15 +82,14 @@ struct Range {
 // Numbered invariants
 //   1. `next` never decreases; each ordinal is handed out at most once (compare-and-swap upward).
 //   2. Published ranges tile the ordinals: each begins where the one before it ended.
-//   3. A range is overwritten only when `next` is at or above its end: publish() requires room().
-//   4. An ordinal is handed out at level d only below usable[d], which is raised to a range's end only after
-//      that range's record is durable at d. No `usable` ever decreases.
+//   4. An ordinal is handed out at level d only below usable[d]. usable[d] is raised to a range's end only after that
+//      range's record is durable at d. No `usable` ever decreases.
 //
-// Who writes what: `next` and `usable` by anybody (atomics); the ranges under the exclusive lock of the
-// sequence's page, read under that lock, shared or exclusive.
+// Writers: any process moves `next` and `usable` (atomics). The ranges are written under the exclusive lock of the
+// sequence's page, and read under that lock, shared or exclusive.
 template <template <typename> class Atom = std::atomic> class SegmentWord {
   public:
-    // Only while nobody else can reach the word. Ordinals start at `first`; 64 bits of them are never used up.
+    // Only while no other process can reach the word. Ordinals start at `first`; 64 bits of them are never used up.
     void reset(uint64_t first) noexcept {
         for (auto &range : ranges_)
             range = {first, first, 0, 0, 0};
@@ -99,9 +98,10 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         next_.store(first, std::memory_order_release);
     }
 
-    // Takes up to `want` consecutive ordinals below `limit`. The caller guarantees limit <= usable(level), and that
-    // all ordinals from the next one up to limit belong to one range: it has seen the word inside that range, and
-    // the word only grows. Relaxed: the word orders only itself; durability was learnt with usable()'s acquire.
+    // Takes up to `want` consecutive ordinals below `limit`. The caller guarantees limit <= usable(level), and that all
+    // ordinals from the next one up to limit belong to one range: the caller has seen the word inside that range, and
+    // the word only grows. Relaxed: the word orders only itself. usable()'s acquire has shown that the ordinals are
+    // durable.
     Run take(uint64_t limit, uint64_t want) noexcept {
         uint64_t seen = next_.load(std::memory_order_relaxed);
         for (;;) {
@@ -114,7 +114,7 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         }
     }
 
-    // For windows (window.hpp), which are take() for one ordinal, with the limit looked at before.
+    // For windows (window.hpp). A window draw is take() for one ordinal, with the limit checked in advance.
     Atom<uint64_t> *word() noexcept { return &next_; }
 
     uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }
@@ -127,11 +127,11 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         raise_to(usable_[index(level)], until, std::memory_order_release);
     }
 
-    // The rest needs the page's lock: shared to read, exclusive to write.
+    // The functions below need the page's lock: shared to read, exclusive to write.
 
     uint64_t end() const noexcept { return newer().end; }
 
-    // The range that holds the next ordinal; false: all are used up.
+    // The range that holds the next ordinal. False: all are used up.
     bool current(Range *out) const noexcept {
         const uint64_t ordinal = next();
         for (const auto &range : ranges_)
@@ -148,7 +148,7 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         out[1] = newer();
     }
 
-    // Whether a further range may be published: at most one is reserved ahead.
+    // Whether another range may be published: at most one is reserved ahead.
     bool room() const noexcept { return older().end <= next(); }
 
     void publish(uint64_t count, int64_t first, int64_t increment, uint64_t lsn) noexcept {
@@ -156,11 +156,11 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         older() = {begin, begin + count, first, increment, lsn};
     }
 
-    // Whatever is left of the published ranges is not handed out any more.
-    void give_up() noexcept { raise_to(next_, end(), std::memory_order_relaxed); }
+    // Discards the rest of the published ranges: it is not handed out any more.
+    void discard() noexcept { raise_to(next_, end(), std::memory_order_relaxed); }
 
   private:
-    // Ranges tile, so the one that ends later is the newer; when both are empty either will do.
+    // Ranges tile the ordinals, so the one that ends later is the newer. If both are empty, either will do.
     const Range &newer() const noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 1 : 0]; }
     const Range &older() const noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 0 : 1]; }
     Range &older() noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 0 : 1]; }

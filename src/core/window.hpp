@@ -1,18 +1,21 @@
-// A window: values that a session may draw by one swap each, without a further look.
+// A window: values that a session may draw by one swap each, without another check.
 //
-// A word in shared memory holds the last position handed out (generators) or the next ordinal (segments). A draw swaps the
-// word's value n for n + 1; what it draws is origin + n * step. A session opens a window after a draw on the slow path, and
-// closes it, or lets it end, when something must be looked at again: the window holds what the slow path has found out.
+// A word in shared memory holds the last position handed out (generators) or the next ordinal (segments). A draw swaps
+// the word's value n for n + 1, and returns origin + n * step. A session opens a window after a draw on the slow path.
+// The window keeps what the slow path has checked. The session closes it, or lets it end, when something must be
+// checked again.
 //
 // Numbered invariants
-//   1. Every n of a window stands for a value that was reserved and is as durable as the session asks, of one tick, run or
-//      range. What a window says never becomes wrong while it is open; that others draw meanwhile only moves the word on.
-//   2. No word has a value twice. So a swap from n to n + 1 succeeds for one session only, and hands out one value once.
-//   3. The swap is tried with the expected value first: the one that this session's last draw left behind. If no other
-//      session has drawn since, that saves a load that the swap would have to wait for; if one has, the swap fails and
-//      returns what is there. A wrong expectation costs a retry, never a value (2).
+//   1. Every n of a window stands for a value that was reserved, is as durable as the session asks, and belongs to one
+//      tick, run or range. None of this becomes wrong while the window is open. Draws of other sessions only move the
+//      word on.
+//   2. No word has a value twice. So a swap from n to n + 1 succeeds for one session only, and each value is handed out
+//      once.
+//   3. The swap tries the expected value first: the value that this session's last draw left in the word. If no other
+//      session has drawn since, this saves a load before the swap. Otherwise the swap fails and returns the present
+//      value. A wrong expectation costs a retry, never a value (2).
 //
-// A run of the session's own has no word: nobody else draws from it, so the expected value is the one.
+// A run of the session's own has no word: no other session draws from it, so the expected value is always right.
 #pragma once
 
 #include <atomic>
@@ -31,9 +34,9 @@ template <template <typename> class Atom = std::atomic> struct Window {
     void close() noexcept { limit = expected; }
     bool is_open() const noexcept { return expected != limit; }
 
-    // Draws the next value; false: the window has none. Relaxed: the word orders only itself, and what is known of its
-    // values was learnt when the window was opened. (A word that others acquire keeps what was released to it: a swap
-    // continues the release sequence.)
+    // Draws the next value. False: the window has none. Relaxed: the word orders only itself, and what is known of its
+    // values was learnt when the window was opened. (A swap continues the release sequence, so a reader that acquires
+    // the word still sees what was released to it.)
     bool take(int64_t *value) noexcept {
         uint64_t n = expected;
         if (n == limit)
@@ -50,7 +53,7 @@ template <template <typename> class Atom = std::atomic> struct Window {
         return word->compare_exchange_weak(*n, *n + 1, std::memory_order_relaxed, std::memory_order_relaxed);
     }
 
-    // Other sessions have drawn, and *n is what they left.
+    // Retries from *n, the value that other sessions' draws have left.
     bool retry(uint64_t *n) noexcept {
         do
             if (*n - first >= limit - first)

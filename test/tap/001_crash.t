@@ -1,9 +1,7 @@
-# Crashes: what a session has received never comes again, and rows that survive keep
-# their ids to themselves.
+# Crashes: a value that a session has received is never issued again, and no new id equals one in a surviving row.
 #
-# The clock stands still, so that it can't be the clock that keeps ids apart. All
-# else is idle and every process that flushes WAL on its own account is put off, so
-# that it can't be somebody else's flush either.
+# The clock stands still, so the clock cannot be what keeps ids apart. Everything else is idle, and every process that
+# flushes WAL on its own is postponed, so another process's flush cannot be the reason either.
 use strict;
 use warnings;
 

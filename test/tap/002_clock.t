@@ -1,9 +1,9 @@
-# Clocks that are wrong. Uniqueness and order never depend on the clock; what it
-# decides is how truthful an id's time is (never more than max_ahead above the clock
-# of the call) and how long a call may wait (never more than uidgen.max_wait).
+# Clocks that are wrong. Uniqueness and order never depend on the clock. The clock decides how truthful an id's time is
+# (never more than max_ahead above the clock of the call) and how long a call may wait (never more than
+# uidgen.max_wait).
 #
-# The default preset: a lease of 1 s, ids up to 2 s ahead of the clock. All clocks
-# stand still at instants that the test chooses, so nothing depends on the machine.
+# The default preset: a lease of 1 s, ids up to 2 s ahead of the clock. All clocks stand still at instants that the test
+# chooses, so nothing depends on the machine.
 use strict;
 use warnings;
 

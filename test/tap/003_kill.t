@@ -1,8 +1,8 @@
-# Processes that are killed under load. Clients write down each value as they receive
-# it; a value is good only if nobody ever receives it again.
+# Processes that are killed under load. Clients record each value as they receive it. No value may ever be received
+# twice.
 #
-# Expected: kill -9 of any process is PostgreSQL's crash restart, SIGTERM ends one
-# session or delays callers a little; service resumes by itself; no value twice.
+# Expected: kill -9 of any process leads to PostgreSQL's crash restart. SIGTERM ends one session or delays callers a
+# little. Service resumes by itself. No value is issued twice.
 use strict;
 use warnings;
 

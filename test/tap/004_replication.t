@@ -1,11 +1,10 @@
 # Standbys, promotion, and wal_level = minimal.
 #
-# A value is safe when the record of its range is where a commit's record would be:
-# flushed here, and on the synchronous standby if synchronous_commit asks for it. And
-# on whatever part of the log survives, a surviving row's range survived, too.
+# A value is safe when the record of its range is as durable as a commit's record would be: flushed on this server, and
+# on the synchronous standby if synchronous_commit requires that. Whatever part of the log survives, the range of a
+# surviving row survives too.
 #
-# All clocks stand still at one instant, so that it is the counter that keeps ids
-# apart, and not the clock.
+# All clocks stand still at one instant, so the counter keeps ids apart, not the clock.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
-# Databases and sequences that go away and come again: the slots in shared memory must go with them, must not
-# go when the DROP does not happen, and must never hold up a DROP or a copy.
+# Databases and sequences that are dropped and created again. Their slots in shared memory must be freed with them, must
+# stay if the DROP does not happen, and must never block a DROP or a copy.
 use strict;
 use warnings;
 

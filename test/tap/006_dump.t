@@ -1,5 +1,5 @@
-# Dumps: whatever way a database is dumped and restored, its generators, segments and worker ids carry on above
-# everything that is in the restored rows.
+# Dumps: whichever way a database is dumped and restored, its generators, segments and worker ids continue above
+# everything in the restored rows.
 use strict;
 use warnings;
 

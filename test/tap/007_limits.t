@@ -1,5 +1,5 @@
-# Where there is no room, no shared memory, no sensible setting; sessions that are ended in the middle; and a
-# search_path that leads to somebody else's code.
+# Missing room, missing shared memory and invalid settings; sessions that are ended in the middle; and a search_path
+# that leads to another role's code.
 use strict;
 use warnings;
 

@@ -1,4 +1,5 @@
-# Who may draw, who may make, and that worker_node is written whoever draws.
+# Which roles may draw and which may create generators and segments; and that worker_node is written whichever role
+# draws.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
-# Segments beside everything else that uses a sequence: nextval on the same one, commands of other sessions,
-# transactions of every kind, and what the views say of them.
+# Segments together with everything else that uses a sequence: nextval on the same one, commands of other sessions,
+# transactions of every kind, and the rows that the views show of them.
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
-# From other systems' tables to segments, as docs/segments.md says, and an ORM's repair statements.
-# The other systems' algorithms are here in short; each node serves from a block of its own, in mid-block when the
-# move comes. Expected: every value of the segment is above all that any node ever handed out.
+# Migration of other systems' tables to segments, as docs/segments.md describes it, and an ORM's repair statements. The
+# other systems' algorithms are here in short form. Each node serves from a block of its own, and is in mid-block at the
+# migration. Expected: every value of the segment is above all values that any node ever handed out.
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
-# More sequences than slots. Each change of slots gives up what the slot had in hand: two ranges at most.
-# Expected throughout: no value twice, values of each segment rising, gaps within that bound, and nothing taken from
-# an open transaction.
+# More sequences than slots. Each change of slots discards what the slot had reserved: two ranges at most. Expected
+# throughout: no value twice, ascending values of each segment, gaps within that bound, and no slot taken from an open
+# transaction.
 use strict;
 use warnings;
 

@@ -1,8 +1,9 @@
-# What a segment loses when its server ends, and that it is never more.
+# How much a segment loses when its server ends, and that it never loses more.
 #
-# In hand is what is left of the range in use, and the next range once it is reserved: all up to the sequence's counter.
-# Expected after a crash, a promotion, in a restored dump: the next value is above every one handed out, and at most all
-# that was in hand is lost, which is never more than two ranges. After a clean stop nothing is lost.
+# Reserved are the rest of the range in use and, once it is reserved, the next range: everything up to the sequence's
+# counter. Expected after a crash, after a promotion and in a restored dump: the next value is above every one handed
+# out, and at most the reserved values are lost, which are never more than two ranges. After a clean stop nothing is
+# lost.
 use strict;
 use warnings;
 

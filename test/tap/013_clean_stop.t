@@ -1,8 +1,8 @@
-# What a clean stop leaves of a segment's ranges is handed out after the next start, and never by two servers'
-# lives: only if nothing ran on the data directory and nothing is replayed in between.
+# The rest of a segment's ranges at a clean stop is handed out after the next start, but never by two incarnations: only
+# if nothing ran on the data directory and nothing is replayed in between.
 #
-# The danger, each time: the counter on the sequence's page still says what it said at the stop, so the page alone
-# would let a second life hand out the same values.
+# The danger each time: the counter on the sequence's page is the same as at the stop, so the page alone would let a
+# second incarnation hand out the same values.
 
 use strict;
 use warnings;

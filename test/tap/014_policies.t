@@ -1,10 +1,9 @@
-# Clock policies on a real server whose clock steps: what docs/clocks.md says of each policy
-# and each step, while the server runs, across a clean stop and across a crash; the
-# machine that booted in 2040; the end of a generator's time.
+# Clock policies on a real server whose clock steps. Tests what docs/clocks.md says of each policy and each step, while
+# the server runs, across a clean stop and across a crash; a machine that booted in 2040; and the end of a generator's
+# time.
 #
-# The tables of that page are this test's table. All clocks stand still at instants that the
-# test chooses, in the middle of a tick of every layout, and nothing waits but what is asked
-# to: uidgen.max_wait is 0, so a wait shows as its error.
+# The tables of that page are this test's table. All clocks stand still at instants that the test chooses, in the middle
+# of a tick of every layout. uidgen.max_wait is 0, so a wait shows as its error, and nothing else waits.
 use strict;
 use warnings;
 

@@ -1,9 +1,9 @@
-# Where worker ids come from, on a server that is stopped and crashes: fields that come round,
-# the worker policies disposable, sticky and static, generators of one layout side by side,
-# and the backup worker's bit. No id comes twice, whatever the worker ids are.
+# Where worker ids come from, on a server that stops and crashes: fields that wrap, the worker policies disposable,
+# sticky and static, generators of one layout side by side, and the backup worker's bit. No id is issued twice, whatever
+# the worker ids are.
 #
-# The sequence of worker_node is moved to where the widest field comes round, instead of
-# starting the server four million times. All clocks stand still.
+# The sequence of worker_node is moved to where the widest field wraps, instead of starting the server four million
+# times. All clocks stand still.
 use strict;
 use warnings;
 

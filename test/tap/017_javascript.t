@@ -1,5 +1,5 @@
-# Ids of 53 bits for real: the preset js53 as the default of a web team's database, read by Node.js, as JSON and through
-# its client pg. The ids of the default layout are there to show that the test would notice.
+# Ids of 53 bits in practice: the preset js53 as the default of a web team's database, read by Node.js, as JSON and
+# through its client pg. Ids of the default layout show that the test would notice a loss.
 use strict;
 use warnings;
 

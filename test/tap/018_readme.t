@@ -1,4 +1,4 @@
-# What README.md tells people to put into postgresql.conf, and to run after it, works as it stands there.
+# What README.md says to put into postgresql.conf, and to run afterwards, works as written.
 
 use strict;
 use warnings;

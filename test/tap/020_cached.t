@@ -1,5 +1,5 @@
-# Cached mode on a real server: ids unique whatever is killed, the refiller a help and never a condition, no id too old,
-# and memory that is given back. (021_cached_clock.t moves the clock.)
+# Cached mode on a real server: ids are unique whatever process is killed, the refiller helps but is never needed, no id
+# is too old, and memory is returned. (021_cached_clock.t moves the clock.)
 use strict;
 use warnings;
 

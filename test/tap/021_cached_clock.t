@@ -1,10 +1,12 @@
-# Cached mode with clocks that the test sets. All wall clocks stand still unless said otherwise, so what the ring holds
-# and what is too old follows from the test alone. (The session's timer runs on the real clock.) There is no refiller:
-# libfaketime does not reach processes that PostgreSQL 15 starts from a signal handler. Callers pad, and all goes on.
+# Cached mode with clocks that the test sets. All wall clocks stand still unless said otherwise, so the test alone
+# determines what the ring holds and what is too old. (The session's timer runs on the real clock.) There is no
+# refiller, because libfaketime does not reach processes that PostgreSQL 15 starts from a signal handler. Callers refill
+# rings instead.
 #
 # Expected: every position that is taken from the generator's word is handed out, kept in the ring or in a session's
-# run, or counted as thrown away; no id is further ahead of the clock than max_ahead or older than max_staleness; the
-# high-water mark never runs away from the clock; what one standby was awaited for is with it before it is handed out.
+# run, or counted as thrown away. No id is further ahead of the clock than max_ahead, or older than max_staleness. The
+# high-water mark stays near the clock. If a session waits for a standby, the standby has the record before the value is
+# handed out.
 use strict;
 use warnings;
 

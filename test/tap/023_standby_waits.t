@@ -1,7 +1,7 @@
-# Many sessions wait for a synchronous standby that does not answer, for the same range. Expected: none of them stands in
-# PostgreSQL's own queue of commits, which allows each LSN once; each can be canceled, can time out, can be terminated, and
-# is told what is true: no value was handed out, and nothing about a commit. When the standby answers, all others go on, each
-# with a value of its own. uid_generator_raise() waits as a draw does.
+# Many sessions wait for a synchronous standby that does not answer, for the same range. Expected: none of them enters
+# PostgreSQL's own queue of commits, which allows each LSN once. Each can be canceled, can time out, can be terminated,
+# and gets a message that is true: no value was handed out, and nothing about a commit. When the standby answers, all
+# others go on, each with its own value. uid_generator_raise() waits as a draw does.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
-# What the server remembers of generators that it has lost: a generator created again starts above them. A generator that
-# lives on is not lost, whatever became of its slot, and holds nobody up.
+# What the server remembers of lost generators: a generator that is created again starts above them. A generator that
+# lives on is not lost, whatever happened to its slot, and delays no other generator.
 use strict;
 use warnings;
 

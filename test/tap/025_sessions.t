@@ -1,4 +1,5 @@
-# What a session keeps to itself: its last values, which DISCARD ends, and its memory of sequences, which ends with them.
+# The state of a session: its last values, which DISCARD resets, and its memory for sequences, which is freed when they
+# are dropped.
 use strict;
 use warnings;
 

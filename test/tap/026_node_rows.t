@@ -1,5 +1,5 @@
-# Rows of worker_node are written by a process of its own. Expected: whatever becomes of a row, transactions that draw
-# notice nothing; and whatever becomes of those transactions, the row comes.
+# Rows of worker_node are written by a separate process. Expected: the outcome of a row never affects transactions that
+# draw, and the row is written whatever the outcome of those transactions.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
-# Logical replication of all tables, the extension on both sides: rows of user tables arrive, and what describes the
-# generators and segments of each side stays its own.
+# Logical replication of all tables, with the extension on both sides: rows of user tables arrive, and the rows that
+# describe each side's generators and segments stay local.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
-# Rows of uid_generator and uid_segment go with their sequence however that is dropped, also where event triggers are off; and a
-# row that was left behind does no harm.
+# Rows of uid_generator and uid_segment are deleted with their sequence however it is dropped, even where event triggers
+# are off. A row that was left behind does no harm.
 use strict;
 use warnings;
 

@@ -20,10 +20,9 @@
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
 #
-# The environment's UIDGEN_FAULT, if not empty, goes to the server as uidgen.fault:
-# the tests that must notice a broken promise run with it (test/faults.tsv).
-# PostgreSQL::Test::Cluster turns fsync and restart_after_crash off; here both are
-# on, because durability is what most tests are about.
+# The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
+# broken guarantee run with it (test/faults.tsv). PostgreSQL::Test::Cluster turns fsync and restart_after_crash off.
+# Here both are on, because most tests are about durability.
 package UidgenTest;
 
 use strict;
@@ -78,7 +77,7 @@ sub start_uidgen
 	return;
 }
 
-# Cluster's start, with the environment that a false clock needs.
+# Cluster's start, with the environment that a fake clock needs.
 sub start_node
 {
 	my ($node, %opts) = @_;
@@ -86,8 +85,8 @@ sub start_node
 	return $node->start(%opts);
 }
 
-# The library reads the file at each call, and leaves the monotonic clock alone, so
-# that waits last as long as they should.
+# The library reads the file at each call. It leaves the monotonic clock alone, so that waits last as long as they
+# should.
 sub use_fake_clock
 {
 	my ($node) = @_;
@@ -106,8 +105,7 @@ sub use_fake_clock
 	return;
 }
 
-# Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'. The rename lets
-# no reader see half a file.
+# Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'. Because of the rename no reader sees half a file.
 sub set_clock
 {
 	my ($node, $offset) = @_;
@@ -120,9 +118,8 @@ sub set_clock
 	return;
 }
 
-# The clock stands still, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC.
-# So nothing that a test finds is due to time that passed. libfaketime's fractions are
-# floating point: use such as are exact, 0.5, 0.125.
+# Stops the clock, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC. So no result of a test depends on time
+# that passes. libfaketime's fractions are floating point: use exact ones, such as 0.5 or 0.125.
 sub freeze_clock
 {
 	my ($node, $seconds) = @_;
@@ -133,9 +130,9 @@ sub freeze_clock
 		  . sprintf('.%06d', $micros % 1e6));
 }
 
-# Each client sends one statement after the other until it is stopped, its server
-# is gone, or a statement fails; on_error_stop => 0 goes on after errors. A value is
-# written by the client as it comes, so the logs survive whatever the server does.
+# Each client sends one statement after the other until it is stopped, its server is down, or a statement fails. With
+# on_error_stop => 0 it goes on after errors. The client writes each value as it arrives, so the logs survive whatever
+# the server does.
 sub background_loop
 {
 	my ($node, %opts) = @_;
@@ -169,8 +166,8 @@ sub stop_loop
 	return @{ $loop->{logs} };
 }
 
-# One assertion over all values in all files, one value per line; returns their
-# number. No value at all is a failure, because it proves nothing.
+# One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
+# failure, because it proves nothing.
 sub assert_unique
 {
 	my @logs = @_;
@@ -195,7 +192,7 @@ sub assert_unique
 	return $total;
 }
 
-# A session that outlives a failed statement.
+# A session that survives a failed statement.
 sub hold_open
 {
 	my ($node, %opts) = @_;
@@ -203,8 +200,8 @@ sub hold_open
 	return $node->background_psql($dbname, on_error_stop => 0, %opts);
 }
 
-# Sends a statement that may take as long as the test wants; finish_query returns
-# what it and all before it wrote, and forgets it.
+# Sends a statement that may take as long as the test wants. finish_query returns the output of it and of all before it,
+# and resets the output.
 sub send_query
 {
 	my ($session, $sql) = @_;
@@ -222,8 +219,8 @@ sub finish_query
 	return ($output, $error);
 }
 
-# The SQLSTATE of a statement; '00000' if it succeeds. In list context the whole
-# message, too. $on is a node, or a session of hold_open.
+# The SQLSTATE of a statement; '00000' if it succeeds. In list context also the whole message. $on is a node, or a
+# session of hold_open.
 sub sqlstate
 {
 	my ($on, $sql) = @_;
@@ -242,7 +239,8 @@ sub sqlstate
 	return wantarray ? ($state // '00000', $error) : $state // '00000';
 }
 
-# Rows of worker_node are written after the transaction that draws. Returns how many there are.
+# Waits until worker_node has that many rows, which are written after the transaction that draws. Returns how many there
+# are.
 sub wait_for_node_rows
 {
 	my ($node, $generator, $expected, %opts) = @_;
@@ -253,7 +251,7 @@ sub wait_for_node_rows
 	return $node->safe_psql($dbname, $count);
 }
 
-# A standby that does not answer: its walsender on the primary stands still.
+# Makes a standby unresponsive: stops its walsender on the primary.
 my %frozen;
 
 sub freeze_walsender
@@ -277,7 +275,7 @@ sub thaw
 	return kill 'CONT', $pid;
 }
 
-# A stopped process would hold up the shutdown of its server.
+# A stopped process would block the shutdown of its server.
 END
 {
 	my $status = $?;

@@ -1,5 +1,5 @@
-// A generator and a segment as their callers use them: the word, the page's lock, the log, and the loop of one
-// call. Shared by threads (stress_test) and by processes (process_test), so it holds no pointers.
+// A generator and a segment as their callers use them: the word, the page's lock, the log, and the loop of one call.
+// Shared by threads (stress_test) and by processes (process_test), so it holds no pointers.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace uidgen::test {
 
 constexpr core::Durability local = core::Durability::local;
 
-// A log of records, each of which covers all values below some bound. Whoever appends holds the page's lock;
-// whoever flushes holds nothing. A record's position in the log is its number, from 1 on.
+// A log of records, each of which covers all values below some bound. A caller that appends holds the page's lock; a
+// caller that flushes holds none. A record's position in the log is its number, from 1 on.
 class Log {
   public:
     uint64_t append(uint64_t covers) {
@@ -33,7 +33,7 @@ class Log {
     }
 
   private:
-    // A record is forgotten after so many others: its reader would have to sleep through all of them.
+    // A record's slot is reused after so many others: its reader would have to sleep through all of them.
     static constexpr uint64_t capacity = 1 << 16;
 
     uint64_t end_ = 0; // under the page's lock
@@ -44,10 +44,10 @@ class Log {
 struct Draw {
     uint64_t first;
     uint64_t count;
-    bool durable; // the record was, when the values were handed out
+    bool durable; // whether the record was durable when the values were handed out
 };
 
-// The clock moves when a caller would have to wait for it, and back when somebody says so.
+// The clock moves forward when a caller would have to wait for it, and back when the test moves it.
 template <template <typename> class Atom, typename Lock> class Generator {
   public:
     Generator() { word_.reset(position(mark_)); }
@@ -71,16 +71,16 @@ template <template <typename> class Atom, typename Lock> class Generator {
 
     void step_back() { clock_.fetch_sub(policy.lease / 3, std::memory_order_relaxed); }
 
-    // Somebody moves the counter up: the callers must go on above it.
+    // Another session moves the counter up. The callers must go on above it.
     void move_counter() {
         const std::lock_guard<Lock> guard(page_);
         mark_ += 3;
         log_.append(position(mark_));
-        word_.give_up(position(mark_));
+        word_.discard_below(position(mark_));
     }
 
   private:
-    // Few positions to a tick and short leases: every few calls meet the end of something.
+    // Few positions in a tick and short leases: every few calls reach the end of one of them.
     static constexpr core::ClockPolicy policy = {3, INT64_C(1) << 41, 40, 90};
 
     static uint64_t position(int64_t tick) { return static_cast<uint64_t>(tick) << policy.sequence_bits; }
@@ -137,10 +137,10 @@ template <template <typename> class Atom, typename Lock> class Segment {
 
     void step_back() {}
 
-    // Somebody moves the counter up: the rest of the ranges is given up.
+    // Another session moves the counter up. The rest of the ranges is discarded.
     void move_counter() {
         const std::lock_guard<Lock> guard(page_);
-        word_.give_up();
+        word_.discard();
     }
 
   private:
@@ -152,7 +152,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
         return word_.current(range);
     }
 
-    // By a window, which expects what some caller left behind: that, or what was there before.
+    // Draws by a window. Its expected value is one that some caller left behind: the present one or an older one.
     core::Run take_one(const core::Range &range, uint64_t limit) {
         const uint64_t next = word_.next();
         const uint64_t first = next < range.begin ? range.begin : next;
@@ -172,7 +172,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
         word_.confirm(local, range.end);
     }
 
-    // The first tenth of a range is shared out alone, so that somebody comes by and prefetches the next.
+    // The first tenth of a range has a limit of its own, so that some caller returns and prefetches the next range.
     uint64_t limit_in(const core::Range &range) {
         const uint64_t prefetch_at = range.begin + (range.end - range.begin) / 10;
         if (word_.next() < prefetch_at)
@@ -196,7 +196,7 @@ template <template <typename> class Atom, typename Lock> class Segment {
     Lock page_;
     core::SequenceState state_ = {1, false}; // under page_
     Log log_;
-    std::atomic<uint64_t> left_{0}; // what some caller left behind
+    std::atomic<uint64_t> left_{0}; // the value that some caller left behind
 };
 
 inline bool has_duplicates(std::vector<uint64_t> values) {

@@ -1,6 +1,6 @@
-// The policy: a table of decisions with their numbers, every state of small policies checked against what any
-// answer must satisfy, and random histories of a model generator with a clock that jumps and crashes that
-// lose what was not durable.
+// The policy: a table of decisions with their numbers; every state of small policies, checked against what any answer
+// must satisfy; and random histories of a model generator with a clock that jumps and crashes that lose what was not
+// durable.
 #include "clock_policy.hpp"
 
 #include <gtest/gtest.h>
@@ -38,8 +38,8 @@ uint64_t position(const ClockPolicy &p, int64_t tick) { return static_cast<uint6
 int64_t tick_of(const ClockPolicy &p, uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); }
 
 // ---------------------------------------------------------------------------------------------------------
-// The table. A tick has 4 positions: tick t begins at 4t. A lease of 100 ticks is prefetched after 25 of
-// them, and a record that adds fewer than 7 is not worth writing.
+// The table. A tick has 4 positions: tick t begins at 4t. A lease of 100 ticks is prefetched after 25 of them, and a
+// record that adds fewer than 7 is not worth writing.
 
 constexpr ClockPolicy plain = {2, 1000, 100, 200};
 
@@ -68,7 +68,7 @@ TEST_P(DecideTable, GivesTheExpectedStep) {
 }
 
 const Case cases[] = {
-    // A take stops where the prefetch is due, at tick 125, so that the prefetch is not passed over.
+    // A take stops at tick 125, where the prefetch is due, so that the prefetch is not skipped.
     {"lease fresh, clock ahead of the word", 110, 403, 800, 800, {ClockAction::take, 440, 500, 0, 0}},
     {"lease fresh, word ahead of the clock", 100, 450, 800, 800, {ClockAction::take, 400, 500, 0, 0}},
     {"last position before the prefetch", 100, 498, 800, 800, {ClockAction::take, 400, 500, 0, 0}},
@@ -78,12 +78,12 @@ const Case cases[] = {
     {"prefetch cut short by the clock", 60, 600, 800, 800, {ClockAction::take, 240, 800, 261, 0}},
     {"prefetch of 4 ticks is not worth a record", 3, 600, 800, 800, {ClockAction::take, 12, 800, 0, 0}},
     {"prefetch of 11 ticks is", 10, 600, 800, 800, {ClockAction::take, 40, 800, 211, 0}},
-    // What is usable ends above the allowance: now + max_ahead + 1 = 151, which begins at 604.
+    // The usable positions end above the allowance: now + max_ahead + 1 = 151, which begins at 604.
     {"the allowance is the limit", -50, 600, 800, 1200, {ClockAction::take, 0, 604, 0, 0}},
     {"one position of the allowance left", -50, 602, 800, 1200, {ClockAction::take, 0, 604, 0, 0}},
     {"allowance used up", -50, 603, 800, 1200, {ClockAction::wait, 0, 0, 0, 1}},
     {"clock far back", -10000, 603, 800, 1200, {ClockAction::wait, 0, 0, 0, 9951}},
-    // Everything leased is used up: the wait is until a record of 7 ticks fits, here up to 307.
+    // Everything leased is used up. The wait lasts until a record of 7 ticks fits, here up to 307.
     {"too little room for a record", 105, 1199, 1200, 1200, {ClockAction::wait, 420, 0, 0, 1}},
     {"just enough room for a record", 106, 1199, 1200, 1200, {ClockAction::reserve, 424, 0, 307, 0}},
     {"ahead of the clock, and nothing leased", 90, 1199, 1200, 1200, {ClockAction::wait, 360, 0, 0, 16}},
@@ -93,7 +93,7 @@ const Case cases[] = {
     {"everything written is used up", 250, 1199, 1200, 1200, {ClockAction::reserve, 1000, 0, 400, 0}},
     {"clock beyond all leases", 600, 1199, 1200, 1200, {ClockAction::reserve, 2400, 0, 700, 0}},
     {"lease cut short by the clock", 150, 1199, 1200, 1200, {ClockAction::reserve, 600, 0, 351, 0}},
-    // Tick 999 is the last one; a record that ends with it is worth writing, however short.
+    // Tick 999 is the last one. A record that ends with it is worth writing, however short.
     {"lease cut short by the end of time", 950, 3799, 3800, 3800, {ClockAction::reserve, 3800, 0, 1000, 0}},
     {"lease of the last tick", 999, 3995, 3996, 3996, {ClockAction::reserve, 3996, 0, 1000, 0}},
     {"prefetch cut short by the end of time", 940, 3700, 3800, 3800, {ClockAction::take, 3760, 3800, 1000, 0}},
@@ -133,7 +133,7 @@ constexpr ClockPolicy back_backup = with(WhenFull::borrow, WhenBack::backup, 10)
 constexpr ClockPolicy back_error = with(WhenFull::borrow, WhenBack::error, 10);
 constexpr ClockPolicy back_new = with(WhenFull::borrow, WhenBack::new_worker, 10);
 
-// Twitter's, Leaf's: one tick at a time, and the clock is the law.
+// Twitter's and Leaf's policy: one tick at a time, and never ahead of the clock.
 constexpr ClockPolicy wait_error = with(WhenFull::wait, WhenBack::error);
 constexpr ClockPolicy wait_wait = with(WhenFull::wait, WhenBack::wait, 10);
 constexpr ClockPolicy wait_hold = with(WhenFull::wait, WhenBack::hold, 10);
@@ -156,8 +156,8 @@ TEST_P(PolicyTable, GivesTheExpectedStep) {
     expect_decision(decide(c.policy, c.view), c.want, c.when);
 }
 
-// Mostly the ticks below 300 are durable (position 1200), and the next record is written up to 311, as far as a clock that
-// shows 110 allows (1244). Ticks 110 and 120 begin at 440 and 480.
+// Usually the ticks below 300 are durable (position 1200), and the next record is written up to 311, as far as a clock
+// at 110 allows (1244). Ticks 110 and 120 begin at 440 and 480.
 const PolicyCase policy_cases[] = {
     // The tick is full: 443 is its last position.
     {"wait: full", waits, {110, 110, 443, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 1}},
@@ -194,14 +194,15 @@ const PolicyCase policy_cases[] = {
     {"new_worker: beyond", back_new, {110, 121, 486, 1200, 1244}, {ClockAction::new_term, 4440, 0, 1210, 11}},
     {"new_worker: at the end of the term", back_new, {950, 999, 3998, 4000, 4000}, {ClockAction::new_term, 7800, 0, 2000, 49}},
 
-    // A tick that is held is full: the clock must pass it, and while it comes up to it nothing changes.
+    // A held tick is full. The clock must pass it, and nothing changes while the clock approaches it.
     {"wait and hold: room in the tick held", wait_hold, {110, 118, 474, 1200, 1244}, {ClockAction::take, 440, 476, 0, 0}},
     {"wait and hold: the tick held is full", wait_hold, {110, 118, 475, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 9}},
     {"backup and hold: room in the tick held", two_workers, {110, 118, 474, 1200, 1244}, {ClockAction::take, 440, 476, 0, 0}},
     {"backup and hold: the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
 
-    // After a restart nothing is seen and nothing of the lease left. Its own lease ends at most max_ahead above a clock that
-    // went on: the word is at 311 when that clock shows 110, and nobody speaks of a clock that went back.
+    // After a restart no clock was seen and nothing of the lease is left. A generator's own lease ends at most
+    // max_ahead above a clock that went on: the word is at 311 when that clock shows 110, and no error about the clock
+    // is raised.
     {"hold: own lease", back_hold, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 7}},
     {"wait: own lease", wait_wait, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 201}},
     {"error: own lease", wait_error, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 201}},
@@ -210,7 +211,7 @@ const PolicyCase policy_cases[] = {
     {"error: own lease, borrowing", back_error, {117, -1, 1243, 1244, 1244}, {ClockAction::reserve, 468, 0, 318, 0}},
     {"new_worker: own lease", back_new, {110, -1, 1243, 1244, 1244}, {ClockAction::wait, 440, 0, 0, 7}},
     {"backup: own lease", both_backup, {110, -1, 1243, 1244, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
-    // One tick more is a clock that went back by one while the server was down; the word is at 312, 321, 322.
+    // One tick more means that the clock went back by one while the server was down. The word is at 312, 321, 322.
     {"hold: by the mark", back_hold, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 8}},
     {"hold: by the mark, beyond", back_hold, {110, -1, 1287, 1288, 1288}, {ClockAction::clock_back, 440, 0, 0, 11}},
     {"wait: by the mark", wait_wait, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 1}},
@@ -232,7 +233,7 @@ const PolicyCase policy_cases[] = {
     {"term 1: by the mark", back_new, {110, -1, 5287, 5288, 5288}, {ClockAction::new_term, 8440, 0, 2210, 11}},
     {"term 1: at its end", back_new, {999, 1999, 7999, 8000, 8000}, {ClockAction::exhausted, 7996, 0, 0, 0}},
     {"term 1: the clock is beyond the end", back_new, {1000, 1110, 4500, 4840, 4840}, {ClockAction::exhausted, 8000, 0, 0, 0}},
-    // Terms end, they don't run into each other: position 4000 would be the first one of term 1.
+    // Terms end and do not run into each other: position 4000 would be the first one of term 1.
     {"the end of term 0", back_new, {999, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 3996, 0, 0, 0}},
     {"the end of term 0, clock back", back_new, {500, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 2000, 0, 0, 0}},
     {"the last position of term 0", back_new, {999, 999, 3998, 4000, 4000}, {ClockAction::take, 3996, 4000, 0, 0}},
@@ -251,7 +252,8 @@ const PolicyCase policy_cases[] = {
     {"new_worker: a tick after it", back_new, {1, 100, 403, 780, 784}, {ClockAction::new_term, 4004, 0, 1101, 99}},
     {"new_worker: before the epoch, term 1", back_new, {-5, 1100, 4403, 4800, 4840}, {ClockAction::take, 0, 4784, 0, 0}},
 
-    // Ids of a tick that the clock has just come to begin at its start: 2, for 110 x 0.618034 is 67.98, and 0.98 x 3 is 2.9.
+    // Ids of a tick that the clock has just reached begin at its start: 2, because 110 x 0.618034 is 67.98, and 0.98 x
+    // 3 is 2.9.
     {"spread: quiet", spread_out, {110, 109, 400, 1200, 1244}, {ClockAction::take, 442, 1200, 0, 0}},
     {"spread: busy", spread_out, {110, 110, 442, 1200, 1244}, {ClockAction::take, 442, 1200, 0, 0}},
     {"spread: ahead of the clock", spread_out, {110, 110, 500, 1200, 1244}, {ClockAction::take, 442, 1200, 0, 0}},
@@ -261,7 +263,7 @@ const PolicyCase policy_cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, PolicyTable, ::testing::ValuesIn(policy_cases));
 
-// The backup worker: `last` is its own word, `back` is what sent the caller to it.
+// The backup worker: `last` is its own word, and `back` is the reason for which the caller asks it.
 struct BackupCase {
     const char *when;
     const ClockPolicy &policy;
@@ -286,7 +288,8 @@ const BackupCase backup_cases[] = {
     {"not durable", two_workers, {300, 300, 40, 1200, 1600}, 0, {ClockAction::confirm, 1200, 0, 0, 0}},
     {"nothing leased", two_workers, {300, 300, 40, 1200, 1200}, 0, {ClockAction::reserve, 1200, 0, 400, 0}},
     {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, {ClockAction::exhausted, 3996, 0, 0, 0}},
-    // The clock at 110 went back by 50. The backup worker's own ids are at 120 at most, or too far ahead.
+    // The clock at 110 went back by 50. The backup worker's own ids are at 120 at most; otherwise they are too far
+    // ahead.
     {"clock back", both_backup, {110, 160, 40, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
     {"clock back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
     {"clock back, own ids beyond", both_backup, {110, 160, 483, 1200, 1244}, 50, {ClockAction::clock_back, 440, 0, 0, 50}},
@@ -302,14 +305,14 @@ const BackupCase backup_cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, BackupTable, ::testing::ValuesIn(backup_cases));
 
-// Nothing left of the backup worker either: what the primary does then.
+// The backup worker has nothing left either: what the primary does then.
 TEST(DecideBorrowing, WhenTheBackupWordIsFullToo) {
     expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {ClockAction::take, 440, 1200, 0, 0}, "borrows");
     expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {ClockAction::wait, 360, 0, 0, 1}, "max_ahead used up");
     expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {ClockAction::backup, 440, 0, 0, 50}, "clock back");
 }
 
-// It is the policy that borrows, not the caller.
+// The policy borrows, not the caller.
 TEST(DecideBorrowing, OnlyWithABackupWorker) {
     expect_decision(decide(waits, {110, 110, 443, 1200, 1244}, true), {ClockAction::wait, 440, 0, 0, 1}, "waits");
 }
@@ -352,7 +355,7 @@ void expect_sound_reserve(const ClockPolicy &p, const Bounds &s, const Decision 
     EXPECT_LE(d.reserve_until, latest_lease_end(p, s.now));
 }
 
-// A wait is as long as it must be and no longer: no caller waits twice, or for nothing.
+// A wait is exactly as long as it must be: no caller waits twice, or for nothing.
 void expect_sound_wait(const ClockPolicy &p, const Bounds &s, const Decision &d) {
     ASSERT_GT(d.wait_ticks, 0);
     EXPECT_NE(decide(p, s, d.wait_ticks).action, ClockAction::wait) << "waits again";
@@ -376,7 +379,7 @@ void expect_sound(const ClockPolicy &p, const Bounds &s) {
                       << s.written << ": " << d;
 }
 
-// All combinations in which a word may stand; `last` may be anywhere below or above the bounds.
+// All combinations of bounds that a word may have. `last` may be anywhere below or above the bounds.
 void expect_sound_everywhere(const ClockPolicy &p, int64_t stride) {
     for (int64_t now = -p.max_ahead - 3; now <= p.end + 2; now++)
         for (int64_t written = 0; written <= p.end; written += stride)
@@ -395,15 +398,15 @@ TEST(Decide, EveryStateOfSmallPolicies) {
                 expect_sound_everywhere({bits, 10, lease, lease + more}, 1);
 }
 
-// Leases for which a record has a least length of more than one tick.
+// Leases whose records have a least length of more than one tick.
 TEST(Decide, EveryStateOfLongerLeases) {
     for (int64_t lease : {17, 33, 48})
         expect_sound_everywhere({0, 64, lease, lease + 5}, 4);
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Every state of small policies of every kind, two terms of them. What follows is worked out here once more, by the
-// definitions: a first term of `end` ticks, and a second one.
+// Every state of small policies of every kind, in two terms. The expected values are computed here a second time, from
+// the definitions: a first term of `end` ticks, and a second one.
 
 // null: sound. Not EXPECT_: these are tens of millions of checks.
 using Unsound = const char *;
@@ -465,8 +468,8 @@ Unsound judge_record(const ClockPolicy &p, const ClockState &v, const Facts &f, 
     return nullptr;
 }
 
-// A wait is as long as it must be and no longer. Only who waited for a clock that went back may have to wait again, for the
-// next tick. And a term can begin as soon as the clock has passed the epoch, wherever else it is.
+// A wait is exactly as long as it must be. Only a caller that waited for a clock that went back may have to wait again,
+// for the next tick. A term can begin as soon as the clock has passed the epoch, wherever else it is.
 Unsound judge_wait(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d, bool may_borrow) {
     if (d.wait_ticks <= 0)
         return "wait: for nothing";
@@ -511,7 +514,7 @@ Unsound judge_new_term(const ClockPolicy &p, const ClockState &v, const Facts &f
     return nullptr;
 }
 
-// Up to which tick the primary worker may go, other than by the clock's bound.
+// Up to which tick the primary worker may go, apart from the clock's bound.
 int64_t highest_of_primary(const ClockPolicy &p, const Facts &f, bool may_borrow) {
     const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
     return borrows ? f.end : f.held();
@@ -550,7 +553,7 @@ Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const 
     return nullptr;
 }
 
-// The backup worker's decision, for a view with its own word.
+// The backup worker's decision, for a state with its own word.
 Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t back, const Decision &d) {
     const Facts f(p, v);
     const int64_t highest = back > 0 ? f.now + std::min(p.tolerance, p.max_ahead) : f.held();
@@ -588,7 +591,7 @@ ClockState backup_view(const State &s) {
     return v;
 }
 
-// What is done upon a decision, as in src/pg/lease.cpp; true: the call has ended, with ids, a wait or an error.
+// Executes a decision as src/pg/draw/draw_generator.cpp does. True: the call has ended, with ids, a wait or an error.
 bool ends_call(const ClockPolicy &p, State *s, const Decision &d) {
     ClockState &v = s->view;
     switch (d.action) {
@@ -606,7 +609,7 @@ bool ends_call(const ClockPolicy &p, State *s, const Decision &d) {
     }
 }
 
-// A call with a clock that stands still: it goes on to an end, and each decision on the way is sound.
+// A call with a clock that stands still. It reaches an end, and each decision on the way is sound.
 Unsound judge_call(const ClockPolicy &p, State s) {
     for (int steps = 0; steps < 4; steps++) {
         Decision d = decide(p, s.view);
@@ -695,7 +698,7 @@ TEST(EveryPolicy, EveryStateIsSoundAndEveryCallEnds) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// A model generator: the word, the page that keeps the high-water mark, and what a crash leaves of it.
+// A model generator: the word, the page that keeps the high-water mark, and what a crash leaves of both.
 
 struct History {
     uint64_t taken = 0;
@@ -726,21 +729,21 @@ class Generator {
 
     void move_clock(int64_t by) { now_ += by; }
 
-    // The server dies. Every confirmed record survives; of the later ones, those up to some point.
+    // The server dies. Every confirmed record survives. Of the later ones, those up to some point survive.
     void crash() {
         history_.crashes++;
         marks_.resize(durable_ + random_() % (marks_.size() - durable_ + 1));
         restart();
     }
 
-    // Somebody moves the counter up, as setval or a restore would.
+    // Another session moves the counter up, as setval or a restore does.
     void move_counter(int64_t by) {
         const int64_t mark = std::min(marks_.back() + by, policy_.end);
         write(mark, mark);
-        word_.give_up(position(policy_, mark));
+        word_.discard_below(position(policy_, mark));
     }
 
-    // A backend flushes for reasons of its own.
+    // A backend flushes for another reason.
     void confirm() {
         const WrittenRange written = word_.written_range();
         durable_ = std::max(durable_, static_cast<size_t>(written.lsn));
@@ -829,7 +832,7 @@ class Generator {
     PositionAllocator<> word_;
     int64_t now_ = 5;
     std::vector<int64_t> marks_{1}; // the high-water mark after each record, whose lsn is its place from 1 on
-    size_t durable_ = 1;            // so many of the records are durable
+    size_t durable_ = 1;            // how many of the records are durable
     uint64_t handed_out_ = 0;       // no lease holds position 0: the first mark is 1
     History history_;
 };
@@ -842,7 +845,7 @@ ClockPolicy random_policy(std::mt19937_64 &random) {
     return {static_cast<int32_t>(random() % 14), end, lease, max_ahead};
 }
 
-// Forward more often than back, now and then by far more than max_ahead.
+// Forward more often than back, sometimes by far more than max_ahead.
 int64_t random_jump(std::mt19937_64 &random, const ClockPolicy &p) {
     const int64_t reach = random() % 10 == 0 ? 10 * p.max_ahead : p.lease;
     return static_cast<int64_t>(random() % static_cast<uint64_t>(2 * reach + 1)) - reach * 4 / 5;
@@ -885,7 +888,7 @@ TEST(Generator, RandomHistoriesStayUniqueOrderedAndTruthful) {
         add(all, generator.history());
         ended += generator.history().exhausted ? 1 : 0;
     }
-    // The histories were what this test says they are.
+    // The histories contained all the cases that this test is about.
     EXPECT_GT(all.taken, 1000000u);
     EXPECT_GT(all.records, 100000u);
     EXPECT_GT(all.waits, 10000u);
@@ -893,8 +896,8 @@ TEST(Generator, RandomHistoriesStayUniqueOrderedAndTruthful) {
     EXPECT_GT(ended, 100);
 }
 
-// Under a clock that stands still a generator hands out what max_ahead allows, less at most the last sixteenth
-// of a lease, for which it writes no record of its own; then it waits.
+// Under a clock that stands still a generator hands out what max_ahead allows, less at most the last sixteenth of a
+// lease, for which it writes no record. Then it waits.
 TEST(Generator, AStandingClockIsFollowedNotOutrun) {
     const ClockPolicy policy = {3, INT64_C(1) << 41, 100, 200};
     Generator generator(policy, 1);
@@ -905,7 +908,7 @@ TEST(Generator, AStandingClockIsFollowedNotOutrun) {
     EXPECT_EQ(generator.history().waits, 1u);
 }
 
-// Every position up to the last one is handed out, and then none, whatever the clock says.
+// Every position up to the last one is handed out, and then none, whatever the clock shows.
 TEST(Generator, TheEndOfTimeIsReachedAndStays) {
     for (int64_t lease : {1, 7, 16, 40}) {
         const ClockPolicy policy = {2, 256, lease, 2 * lease};

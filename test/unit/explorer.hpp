@@ -1,15 +1,15 @@
 // Explores every interleaving of a few actors, one atomic operation at a time.
 //
-// Each actor is a fiber that gives way before each operation on a Stepped atomic and before each attempt on a
-// SteppedLock. A schedule is the list of actors in the order in which they were let go on. explore() runs the
-// scenario from its start again for each schedule, depth first, until none is left. The operations are
-// sequentially consistent; what weaker orders allow is the business of the stress tests.
+// Each actor is a fiber that yields before each operation on a Stepped atomic and before each attempt on a SteppedLock.
+// A schedule is the list of actors in the order in which they were resumed. explore() runs the scenario again from its
+// start for each schedule, depth first, until none is left. The operations are sequentially consistent. The stress
+// tests cover weaker orders.
 //
-// Long scenarios have too many schedules. For them the preemptions may be bounded: how often an actor that
+// Long scenarios have too many schedules. For them the number of preemptions may be bounded: how often an actor that
 // could go on is stopped in favour of another. Most races need only one or two.
 //
-// One actor may be halted: after so many of its operations it never goes on, as a process that was killed. The
-// schedule then ends when the others are done.
+// One actor may be halted: after a given number of its operations it never goes on, like a process that was killed. The
+// schedule then ends when the other actors are done.
 #pragma once
 
 #include <ucontext.h>
@@ -43,10 +43,10 @@ class Explorer {
 
     explicit Explorer(Bounds bounds) : bounds_(bounds) {}
 
-    // The exploration in progress, for the atomics; null while a world is made or judged.
+    // The exploration in progress, for the atomics; null while a world is made or checked.
     static inline Explorer *active = nullptr;
 
-    // Runs the bodies under the next schedule, until they are done, block each other, or seem to go on for ever.
+    // Runs the bodies under the next schedule, until they are done, block each other, or exceed most_steps.
     End run(const std::vector<Body> &bodies) {
         fibers_.resize(bodies.size());
         depth_ = steps_ = preemptions_ = 0;
@@ -59,10 +59,10 @@ class Explorer {
         return steps_ == most_steps ? End::endless : all_done() ? End::done : End::deadlock;
     }
 
-    // Whether the actor to be halted was, in the schedule that just ran.
+    // Whether the actor to be halted was halted, in the schedule that just ran.
     bool halted() const { return bounds_.halted != nobody && !fibers_[bounds_.halted].done; }
 
-    // Moves to the next schedule; false when all were run.
+    // Moves to the next schedule. False: all were run.
     bool advance() {
         while (!path_.empty() && path_.back().chosen + 1 == path_.back().options)
             path_.pop_back();
@@ -74,10 +74,10 @@ class Explorer {
 
     const std::string &schedule() const { return schedule_; }
 
-    // Before an operation: lets another actor go first, in every way there is.
+    // Before an operation: resumes another actor first, in every possible way.
     void step() { switch_to(starting_ ? nobody : choose()); }
 
-    // The same, and the actor is not let go on while `ready` says no.
+    // The same, but the actor is not resumed while `ready` returns false.
     void step_when(const std::function<bool()> &ready) {
         fibers_[running_].ready = &ready;
         step();
@@ -112,7 +112,7 @@ class Explorer {
         size_t options;
     };
 
-    // Brings an actor to its first operation, so that all that follows are choices between operations.
+    // Runs an actor up to its first operation, so that all later choices are between operations.
     void start(size_t actor, const Body &body) {
         Fiber &fiber = fibers_[actor];
         fiber.body = &body;
@@ -153,7 +153,7 @@ class Explorer {
                (fiber.ready == nullptr || (*fiber.ready)());
     }
 
-    // Who goes on: along the path as far as it is known, and by the first option beyond it.
+    // The actor to resume: from the path as far as it is known, and the first option beyond it.
     size_t choose() {
         if (steps_ == most_steps)
             return nobody;
@@ -200,7 +200,7 @@ class Explorer {
     ucontext_t main_;
 };
 
-// Outside an exploration, while a world is made or judged, nobody is there to give way to.
+// Outside an exploration, while a world is made or checked, there is no actor to yield to.
 inline void step() {
     if (Explorer::active != nullptr)
         Explorer::active->step();
@@ -262,12 +262,12 @@ using Table = std::set<std::string>; // of outcomes
 
 struct Explored {
     uint64_t schedules = 0;
-    uint64_t halted = 0; // schedules in which the actor to be halted had not ended before
+    uint64_t halted = 0; // schedules in which the actor was halted before its end
     Table seen;
-    std::string forbidden; // the outcome that ended the exploration, and how it came about
+    std::string forbidden; // the outcome that ended the exploration, and its schedule
 };
 
-// A world as the exploration sees it: how to make it anew, what its actors do, what came out.
+// A world as the exploration sees it: how to make a new one, what its actors do, and its outcome.
 struct Scenario {
     std::function<void()> make;
     std::vector<Explorer::Body> actors;

@@ -1,8 +1,8 @@
-// Random histories of a generator of every kind: ids, not positions, with the field order, the backup worker and the terms
-// that its layout and policy have. The clock jumps, the server crashes and loses what was not durable, and several callers
-// are under way at once: a call may perform what it decided before others went ahead.
+// Random histories of a generator of every kind: ids, not positions, with the field order, the backup worker and the
+// terms that its layout and policy have. The clock jumps, the server crashes and loses what was not durable, and
+// several calls overlap: a call may execute its decision after other calls have gone ahead.
 //
-// The caller's loop is that of src/pg/lease.cpp.
+// The caller's loop is that of src/pg/draw/draw_generator.cpp.
 #include "clock_policy.hpp"
 #include "layout.hpp"
 
@@ -34,7 +34,7 @@ struct Counts {
     uint64_t clock_errors = 0;
     uint64_t terms = 0;
     uint64_t crashes = 0;
-    uint64_t late = 0; // performed after others had gone ahead
+    uint64_t late = 0; // executed after other calls had gone ahead
     uint64_t ended = 0;
 
     void add(const Counts &c) {
@@ -63,7 +63,7 @@ class Generator {
         }
     }
 
-    // A call that is not heard of for a while, since it has decided, or since it has read the word and not yet the clock.
+    // A call that pauses, after its decision or after it has read the word but not yet the clock.
     void begin_call(uint64_t want) {
         under_way_.push_back(look(want));
         under_way_.back().decided = random_() % 2 == 0;
@@ -90,7 +90,7 @@ class Generator {
         shown_ = std::max(shown_, now_);
     }
 
-    // Every confirmed record survives; of the later ones, those up to some point. Callers die.
+    // Every confirmed record survives. Of the later ones, those up to some point survive. Calls end.
     void crash() {
         counts_.crashes++;
         marks_.resize(durable_ + random_() % (marks_.size() - durable_ + 1));
@@ -98,15 +98,16 @@ class Generator {
         restart();
     }
 
-    // Somebody else's move of the counter, found by the next caller (adopt_page()): also what ALTER of a policy does.
-    void give_up(int64_t by) {
+    // Another session moves the counter, and the next caller finds that (adopt_page()). ALTER of a policy does the
+    // same.
+    void discard(int64_t by) {
         const int64_t term_end = ((marks_.back() - 1) / p_.end + 1) * p_.end;
         const int64_t mark = std::min(marks_.back() + by, term_end);
         write(mark, mark);
-        word_.give_up(position(mark));
-        backup_.give_up(position(mark));
-        given_up_ = position(mark);
-        // As if a clock had been there that could lease so much.
+        word_.discard_below(position(mark));
+        backup_.discard_below(position(mark));
+        discarded_below_ = position(mark);
+        // As if the clock had been where it could lease so much.
         shown_ = std::max(shown_, mark % p_.end == 0 ? p_.end : mark % p_.end - 1 - p_.max_ahead);
     }
 
@@ -126,7 +127,7 @@ class Generator {
         Decision decision;
         uint64_t want;
         bool decided;
-        int64_t shown; // the latest that the clock had shown when it was read
+        int64_t shown; // the latest that the clock had shown before it was read
     };
 
     uint64_t position(int64_t tick) const { return static_cast<uint64_t>(tick) << p_.sequence_bits; }
@@ -207,7 +208,7 @@ class Generator {
         return false;
     }
 
-    // A clock that only went on is never said to have gone back, whatever was leased, lost and restarted.
+    // A clock that never went back is never reported to have gone back, whatever was leased, lost and restarted.
     bool expect_clock_back(const Call &call, const Decision &d) {
         EXPECT_GT(call.shown, call.view.now) << "the clock did not go back";
         EXPECT_LE(d.wait_ticks, call.shown - call.view.now) << "not by so much";
@@ -215,7 +216,7 @@ class Generator {
         return true;
     }
 
-    // Somebody else may have written this lease, or a longer one.
+    // Another call may have written this lease, or a longer one.
     void reserve(const Call &call, uint64_t from, int64_t until) {
         const uint64_t written = word_.written_range().until;
         if (written >= position(until))
@@ -232,7 +233,7 @@ class Generator {
     void wait(int64_t ticks) {
         counts_.waits++;
         ASSERT_GT(ticks, 0);
-        // Who decided long ago may wait for a clock that has gone on since.
+        // A call that decided long ago may wait for a clock that has gone on since.
         if (!late_)
             move_clock(ticks);
     }
@@ -250,7 +251,7 @@ class Generator {
         const Decoded d = decode(l, id);
         ASSERT_EQ(d.fault, DecodeFault::none) << "P3";
         EXPECT_TRUE(ids_.insert(id).second) << "P1: twice: " << id;
-        EXPECT_TRUE(late_ || pos >= given_up_) << "an id of what was given up before the call";
+        EXPECT_TRUE(late_ || pos >= discarded_below_) << "an id of what was given up before the call";
         EXPECT_EQ(d.parts.tick, static_cast<int64_t>(pos >> p_.sequence_bits) - term * p_.end);
         EXPECT_EQ(d.parts.worker, worker);
         EXPECT_EQ(d.parts.datacenter, c_.datacenter);
@@ -275,7 +276,7 @@ class Generator {
         word_.reset(position(marks_.back()));
         backup_.reset(position(marks_.back()));
         seen_ = nothing_seen;
-        given_up_ = 0;
+        discarded_below_ = 0;
     }
 
     const Config c_;
@@ -287,10 +288,10 @@ class Generator {
     int64_t now_ = 5;
     int64_t shown_ = 5;             // the latest that the clock ever showed
     std::vector<int64_t> marks_{1}; // the first tick that is not leased, after each record
-    size_t durable_ = 1;            // so many of the records are durable
+    size_t durable_ = 1;            // how many of the records are durable
     std::vector<Call> under_way_;
     bool late_ = false;
-    uint64_t given_up_ = 0;
+    uint64_t discarded_below_ = 0;
     std::unordered_set<int64_t> ids_;
     std::map<int64_t, int64_t> last_; // a term's last id of the primary worker
     Counts counts_;
@@ -298,7 +299,7 @@ class Generator {
 
 int32_t up_to(std::mt19937_64 &random, int32_t most) { return static_cast<int32_t>(random() % (most + 1)); }
 
-// Few numbers to a tick, few ticks to a lease and to the end: histories meet the end of everything.
+// Few numbers in a tick, few ticks in a lease and until the end: histories reach the end of everything.
 Config random_config(std::mt19937_64 &random, WhenFull full, WhenBack back) {
     Config c{};
     const bool two_workers = full == WhenFull::backup || back == WhenBack::backup;
@@ -318,7 +319,7 @@ Config random_config(std::mt19937_64 &random, WhenFull full, WhenBack back) {
     return c;
 }
 
-// Forward more often than back, now and then by far more than max_ahead.
+// Forward more often than back, sometimes by far more than max_ahead.
 int64_t random_jump(std::mt19937_64 &random, const ClockPolicy &p) {
     const int64_t reach = random() % 10 == 0 ? 5 * p.max_ahead : random() % 2 == 0 ? p.lease : 1;
     return static_cast<int64_t>(random() % static_cast<uint64_t>(2 * reach + 1)) - reach * 4 / 5;
@@ -341,7 +342,7 @@ void random_event(Generator &generator, std::mt19937_64 &random) {
     else if (dice < 99)
         generator.confirm();
     else
-        generator.give_up(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(p.lease)));
+        generator.discard(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(p.lease)));
 }
 
 Counts run_histories(WhenFull full, WhenBack back, int histories) {
@@ -358,7 +359,7 @@ Counts run_histories(WhenFull full, WhenBack back, int histories) {
 
 class Histories : public ::testing::TestWithParam<std::tuple<WhenFull, WhenBack>> {};
 
-// And the histories are what this test says they are.
+// Checks that the histories contain all the cases that this test is about.
 TEST_P(Histories, StayUniqueOrderedInRangeAndTruthful) {
     const WhenFull full = std::get<0>(GetParam());
     const WhenBack back = std::get<1>(GetParam());
@@ -413,8 +414,8 @@ TEST(Spread, ReachesEveryStart) {
     }
 }
 
-// Ids modulo n as their counts should be if all residues were equally likely: chi-square over n - 1, which would be 1 for
-// ids drawn at random. Evenly spread starts do better; a low bit that is always 0 makes it the number of ids over n, and more.
+// How evenly ids modulo n are distributed: chi-square over n - 1, which is about 1 for ids drawn at random. Evenly
+// spread starts give less. A low bit that is always 0 gives the number of ids over n, and more.
 double chi_square_ratio(const std::vector<int64_t> &ids, int64_t n) {
     std::vector<int64_t> counts(static_cast<size_t>(n));
     for (const int64_t id : ids)
@@ -454,7 +455,7 @@ TEST(Spread, IdsOfAQuietGeneratorAreEvenModuloN) {
                 "random distances");
 }
 
-// The test can tell: without a spread all ids are even, and all have one residue modulo 8.
+// The test notices a missing spread: all ids are even then, and all have one residue modulo 8.
 TEST(Spread, WithoutOneTheyAreNot) {
     int64_t tick = 12345678;
     const std::vector<int64_t> ids = first_ids(quiet_layout, {0}, [&] { return tick += 1000; });
@@ -462,7 +463,7 @@ TEST(Spread, WithoutOneTheyAreNot) {
         EXPECT_GT(chi_square_ratio(ids, n), 100) << n;
 }
 
-// Takes everything that a clock which goes on tick by tick allows; returns how many positions that were.
+// Takes everything that a clock which goes on tick by tick allows. Returns how many positions that were.
 uint64_t saturate(const ClockPolicy &p, int64_t ticks) {
     PositionAllocator<> word;
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
@@ -481,7 +482,7 @@ uint64_t saturate(const ClockPolicy &p, int64_t ticks) {
     return taken;
 }
 
-// A generator at full speed is ahead of the clock, where nothing is left out but what came before its first tick.
+// A generator at full speed is ahead of the clock, where only the positions before its first tick's start are left out.
 TEST(Spread, TheBusyLoseNothing) {
     ClockPolicy p = {12, INT64_C(1) << 41, 10, 20};
     const uint64_t plain = saturate(p, 200);
@@ -490,7 +491,7 @@ TEST(Spread, TheBusyLoseNothing) {
     EXPECT_GE(plain, UINT64_C(220) << 12);
 }
 
-// Who waits for each tick begins it at its start.
+// A caller that waits for each tick begins it at its start.
 TEST(Spread, WhoWaitsLosesWhatIsBelowTheStart) {
     ClockPolicy p = {12, INT64_C(1) << 41, 10, 20, WhenFull::wait};
     EXPECT_EQ(saturate(p, 200), UINT64_C(200) << 12);

@@ -1,7 +1,7 @@
 // Every interleaving of a few callers on the generator's word and on a segment's.
 //
-// Each scenario ends in an outcome, a line of text. The tables list the acceptable ones: all of them must turn
-// up, and no other. What must not turn up is named above each table.
+// Each scenario ends in an outcome, a line of text. The tables list the acceptable outcomes: all of them must occur,
+// and no others. The forbidden ones are named above each table.
 #include "expect_outcomes.hpp"
 #include "range.hpp"
 #include "position_allocator.hpp"
@@ -43,7 +43,7 @@ template <typename Word> Call timed_take(Word &word, uint64_t floor, uint64_t li
     return {run, explorer.first_step(), explorer.last_step()};
 }
 
-// An atomic whose compare-and-swap is two operations: the mutant of everything that relies on one.
+// An atomic whose compare-and-swap is two operations: the mutant for code that relies on a single one.
 template <typename T> class Torn : public Stepped<T> {
   public:
     bool compare_exchange_weak(T &expected, T desired, std::memory_order order, std::memory_order) {
@@ -61,7 +61,7 @@ using Word = PositionAllocator<Stepped>;
 using TornWord = PositionAllocator<Torn>;
 
 // ---------------------------------------------------------------------------------------------------------
-// The explorer itself, before anything is believed of what it says.
+// Tests of the explorer itself, on which all other tests rely.
 
 struct Counter {
     Stepped<uint64_t> value;
@@ -107,7 +107,7 @@ TEST(Explorer, EndsAtAForbiddenOutcome) {
     EXPECT_LT(result.schedules, 6u);
 }
 
-// Without preemption two actors run one after the other; one preemption is enough for the lost update.
+// Without preemption two actors run one after the other. One preemption is enough for the lost update.
 TEST(Explorer, BoundsPreemptions) {
     const Actors<Counter> actors = {add_by_load_and_store, add_by_load_and_store};
     EXPECT_EQ(explore<Counter>({"2"}, actors, 0).schedules, 2u);
@@ -148,7 +148,7 @@ void add_twice(Counter &c) {
     add_by_load_and_store(c);
 }
 
-// One addition has two operations; the one who is halted makes none, or one, or both.
+// One addition has two operations. The halted actor makes none, one, or both.
 TEST(Explorer, HaltsAnActorAtEachOfItsSteps) {
     const Table all = {"1", "2", "3"};
     const Explored result = explore_halted<Counter>(all, {add_by_load_and_store, add_twice}, 1);
@@ -208,7 +208,7 @@ template <typename Word> struct TwoTakers {
 TEST(TakeAndTake, EachPositionOnce) { expect_exactly(TwoTakers<Word>::run(), two_takers); }
 TEST(TakeAndTake, TornSwapMutantIsCaught) { expect_caught(TwoTakers<TornWord>::run()); }
 
-// Finds room first, and takes afterwards without looking again.
+// Checks for room first, and takes afterwards without checking again.
 struct ChecksThenTakes : Word {
     Run take(uint64_t floor, uint64_t limit, uint64_t want) {
         return last() + 1 < limit ? Word::take(floor, limit + 100, want) : Run{limit, 0};
@@ -221,8 +221,8 @@ TEST(TakeAndTake, ChecksThenTakesMutantIsCaught) {
 
 // Three callers with batches of 2 over the positions 10 .. 16, the first with a floor of 12.
 //
-//   acceptable  every position at most once, batches whole or cut at the limit, none below a floor, and a
-//               call that ended before another began has the lower positions (P2)
+//   acceptable  every position at most once, batches whole or cut at the limit, none below a floor; a call that ended
+//               before another began has the lower positions (P2)
 //   forbidden   anything else
 
 const Table three_takers = {"sound"};
@@ -301,7 +301,7 @@ const Table take_and_gap_twice = {
     "10..11 20..23", // and after it
     "none none",     // both between raising and confirming
     "none 20..23",   // one there, one after the confirmation
-    "20..23 none",   // all gone after the first
+    "20..23 none",   // the first call took the whole new lease
 };
 
 template <typename Word> struct TakeAndGap {
@@ -348,7 +348,7 @@ struct RaisesAfterPublishing : Word {
         const bool gap = from > written_range().until;
         Word::publish(0, until, lsn);
         if (gap)
-            give_up(from);
+            discard_below(from);
     }
 };
 
@@ -365,43 +365,43 @@ TEST(TakeAndPublish, ChecksThenTakesMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// take against give_up. Positions 10 .. 15 are usable; everything below `next` is given up.
+// take against discard_below. Positions 10 .. 15 are usable, and everything below `next` is discarded.
 //
-//   acceptable  positions below `next` for calls that began before give_up ended
-//   forbidden   such positions for later calls; a position twice; `written` below what it was or below next
+//   acceptable  positions below `next` for calls that began before the discard ended
+//   forbidden   such positions for later calls; a position twice; `written` below what it was or below `next`
 
-const Table give_up_part = {
+const Table discard_part = {
     "10 11 written 16", // both calls before it, or the second overlaps it
     "10 14 written 16", // between them
     "14 15 written 16", // before both
 };
 
-const Table give_up_all = {
+const Table discard_all = {
     "10 11 written 20",
     "10 none written 20",
     "none none written 20",
 };
 
-const Table give_up_below_a_batch = {
-    "10..15 none written 16", // the batch is above the bar when give_up looks: nothing to raise
+const Table discard_below_a_batch = {
+    "10..15 none written 16", // the batch is above `next` before the discard reads the word: nothing to raise
     "14..15 none written 16",
 };
 
-template <typename Word, uint64_t next, uint64_t want> struct TakeAndGiveUp {
+template <typename Word, uint64_t next, uint64_t want> struct TakeAndDiscard {
     Word word;
     std::vector<Call> calls;
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
 
-    TakeAndGiveUp() {
+    TakeAndDiscard() {
         word.reset(10);
         word.publish(10, 16, 5);
         word.confirm(local, 16);
     }
-    static void giver(TakeAndGiveUp &w) {
-        w.word.give_up(next);
-        w.given_up = Explorer::active->last_step();
+    static void giver(TakeAndDiscard &w) {
+        w.word.discard_below(next);
+        w.discarded = Explorer::active->last_step();
     }
-    static void taker(TakeAndGiveUp &w) {
+    static void taker(TakeAndDiscard &w) {
         for (int i = 0; i < 2; i++) {
             const uint64_t limit = w.word.usable(local);
             const Call call = timed_take(w.word, 0, limit, want);
@@ -409,7 +409,7 @@ template <typename Word, uint64_t next, uint64_t want> struct TakeAndGiveUp {
         }
     }
     bool late(const Call &call) const {
-        return call.run.count > 0 && call.run.first < next && call.began > given_up;
+        return call.run.count > 0 && call.run.first < next && call.began > discarded;
     }
     std::string outcome() const {
         if (late(calls[0]) || late(calls[1]))
@@ -417,28 +417,28 @@ template <typename Word, uint64_t next, uint64_t want> struct TakeAndGiveUp {
         return show(calls[0].run) + " " + show(calls[1].run) + " written " +
                std::to_string(word.written_range().until);
     }
-    static Explored run(const Table &acceptable) { return explore<TakeAndGiveUp>(acceptable, {giver, taker}); }
+    static Explored run(const Table &acceptable) { return explore<TakeAndDiscard>(acceptable, {giver, taker}); }
 };
 
-TEST(TakeAndGiveUp, PartOfTheLease) { expect_exactly(TakeAndGiveUp<Word, 14, 1>::run(give_up_part), give_up_part); }
-TEST(TakeAndGiveUp, MoreThanTheLease) { expect_exactly(TakeAndGiveUp<Word, 20, 1>::run(give_up_all), give_up_all); }
-TEST(TakeAndGiveUp, NeverTakesTheWordBack) {
-    expect_exactly(TakeAndGiveUp<Word, 14, 6>::run(give_up_below_a_batch), give_up_below_a_batch);
+TEST(TakeAndDiscard, PartOfTheLease) { expect_exactly(TakeAndDiscard<Word, 14, 1>::run(discard_part), discard_part); }
+TEST(TakeAndDiscard, MoreThanTheLease) { expect_exactly(TakeAndDiscard<Word, 20, 1>::run(discard_all), discard_all); }
+TEST(TakeAndDiscard, NeverTakesTheWordBack) {
+    expect_exactly(TakeAndDiscard<Word, 14, 6>::run(discard_below_a_batch), discard_below_a_batch);
 }
-TEST(TakeAndGiveUp, TornSwapMutantIsCaught) {
-    expect_caught(TakeAndGiveUp<TornWord, 14, 6>::run(give_up_below_a_batch));
+TEST(TakeAndDiscard, TornSwapMutantIsCaught) {
+    expect_caught(TakeAndDiscard<TornWord, 14, 6>::run(discard_below_a_batch));
 }
 
-struct GivesUpNothing : Word {
-    void give_up(uint64_t) {}
+struct DiscardsNothing : Word {
+    void discard_below(uint64_t) {}
 };
 
-TEST(TakeAndGiveUp, GivesUpNothingMutantIsCaught) {
-    expect_caught(TakeAndGiveUp<GivesUpNothing, 14, 1>::run(give_up_part));
+TEST(TakeAndDiscard, DiscardsNothingMutantIsCaught) {
+    expect_caught(TakeAndDiscard<DiscardsNothing, 14, 1>::run(discard_part));
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// The backup worker's word: take against take, as above. Positions 10, 11, 12 are below what the primary's word has usable.
+// The backup worker's word: take against take, as above. Positions 10, 11, 12 are usable in the primary's word.
 //
 //   acceptable  as for the primary's word
 //   forbidden   a position twice; 13; none while a position is left
@@ -471,86 +471,87 @@ TEST(BackupTakeAndTake, EachPositionOnce) { expect_exactly(TwoBackupTakers<Backu
 TEST(BackupTakeAndTake, TornSwapMutantIsCaught) { expect_caught(TwoBackupTakers<TornBackup>::run()); }
 TEST(BackupTakeAndTake, ChecksThenTakesMutantIsCaught) { expect_caught(TwoBackupTakers<BackupChecksThenTakes>::run()); }
 
-// take against give_up. The lease ends at 16; everything below `next` is given up, and the word never falls back.
+// take against discard_below. The lease ends at 16, everything below `next` is discarded, and the word never falls
+// back.
 //
-//   acceptable  positions below `next` for calls that began before give_up ended, nothing below it afterwards
+//   acceptable  positions below `next` for calls that began before the discard ended, nothing below it afterwards
 //   forbidden   such positions for later calls; a position twice; a next position below `next`
 
-const Table backup_give_up_part = {
+const Table backup_discard_part = {
     "10 11 next 14", // both calls before it, or the second overlaps it
     "10 14 next 15", // between them
     "14 15 next 16", // before both
 };
 
-const Table backup_give_up_all = {
+const Table backup_discard_all = {
     "10 11 next 20",
     "10 none next 20",
     "none none next 20",
 };
 
-const Table backup_give_up_below_a_batch = {
-    "10..15 none next 16", // the batch is above the bar when give_up looks: nothing to raise
+const Table backup_discard_below_a_batch = {
+    "10..15 none next 16", // the batch is above `next` before the discard reads the word: nothing to raise
     "14..15 none next 16",
 };
 
-template <typename Word, uint64_t next, uint64_t want> struct BackupTakeAndGiveUp {
+template <typename Word, uint64_t next, uint64_t want> struct BackupTakeAndDiscard {
     Word word;
     std::vector<Call> calls;
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
 
-    BackupTakeAndGiveUp() { word.reset(10); }
-    static void giver(BackupTakeAndGiveUp &w) {
-        w.word.give_up(next);
-        w.given_up = Explorer::active->last_step();
+    BackupTakeAndDiscard() { word.reset(10); }
+    static void giver(BackupTakeAndDiscard &w) {
+        w.word.discard_below(next);
+        w.discarded = Explorer::active->last_step();
     }
-    static void taker(BackupTakeAndGiveUp &w) {
+    static void taker(BackupTakeAndDiscard &w) {
         for (int i = 0; i < 2; i++) {
             const Call call = timed_take(w.word, 0, 16, want);
             w.calls.push_back(call);
         }
     }
-    bool late(const Call &call) const { return call.run.count > 0 && call.run.first < next && call.began > given_up; }
+    bool late(const Call &call) const { return call.run.count > 0 && call.run.first < next && call.began > discarded; }
     std::string outcome() const {
         if (late(calls[0]) || late(calls[1]))
             return "a position that was given up";
         return show(calls[0].run) + " " + show(calls[1].run) + " next " + std::to_string(word.last() + 1);
     }
-    static Explored run(const Table &acceptable) { return explore<BackupTakeAndGiveUp>(acceptable, {giver, taker}); }
+    static Explored run(const Table &acceptable) { return explore<BackupTakeAndDiscard>(acceptable, {giver, taker}); }
 };
 
-struct BackupGivesUpNothing : Backup {
-    void give_up(uint64_t) {}
+struct BackupDiscardsNothing : Backup {
+    void discard_below(uint64_t) {}
 };
 
-// Stores the bar instead of raising the word to it.
+// Stores `next` instead of raising the word to it.
 template <template <typename> class Atom> struct BackupFallsBack : BackupAllocator<Atom> {
-    void give_up(uint64_t next) { BackupAllocator<Atom>::reset(next); }
+    void discard_below(uint64_t next) { BackupAllocator<Atom>::reset(next); }
 };
 
-TEST(BackupTakeAndGiveUp, PartOfTheLease) {
-    expect_exactly(BackupTakeAndGiveUp<Backup, 14, 1>::run(backup_give_up_part), backup_give_up_part);
+TEST(BackupTakeAndDiscard, PartOfTheLease) {
+    expect_exactly(BackupTakeAndDiscard<Backup, 14, 1>::run(backup_discard_part), backup_discard_part);
 }
-TEST(BackupTakeAndGiveUp, MoreThanTheLease) {
-    expect_exactly(BackupTakeAndGiveUp<Backup, 20, 1>::run(backup_give_up_all), backup_give_up_all);
+TEST(BackupTakeAndDiscard, MoreThanTheLease) {
+    expect_exactly(BackupTakeAndDiscard<Backup, 20, 1>::run(backup_discard_all), backup_discard_all);
 }
-TEST(BackupTakeAndGiveUp, NeverTakesTheWordBack) {
-    expect_exactly(BackupTakeAndGiveUp<Backup, 14, 6>::run(backup_give_up_below_a_batch), backup_give_up_below_a_batch);
+TEST(BackupTakeAndDiscard, NeverTakesTheWordBack) {
+    expect_exactly(BackupTakeAndDiscard<Backup, 14, 6>::run(backup_discard_below_a_batch), backup_discard_below_a_batch);
 }
-TEST(BackupTakeAndGiveUp, TornSwapMutantIsCaught) {
-    expect_caught(BackupTakeAndGiveUp<TornBackup, 14, 6>::run(backup_give_up_below_a_batch));
+TEST(BackupTakeAndDiscard, TornSwapMutantIsCaught) {
+    expect_caught(BackupTakeAndDiscard<TornBackup, 14, 6>::run(backup_discard_below_a_batch));
 }
-TEST(BackupTakeAndGiveUp, FallsBackMutantIsCaught) {
-    expect_caught(BackupTakeAndGiveUp<BackupFallsBack<Stepped>, 14, 6>::run(backup_give_up_below_a_batch));
+TEST(BackupTakeAndDiscard, FallsBackMutantIsCaught) {
+    expect_caught(BackupTakeAndDiscard<BackupFallsBack<Stepped>, 14, 6>::run(backup_discard_below_a_batch));
 }
-TEST(BackupTakeAndGiveUp, GivesUpNothingMutantIsCaught) {
-    expect_caught(BackupTakeAndGiveUp<BackupGivesUpNothing, 14, 1>::run(backup_give_up_part));
+TEST(BackupTakeAndDiscard, DiscardsNothingMutantIsCaught) {
+    expect_caught(BackupTakeAndDiscard<BackupDiscardsNothing, 14, 1>::run(backup_discard_part));
 }
 
-// The two words under one lease, which is given up while a caller takes from both: its ids are told apart by the worker, so
-// the same position once of each is as it should be.
+// The two words under one lease, which is discarded while a caller takes from both. The worker tells their ids apart,
+// so each word may hand out the same position once.
 //
-//   acceptable  each word's own positions, below the bar only for calls that began before the word's give_up ended
-//   forbidden   a position of the old lease from the backup word for a call that began after both were given up
+//   acceptable  each word's own positions, below 14 only for calls that began before the word's discard ended
+//   forbidden   a position of the old lease from the backup word for a call that began after both were discarded
 
 const Table both_words = {
     "10 10", // before
@@ -564,7 +565,7 @@ template <typename Primary, typename Second> struct BothWords {
     Second backup;
     Run runs[2]{};
     bool late = false;
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
 
     BothWords() {
         primary.reset(10);
@@ -573,60 +574,60 @@ template <typename Primary, typename Second> struct BothWords {
         backup.reset(10);
     }
     static void giver(BothWords &w) {
-        w.primary.give_up(14);
-        w.backup.give_up(14);
-        w.given_up = Explorer::active->last_step();
+        w.primary.discard_below(14);
+        w.backup.discard_below(14);
+        w.discarded = Explorer::active->last_step();
     }
     static void taker(BothWords &w) {
         const uint64_t limit = w.primary.usable(local);
         w.runs[0] = w.primary.take(0, limit, 1);
         const Call call = timed_take(w.backup, 0, limit, 1);
         w.runs[1] = call.run;
-        w.late = call.run.first < 14 && call.began > w.given_up;
+        w.late = call.run.first < 14 && call.began > w.discarded;
     }
     std::string outcome() const { return late ? "a position that was given up" : show(runs[0]) + " " + show(runs[1]); }
     static Explored run() { return explore<BothWords>(both_words, {giver, taker}); }
 };
 
 TEST(BothWords, AreGivenUpTogether) { expect_exactly(BothWords<Word, Backup>::run(), both_words); }
-TEST(BothWords, ForgetsTheBackupMutantIsCaught) { expect_caught(BothWords<Word, BackupGivesUpNothing>::run()); }
+TEST(BothWords, ForgetsTheBackupMutantIsCaught) { expect_caught(BothWords<Word, BackupDiscardsNothing>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// give_up against publish: both under the page's lock, for both look at `written` before they move it.
+// discard_below against publish: both under the page's lock, because both read `written` before they move it.
 //
-//   acceptable  the lease after the bar, or the bar after the lease; written is the higher of the two
-//   forbidden   written 20 although a lease up to 24 was published
+//   acceptable  the lease above the discard, or the discard above the lease; `written` is the higher of the two
+//   forbidden   `written` 20 although a lease up to 24 was published
 
-const Table give_up_and_publish = {"24"};
+const Table discard_and_publish = {"24"};
 
-template <bool locked> struct GiveUpAndPublish {
+template <bool locked> struct DiscardAndPublish {
     Word word;
     SteppedLock page;
 
-    GiveUpAndPublish() { word.reset(10); }
+    DiscardAndPublish() { word.reset(10); }
     std::unique_lock<SteppedLock> lock_page() {
         return locked ? std::unique_lock<SteppedLock>(page) : std::unique_lock<SteppedLock>();
     }
-    static void giver(GiveUpAndPublish &w) {
+    static void giver(DiscardAndPublish &w) {
         const std::unique_lock<SteppedLock> guard = w.lock_page();
-        w.word.give_up(20);
+        w.word.discard_below(20);
     }
-    static void publisher(GiveUpAndPublish &w) {
+    static void publisher(DiscardAndPublish &w) {
         const std::unique_lock<SteppedLock> guard = w.lock_page();
         w.word.publish(10, 24, 5);
     }
     std::string outcome() const { return std::to_string(word.written_range().until); }
-    static Explored run() { return explore<GiveUpAndPublish>(give_up_and_publish, {giver, publisher}); }
+    static Explored run() { return explore<DiscardAndPublish>(discard_and_publish, {giver, publisher}); }
 };
 
-TEST(GiveUpAndPublish, UnderTheLock) { expect_exactly(GiveUpAndPublish<true>::run(), give_up_and_publish); }
-TEST(GiveUpAndPublish, WithoutTheLockMutantIsCaught) {
-    expect_caught(GiveUpAndPublish<false>::run());
+TEST(DiscardAndPublish, UnderTheLock) { expect_exactly(DiscardAndPublish<true>::run(), discard_and_publish); }
+TEST(DiscardAndPublish, WithoutTheLockMutantIsCaught) {
+    expect_caught(DiscardAndPublish<false>::run());
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// confirm against take, through usable(). A lease of 10 .. 15 is written; one actor makes its first two ticks
-// durable, another all of it, as when both have read written_range() at different times.
+// confirm against take, through usable(). A lease of 10 .. 15 is written. One actor makes its first two ticks durable,
+// another all of it, as when both have read written_range() at different times.
 //
 //   acceptable  positions below what is durable
 //   forbidden   a position that is not durable yet; a bound that falls back; a level that was not confirmed
@@ -669,7 +670,7 @@ TEST(ConfirmAndTake, TornSwapMutantIsCaught) {
     expect_caught(ConfirmAndTake<TornWord>::run());
 }
 
-// Confirms what is written instead of what the caller made durable.
+// Confirms what is written instead of what the caller has made durable.
 struct ConfirmsAllWritten : Word {
     void confirm(Durability level, uint64_t) { Word::confirm(level, written_range().until); }
 };
@@ -732,11 +733,11 @@ TEST(PublishAndRead, ReadsLsnFirstMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Whole calls on a generator's word: take, else confirm, else reserve under the page's lock. Nothing is leased
-// at the start, and a lease has two positions. Too long for all interleavings: preemptions are bounded.
+// Whole calls on a generator's word: take, else confirm, else reserve under the page's lock. Nothing is leased at the
+// start, and a lease has two positions. Too long for all interleavings: preemptions are bounded.
 //
-//   acceptable  the callers have the first positions of the first lease, each one
-//   forbidden   a position twice, or not durable, or of a lease that nobody needed
+//   acceptable  each caller has one of the first positions of the first lease
+//   forbidden   a position twice, or not durable, or of a lease that no caller needed
 
 const Table whole_calls = {"10 11, records 1", "11 10, records 1"};
 
@@ -795,8 +796,8 @@ TEST(WholeCalls, TornSwapMutantIsCaught) { expect_caught(WholeCalls<TornWord>::r
 TEST(WholeCalls, StoresLsnLastMutantIsCaught) { expect_caught(WholeCalls<StoresLsnLast>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// A segment: ranges under the page's lock, ordinals by the word. The first range stands for 100 and 110.
-// Plain nextval has drawn the values behind it, so the sequence goes on with 200 and 210.
+// A segment: ranges under the page's lock, ordinals by the word. The first range stands for 100 and 110. Plain nextval
+// has drawn the values after it, so the sequence continues with 200 and 210.
 
 template <typename Word> struct Segment {
     Word word;
@@ -820,15 +821,15 @@ template <typename Word> struct Segment {
         word.publish(2, next_value, 10, ++log_end);
         next_value += 20;
     }
-    void give_up() {
+    void discard() {
         const std::lock_guard<SteppedLock> guard(page);
-        word.give_up();
+        word.discard();
     }
     bool current(Range *range) {
         const std::shared_lock<SteppedLock> guard(page);
         return word.current(range);
     }
-    // The limit is what was usable before the take, and the range's end.
+    // The limit is what was usable before the take, and at most the range's end.
     uint64_t limit_in(const Range &range) {
         if (word.usable(local) < range.end) {
             raise_to(flushed, range.lsn, std::memory_order_relaxed);
@@ -837,7 +838,7 @@ template <typename Word> struct Segment {
         const uint64_t usable = word.usable(local);
         return usable < range.end ? usable : range.end;
     }
-    // A value, or 0: nothing is published that has one left.
+    // A value, or 0: no published range has one left.
     int64_t draw() {
         Range range{};
         while (current(&range)) {
@@ -857,8 +858,8 @@ using TornSegment = SegmentWord<Torn>;
 
 // Two callers, the last value of the first range, and a successor being published.
 //
-//   acceptable  the values in order; none for the caller that came before the successor
-//   forbidden   a value twice; 120, which lies beyond the range; 200 before 110; 200 before its record is durable
+//   acceptable  the values in order; none for a caller that came before the successor
+//   forbidden   a value twice; 120, which is beyond the range; 200 before 110; 200 before its record is durable
 
 const Table segment_takers = {"110 200", "200 110", "110 0", "0 110"};
 
@@ -876,14 +877,14 @@ template <typename Word> struct SegmentTakers : Segment<Word> {
     static Explored run() { return explore<SegmentTakers>(segment_takers, {caller<0>, caller<1>, publisher}); }
 };
 
-// Finds the ordinal in the range first, and takes afterwards without looking again.
+// Finds the ordinal in the range first, and takes afterwards without checking again.
 struct ChecksThenTakesSegment : PlainSegment {
     Run take(uint64_t limit, uint64_t want) {
         return next() < limit ? PlainSegment::take(limit + 100, want) : Run{limit, 0};
     }
 };
 
-// Callers with a window on what is left of the first range, the ordinal 1.
+// Callers with a window on the rest of the first range, the ordinal 1.
 template <typename Word> struct TakesByWindow : Word {
     Run take(uint64_t limit, uint64_t want) {
         int64_t ordinal = 0;
@@ -903,58 +904,58 @@ TEST(SegmentTakeAndTake, ChecksThenTakesMutantIsCaught) {
     expect_caught(SegmentTakers<ChecksThenTakesSegment>::run());
 }
 
-// One caller twice, against a successor being published and a give_up, in either order.
+// One caller twice, against a successor being published and a discard, in either order.
 //
-//   acceptable  the values in order; after the give_up only those of a range published later; none if there
-//               is no such range
-//   forbidden   a value of the ranges given up for a call that began after the give_up; a value twice
+//   acceptable  the values in order; after the discard only those of a range published later; none if there is no such
+//               range
+//   forbidden   a discarded value for a call that began after the discard; a value twice
 
-const Table segment_give_up = {
-    "100 110", // both before the give_up
+const Table segment_discard = {
+    "100 110", // both before the discard
     "100 200", // the successor published after it
     "100 0",   // between the calls: nothing left
-    "200 210", // the give_up, the successor, both calls
-    "0 200",   // the give_up, the first call, the successor, the second
-    "0 0",     // everything given up before both
+    "200 210", // the discard, the successor, both calls
+    "0 200",   // the discard, the first call, the successor, the second
+    "0 0",     // everything discarded before both
 };
 
-template <typename Word> struct SegmentGiveUp : Segment<Word> {
+template <typename Word> struct SegmentDiscard : Segment<Word> {
     int64_t values[2] = {0, 0};
-    uint64_t given_up = UINT64_MAX;
+    uint64_t discarded = UINT64_MAX;
     int64_t first_after = 0;
     bool late = false;
 
-    static void caller(SegmentGiveUp &w) {
+    static void caller(SegmentDiscard &w) {
         Explorer &explorer = *Explorer::active;
         for (int64_t &value : w.values) {
             explorer.begin();
             value = w.draw();
-            w.late = w.late || (value != 0 && value < w.first_after && explorer.first_step() > w.given_up);
+            w.late = w.late || (value != 0 && value < w.first_after && explorer.first_step() > w.discarded);
         }
     }
-    static void publisher(SegmentGiveUp &w) { w.publish_successor(); }
-    static void giver(SegmentGiveUp &w) {
+    static void publisher(SegmentDiscard &w) { w.publish_successor(); }
+    static void giver(SegmentDiscard &w) {
         const std::lock_guard<SteppedLock> guard(w.page);
-        w.word.give_up();
+        w.word.discard();
         w.first_after = w.next_value;
-        w.given_up = Explorer::active->last_step();
+        w.discarded = Explorer::active->last_step();
     }
     std::string outcome() const {
         return std::to_string(values[0]) + " " + std::to_string(values[1]) + (late ? " given up" : "") +
                this->suffix();
     }
-    static Explored run() { return explore<SegmentGiveUp>(segment_give_up, {caller, publisher, giver}); }
+    static Explored run() { return explore<SegmentDiscard>(segment_discard, {caller, publisher, giver}); }
 };
 
-struct GivesUpNothingSegment : PlainSegment {
-    void give_up() {}
+struct DiscardsNothingSegment : PlainSegment {
+    void discard() {}
 };
 
-TEST(SegmentTakeAndGiveUp, NothingThatWasGivenUp) {
-    expect_exactly(SegmentGiveUp<PlainSegment>::run(), segment_give_up);
+TEST(SegmentTakeAndDiscard, NothingThatWasGivenUp) {
+    expect_exactly(SegmentDiscard<PlainSegment>::run(), segment_discard);
 }
-TEST(SegmentTakeAndGiveUp, GivesUpNothingMutantIsCaught) {
-    expect_caught(SegmentGiveUp<GivesUpNothingSegment>::run());
+TEST(SegmentTakeAndDiscard, DiscardsNothingMutantIsCaught) {
+    expect_caught(SegmentDiscard<DiscardsNothingSegment>::run());
 }
 
 // A caller twice against two publications: the second has no room while the first range is in use.

@@ -1,5 +1,5 @@
-// Layouts: which are accepted, and that encode, decode, join and lower_bound agree with each other, with ids that others
-// published and with ids computed by hand.
+// Layouts: which ones are valid; and that both encode(), decode() and lower_bound() agree with each other, with
+// published ids and with ids computed by hand.
 #include "layout.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ uint64_t position_of(const Layout &l, const Parts &p, uint64_t term = 0) {
     return tick << l.sequence_bits | static_cast<uint64_t>(p.sequence);
 }
 
-// Encodes, decodes and joins the same parts: three ways that must agree. The position counts from the term's first tick.
+// Encodes the parts, decodes the id, and encodes the position: three ways that must agree. The position counts from the
+// term's first tick.
 void expect_round_trip(const Layout &l, const Parts &parts, int64_t term = 0) {
     const Encoded e = encode(l, parts);
     ASSERT_EQ(e.fault, EncodeFault::none);
@@ -126,13 +127,13 @@ TEST(Layout, ABackupWorkerNeedsABit) {
     Layout l = widths(41, 10, 0, 12);
     l.backup = true;
     EXPECT_EQ(check(l), LayoutFault::no_backup_bit);
-    l.worker_bits = 1; // too wide comes first: it is true with and without the backup worker
+    l.worker_bits = 1; // too wide is reported first: it is true with and without the backup worker
     EXPECT_EQ(check(l), LayoutFault::too_wide);
     l.datacenter_bits = 9;
     EXPECT_EQ(check(l), LayoutFault::none);
 }
 
-// The backup bit is the top one of the worker field, and worker ids are drawn from what is below it.
+// The backup bit is the top one of the worker field. Worker ids are drawn from the bits below it.
 TEST(Layout, TheBackupBitIsTakenFromTheWorkerField) {
     for (int32_t bits : {1, 2, 5, 31}) {
         Layout l = widths(20, 3, bits, 5);
@@ -338,7 +339,7 @@ TEST(Layout, TickAtIsNotBoundedByTheTimeField) {
     EXPECT_EQ(tick_at(l, max_instant_us), max_instant_us / second);
 }
 
-// A field's own bits and nobody else's: all ones in one field, zeros in the others. In both orders.
+// A field has its own bits and no others: all ones in one field, zeros in the others. In both orders.
 TEST(Layout, FieldsDoNotOverlap) {
     for (bool sequence_first : {false, true}) {
         Layout l = widths(20, 7, 9, 11);
@@ -384,7 +385,7 @@ TEST(Layout, ATermCountsFromItsFirstTick) {
     EXPECT_EQ(encode(encoder_of(l, 3, 10, 1), second_term) - encode(encoder_of(l, 3, 9, 0), first), 1 << 5);
 }
 
-// The widest count of terms: time, worker and sequence fill 63 bits, and every worker id is a term's.
+// The largest number of terms: time, worker and sequence fill 63 bits, and every worker id belongs to a term.
 TEST(Layout, TheLastTermOfTheWidestLayout) {
     for (bool sequence_first : {false, true}) {
         Layout l = widths(41, 0, 10, 12);
@@ -394,7 +395,7 @@ TEST(Layout, TheLastTermOfTheWidestLayout) {
     }
 }
 
-// The node as wide as it can be: the tick moves up by 62 bits, and its one bit is the id's highest.
+// The widest possible node: the tick moves up by 62 bits, and its one bit is the id's highest.
 TEST(Layout, TheWidestNode) {
     const Layout l = widths(1, 31, 31, 0);
     expect_round_trip(l, {1, largest(31), largest(31), 0});
@@ -430,7 +431,7 @@ Parts random_parts(std::mt19937_64 &random, const Layout &l) {
             random_field(random, l.worker_bits), random_field(random, l.sequence_bits)};
 }
 
-// In term 0 with any worker, in a later one with the worker id that is the term's.
+// In term 0 with any worker, in a later term with the term's worker id.
 TEST(Layout, RandomRoundTrips) {
     std::mt19937_64 random(20260101);
     int sequence_first = 0;
@@ -491,7 +492,7 @@ TEST(LowerBound, ClampsAtTheEnd) {
         EXPECT_EQ(lower_bound(f, late), end) << late;
 }
 
-// One past the largest id of 63 bits is no bigint.
+// One past the largest id of 63 bits does not fit a bigint.
 TEST(LowerBound, ClampsAtTwoToThe63) {
     for (const Layout &l : {twitter, widths(47, 0, 0, 16), widths(1, 31, 31, 0)}) {
         const TimeField f = time_field(l);
@@ -511,7 +512,7 @@ TEST(LowerBound, IsTheFirstIdOfItsTick) {
     }
 }
 
-// An instant near the id's own tick more often than anywhere.
+// An instant, near the id's own tick more often than anywhere else.
 int64_t random_instant(std::mt19937_64 &random, const Layout &l, int64_t tick) {
     switch (random() % 4) {
     case 0:
@@ -525,8 +526,8 @@ int64_t random_instant(std::mt19937_64 &random, const Layout &l, int64_t tick) {
     }
 }
 
-// An id is at or above the bound if and only if its tick began at the instant or later. The exception is the one id that
-// the clamp can't exclude.
+// An id is at or above the bound if and only if its tick began at the instant or later. The one exception is the id
+// that the clamped bound can't exclude.
 TEST(LowerBound, DividesTheIdsOfRandomLayouts) {
     std::mt19937_64 random(20260106);
     int above = 0, below = 0;

@@ -1,6 +1,6 @@
-// Processes on one word in shared memory, some of which die or freeze in the middle of a call. They do so
-// before or after a chosen atomic operation of the word, never with the page's lock in hand: PostgreSQL itself
-// restarts when a process dies there. The others go on, and no value is seen twice.
+// Processes on one word in shared memory, some of which die or freeze in the middle of a call. They do so before or
+// after a chosen atomic operation of the word, never while they hold the page's lock: PostgreSQL itself restarts when a
+// process dies there. The other processes go on, and no value is seen twice.
 #include "callers.hpp"
 #include "ring.hpp"
 
@@ -21,7 +21,7 @@ namespace core = uidgen::core;
 
 namespace {
 
-// What will happen to this process: after so many operations outside the lock, this signal. 0: nothing.
+// What will happen to this process: this signal, after so many operations outside the lock. 0: nothing.
 struct Mishap {
     uint64_t operations_left = 0;
     int signal = 0;
@@ -95,7 +95,7 @@ constexpr unsigned survivors = 2;
 constexpr unsigned victims = 4;
 constexpr size_t draws = 3000;
 
-// What a process drew, as far as it came to write it down.
+// The values that a process drew, as far as it recorded them before its end.
 struct Results {
     std::atomic<size_t> count{0};
     std::atomic<bool> sound{true};
@@ -143,7 +143,7 @@ template <typename Counter> pid_t start_process(SharedMemory<Counter> &shared, u
     _exit(0);
 }
 
-// How a child ended or stopped; a child that stopped is put away.
+// How a child ended or stopped. A stopped child is killed.
 int end_of(pid_t child) {
     int status = 0;
     waitpid(child, &status, WUNTRACED);
@@ -155,7 +155,7 @@ int end_of(pid_t child) {
     return status;
 }
 
-// One round; returns how many processes met their mishap.
+// One round. Returns how many processes were killed or stopped as planned.
 template <typename Counter> unsigned play(int signal, std::mt19937_64 &random) {
     SharedMemory<Counter> shared;
     std::vector<pid_t> children;
@@ -183,7 +183,7 @@ template <typename Counter> unsigned play(int signal, std::mt19937_64 &random) {
 
 template <typename Counter> class Processes : public ::testing::Test {
   protected:
-    // Enough rounds that the mishaps fall on every operation of take(), before and after.
+    // Enough rounds for a process to end at every operation of take(), before and after it.
     void play_rounds(int signal) {
         constexpr unsigned rounds = 100;
         std::mt19937_64 random(20260106);
@@ -201,8 +201,8 @@ TYPED_TEST(Processes, SurvivorsGoOnWhenOthersAreKilled) { this->play_rounds(SIGK
 TYPED_TEST(Processes, SurvivorsGoOnWhenOthersFreeze) { this->play_rounds(SIGSTOP); }
 
 // ---------------------------------------------------------------------------------------------------------
-// A ring between processes: half of them draw positions from the word and put them, half take. Of each kind one
-// survives and two are victims.
+// A ring between processes: half of them draw positions from the word and put them, half take. One of each kind
+// survives, and two are victims.
 
 constexpr unsigned ring_processes = 6;
 constexpr unsigned ring_survivors = 2; // they come first
@@ -219,8 +219,8 @@ struct SharedRing {
     core::RingHints<Fragile> hints;
     Fragile<uint64_t> cells[most_cells];
     core::PositionAllocator<Fragile> word;
-    std::atomic<bool> enough{false}; // the takers have what they want
-    TakenPositions known[ring_processes]; // what takers took; the one that a putter still had in hand at the end
+    std::atomic<bool> enough{false}; // the takers have all they need
+    TakenPositions known[ring_processes]; // the takers' positions; the one that a putter still held at its end
 
     core::Ring<Fragile> ring(uint64_t cell_count) { return {&hints, cells, cell_count}; }
 };
@@ -283,7 +283,7 @@ struct Mapped {
     SharedRing *shared;
 };
 
-// Everything that is still in a cell, wherever the cursor is.
+// The content of every cell, wherever the cursor is.
 std::vector<uint64_t> left_in(const SharedRing &shared, uint64_t cell_count) {
     std::vector<uint64_t> left;
     for (uint64_t i = 0; i < cell_count; i++) {
@@ -294,7 +294,7 @@ std::vector<uint64_t> left_in(const SharedRing &shared, uint64_t cell_count) {
     return left;
 }
 
-// One round; returns how many processes met their mishap.
+// One round. Returns how many processes were killed or stopped as planned.
 unsigned play_ring(int signal, std::mt19937_64 &random) {
     const uint64_t cell_count = UINT64_C(1) << random() % 7;
     Mapped mapped;

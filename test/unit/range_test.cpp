@@ -1,5 +1,5 @@
-// Ranges of a sequence: plan_range() beside a re-implementation of nextval that takes one step at a time in
-// 128-bit arithmetic, and the mapping from ordinals to values next to its bounds.
+// Ranges of a sequence. plan_range() is compared with a second implementation of nextval that takes one step at a time
+// in 128-bit arithmetic. The mapping from ordinals to values is tested near its bounds.
 #include "range.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ bool beyond(const SequenceRule &r, Wide value) {
     return r.increment > 0 ? value > r.max_value : value < r.min_value;
 }
 
-// One nextval. False: it would report that the sequence reached its bound. `came_round` tells of a cycle.
+// One nextval. False: it would report that the sequence reached its bound. `came_round` is set by a cycle.
 bool naive_nextval(Sequence &s, int64_t *value, bool *came_round) {
     *came_round = false;
     if (!s.state.is_called) {
@@ -49,7 +49,7 @@ bool naive_nextval(Sequence &s, int64_t *value, bool *came_round) {
     return true;
 }
 
-// What `count` calls of nextval give until the sequence is used up or comes round after the first value.
+// The values of `count` calls of nextval, until the sequence is used up or cycles after the first value.
 std::vector<int64_t> naive_range(Sequence s, uint64_t count) {
     std::vector<int64_t> values;
     int64_t value = 0;
@@ -105,7 +105,7 @@ TEST(PlanRange, CutShortAtTheBound) {
     expect_planned({{90, true}, {7, 1, 100, false}}, 1000, {1, 97, 97});
     expect_planned({{93, true}, {7, 1, 100, false}}, 1000, {1, 100, 100});
     expect_planned({{-90, true}, {-7, -104, -1, false}}, 1000, {2, -97, -104});
-    // A cycle does not join the end and the start in one range.
+    // One range never spans the end and the start of a cycle.
     expect_planned({{90, true}, {1, 1, 100, true}}, 1000, {10, 91, 100});
 }
 
@@ -145,7 +145,7 @@ TEST(PlanRange, TheLargestIncrements) {
     expect_planned({{0, true}, down}, 10, {1, INT64_MIN, INT64_MIN});
 }
 
-// The sequence of a generator's leases: nextval always fails there, and so must a segment.
+// The sequence of a generator's leases: nextval always fails on it, and a segment must fail too.
 TEST(PlanRange, ALeaseSequenceGivesNothing) {
     const SequenceRule rule = {INT64_MAX, 1, INT64_MAX, false};
     for (int64_t last : {INT64_C(1), INT64_C(2), INT64_C(1) << 47, INT64_MAX})
@@ -201,7 +201,7 @@ TEST(PlanRange, EverySmallSequenceLikeNextval) {
                                 {{last, (flags & 1) != 0}, {increment, low, high, (flags & 2) != 0}}, count);
 }
 
-// Range after range gives what nextval gives call after call, also across a cycle.
+// Range after range has the values of nextval call after call, also across a cycle.
 TEST(PlanRange, RangesFollowEachOtherLikeNextval) {
     std::mt19937_64 random(20260104);
     for (int i = 0; i < 5000; i++) {

@@ -1,9 +1,9 @@
 // The ring of cached mode: alone, in every interleaving of a few callers, and with one of them halted for ever at each
 // of its steps.
 //
-// The tables list the acceptable outcomes. Forbidden everywhere, and named in capitals in an outcome: a position
-// TWICE; a position NEVER PUT; a position LOST though nobody was halted; a ring that is STUCK afterwards; an ENDLESS
-// loop.
+// The tables list the acceptable outcomes. The following are forbidden everywhere, and named in capitals in an outcome:
+// a position TWICE; a position NEVER PUT; a position LOST although no actor was halted; a ring that is STUCK
+// afterwards; an ENDLESS loop.
 #include "expect_outcomes.hpp"
 #include "ring.hpp"
 #include "window.hpp"
@@ -24,7 +24,7 @@ constexpr uint64_t nothing = empty_cell;
 constexpr auto relaxed = std::memory_order_relaxed;
 
 // ---------------------------------------------------------------------------------------------------------
-// One caller. The indices start at 0, and so that they go round after each of the first few puts.
+// One caller. The indices start at 0, and also so high that they wrap after each of the first few puts.
 
 struct Start {
     uint64_t first;
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Starts, RingAlone,
 TEST_P(RingAlone, GivesRunsInTheOrderInWhichTheyCame) {
     PlainRing<4> r(GetParam());
     uint64_t next_put = 100, next_take = 100;
-    // Three laps and more, at each height of the water.
+    // Three laps and more, at each level of filling.
     for (uint64_t height = 1; height <= 4; height++)
         for (int i = 0; i < 13; i++) {
             while (next_put - next_take < height)
@@ -154,8 +154,8 @@ TEST_P(RingAlone, HoldsAnyPosition) {
     EXPECT_EQ(r.take_all(), (Positions{0, last}));
 }
 
-// Invariant 3: any value of the cursor costs time or room. Here it stands up to three laps off its place, behind and
-// ahead, and half the ring of indices away; the ring holds from none to all of its runs.
+// Invariant 3: any value of the cursor costs time or room. Here it is up to three laps off its place, behind and ahead,
+// and half the range of indices away. The ring holds from none to all of its runs.
 TEST_P(RingAlone, RecoversFromAnyCursor) {
     const uint64_t half = UINT64_C(1) << 63;
     for (uint64_t runs = 0; runs <= 4; runs++)
@@ -172,10 +172,10 @@ TEST_P(RingAlone, RecoversFromAnyCursor) {
 
             r.hints.cursor.store(r.tail() - runs - offset);
             EXPECT_LE(r.ring.filled(), 4u);
-            if (r.ring.put(77)) // it may think that it is full, but not that there is room where there is none
+            if (r.ring.put(77)) // it may seem full when it is not, but never the reverse
                 expected.push_back(77);
             Positions taken = r.take_all();
-            std::sort(taken.begin(), taken.end()); // order may suffer
+            std::sort(taken.begin(), taken.end()); // the order may change
             EXPECT_EQ(taken, expected) << runs << " runs, cursor off by " << offset;
 
             EXPECT_EQ(r.ring.filled(), 0u);
@@ -184,7 +184,7 @@ TEST_P(RingAlone, RecoversFromAnyCursor) {
         }
 }
 
-// A cursor that is one lap or less behind goes over cells that others have emptied.
+// A cursor that is one lap or less behind passes cells that other callers have emptied.
 TEST_P(RingAlone, GoesOverEmptyCells) {
     PlainRing<4> r(GetParam());
     r.put_all(1, 4);
@@ -198,7 +198,7 @@ TEST_P(RingAlone, GoesOverEmptyCells) {
     EXPECT_EQ(r.take_all(), (Positions{3, 4}));
 }
 
-// A putter that swapped late: its run stands behind the cursor. Cell 1 of 4 here, as many indices back as may be.
+// A putter that swapped late: its run is behind the cursor. Here in cell 1 of 4, as many indices back as possible.
 template <uint64_t empty_before> PlainRing<4> &with_leftover(PlainRing<4> &r) {
     r.put_all(81, empty_before);
     r.take_all();
@@ -225,7 +225,7 @@ TEST_P(RingAlone, ThrowsAwayALeftoverThatIsTooOld) {
     EXPECT_EQ(r.put_all(111, 9), 4u);
 }
 
-// A putter that has filled its cell and no more: the run is out of reach until the next put, which comes after it.
+// A putter that has filled its cell and done no more: the run is out of reach until the next put, which comes after it.
 TEST_P(RingAlone, TheNextPutterMovesTheTail) {
     PlainRing<4> r(GetParam());
     r.cells[r.tail() & 3].store(1);
@@ -245,7 +245,7 @@ TEST_P(RingAlone, TheNextPutterMovesTheTailOverTheLastCell) {
 // ---------------------------------------------------------------------------------------------------------
 // Mutants: of an atomic, and of the ring's two calls.
 
-// A ring, its hints and its cells, of atoms that give way.
+// A ring, its hints and its cells, of atomics that yield.
 template <template <typename> class Atom, typename RingType = Ring<Atom>> struct Kind {
     using Ring = RingType;
     using Hints = RingHints<Atom>;
@@ -277,7 +277,7 @@ template <typename T> struct StoresPuts : Stepped<T> {
 };
 using StoredPut = Kind<StoresPuts>;
 
-// What the mutants of the ring's own steps need.
+// Shared by the mutants of the ring's own steps.
 struct OpenRing : Ring<Stepped> {
     OpenRing(RingHints<Stepped> *hints, Stepped<uint64_t> *cells, uint64_t count)
         : Ring<Stepped>(hints, cells, count), cursor(hints->cursor), tail(hints->tail), cells_of(cells), count(count) {}
@@ -339,7 +339,7 @@ struct WaitingRing : OpenRing {
 };
 using WaitsForPutter = Kind<Stepped, WaitingRing>;
 
-// Takes a cursor that is out of reach for an empty ring.
+// Treats a cursor that is out of reach as an empty ring.
 struct GivesUpRing : OpenRing {
     using OpenRing::OpenRing;
     TakenRun take(uint64_t floor) {
@@ -350,7 +350,7 @@ struct GivesUpRing : OpenRing {
 };
 using GivesUpOnLateCursor = Kind<Stepped, GivesUpRing>;
 
-// Believes that the cursor is never ahead of the tail that it read before.
+// Assumes that the cursor is never ahead of the tail that it read before.
 struct TailReadFirstRing : OpenRing {
     using OpenRing::OpenRing;
     TakenRun take(uint64_t floor) {
@@ -443,14 +443,14 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
         return text + (lost == 0 ? "" : " LOST " + std::to_string(lost)) + faults(found);
     }
 
-    // How many runs are gone: the halted actor's own, at most.
+    // How many runs were lost: at most the halted actor's own.
     std::string losses() {
         const Found found = find_rest();
         const uint64_t lost = lost_runs(found);
         return (lost == 0 ? "none lost" : lost == 1 ? "one lost" : "MORE LOST") + faults(found);
     }
 
-    // The same without the runs below `young`, which may be thrown away by one who can't say so any more.
+    // The same without the runs below `young`. A halted taker may have thrown them away without counting them.
     std::string lost_from(uint64_t young) {
         const Found found = find_rest();
         const Positions out = all_out(found);
@@ -463,7 +463,7 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
   private:
     struct Found {
         Positions left;   // what takers find
-        Positions behind; // what they will find when the ring has come round
+        Positions behind; // what they find on the ring's next lap
     };
 
     static std::string show(const Positions &positions) {
@@ -511,8 +511,8 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
         return text + (goes_round(found.behind) ? "" : " STUCK");
     }
 
-    // Whatever happened before, the ring works, and two laps bring out what was behind the cursor. It may seem full
-    // until somebody has taken.
+    // Whatever happened before, the ring works, and two laps bring out the runs behind the cursor. It may seem full
+    // until a caller has taken.
     bool goes_round(Positions missing) {
         for (uint64_t i = 0; i < 2 * cell_count; i++) {
             missing.push_back(900 + i);
@@ -533,8 +533,8 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
     }
 };
 
-// A scenario: World, its actors, and how many preemptions are enough. Whoever is halted loses at most its own run, and
-// the others end in a bounded number of steps.
+// A scenario: World, its actors, and how many preemptions are enough. A halted actor loses at most its own run, and the
+// others end in a bounded number of steps.
 template <typename World> struct Cast {
     Actors<World> actors;
     size_t preemptions = Explorer::unbounded;
@@ -572,7 +572,7 @@ struct Filled : RingWorld<Kind, cell_count, first_index> {
 };
 
 // ---------------------------------------------------------------------------------------------------------
-// take against take. Three runs, of which one taker wants two and the other one.
+// take against take. There are three runs. One taker wants two of them and the other one.
 //
 //   acceptable  each run once, each taker's own in the order in which they were put
 //   forbidden   none, while there is a run
@@ -592,9 +592,9 @@ TEST(RingTakeAndTake, SurvivesAHaltedTaker) { expect_survival(two_takers_cast<So
 TEST(RingTakeAndTake, TornTakeMutantIsCaught) { expect_caught(play(two_takers, two_takers_cast<TornTake>())); }
 
 // ---------------------------------------------------------------------------------------------------------
-// take against put, with room to spare. The first run is there, a putter brings the second, and a taker takes twice.
+// take against put, with room left. The first run is in the ring, a putter adds the second, and a taker takes twice.
 //
-//   acceptable  the runs in order, the second if it came before
+//   acceptable  the runs in order, the second if it was put in time
 //   forbidden   a run behind the cursor
 
 const Table taker_and_putter = {"1 2", "1 none left 2"};
@@ -638,7 +638,7 @@ TEST(RingPutAndPut, WaitsForPutterMutantIsCaught) { expect_caught(halt(two_putte
 // ---------------------------------------------------------------------------------------------------------
 // Two putters and a taker, in a ring that can't get full.
 //
-//   acceptable  a run that was put late, behind the cursor, where it waits for the ring to come round
+//   acceptable  a run that was put late, behind the cursor, where it stays until the ring's next lap
 //   forbidden   one refused
 
 const Table putters_and_taker = {
@@ -662,8 +662,8 @@ TEST(RingPuttersAndTaker, BelievesAnOldTailMutantIsCaught) {
 // ---------------------------------------------------------------------------------------------------------
 // A full ring of two cells: two putters have one run each, a taker takes one.
 //
-//   acceptable  the oldest run, and at most one of the new ones found room
-//   forbidden   both found room; a run overwritten
+//   acceptable  the oldest run; at most one of the new ones finds room
+//   forbidden   both find room; a run overwritten
 
 const Table full_ring = {
     "1 left 2 3 refused 4", "1 left 2 4 refused 3", "1 left 2 refused 3 4", "1 left 2 refused 4 3",
@@ -679,10 +679,10 @@ TEST(RingFull, SurvivesAHaltedOne) { expect_survival(full_ring_cast<Sound>()); }
 TEST(RingFull, StoredPutMutantIsCaught) { expect_caught(play(full_ring, full_ring_cast<StoredPut>())); }
 
 // ---------------------------------------------------------------------------------------------------------
-// Small rings: three runs through one cell, and through two. Both callers go on after a refusal and after none.
+// Small rings: three runs through one cell, and through two. Both callers go on whether or not a run is refused.
 //
 //   acceptable  the runs in order, without those that were refused
-//   forbidden   out of order; behind the cursor, as there is one putter
+//   forbidden   out of order; behind the cursor, because there is one putter
 
 const Table one_cell = {
     "1 2 3", "1 2 none left 3", "1 2 none refused 3", "1 3 none refused 2", "1 none 2 left 3", "1 none 2 refused 3",
@@ -718,11 +718,11 @@ TEST(RingSmall, SurviveAHaltedOne) {
 TEST(RingSmall, TailFirstMutantIsCaught) { expect_caught(play(one_cell, small_cast<TailFirst, 1>())); }
 
 // ---------------------------------------------------------------------------------------------------------
-// A cursor that comes late. A ring of one cell holds a run; one taker may sleep between its swap and its store of the
-// cursor, while another caller puts and takes more than a lap.
+// A late cursor. A ring of one cell holds a run. One taker may pause between its swap and its store of the cursor,
+// while another caller puts and takes more than a lap.
 //
 //   acceptable  a run refused by a ring that seems full
-//   forbidden   no run for the second caller, who has just put one that the other did not take
+//   forbidden   no run for the second caller, which has just put one that the other did not take
 
 const Table late_cursor = {
     "1 | 2 3 left 4", "1 | none 3 left 4 refused 2", "1 | none 3 refused 2 4", "3 | 1 none left 4 refused 2",
@@ -755,11 +755,11 @@ TEST(RingLateCursor, GivesUpMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// A run that comes back. Of two runs one taker takes one and puts it back, perhaps into the cell where the other has just
-// seen it; the other takes twice.
+// A run that returns. Of two runs one taker takes one and puts it back, perhaps into the cell where the other taker has
+// just seen it. The other takes twice.
 //
-//   acceptable  each run once; none while the other has the last one in hand
-//   forbidden   a run in two places, or refused by a ring that it came from
+//   acceptable  each run once; none while the other taker holds the last one
+//   forbidden   a run in two places, or refused by the ring that it came from
 
 const Table comes_back = {"1 2", "2 1", "2 none left 1", "1 none left 2"};
 
@@ -786,8 +786,8 @@ TEST(RingComesBack, TornTakeMutantIsCaught) { expect_caught(play(comes_back, com
 // ---------------------------------------------------------------------------------------------------------
 // A floor. Of the runs 1, 2, 3, 4 one taker wants none below 3.
 //
-//   acceptable  the other taker gets an old run if it is quick; each of them is taken or counted as thrown away
-//   forbidden   an old run for the taker with the floor; one thrown away that is not old
+//   acceptable  the other taker gets an old run if it is first; each old run is taken, or counted as thrown away
+//   forbidden   an old run for the taker with the floor; a run thrown away that is not old
 
 const Table floor_and_take = {
     "3 | 1 left 4 thrown away 1", "3 | 2 left 4 thrown away 1", "3 | 4 thrown away 2", "4 | 3 thrown away 2",
@@ -801,7 +801,7 @@ template <typename Kind> Cast<Filled<Kind, 4, 4>> floor_cast() {
 TEST(RingFloor, ThrowsAwayWhatIsTooOld) { expect_exactly(play(floor_and_take, floor_cast<Sound>()), floor_and_take); }
 TEST(RingFloor, TornTakeMutantIsCaught) { expect_caught(play(floor_and_take, floor_cast<TornTake>())); }
 
-// Whoever is halted while it throws away loses nothing but what was too old.
+// An actor that is halted while it throws runs away loses only runs that were too old.
 TEST(RingFloor, SurvivesAHaltedOne) {
     using World = Filled<Sound, 4, 4>;
     const Cast<World> cast = floor_cast<Sound>();
@@ -812,8 +812,8 @@ TEST(RingFloor, SurvivesAHaltedOne) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// How far a take looks in a large ring that is all but empty, while others put and take. A cursor that is ahead of the
-// tail must not be mistaken for one that came late: that would cost a whole lap.
+// How far a take searches in a large ring that is almost empty, while other callers put and take. A cursor that is
+// ahead of the tail must not be treated as a late one: that would cost a whole lap.
 //
 //   acceptable  no more cells than there were runs
 //   forbidden   a lap; an endless loop
@@ -857,7 +857,7 @@ TEST(RingNearlyEmpty, TailReadFirstMutantIsCaught) {
 // filled() beside a put and a take, in a ring of four cells.
 //
 //   acceptable  none or one
-//   forbidden   four: a putter would believe that the ring is full
+//   forbidden   four: a putter would find the ring full
 
 const Table runs_seen = {"0", "1"};
 
@@ -880,10 +880,10 @@ TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// The run that all share: runs of two, of which 3 is left of the first. Two callers take two ids each, one at a time or
-// together, and have runs of their own, 4 and 12 or 8 and 16, to install when the shared one is used up; a caller that is
-// too late with one looks again, and has it for the next time. With windows, a caller first draws from the one that its last
-// draw left, or, the first time, from one on the first run.
+// The shared run: runs of two, of which 3 is left of the first. Two callers take two ids each, one at a time or
+// together. They have runs of their own, 4 and 12 or 8 and 16, to install when the shared one is used up. A caller that
+// loses the race to install retries, and keeps its run for the next time. With windows, a caller first draws from the
+// window that its last draw left, or, the first time, from one on the first run.
 //
 //   acceptable  four different ids out of 3 and of those runs
 //   forbidden   one TWICE, one NEVER MADE
@@ -947,7 +947,7 @@ template <typename Word, uint64_t want, typename OfWindow = NoWindow> struct Sha
     static Explored run() { return explore<SharedByTwo>(shared_ids, {caller<0>, caller<1>}); }
 };
 
-// The mutants write what they have read some time ago.
+// The mutants write a value that they read some time ago.
 struct TornSharedTake : SharedRun<Stepped> {
     Run take(uint64_t, uint64_t run, uint64_t, uint64_t *seen) {
         *seen = last();
@@ -974,7 +974,7 @@ struct EndlessWindow : Window<Stepped> {
         return Window<Stepped>::take(id);
     }
 };
-// Goes on from whatever it finds in the word, in another run too.
+// Goes on from whatever it finds in the word, even in another run.
 struct AnyRunWindow : Window<Stepped> {
     bool take(int64_t *id) {
         first = 0;

@@ -42,7 +42,7 @@ TEST(NextStep, StaysBetweenItsBounds) {
 
 TEST(NextStep, AStepBelowTheBaseGrowsAndDoesNotShrink) {
     expect_step(next_step(10, bounds, 0), 20, StepReason::grown);
-    // Halving may not raise: below the base, a slow range keeps the step or lifts it to the base, never more.
+    // Halving may not raise the step: below the base, a slow range keeps it or raises it to the base, never more.
     EXPECT_LE(next_step(10, bounds, INT64_MAX).size, bounds.base);
 }
 
@@ -60,7 +60,7 @@ TEST(DisturbedStep, HalvesDownToOne) {
     int64_t step = 1000;
     int64_t lost = 0;
     while (step > 1) {
-        lost += 2 * step; // the range in hand and the one ahead
+        lost += 2 * step; // the range in use and the one reserved ahead
         step = disturbed_step(step).size;
     }
     EXPECT_LE(lost, 4 * 1000);
@@ -97,8 +97,8 @@ TEST(NextStep, NothingDrawnTellsNothing) {
     expect_step(next_step(4000, bounds, Pace{0, 100 * minute_us}), 4000, StepReason::kept);
 }
 
-// Ranges reserved ahead at a steady demand, as segment_range.cpp does: the reservation after a tenth of the range in use.
-// Returns the steps in the order of the reservations.
+// Ranges reserved ahead at a steady demand, as draw_segment.cpp does: the reservation comes after a tenth of the range
+// in use. Returns the steps in the order of the reservations.
 std::vector<int64_t> reserve_at(double values_per_second, int reservations) {
     const auto at = [&](int64_t value) { return static_cast<int64_t>(static_cast<double>(value) / values_per_second * 1e6); };
     std::vector<int64_t> steps = {bounds.base};
@@ -114,7 +114,7 @@ std::vector<int64_t> reserve_at(double values_per_second, int reservations) {
     return steps;
 }
 
-// No interval, not even the first one, makes a step of which a range lasts longer than 30 minutes.
+// No interval, not even the first one, leads to a step at which a range lasts longer than 30 minutes.
 TEST(NextStep, GrowsOnlyWhereARangeIsTooSmall) {
     for (const double rate : {0.1, 0.5, 1.0, 1.2, 2.0, 10.0, 1000.0}) {
         const std::vector<int64_t> steps = reserve_at(rate, 20);

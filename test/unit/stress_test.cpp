@@ -1,6 +1,6 @@
-// Threads on one word, for the thread sanitizer and for the machine's own memory order: every value unique, in
-// order, and durable when handed out. Each caller draws a fixed number of values and waits for nothing but
-// locks, so the outcome does not depend on the speed of the machine.
+// Threads on one word, for the thread sanitizer and for the machine's own memory order: every value unique, in order,
+// and durable when handed out. Each caller draws a fixed number of values and waits only for locks, so the outcome does
+// not depend on the speed of the machine.
 #include "callers.hpp"
 #include "ring.hpp"
 
@@ -90,7 +90,7 @@ TYPED_TEST(Threads, WhileTheClockStepsBackAndTheCounterMoves) {
     }));
 }
 
-// P2: a value is above all that were returned, to anybody, before its call began.
+// P2: a value is above all values that were returned, to any caller, before its call began.
 TYPED_TEST(Threads, OrderedAcrossCallers) {
     const auto counter = std::make_unique<TypeParam>();
     std::atomic<uint64_t> highest{0};
@@ -108,7 +108,7 @@ TYPED_TEST(Threads, OrderedAcrossCallers) {
     EXPECT_EQ(out_of_order.load(), 0u);
 }
 
-// The bare word: all positions of a lease to callers in a hurry, none lost.
+// The bare word: threads without pauses take all positions of a lease, and none is lost.
 TEST(Threads, ALeaseIsHandedOutWhole) {
     PositionAllocator<> word;
     constexpr uint64_t first = 1000, positions = callers * draws;
@@ -130,8 +130,8 @@ TEST(Threads, ALeaseIsHandedOutWhole) {
     EXPECT_FALSE(has_duplicates(all));
 }
 
-// The records of a lease are plain memory here, so the sanitizer sees whether the bounds carry them along: from
-// confirm() to usable(), and from publish() to written_range().
+// The records of a lease are plain memory here. So the sanitizer checks that the bounds publish them: from confirm() to
+// usable(), and from publish() to written_range().
 TEST(Threads, WhoeverSeesABoundSeesItsRecord) {
     constexpr uint64_t first = 1, end = first + draws;
     PositionAllocator<> word;
@@ -181,8 +181,8 @@ TEST(Threads, WhoeverSeesASegmentsBoundSeesItsRecord) {
     });
 }
 
-// A ring: two callers draw positions from a word and put them, two take them. The indices go round after a few puts. What
-// a position stands for is plain memory, so the sanitizer sees whether a run carries along what its putter knew.
+// A ring: two callers draw positions from a word and put them, two take them. The indices wrap after a few puts. The
+// data of a position is plain memory, so the sanitizer checks that a run publishes what its putter wrote.
 template <uint64_t cell_count> struct SharedRing {
     static constexpr uint64_t first = 1, end = first + callers * draws;
 

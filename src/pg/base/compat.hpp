@@ -14,7 +14,7 @@
 
 namespace uidgen::pg {
 
-// Of the two marks that the relcache keeps of a new file, the `first` one survives ROLLBACK TO a savepoint.
+// The relcache notes a new file in two fields. The `first` one survives ROLLBACK TO a savepoint.
 #if PG_VERSION_NUM >= 160000
 using RelationFile = RelFileNumber;
 inline RelationFile file_of(Relation rel) { return rel->rd_locator.relNumber; }
@@ -39,7 +39,7 @@ inline bool rewritten_in_this_transaction(Relation rel) {
 using SearchPath = SearchPathMatcher;
 inline SearchPath *copy_search_path(MemoryContext context) { return GetSearchPathMatcher(context); }
 inline bool search_path_is(SearchPath *path) { return SearchPathMatchesCurrentEnvironment(path); }
-// Named wait events: the name is registered with the first wait.
+// Named wait events: a name is registered at its first wait.
 inline uint32 wait_event(const char *name) { return WaitEventExtensionNew(name); }
 #else
 using SearchPath = OverrideSearchPath;
@@ -48,8 +48,8 @@ inline bool search_path_is(SearchPath *path) { return OverrideSearchPathMatchesC
 inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 #endif
 
-// Whether synchronous_standby_names asks commits to wait, as SyncRepWaitForLSN decides it. Before the
-// checkpointer has read the setting once, the session's own value counts.
+// Whether synchronous_standby_names makes commits wait, as SyncRepWaitForLSN decides it. Until the checkpointer has
+// read the setting once, the session's own value counts.
 #ifdef SYNC_STANDBY_DEFINED
 inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status; }
 inline bool surely_no_standby_is_awaited() { return standby_status() == SYNC_STANDBY_INIT; }
@@ -65,11 +65,11 @@ inline bool surely_no_standby_is_awaited() { return standby_status() == 0; }
 inline bool standbys_are_awaited() { return max_wal_senders > 0 && standby_status() != 0; }
 #endif
 
-// What synchronous replication asks of this session's commits, in one number to be compared.
+// What synchronous replication requires of this session's commits, as one number to compare.
 using SyncState = uint32;
 inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }
 
-// PostgreSQL 19 gave types to what were ints, and its shared hash tables one size instead of two.
+// PostgreSQL 19 replaced some ints by types of their own, and gave shared hash tables one size instead of two.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
 inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {

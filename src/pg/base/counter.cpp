@@ -11,15 +11,15 @@
 namespace uidgen::pg {
 namespace {
 
-// Long enough for a rate that is right to some millionths.
+// Long enough to measure the rate to some millionths.
 constexpr int64_t shortest_base_us = 100 * us_per_ms;
 
 struct {
     uint64_t count;
-    int64_t us; // on the clock that never steps; 0: the counter is of no use
+    int64_t us; // on the monotonic clock; 0: the counter can't be used
 } start = {0, 0};
 
-uint64_t counts_per_ms = 0; // 0: not known yet
+uint64_t counts_per_ms = 0; // 0: not measured yet
 
 bool runs_at_one_rate() {
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@ bool runs_at_one_rate() {
 #endif
 }
 
-// Less by a thousandth, so that a window never outlasts its tick.
+// A thousandth less than measured, so that a window never outlasts its tick.
 void measure_rate() {
     const int64_t passed_us = monotonic_us() - start.us;
     if (passed_us < shortest_base_us)

@@ -1,13 +1,13 @@
-// The processor's time-stamp counter: a cheap way to know that a short time has not yet passed.
+// The processor's time-stamp counter: a cheap way to check that a short time has not passed yet.
 //
-// A window of the fast path ends with its tick (session.hpp). Instead of reading the wall clock at each call, the slow path
-// reads it once, together with the counter, and works out how far the counter may go before that tick is over. Each window
-// starts from a new reading, so errors do not add up. The price: a step of the wall clock is noticed at the window's end, at
-// most longest_us later.
+// A window of the fast path ends with its tick (session.hpp). The slow path reads the wall clock together with the
+// counter, and computes how far the counter may go before the tick is over. So the fast path need not read the wall
+// clock at each call. Each window starts from a new reading, so errors do not add up. The price: a step of the wall
+// clock is noticed only at the window's end, at most longest_us later.
 //
-// Only where the counter runs at one rate and never stops: on x86 the invariant TSC (Intel SDM volume 3, 18.17.1; AMD APM
-// volume 3, CPUID 8000_0007h), on arm64 the generic timer (Arm ARM, D12). Elsewhere, or with uidgen.use_counter off, every call
-// reads the wall clock.
+// Used only where the counter runs at one rate and never stops: on x86 the invariant TSC (Intel SDM volume 3, 18.17.1;
+// AMD APM volume 3, CPUID 8000_0007h), on arm64 the generic timer (Arm ARM, D12). Elsewhere, or with uidgen.use_counter
+// off, every call reads the wall clock.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ inline uint64_t read_counter() {
 #endif
 }
 
-// At the server's start: where the counter stands, to find out its rate by. Sessions inherit it.
+// At the server's start: reads the counter, as the base for measuring its rate. Sessions inherit the reading.
 void counter_start();
 
-// How far the counter goes in that time, a little less rather than more, and no further than in longest_us; 0: it cannot
-// be used, or its rate is not known yet.
+// How far the counter goes in that time: rather less than more, and at most its distance in longest_us. 0: the counter
+// can't be used, or its rate is not known yet.
 uint64_t counter_distance(int64_t us);
 constexpr int64_t longest_us = 4000;
 

@@ -5,7 +5,7 @@
 namespace uidgen::pg {
 namespace {
 
-// For messages only: the name, or the number of something that has none any more.
+// For messages only: the name, or the oid of an object that has no name any more.
 const char *name_of(Oid relation) {
     const char *name = get_rel_name(relation);
     return name != nullptr ? name : psprintf("%u", relation);

@@ -1,4 +1,4 @@
-// Core's answers as PostgreSQL errors: SQLSTATE, message, detail, hint. Nothing here returns.
+// Core's results as PostgreSQL errors: SQLSTATE, message, detail, hint. The report functions do not return.
 #pragma once
 
 #include "core/clock_policy.hpp"
@@ -7,7 +7,7 @@
 
 namespace uidgen::pg {
 
-// A relation's name as SQL takes it, with its schema; its number if it has no name any more.
+// A relation's name for use in SQL, with its schema; its oid if it has no name any more.
 const char *qualified_name(Oid relation);
 
 // The library was not loaded at server start, so there is no shared memory.
@@ -16,7 +16,7 @@ const char *qualified_name(Oid relation);
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();
 
-// A field of uid_generator; `allowed` says what would do.
+// A field of uid_generator is not valid; `allowed` says which values are.
 [[noreturn]] void report_generator_field(const char *field, const char *value, const char *allowed);
 
 // The open transaction has altered the generator, or its sequence.
@@ -31,28 +31,28 @@ const char *qualified_name(Oid relation);
 [[noreturn]] void report_not_a_sequence(Oid relation);
 [[noreturn]] void report_not_a_generator(Oid relation);
 
-// Every slot is held, and none can be reclaimed now.
+// Every slot is in use, and none can be reclaimed now.
 [[noreturn]] void report_no_slot(int slots);
 
 // The layout's time bits are used up.
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
 
-// The clock went back, by at least back_us, and the generator's policy is not to draw then.
+// The clock went back by at least back_us, and the generator's policy forbids drawing then.
 [[noreturn]] void report_clock_back(Oid generator, int64_t back_us);
 
-// A clock that was wrong again and no worker id left that this generator never used.
+// The clock was wrong again, and there is no worker id left that this generator never used.
 [[noreturn]] void report_no_worker_left(Oid generator, int64_t terms);
 
-// The ring is empty, and the generator's policy is not to pad it at the call.
+// The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
 
-// The caller has waited for waited_ms, and the clock is still behind_us behind.
+// The caller has waited for waited_ms, and the clock is still behind by behind_us.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
 
-// The clock showed shown_us, and, as before in this call, another time a moment later.
+// The clock showed shown_us, and another time a moment later. This was not the call's first such reading.
 [[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);
 
-// Every try within tried_ms came to nothing.
+// Every try within tried_ms failed.
 [[noreturn]] void report_no_id_found(Oid generator, int64_t tried_ms);
 
 } // namespace uidgen::pg

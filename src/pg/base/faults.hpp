@@ -1,4 +1,4 @@
-// Guarantees that a test build can break, one at a time, to prove that a test notices.
+// Guarantees that a test build can break, one at a time, to prove that a test notices it.
 //
 // Only a build with UIDGEN_FAULTS has the settings `uidgen.fault` and `uidgen.bad_samples`; in every other build
 // fault_is() and samples_are_bad() are the constant false and leave no trace in the machine code.
@@ -14,15 +14,16 @@ enum class Fault : int {
     resume_lease,  // after a start a generator goes on inside the lease that it finds
     keep_slot,     // DROP DATABASE leaves the database's slots behind
     release_lock,  // the lock on the sequence belongs to the subtransaction
-    trust_clock, // one look at the wall clock is enough, however far ahead it is
-    trust_ranges,  // what a stop left of a range counts whatever happened in between
+    trust_clock,   // one reading of the wall clock is enough, however far ahead it is
+    trust_ranges,  // the rest of a range that a stop saved counts, whatever happened since
 };
 
 #ifdef UIDGEN_FAULTS
 extern int active_fault; // written by the setting
 inline bool fault_is(Fault fault) { return static_cast<Fault>(active_fault) == fault; }
 
-// No guarantee but a bad world, which guarantees must hold in: now and then the wall clock shows a time a year ahead.
+// Not a broken guarantee, but an environment in which all guarantees must hold: at times the wall clock is a year
+// ahead.
 extern bool bad_samples; // written by the setting
 inline bool samples_are_bad() { return bad_samples; }
 #else

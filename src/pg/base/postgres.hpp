@@ -1,11 +1,10 @@
-// The one place where server headers enter.
+// The only file that includes server headers.
 //
-// ereport leaves a function by longjmp, past any destructor. So nothing in src/pg owns a resource by RAII:
-// locals are trivial, and cleaning up is what PostgreSQL's resource owners, memory contexts and transaction
-// callbacks do.
+// ereport leaves a function by longjmp, past any destructor. So nothing in src/pg owns a resource by RAII: locals are
+// trivial, and PostgreSQL's resource owners, memory contexts and transaction callbacks do the cleanup.
 #pragma once
 
-// With hidden visibility only the entry points leave the library; PostgreSQL 15 would leave this empty.
+// With hidden visibility the library exports only its entry points. PostgreSQL 15 would define this as nothing.
 #define PGDLLEXPORT __attribute__((visibility("default")))
 
 extern "C" {

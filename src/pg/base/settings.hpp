@@ -5,14 +5,14 @@ namespace uidgen::pg::settings {
 
 extern int max_slots;     // uidgen.max_slots
 extern int datacenter_id; // uidgen.datacenter_id
-extern int max_wait_ms;
-extern bool use_counter;   // uidgen.max_wait
-extern int segment_step;     // uidgen.segment_step
+extern int max_wait_ms;   // uidgen.max_wait
+extern bool use_counter;  // uidgen.use_counter
+extern int segment_step;  // uidgen.segment_step
 extern int segment_max_step; // uidgen.segment_max_step
 
-// Called while shared_preload_libraries are loaded, and for a library loaded later: that one can't have
-// shared memory, so it defines no setting of it. `changed` is called when ids shall carry another datacenter
-// id from now on, also in the middle of a transaction.
+// Called while shared_preload_libraries are loaded, and also for a library loaded later. The latter can't have shared
+// memory, so it defines no setting for it. `changed` is called when ids must carry another datacenter id from now on,
+// even in the middle of a transaction.
 void define(bool preloading, void (*changed)());
 
 } // namespace uidgen::pg::settings

@@ -1,5 +1,5 @@
-// The clocks, each read in one place. Tests step the wall clock under the server by preloading a library
-// that replaces clock_gettime.
+// The clocks. Each is read in one place. Tests step the server's wall clock by preloading a library that replaces
+// clock_gettime.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ constexpr int64_t postgres_epoch_us = INT64_C(946684800) * 1000 * us_per_ms;
 constexpr int64_t to_timestamptz(int64_t unix_us) { return unix_us - postgres_epoch_us; }
 constexpr int64_t to_unix_us(int64_t timestamptz) { return timestamptz + postgres_epoch_us; }
 
-// No layout begins before the first of these seconds or ends after the last one, so a wall clock beyond them decides
-// nothing else than one that shows them; and sums and differences of readings never overflow.
+// No layout begins before the first of these seconds or ends after the last one. So limiting the wall clock to them
+// changes no decision, and sums and differences of readings never overflow.
 constexpr int64_t first_second = -1;
 constexpr int64_t last_second = core::max_instant_us / (1000 * us_per_ms);
 
-// Microseconds since 1970-01-01 UTC; may step either way at any time. Nanoseconds would end in 2262. Not the coarse clock:
-// its steps of up to 4 ms are longer than a tick.
+// Microseconds since 1970-01-01 UTC. May step either way at any time. Nanoseconds would overflow in 2262. The coarse
+// clock is not used, because its steps of up to 4 ms are longer than a tick.
 inline int64_t wall_clock_us() {
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -33,21 +33,21 @@ inline int64_t wall_clock_us() {
     return seconds * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
 }
 
-// The same in nanoseconds modulo 2^64, for the shortest way to a difference between two readings.
+// The same in nanoseconds modulo 2^64: the shortest code for the difference between two readings.
 inline uint64_t wall_clock_ns_modulo() {
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return static_cast<uint64_t>(now.tv_sec) * UINT64_C(1000000000) + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// For measuring how long a caller has waited; never steps, and counts from the machine's start.
+// The monotonic clock, which never steps: measures how long a caller has waited. Counts from the machine's start.
 inline int64_t monotonic_us() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<int64_t>(now.tv_sec) * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
 }
 
-// The wall clock above the one that never steps: constant while the wall clock is not set.
+// The wall clock's offset above the monotonic clock: constant while the wall clock is not set.
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
 
 } // namespace uidgen::pg

@@ -18,7 +18,7 @@ void sleep_for(int64_t us, uint32 event) {
     CHECK_FOR_INTERRUPTS();
 }
 
-// The name is registered with the first wait.
+// Registers the name at the first wait.
 uint32 once(uint32 *event, const char *name) {
     if (*event == 0)
         *event = wait_event(name);

@@ -5,18 +5,18 @@
 
 namespace uidgen::pg {
 
-// Sleeps for at most that long, or until the latch is set; honours cancel and shutdown. Visible as the wait
-// event UidgenClock (PostgreSQL 17 and later; before, as Extension).
+// Sleeps for at most that long, or until the latch is set. Honours cancel and shutdown. Shown as the wait event
+// UidgenClock (PostgreSQL 17 and later; before that as Extension).
 void sleep_for_clock(int64_t us);
 
-// The same for a ring that the refiller shall fill: UidgenRing.
+// The same, for a ring that the refiller must fill: UidgenRing.
 void sleep_for_ring(int64_t us);
 
-// And for the refiller itself: UidgenRefiller.
+// The same, for the refiller itself: UidgenRefiller.
 void sleep_as_refiller(int64_t us);
 
-// The same for a synchronous standby, as PostgreSQL's own SyncRep. Returns when the session is asked to cancel or to end,
-// and leaves the answer to the caller.
+// The same, for a synchronous standby, shown as PostgreSQL's own SyncRep. Returns when the session is asked to cancel
+// or to end; the caller must handle that.
 void sleep_for_standby(int64_t us);
 
 } // namespace uidgen::pg

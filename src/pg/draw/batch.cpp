@@ -71,7 +71,7 @@ Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) 
                         errmsg("an array can't hold %llu values", static_cast<unsigned long long>(count)),
                         errhint("Give a count of at most %llu, or take rows instead of an array.",
                                 static_cast<unsigned long long>(most))));
-    const Batch *batch = drawn_batch(fcinfo, count, draw); // of none too: the caller's rights are checked
+    const Batch *batch = drawn_batch(fcinfo, count, draw); // even for 0 values, to check the caller's privilege
     if (count == 0)
         PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT8OID));
     const Size size = ARR_OVERHEAD_NONULLS(1) + count * sizeof(int64_t);

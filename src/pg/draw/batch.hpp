@@ -1,4 +1,4 @@
-// Batches: many values taken before the first is returned, as rows or as an array.
+// Batches: many values taken before the first one is returned, as rows or as an array.
 #pragma once
 
 #include "core/layout.hpp"
@@ -6,7 +6,7 @@
 
 namespace uidgen::pg {
 
-// A run stands for first, first + increment, ...; positions when it has a encoder, else values.
+// A run stands for first, first + increment, ...: positions if it has an encoder, else values.
 struct BatchRun {
     uint64_t first;
     uint64_t increment;
@@ -24,13 +24,13 @@ struct Batch {
 };
 
 void batch_add(Batch *batch, const BatchRun &run);
-int64_t batch_last(const Batch *batch); // of a batch that is not empty
+int64_t batch_last(const Batch *batch); // the batch must not be empty
 
-// What a batch draws from, given the call: attaches, then fills the batch with `count` values.
+// How a batch draws, given the call: opens the entry, then fills the batch with `count` values.
 using DrawBatch = void (*)(FunctionCallInfo fcinfo, Batch *batch, uint64_t count);
 
-// The whole of a set-returning entry point, and of one that returns bigint[]. The count is the argument of that
-// number; negative ones are refused.
+// The whole of an entry point that returns rows, and of one that returns bigint[]. `count_argument` is the number of
+// the argument with the count. Negative counts are refused.
 Datum return_rows(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw);
 Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw);
 

@@ -8,11 +8,11 @@
 namespace uidgen::pg {
 namespace {
 
-// A caller that refills moves so many runs: enough for a while, and done within some ten microseconds.
+// How many runs a caller moves when it refills: enough for a while, and done within some ten microseconds.
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-void drop_what_is_too_old(SessionEntry *e, uint64_t floor) {
+void drop_stale_positions(SessionEntry *e, uint64_t floor) {
     RingState &ring = e->slot->generator.ring;
     if (e->run_first >= e->run_end || e->run_first >= floor)
         return;
@@ -21,7 +21,8 @@ void drop_what_is_too_old(SessionEntry *e, uint64_t floor) {
     e->run_first = kept_from;
 }
 
-// The refiller can't: has the next lease written while there is something left, without waiting for it.
+// The refiller can't write leases. So a caller has the next lease written while the current one lasts, without waiting
+// for it.
 void keep_lease(Call *call, const core::Decision &decision) {
     if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)
         reserve_if_plausible(call, decision.reserve_until);
@@ -30,7 +31,7 @@ void keep_lease(Call *call, const core::Decision &decision) {
         confirm_lease(call, core::Durability::local);
 }
 
-void hold_run(SessionEntry *e, uint64_t first) {
+void set_own_run(SessionEntry *e, uint64_t first) {
     e->run_first = first;
     e->run_end = first + e->slot->generator.config.cached.run;
 }
@@ -48,7 +49,7 @@ bool take_run(Call *call, uint64_t floor) {
         wake_refiller();
     if (taken.first == core::empty_cell)
         return false;
-    hold_run(e, taken.first);
+    set_own_run(e, taken.first);
     return true;
 }
 
@@ -63,17 +64,18 @@ void wait_for_refiller(Call *call) {
     sleep_for_ring(Min(left_us, nap_us));
 }
 
-// The clock bounds what may be put into the ring; ticks behind it are used, too, from `floor` on.
+// The clock bounds what may be put into the ring. Ticks below the clock's are used too, from `floor` on.
 void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = e->slot->generator;
     uint64_t left_over = core::empty_cell;
     if (refill_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
         note_ring_refill(&generator.ring, RingRefill::by_caller);
     if (left_over != core::empty_cell)
-        hold_run(e, left_over);
+        set_own_run(e, left_over);
 }
 
-// The first time, and when everything was too old, it is refilled at the call whatever the policy: nobody had a chance to.
+// A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
+// process had a chance to refill it.
 WhenRingEmpty policy_now(const GeneratorState &generator) {
     const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed) == 0;
     const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
@@ -90,7 +92,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
         report_ring_empty(call->e->sequence, 0);
     }
     if (decision.action != core::ClockAction::take) {
-        execute(call, decision); // the lease, or the clock: callers' work in every policy
+        execute(call, decision); // the lease, or the clock: a caller's work in every policy
     } else if (policy == WhenRingEmpty::wait) {
         wait_for_refiller(call);
     } else {
@@ -98,12 +100,12 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     }
 }
 
-// When the session last looked at the clock for an id of cached mode, on the clock that never steps.
-int64_t looked_at_us = 0;
+// When the session last read the clock for an id of cached mode, on the monotonic clock.
+int64_t clock_read_at_us = 0;
 
-// Ends every window when the last look at the clock is too long ago: at once if waiting for a standby has taken so long. A
-// timer that is under way for a longer time, of another generator, is set anew.
-void look_again_after(int64_t us) {
+// Closes every window `us` after the last reading of the clock: at once if that time has passed, as after a long wait
+// for a standby. A timer that would fire later, for another generator, is set anew.
+void reread_clock_after(int64_t us) {
     static bool registered = false;
     static TimeoutId timer;
     static int64_t due_us = 0;
@@ -111,18 +113,19 @@ void look_again_after(int64_t us) {
         timer = RegisterTimeout(USER_TIMEOUT, open_all_again);
         registered = true;
     }
-    const int64_t left_us = looked_at_us + us - monotonic_us();
+    const int64_t left_us = clock_read_at_us + us - monotonic_us();
     if (left_us < us_per_ms) {
         open_all_again();
         return;
     }
-    if (get_timeout_active(timer) && due_us <= looked_at_us + us)
+    if (get_timeout_active(timer) && due_us <= clock_read_at_us + us)
         return;
-    due_us = looked_at_us + us;
+    due_us = clock_read_at_us + us;
     enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
 }
 
-// What is refilled is durable here; a standby that is awaited is asked before anything is handed out. True: time has passed.
+// Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value.
+// True: time has passed.
 bool need_durable(Call *call, uint64_t end) {
     if (call->e->slot->generator.ticks.usable(call->level) >= end)
         return false;
@@ -130,8 +133,8 @@ bool need_durable(Call *call, uint64_t end) {
     return true;
 }
 
-// Before a run is taken out of the ring: if a standby has not got it, it is waited for with the run where others can have it
-// who need not wait. True: time has passed.
+// Before a run is taken out of the ring: waits until the standby has it. Meanwhile the run stays in the ring, where
+// sessions that do not wait for the standby can take it. True: time has passed.
 bool waited_for_standby(Call *call, uint64_t floor) {
     if (call->level == core::Durability::local)
         return false;
@@ -139,8 +142,8 @@ bool waited_for_standby(Call *call, uint64_t floor) {
     return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
 }
 
-// What the session has in hand itself, if anything.
-core::Run take_own(Call *call) {
+// Takes from the session's own run, if it has one.
+core::Run take_from_own_run(Call *call) {
     SessionEntry *e = call->e;
     if (e->run_first >= e->run_end)
         return {0, 0};
@@ -150,8 +153,8 @@ core::Run take_own(Call *call) {
     return run;
 }
 
-// From the run that all share. If that is used up, the run that the session has in hand becomes the shared one, unless
-// somebody else's has; then *lost_race, so look again.
+// Takes from the shared run. If that is used up, the session's own run is installed as the shared run. If another
+// session won the race, sets *lost_race, and the caller retries.
 core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     SessionEntry *e = call->e;
     RingState &ring = e->slot->generator.ring;
@@ -168,7 +171,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
     *lost_race = !ring.shared.install(seen, first.first + first.count - 1);
     if (*lost_race) {
-        if (e->ring.put(e->run_first)) // for others
+        if (e->ring.put(e->run_first)) // for other sessions
             e->run_first = e->run_end;
         return {0, 0};
     }
@@ -177,33 +180,33 @@ core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
     return first;
 }
 
-// Somebody may have taken the last run out of the ring for all.
+// Another session may have installed the last run of the ring as the shared run.
 bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
     const CachedConfig &cached = generator.config.cached;
     return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
 }
 
-// The next position that the call would be given, as far as it is known; 0: nothing is in hand.
-uint64_t next_in_hand(const SessionEntry *e, uint64_t floor) {
+// The next position that the call would get, as far as it is known; 0: neither the shared run nor an own run has one.
+uint64_t next_available(const SessionEntry *e, uint64_t floor) {
     const GeneratorState &generator = e->slot->generator;
     if (shared_run_has_next(generator, floor))
         return generator.ring.shared.last() + 1;
     return e->run_first < e->run_end ? e->run_first : 0;
 }
 
-// The end of what the call would be given from that position on.
-uint64_t end_in_hand(const Call &call, uint64_t next) {
+// The end of the run of positions that the call would get from `next` on.
+uint64_t end_available(const Call &call, uint64_t next) {
     return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
 }
 
-// How far a position is further ahead of the clock than it may be; at most 0: it is not.
+// By how much a position is further ahead of the clock than allowed; at most 0: it is not.
 int64_t ticks_too_far(const Call &call, uint64_t position) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
     return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
-// The rest of the run that was drawn from, if it is durable, until the clock is to be looked at again. The shared
-// run's word holds the last position; the session's own is counted by the next one.
+// Opens a window on the rest of the run that was drawn from, if it is durable, until the clock must be read again. The
+// shared run's word holds the last position; for an own run n is the next one.
 void open_window_on_run(const Call &call) {
     SessionEntry *e = call.e;
     GeneratorState &generator = e->slot->generator;
@@ -218,8 +221,8 @@ void open_window_on_run(const Call &call) {
     open_window(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
                     expected + (end - last - 1), origin, step});
     if (!cached.shares)
-        e->run_first = e->run_end; // the rest of it is the window's, until close_window()
-    look_again_after(cached.fresh_us);
+        e->run_first = e->run_end; // the window holds the rest, until close_window()
+    reread_clock_after(cached.fresh_us);
 }
 
 } // namespace
@@ -232,24 +235,24 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
     call.want = want;
     for (;; before_next_try(&call)) {
         read_state(&call);
-        looked_at_us = call.now_us - call.offset_us;
-        if (!clock_is_plausible(&call)) // it would throw everything away
+        clock_read_at_us = call.now_us - call.offset_us;
+        if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
                                    generator.ring.given_up_below.load(std::memory_order_relaxed));
-        drop_what_is_too_old(e, floor);
+        drop_stale_positions(e, floor);
         need_worker_id(e);
-        const uint64_t next = next_in_hand(e, floor);
+        const uint64_t next = next_available(e, floor);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
-            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since it was refilled
+            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
             continue;
         }
-        if (next > 0 && need_durable(&call, end_in_hand(call, next))) // it may be too old by now
+        if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old now
             continue;
         bool lost_race = false;
         const core::Run run =
-            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_own(&call);
+            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_from_own_run(&call);
         if (run.count > 0) {
             call.drawn = {run, encoder_at(generator, run.first, false)};
             open_window_on_run(call);

@@ -1,10 +1,13 @@
-// Drawing from a generator in cached mode: from the session's run or the one that all share, else from the ring, else by the
-// generator's policy.
+// Drawing from a generator in cached mode: from the session's own run or the shared one, else from the ring, else by
+// the generator's policy for an empty ring.
 //
-// Who looks at a clock, and when. A taker of the fast path doesn't. Whoever comes the slow way (a transaction's first
-// call, a new run, an empty ring) reads the clock, throws away what is older than half of max_staleness, and lets the fast
-// path go on for the other half: then a timer of this session ends it. So no id is older than max_staleness when it is
-// handed out, whether or not the refiller lives. The timer costs a system call each half max_staleness while ids are drawn.
+// When the clock is read:
+//   1. The fast path does not read it.
+//   2. The slow path (a transaction's first call, a new run, an empty ring) reads it, and throws away what is older
+//      than half of max_staleness.
+//   3. The fast path may then go on for the other half. After that a timer of the session ends it.
+// So no id is older than max_staleness when it is handed out, even without a refiller. The timer costs a system call
+// each half max_staleness while ids are drawn.
 #pragma once
 
 #include "draw_generator.hpp"

@@ -14,16 +14,16 @@
 namespace uidgen::pg {
 namespace {
 
-// A wall clock that is mended while a call waits is noticed within this time.
+// A wall clock that is corrected while a call waits is noticed within this time.
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
-// A call that has tried so often begins to count the time, and fails when that exceeds uidgen.max_wait and the grace. A try is
-// lost to another session's success, so even the busiest server is far from this; and on a disk that stands still for longer,
-// no call tries so often.
+// After this many tries a call begins to count the time. It fails when that exceeds uidgen.max_wait and the grace. A
+// failed try is another session's success, so even the busiest server is far from this bound. On a stalled disk no
+// call tries so often.
 constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
 
-// The wall clock; a test build may have every 100th sample show a time that is a year ahead.
+// The wall clock. A test build may make every 100th sample a year ahead.
 int64_t sample_wall_clock_us() {
     int64_t now_us = wall_clock_us();
     if (samples_are_bad()) {
@@ -34,9 +34,9 @@ int64_t sample_wall_clock_us() {
     return now_us;
 }
 
-// Writes a record for the lease up to `until_tick`, unless another backend has; the lease begins at the position `from`
-// if that is above what was leased before. Publishing under the page's exclusive lock makes this the only writer of the
-// word's bounds. Whether it wrote one.
+// Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
+// position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
+// backend the only writer of the word's bounds. Returns whether it wrote a record.
 bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
     Slot *slot = e->slot;
     GeneratorState &generator = slot->generator;
@@ -63,7 +63,7 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     return written < until;
 }
 
-// Without waiting for its flush.
+// Does not wait for the flush.
 void reserve_ahead(SessionEntry *e, int64_t until_tick) { reserve_lease(e, 0, until_tick, true); }
 
 void wait_for_clock(Call *call, int64_t missing_us) {
@@ -74,34 +74,36 @@ void wait_for_clock(Call *call, int64_t missing_us) {
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
 }
 
-// After position `last` was drawn: what else of its tick may be, while the clock stays in its own.
+// After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
+// tick.
 void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
     SessionEntry *e = call.e;
     const core::Layout &layout = e->slot->generator.config.layout;
     const core::ClockPolicy &policy = e->slot->generator.config.policy;
     const uint64_t tick = last >> layout.sequence_bits;
-    // Where a clock that goes back is to be noticed, the next tick is not drawn from ahead of the clock without a look.
+    // If the policy must notice a clock that goes back, no tick ahead of the clock is drawn from without reading the
+    // clock.
     const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
     if (notices && tick != decision.floor >> layout.sequence_bits)
         return;
     const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
-    // The word holds the last position, so the value drawn by a swap from n is that of position n + 1.
+    // The word holds the last position, so a swap from n draws position n + 1.
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
     open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
                 {call.counter, call.now_us}, core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Before a lease far above the last one, and before the end of time is told, the wall clock is compared with the one that
-// never steps: one bad sample must not eat years of a generator's life. A clock that was really set shows the same time
-// again a little later.
+// The wall clock is compared with the monotonic clock before a lease far above the last one, and before the end of time
+// is reported. One bad sample must not use up years of a generator's time. A clock that was really set shows the same
+// time again a little later.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr int64_t doubtful_jump_us = INT64_C(10) * 1000 * us_per_ms;
+constexpr int64_t suspicious_jump_us = INT64_C(10) * 1000 * us_per_ms;
 constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
-constexpr int looks = 3;
-constexpr int64_t between_looks_us = 5 * us_per_ms;
+constexpr int rereads = 3;
+constexpr int64_t between_rereads_us = 5 * us_per_ms;
 
 int64_t tried_for_us(BoundedWait *wait) {
     const int64_t now_us = monotonic_us();
@@ -110,8 +112,8 @@ int64_t tried_for_us(BoundedWait *wait) {
     return now_us - wait->started_us;
 }
 
-// The reading is thrown away. One of them is no error, however short uidgen.max_wait is; a clock of which none can be
-// believed is.
+// Rejects a reading of the clock. One rejected reading is no error, however short uidgen.max_wait is. An error is
+// raised when no reading is plausible for that long.
 void reject_reading(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
     if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms)
@@ -119,10 +121,10 @@ void reject_reading(Call *call) {
     call->wait.rejected = true;
 }
 
-// Whether the clock goes on showing that much above the one that never steps.
+// Whether the wall clock keeps showing the same offset above the monotonic clock.
 bool clock_shows_it_again(Call *call) {
-    for (int i = 0; i < looks; i++) {
-        sleep_for_clock(between_looks_us);
+    for (int i = 0; i < rereads; i++) {
+        sleep_for_clock(between_rereads_us);
         const int64_t change_us = clock_offset_us() - call->offset_us;
         if (change_us > agreement_us || change_us < -agreement_us) {
             reject_reading(call);
@@ -173,7 +175,7 @@ void begin_term(Call *call, const core::Decision &decision) {
     }
 }
 
-// The backup worker: what it has in the clock's tick, else what the primary can borrow.
+// Takes from the backup worker in the clock's tick. If it has none left there, the primary worker borrows.
 bool take_backup(Call *call, int64_t back) {
     GeneratorState &generator = call->e->slot->generator;
     core::ClockState view = call->view;
@@ -204,7 +206,7 @@ void before_next_try(Call *call) {
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - trusted_clock_offset_us() > doubtful_jump_us && !clock_shows_it_again(call))
+    if (call->offset_us - trusted_clock_offset_us() > suspicious_jump_us && !clock_shows_it_again(call))
         return false;
     trust_clock_offset(call->offset_us);
     return true;
@@ -224,12 +226,13 @@ void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
     call->view.seen = generator.seen.load(std::memory_order_acquire);
-    // In the order in which they grow, so that usable <= written as decide() expects.
+    // In the order of their growth, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
     call->view.inherited_floor = call->view.written <= generator.inherited_floor;
-    // Last: a clock read before what others have seen and leased since would seem to have gone back.
+    // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
+    // ticks meanwhile, and the clock would seem to have gone back.
     call->counter = read_counter();
     call->now_us = sample_wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();

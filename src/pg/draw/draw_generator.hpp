@@ -10,28 +10,28 @@ struct Drawn {
     core::IdEncoder encoder;
 };
 
-// Takes up to `want` positions (>= 1), waiting for the clock or for durability as needed. Errors take none.
-// Leaves a window for the calls that follow within the same tick, unless it drew from the backup worker.
+// Takes up to `want` positions (>= 1). Waits for the clock or for durability as needed. An error takes none. Leaves a
+// window for the next calls within the same tick, unless it drew from the backup worker.
 Drawn draw(SessionEntry *e, uint64_t want);
 
-// What draw_cached.cpp shares of it.
+// Shared with draw_cached.cpp.
 
-// What bounds a call by uidgen.max_wait, on the clock that never steps.
+// Bounds a call by uidgen.max_wait, on the monotonic clock.
 struct BoundedWait {
-    int64_t started_us; // when the call first waited for a clock or read it anew; 0: not yet
-    bool counted;       // in the slot, as one that waits
-    bool rejected;      // one reading of the wall clock was not believed
-    uint32_t tries;     // that came to nothing
+    int64_t started_us; // when the call first waited for a clock or read it again; 0: not yet
+    bool counted;       // the slot has counted this call as one that waits
+    bool rejected;      // one reading of the wall clock was rejected as implausible
+    uint32_t tries;     // how many tries have failed
 };
 
-// What one call asks for and has seen.
+// What one call asks for and has read.
 struct Call {
     SessionEntry *e;
     uint64_t want;
     core::Durability level;
     uint64_t counter; // read before the clock
     int64_t now_us;
-    int64_t offset_us; // of the clock above the one that never steps
+    int64_t offset_us; // of the wall clock above the monotonic clock
     core::ClockState view;
     BoundedWait wait;
     Drawn drawn;
@@ -46,26 +46,26 @@ void read_state(Call *call);
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(Call *call);
 
-// Whether the clock is to be believed when it shows that much above the one that never steps; takes some milliseconds
-// when that is far more than before. False: try again. Error if that has gone on for longer than uidgen.max_wait.
+// Whether the clock's offset above the monotonic clock is plausible. If the offset is far larger than before, the check
+// takes some milliseconds. False: try again. Error if readings have been implausible for longer than uidgen.max_wait.
 bool clock_is_plausible(Call *call);
 
-// Does what the decision says. True: something was drawn. False: try again.
+// Executes the decision. True: positions were drawn. False: try again.
 bool execute(Call *call, const core::Decision &decision);
 
-// Writes the next lease ahead of its use, unless the clock that asks for it is not believed.
+// Writes the next lease ahead of its use, unless the clock reading behind it is implausible.
 void reserve_if_plausible(Call *call, int64_t until_tick);
 
-// Makes what is written durable. The time that this takes does not count in the call's bound.
+// Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(Call *call, core::Durability level);
 
 // Draws the worker id if there is none yet.
 void need_worker_id(SessionEntry *e);
 
-// The encoder of ids at a position.
+// The encoder for the id at a position.
 core::IdEncoder encoder_at(const GeneratorState &generator, uint64_t position, bool backup);
 
-// How much longer the call may wait; 0: no more. The first time it counts the wait in the slot.
+// How much longer the call may wait; 0: no longer. The first call counts the wait in the slot.
 int64_t left_to_wait_us(Call *call, int64_t *waited_us);
 
 } // namespace uidgen::pg

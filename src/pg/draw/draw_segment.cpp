@@ -19,9 +19,9 @@ constexpr uint64_t prefetch_divisor = 10;
 }
 
 struct RangeState {
-    core::Range range; // that holds the next ordinal
+    core::Range range; // the range that holds the next ordinal
     bool found;
-    bool may_prefetch; // no range is reserved ahead yet, and it would not be thrown away
+    bool may_prefetch; // no range is reserved ahead yet, and one would not be lost
 };
 
 RangeState range_state_of(const SessionEntry *e) {
@@ -30,7 +30,7 @@ RangeState range_state_of(const SessionEntry *e) {
     SequencePage page = lock_page_for_reading(rel);
     const core::SegmentWord<> &word = e->slot->segment.word;
     view.found = word.current(&view.range);
-    // While somebody else keeps moving the counter, a range reserved ahead would be lost as well.
+    // While another session keeps moving the counter, a range reserved ahead would be lost as well.
     view.may_prefetch = view.found && word.end() == view.range.end &&
                         e->slot->segment.step.reason != core::StepReason::disturbed;
     unlock_page(&page);
@@ -38,20 +38,20 @@ RangeState range_state_of(const SessionEntry *e) {
     return view;
 }
 
-// Of the values drawn since a range was reserved.
+// The pace of draws since a range was reserved.
 core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
     return {segment.word.next() - segment.reserved_at, now_us - segment.reserved_at_us};
 }
 
-// How many values the next range shall have, under the page's exclusive lock.
+// How many values the next range gets. Under the page's exclusive lock.
 core::RangeStep size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
     core::RangeStep step = segment.step;
     if (segment.disturbed)
         step.reason = core::StepReason::disturbed;
     else if (segment.reserved_at_us != 0)
         step = core::next_step(step.size, bounds, pace_of(segment, now_us));
-    // The bounds may be others than they were. A raised base counts at once; below a base that stayed, the step is
-    // recovering from a disturbance.
+    // The bounds may have changed. A raised base takes effect at once. A step below an unchanged base is recovering
+    // from a disturbance.
     if (bounds.base > segment.bounds.base && !segment.disturbed)
         step.size = Max(step.size, bounds.base);
     step.size = Min(step.size, bounds.most);
@@ -68,15 +68,15 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall
     segment->refilled_at_us = wall_us;
     const core::Pace pace = pace_of(*segment, now_us);
     if (segment->reserved_at_us != 0 && pace.values == 0)
-        return; // goes into the next interval
+        return; // counted in the next interval
     if (segment->reserved_at_us != 0)
         segment->pace = pace;
     segment->reserved_at_us = now_us;
     segment->reserved_at += pace.values;
 }
 
-// Reserves the next range, ahead of its use or because none is left; nothing to do if another backend has.
-// False: the sequence is used up.
+// Reserves the next range, ahead of its use or because none is left. Does nothing if another backend has. False: the
+// sequence is used up.
 bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool ahead) {
     Slot *slot = e->slot;
     SegmentState &segment = slot->segment;
@@ -85,7 +85,7 @@ bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool a
     bool more = true;
     const int64_t now_us = monotonic_us();
     const int64_t wall_us = wall_clock_us();
-    // Read for each range, so that a changed row, setting or sequence counts from the next range on.
+    // Read for each range, so that a changed row, setting or sequence takes effect with the next range.
     const core::StepBounds bounds = step_bounds(e->sequence, e->function);
 
     Relation rel = open_sequence(e);
@@ -117,7 +117,7 @@ bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool a
     return more;
 }
 
-// Up to which ordinal the range may be drawn from before somebody must come back here to reserve the next one.
+// Up to which ordinal the range may be drawn from before a session must return here to reserve the next one.
 uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     if (!view.may_prefetch)
         return view.range.end;
@@ -128,7 +128,7 @@ uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     return view.range.end;
 }
 
-// Makes the range durable, and draws from it. Leaves a window up to the limit, unless the durability asked for was given up
+// Makes the range durable, and draws from it. Leaves a window up to the limit, unless a lower durability was reached
 // because no standby is awaited any more.
 SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
     core::SegmentWord<> &word = e->slot->segment.word;

@@ -12,7 +12,7 @@ struct SegmentValues {
     uint64_t count;
 };
 
-// The next values, up to `want` (>= 1), on the slow path; leaves a window for the calls that follow. Error when the sequence
+// The next values, up to `want` (>= 1), on the slow path. Leaves a window for the next calls. Error when the sequence
 // is used up.
 SegmentValues draw_segment(SessionEntry *e, uint64_t want);
 

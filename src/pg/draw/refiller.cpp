@@ -8,28 +8,28 @@
 namespace uidgen::pg {
 namespace {
 
-// So many runs are moved under the directory lock at a time: some ten microseconds.
+// How many runs are moved under the directory lock at a time: some ten microseconds.
 constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
-// What the refiller knows of the ring in one slot, from one round to the next.
+// What the refiller keeps about the ring in one slot, from one round to the next.
 struct Known {
     uint64_t generation;
     dsm_handle memory;
     core::Ring<> ring;
     bool mapped;
-    uint64_t left_over; // a run that is to be put first; empty_cell: none
-    uint64_t round;     // of the last visit
+    uint64_t left_over; // a run to put first; empty_cell: none
+    uint64_t round;     // the last round that visited the ring
 };
 
-// One look at one ring.
-struct Look {
+// One visit to one ring.
+struct Visit {
     Known *known;
-    uint64_t refilled; // now
-    bool more;       // there is room, and something to put
-    bool stale;      // the memory is another's than what is known
-    uint64_t cells;  // of the ring that is there now
+    uint64_t refilled; // by this visit
+    bool more;         // there is room, and more to put
+    bool stale;        // `known` is about another ring
+    uint64_t cells;    // of the ring in the slot now
     dsm_handle memory;
     core::RingHints<> *hints;
     uint64_t generation;
@@ -48,7 +48,7 @@ bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefil
     return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
 }
 
-// What may be taken from the word now: inside what is durable here, and not further ahead of the clock than max_ahead.
+// The limit of what may be taken from the word now: durable on this server, and at most max_ahead above the clock.
 uint64_t refill_limit(const GeneratorState &generator, int64_t now_us) {
     const core::ClockPolicy &policy = generator.config.policy;
     const int64_t now = core::tick_at(generator.config.layout, now_us);
@@ -57,7 +57,7 @@ uint64_t refill_limit(const GeneratorState &generator, int64_t now_us) {
     return Min(generator.ticks.usable(core::Durability::local), allowance);
 }
 
-// As the original does: a tick is taken whole, and what the ring has no room for is thrown away.
+// As in Baidu's original, a tick is taken whole, and what does not fit into the ring is thrown away.
 void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     const uint64_t mask = (UINT64_C(1) << generator->config.policy.sequence_bits) - 1;
     const uint64_t rest = mask - (generator->ticks.last() & mask);
@@ -65,7 +65,7 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
-// False: there is still no place for it.
+// False: there is still no room for it.
 bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
     if (known->left_over == core::empty_cell)
         return true;
@@ -79,7 +79,7 @@ bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
 
 // Under the directory lock: no wait, no allocation, no error.
 void refill_one(Slot *slot, void *arg) {
-    auto *look = static_cast<Look *>(arg);
+    auto *look = static_cast<Visit *>(arg);
     GeneratorState &generator = slot->generator;
     look->generation = slot->generation.load(std::memory_order_relaxed);
     look->cells = generator.config.cached.cells;
@@ -107,8 +107,8 @@ void refill_one(Slot *slot, void *arg) {
         discard_rest_of_tick(&generator, limit);
 }
 
-// Maps the ring that a slot has now. Under no lock, so it may be gone again; then the next round finds out.
-void map_again(const Look &look) {
+// Maps the ring that a slot has now. No lock is held, so the ring may be freed meanwhile; the next round notices that.
+void map_again(const Visit &look) {
     Known *known = look.known;
     if (known->mapped)
         ring_memory_unmap(known->memory);
@@ -119,9 +119,9 @@ void map_again(const Look &look) {
     known->left_over = core::empty_cell;
 }
 
-// Fills the ring at that place, if it is still there. Whether something was to do.
+// Fills the ring in that slot, if there still is one. Returns whether anything was moved.
 bool visit(int32_t place, Known *known) {
-    Look look = {};
+    Visit look = {};
     look.known = known;
     bool there = slots_with_ring(place, refill_one, &look);
     if (there && look.stale) {
@@ -133,7 +133,7 @@ bool visit(int32_t place, Known *known) {
     return look.refilled > 0;
 }
 
-void let_go_of_others(Known *known, uint64_t round) {
+void unmap_unvisited(Known *known, uint64_t round) {
     for (int32_t place = 0; place < slots_places(); place++)
         if (known[place].mapped && known[place].round != round) {
             ring_memory_unmap(known[place].memory);
@@ -143,16 +143,17 @@ void let_go_of_others(Known *known, uint64_t round) {
 
 void resign(int, Datum) { resign_as_refiller(MyLatch); }
 
-// Whether to end, as there is no ring. A caller may have made one since, seen that there is a refiller, and left it at that; so
-// resign first, and look again. Who makes a ring does it under the directory lock, and looks for the refiller after it: the
-// look here, under the same lock, either finds the ring, or comes first, and then the caller finds no refiller.
+// Whether the refiller may end because there is no ring. A caller may have made a ring meanwhile, and left it to this
+// refiller. So the refiller resigns first, and looks again. A session makes a ring under the directory lock, and looks
+// for a refiller afterwards. The refiller looks for rings under the same lock. So either it finds the ring, or the
+// session finds no refiller and starts one.
 bool may_end() {
     refiller_found_nothing();
     resign_as_refiller(MyLatch);
     return slots_next_ring(0) < 0 || !become_refiller(MyLatch);
 }
 
-// Until asked to stop, or until no generator in cached mode is in use.
+// Runs until asked to stop, or until no generator in cached mode is in use.
 void refill_rings(Known *known) {
     int64_t nap_ms = shortest_nap_ms;
     for (uint64_t round = 1; !ShutdownRequestPending; round++) {
@@ -163,7 +164,7 @@ void refill_rings(Known *known) {
             known[place].round = round;
             used = visit(place, &known[place]) || used;
         }
-        let_go_of_others(known, round);
+        unmap_unvisited(known, round);
         if (!any && may_end())
             return;
         nap_ms = used || !any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
@@ -174,14 +175,14 @@ void refill_rings(Known *known) {
 } // namespace
 
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
-                  uint64_t *left_over) {
+                     uint64_t *left_over) {
     const uint64_t run = generator->config.cached.run;
     uint64_t moved = 0;
     *left_over = core::empty_cell;
     while (moved < most && ring.filled() < ring.cells()) {
         const core::Run taken = generator->ticks.take(floor, limit, run);
         if (taken.count == 0)
-            break; // positions are taken in whole runs, and a limit is the start of a tick
+            break; // all takes are of whole runs, and a limit is the start of a tick
         if (!ring.put(taken.first)) {
             *left_over = taken.first;
             break;
@@ -237,7 +238,7 @@ void uidgen_refiller_main(Datum) {
     pqsignal(SIGHUP, no_signal_handler());
     BackgroundWorkerUnblockSignals();
     if (!become_refiller(MyLatch))
-        proc_exit(0); // another one was lost_race
+        proc_exit(0); // another refiller was first
     on_shmem_exit(resign, 0);
     auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
     refill_rings(known);

@@ -7,12 +7,12 @@ namespace uidgen::pg {
 
 namespace {
 
-// The default generator, as this session knows it; InvalidOid: look it up.
+// The default generator as this session knows it. InvalidOid: it must be looked up.
 Oid default_sequence = InvalidOid;
-// Relcache changes of uid_generator (a new extension, another default) end default_sequence.
+// Relcache changes of uid_generator (a new extension, another default) reset default_sequence.
 Oid default_table = InvalidOid;
 uint64_t default_invalidations = 0;
-// A look-up ends at some time even if each hears of something (debug_discard_caches).
+// Bounds the look-up where every round gets an invalidation (debug_discard_caches).
 constexpr int most_rounds = 8;
 
 void look_up_default(Oid function) {
@@ -21,7 +21,7 @@ void look_up_default(Oid function) {
     Oid found = InvalidOid;
     uint64_t seen = 0;
     int rounds = 0;
-    do { // a change that is heard of during the look-up may have come too late for it
+    do { // an invalidation during the look-up may have come too late for it
         seen = default_invalidations;
         found = read_default_generator(schema);
     } while (seen != default_invalidations && ++rounds < most_rounds);
@@ -40,7 +40,7 @@ SessionEntry *open_default(Oid function) {
             look_up_default(function);
         const Oid sequence = default_sequence;
         SessionEntry *e = open_entry(sequence, SlotKind::generator, function);
-        // Taking the lock may have waited for uid_default_set(), and then has heard of it.
+        // open_entry() may have waited for the lock of uid_default_set(), and has then processed its invalidation.
         if (sequence != default_sequence && round < most_rounds)
             continue;
         last_used.default_generator = sequence == default_sequence ? e : &empty_entry;

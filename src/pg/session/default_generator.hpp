@@ -1,4 +1,4 @@
-// The generator behind uid_next(), as this session knows it: looked up once, and again when uid_generator has changed.
+// The generator behind uid_next(), as this session knows it: looked up once, and again after uid_generator changes.
 #pragma once
 
 #include "session.hpp"

@@ -9,21 +9,21 @@ namespace {
 
 object_access_hook_type next_object_access_hook = nullptr;
 
-// A sequence with a slot that the open transaction drops, unless a savepoint brings it back.
+// A sequence with a slot, dropped by the open transaction. A savepoint may bring it back.
 struct PendingDrop {
     Oid sequence;
-    bool gone; // as the catalog says just before the commit
+    bool dropped; // according to the catalog just before the commit
 };
 
-// A sequence that the open transaction has created, and the subtransaction that did: one that ends well leaves it to its
-// parent.
+// A sequence created by the open transaction, with the subtransaction that created it. When that commits, the sequence
+// passes to its parent.
 struct Created {
     Oid sequence;
     SubTransactionId by;
 };
 
-// All in TopTransactionContext, empty between transactions. The newest of `created` is the last one, so those of one
-// subtransaction stand together at the end when it ends.
+// All in TopTransactionContext, and empty between transactions. `created` is in order of creation, so the entries of an
+// ending subtransaction are together at its end.
 List *pending_drops = NIL;
 List *created = NIL;
 List *dropped_databases = NIL;
@@ -50,7 +50,7 @@ void note_database(Oid database) {
     MemoryContextSwitchTo(caller);
 }
 
-// The catalog does not show a new relation yet, but its creator has it open.
+// The catalog does not show a new relation yet, but the session that creates it has it open.
 bool is_new_sequence(Oid relation) {
     Relation rel = RelationIdGetRelation(relation);
     if (rel == nullptr)
@@ -66,7 +66,7 @@ void relation_accessed(ObjectAccessType access, Oid relation) {
     if (access != OAT_DROP || get_rel_relkind(relation) != RELKIND_SEQUENCE)
         return;
     slot_note_drop({MyDatabaseId, relation});
-    note_drop(relation); // one without a slot may have a row
+    note_drop(relation); // even a sequence without a slot may have a row
 }
 
 void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg) {
@@ -74,15 +74,15 @@ void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_
         next_object_access_hook(access, class_id, object, sub_id, arg);
     if ((access != OAT_DROP && access != OAT_POST_CREATE) || sub_id != 0)
         return;
-    // The hook runs before DROP DATABASE looks for other sessions, so this is a note, not yet a drop.
+    // The hook runs before DROP DATABASE looks for other sessions. So the drop is only noted here.
     if (class_id == DatabaseRelationId && access == OAT_DROP)
         note_database(object);
     else if (class_id == RelationRelationId)
         relation_accessed(access, object);
 }
 
-// Database oids, relation oids and file numbers all come again when a database is dropped and made anew, so
-// nothing could tell its slots from the new one's. Nobody can connect to it any more at this point.
+// Database oids, relation oids and file numbers can all be reused when a database is dropped and created again. Then
+// nothing would distinguish its old slots from new ones. At this point no session can connect to the database any more.
 void purge_dropped_databases() {
     ListCell *cell;
     foreach (cell, dropped_databases)
@@ -94,8 +94,8 @@ void look_up_pending_drops() {
     ListCell *cell;
     foreach (cell, pending_drops) {
         auto *drop = static_cast<PendingDrop *>(lfirst(cell));
-        drop->gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(drop->sequence));
-        if (drop->gone)
+        drop->dropped = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(drop->sequence));
+        if (drop->dropped)
             forget_dropped_sequence(drop->sequence);
     }
 }
@@ -104,19 +104,19 @@ void free_lost(Oid sequence) { slot_free({MyDatabaseId, sequence}, Fate::lost); 
 
 enum class Outcome { committed, aborted, prepared };
 
-// After PREPARE a sequence that was created or dropped stays locked. Whoever uses it later finds all there is to know on its
-// page. Whether it is lost is not known by then, and to take it for lost is the safe side.
+// After PREPARE a sequence that was created or dropped stays locked. A session that uses it later finds everything it
+// needs on its page. Whether the generator is lost is not known yet, and it is safe to count it as lost.
 void settle(Outcome outcome) {
     ListCell *cell;
     foreach (cell, pending_drops) {
         const auto *drop = static_cast<PendingDrop *>(lfirst(cell));
-        if (outcome != Outcome::aborted && drop->gone)
+        if (outcome != Outcome::aborted && drop->dropped)
             free_lost(drop->sequence);
     }
     foreach (cell, created)
         if (outcome != Outcome::committed)
             free_lost(static_cast<Created *>(lfirst(cell))->sequence);
-    pending_drops = created = dropped_databases = NIL; // their memory goes with the transaction
+    pending_drops = created = dropped_databases = NIL; // the transaction's end frees their memory
 }
 
 } // namespace
@@ -146,8 +146,8 @@ void drops_transaction_event(XactEvent event) {
     }
 }
 
-// What a subtransaction has created goes with it, before the same transaction creates it again. Nobody else has seen it, and
-// parallel workers are gone by now.
+// A sequence that a subtransaction has created is freed when the subtransaction aborts, before the same transaction
+// creates it again. No other session has seen it, and parallel workers have ended by now.
 void drops_subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent) {
     if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
         return;

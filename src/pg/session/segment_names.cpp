@@ -10,20 +10,20 @@ namespace {
 
 struct Name {
     uint64 hash;      // must come first: the key of the backend's table
-    text *name;       // whole, as two names may share a hash
-    SearchPath *path; // under which a plain sequence was found; null for a named segment
-    Oid role;         // which could name it: a plain sequence's schema may be closed to others
+    text *name;       // in full, because two names may share a hash
+    SearchPath *path; // the path that found a plain sequence; null for a named segment
+    Oid role;         // the role that looked it up: a plain sequence's schema may be closed to others
     Oid sequence;
 };
 
 HTAB *names = nullptr;
 MemoryContext names_context = nullptr; // all of the above
-uint64 names_made_in = 0;              // the generation of what `names` holds
-uint64 names_kept = 0;                 // look-ups that `names_context` has memory of
+uint64 names_made_in = 0;              // the generation of the entries of `names`
+uint64 names_kept = 0;                 // look-ups that still occupy memory in `names_context`
 Oid names_table = InvalidOid;          // uid_segment
 
-// A session that changes its search_path again and again looks the same names up again and again, and each time
-// leaves a copy behind: this bounds them.
+// Bounds the memory. A session that keeps changing its search_path looks the same names up again and again, and each
+// look-up leaves a copy behind.
 constexpr uint64 most_names = 16384;
 
 void catalog_changed(Datum, SysCacheIdentifier, uint32) { names_generation++; }
@@ -80,7 +80,7 @@ const Name *look_up(Oid function, const text *name) {
                             errmsg("segment or sequence \"%s\" does not exist", text_to_cstring(name)),
                             errhint("Make it with segment_create(), or name an existing sequence.")));
     }
-    // Looking up may have processed invalidations, which ended the table.
+    // The look-up may have processed invalidations, which invalidate the table.
     if (names_kept++ >= most_names)
         names_generation++;
     if (names == nullptr || names_made_in != names_generation)
@@ -99,7 +99,7 @@ const Name *look_up(Oid function, const text *name) {
     return entry;
 }
 
-// A literal, as in a column's default. Of other arguments the executor knows no more than the type.
+// Whether the argument is a literal, as in a column's default. Of other arguments the executor knows only the type.
 bool has_constant_argument(const FmgrInfo *flinfo) {
     Node *call = flinfo->fn_expr;
     if (call == nullptr || !IsA(call, FuncExpr) || castNode(FuncExpr, call)->funcid != flinfo->fn_oid)
@@ -138,7 +138,7 @@ SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
         last = static_cast<LastCall *>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(LastCall)));
         fcinfo->flinfo->fn_extra = last;
     }
-    // A name looked up again under another path takes the same place in the table, but leaves this text and path.
+    // A name looked up again under another path replaces its entry in the table, but this text and path stay in memory.
     *last = {generation, known->sequence, known->role, known->path,
              has_constant_argument(fcinfo->flinfo), VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name)};
     return entry;

@@ -1,45 +1,45 @@
-// segment_next(text): from any text to a sequence, looked up once.
+// segment_next(text): resolves any text to a sequence, looked up once.
 //
-// A named segment wins over a sequence of that name. What was found stays good while nothing was renamed,
-// created or dropped (any change of pg_class or pg_namespace, or of uid_segment, starts afresh), and for a
-// plain sequence while the search_path is the one it was found under.
+// A named segment wins over a sequence of the same name. A result stays valid until something is renamed, created or
+// dropped: any change of pg_class, pg_namespace or uid_segment invalidates all results. The result of a plain sequence
+// also requires the search_path that found it.
 #pragma once
 
 #include "session.hpp"
 
 namespace uidgen::pg {
 
-// The sequence of the segment of that name, or of that name itself; error if there is none. `function` is the SQL
-// function that was called.
+// The sequence of the segment of that name, else the sequence of that name; error if there is neither. `function` is
+// the SQL function that was called.
 Oid sequence_named(Oid function, const text *name);
 
-// The same, opened. The expression remembers its last name in fn_extra.
+// The same, with its entry opened. The expression remembers its last name in fn_extra.
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
 
-// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are good within their
+// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are valid within their
 // generation.
 struct LastCall {
     uint64_t generation;
-    Oid sequence;     // what was found
-    Oid role;         // whose look-up it was
-    SearchPath *path; // under which a plain sequence was found; null for a named segment
-    bool is_constant; // the name is the same in each call of the expression
+    Oid sequence;     // the result
+    Oid role;         // the role of the look-up
+    SearchPath *path; // the path that found a plain sequence; null for a named segment
+    bool is_constant; // each call of the expression has the same name
     Size length;
     const char *bytes;
 };
 
-// Changes when what was looked up may be wrong.
+// Changes when results of look-ups may be outdated.
 [[gnu::visibility("hidden")]] extern uint64_t names_generation;
 
-// A name that is stored compressed, or elsewhere, is none that is remembered.
+// A name that is stored compressed or out of line never matches.
 inline bool is_name_of(const LastCall *last, Datum argument) {
     const void *name = DatumGetPointer(argument);
     return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && VARSIZE_ANY_EXHDR(name) == last->length &&
            memcmp(VARDATA_ANY(name), last->bytes, last->length) == 0;
 }
 
-// What open_entry_named() found for this expression's last call, if the name still means it to this role; else InvalidOid,
-// which no entry has. Whether the entry is open is for the caller to see.
+// The result of this expression's last open_entry_named(), if the name still means the same to this role; else
+// InvalidOid, which no entry has. The caller checks whether the entry is open.
 inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
     if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))

@@ -36,9 +36,9 @@ struct EntryPlace {
 
 entry_table_hash *entries = nullptr;
 
-bool rings_in_doubt = false; // one that is mapped may be of a generator that was dropped or altered
+bool rings_may_be_stale = false; // a mapped ring may belong to a dropped or altered generator
 
-// Calls visit(entry) for each.
+// Calls visit(entry) for each entry.
 template <typename Visit> void for_each_entry(Visit visit) {
     entry_table_iterator iterator;
     if (entries == nullptr)
@@ -48,14 +48,14 @@ template <typename Visit> void for_each_entry(Visit visit) {
         visit(place->entry);
 }
 
-// The rest of a run of the session's own goes back to the entry.
+// Closes the window. The rest of the session's own run returns to the entry.
 void close(SessionEntry *e) {
     if (e->window.is_open() && e->window.word == nullptr)
         e->run_first = e->window.expected;
     e->window.close();
 }
 
-// What is left of its run goes with it.
+// Also drops the rest of the session's own run.
 void unmap_ring(SessionEntry *e) {
     if (e->ring_memory != DSM_HANDLE_INVALID)
         ring_memory_unmap(e->ring_memory);
@@ -68,16 +68,16 @@ bool slot_was_freed(const SessionEntry *e) {
     return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
-// The memory of a ring is given back when the last process unmaps it, so a session that goes on must.
-void unmap_rings_that_are_gone() {
-    rings_in_doubt = false;
+// A ring's memory is returned when the last process unmaps it, so a long session must unmap it too.
+void unmap_stale_rings() {
+    rings_may_be_stale = false;
     for_each_entry([](SessionEntry *e) {
         if (e->ring_memory != DSM_HANDLE_INVALID && slot_was_freed(e))
             unmap_ring(e);
     });
 }
 
-// Past the caches, which would remember each oid that is not there.
+// Bypasses the caches, which would remember each oid that does not exist.
 bool is_in_catalog(Oid relation) {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
@@ -89,8 +89,8 @@ bool is_in_catalog(Oid relation) {
     return found;
 }
 
-// Sessions that go on creating and dropping sequences stay small. A slot goes with its sequence, so while there is one no
-// look-up is needed. A look-up may hear of invalidations, so the table does not change before all are found.
+// Keeps sessions small that keep creating and dropping sequences. A slot ends with its sequence, so an entry with a
+// slot needs no look-up. A look-up may process invalidations, so no entry is freed before all dropped ones are found.
 void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) {
         e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence);
@@ -99,14 +99,14 @@ void free_dropped_entries() {
         if (!e->dropped)
             return;
         unmap_ring(e);
-        entry_table_delete(entries, e->sequence); // simplehash allows it for the current one
+        entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
     last_used = {&empty_entry, &empty_entry, &empty_entry};
 }
 
 constexpr uint32 fewest_entries = 64;
-uint32 entries_wanted = fewest_entries; // so many before dropped ones are looked for
+uint32 entries_wanted = fewest_entries; // at this size dropped entries are searched for and freed
 
 SessionEntry *make_entry(Oid sequence) {
     bool found = false;
@@ -133,7 +133,7 @@ void hold_lock(SessionEntry *e) {
     e->locked_in = transaction_number;
 }
 
-// The lock is held, so the relation stays; a look-up of its own, as try_relation_open() does, would tell nothing more.
+// The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
 Relation open_checked(Oid sequence) {
     Relation rel = RelationIdGetRelation(sequence);
     if (rel == nullptr)
@@ -158,7 +158,7 @@ bool used_in_this_transaction(Oid sequence) {
     return e != nullptr && e->locked_in == transaction_number;
 }
 
-// Of another slot than before, or of another life of it.
+// The slot is another one than before, or of another generation.
 void map_ring(SessionEntry *e, Slot *slot) {
     if (!slot->generator.config.cached.on)
         return;
@@ -168,10 +168,10 @@ void map_ring(SessionEntry *e, Slot *slot) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
                         errhint("Try again.")));
     e->ring_memory = ring.memory;
-    rings_in_doubt = true; // the transaction may roll back what it has made
+    rings_may_be_stale = true; // the transaction may roll back what it has created
 }
 
-// Any of this may fail: the entry has no slot until it has all that belongs to it.
+// Any step may fail, so the entry gets its slot last.
 void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     unmap_ring(e);
     e->slot = nullptr;
@@ -229,10 +229,10 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     e->checked = 0;
     e->function = function;
     hold_lock(e);
-    // What comes from here on is heard of at the next call.
+    // An event after this point makes the next call open the entry again.
     const uint64_t checks = session_checks.load(std::memory_order_relaxed);
     Relation rel = open_checked(sequence);
-    // Under the lock that keeps the slot, so a generation that is still the same is ours.
+    // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e))
         find_slot(e, rel, kind);
     if (e->kind != kind) {
@@ -260,7 +260,7 @@ SessionEntry *find_entry(Oid sequence, SlotKind kind) {
     return e != nullptr && e->kind == kind ? e : &empty_entry;
 }
 
-// One comparison for both ways out of the tick: a clock that went back gives a huge difference.
+// One comparison covers both directions: for a clock that went back the difference is huge.
 bool wall_clock_is_in_tick(const SessionEntry *e) {
     return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
 }
@@ -298,7 +298,7 @@ Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence
 void forget_last_values() {
     last_id = -1;
     for_each_entry([](SessionEntry *e) { e->has_last = false; });
-    close_all_windows(); // segment_next()'s slow path notes that there is a last value
+    close_all_windows(); // the next call's slow path will set has_last again
 }
 
 void session_relation_changed(Oid relation) {
@@ -306,14 +306,14 @@ void session_relation_changed(Oid relation) {
     if (OidIsValid(relation) && e == nullptr)
         return;
     open_all_again();
-    rings_in_doubt = rings_in_doubt || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
+    rings_may_be_stale = rings_may_be_stale || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
 }
 
 void session_transaction_ended() {
-    transaction_number++; // locks go with the transaction, and with them what was checked
+    transaction_number++; // releases the locks, so their checks are void too
     open_all_again();
-    if (rings_in_doubt)
-        unmap_rings_that_are_gone(); // after slots of what this transaction dropped were freed
+    if (rings_may_be_stale)
+        unmap_stale_rings(); // after the slots of sequences that this transaction dropped were freed
 }
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
@@ -321,13 +321,13 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         const GeneratorConfig &config = slot->generator.config;
         core::PositionAllocator<> &ticks = slot->generator.ticks;
         const uint64_t above_page = core::position_above(config.layout, config.policy, state.counter.last_value);
-        // A counter moved downward doesn't take the generator back: it goes on above its own memory.
+        // A counter that was moved down does not take the generator back. It continues above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
-        ticks.give_up(Max(above_page, above_memory));
-        slot->generator.backup.give_up(Max(above_page, above_memory));
+        ticks.discard_below(Max(above_page, above_memory));
+        slot->generator.backup.discard_below(Max(above_page, above_memory));
         core::raise_to(slot->generator.ring.given_up_below, Max(above_page, above_memory), std::memory_order_relaxed);
     } else {
-        // What is lost is what makes the next range smaller; a counter that moved while nothing was in hand costs
+        // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs
         // nothing.
         SegmentState &segment = slot->segment;
         const uint64_t next = segment.word.next();
@@ -336,7 +336,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
             segment.reserved_at += segment.word.end() - next;
         }
         segment.disturbed = true;
-        segment.word.give_up();
+        segment.word.discard();
     }
     slot->expected = state;
     slot->file = file_of(sequence);

@@ -1,17 +1,21 @@
-// What a backend knows of one sequence: one SessionEntry, opened at a transaction's first call, drawn from by the fast path.
+// A session's entry for one sequence: opened at a transaction's first call, then drawn from by the fast path.
 //
-// open_entry() takes RowExclusiveLock on the sequence (to the end of the transaction, under TopTransactionResourceOwner, so
-// that ROLLBACK TO does not drop it while the entry says it is held), checks the privilege of the current user, finds the
-// slot, and compares the sequence's page with what the slot expects: when another session moved the counter (setval,
-// nextval, a restore), the reserved values are given up. The slow path then draws, and opens a window (core/window.hpp).
+// open_entry() does the following:
+//   1. It takes RowExclusiveLock on the sequence to the end of the transaction. The owner is
+//      TopTransactionResourceOwner, so that ROLLBACK TO does not release the lock while the entry counts on it.
+//   2. It checks the privilege of the current user.
+//   3. It finds the slot.
+//   4. It compares the sequence's page with what the slot expects. If another session moved the counter (setval,
+//      nextval, a restore), the reserved values are discarded.
+// The slow path then draws, and opens a window (core/window.hpp).
 //
 // Every later call takes the fast path, draw_next(), as long as
-//   1. nothing has happened since that an entry must be opened again for: session_checks is what it was,
+//   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
-//   3. synchronous replication asks for what it asked for when the window was opened,
-//   4. the clock is in the window's tick, where the mode looks at the clock at each call,
+//   3. synchronous replication requires what it required when the window was opened,
+//   4. the clock is in the window's tick, in modes that check the clock at each call,
 //   5. the window has a next value.
-// Whatever ends one of these needs no more than that: the slow path looks at everything again.
+// An event that invalidates one of these need do nothing else: the slow path checks everything again.
 #pragma once
 
 #include "core/range.hpp"
@@ -23,16 +27,16 @@
 
 namespace uidgen::pg {
 
-// How the fast path knows that the clock is in the window's tick.
+// How the fast path checks that the clock is in the window's tick.
 enum class WindowClock : uint32_t {
-    none,    // it need not: cached mode, segments
-    counter, // the processor's counter has not gone further than clock_length from clock_begin
-    wall,    // the wall clock shows no more than clock_length above clock_begin, in nanoseconds
+    none,    // no check: cached mode, segments
+    counter, // the processor's counter is at most clock_length beyond clock_begin
+    wall,    // the wall clock is at most clock_length above clock_begin, in nanoseconds
 };
 
 struct SessionEntry {
-    // The fast path. What it needs comes first, so that many sequences drawn from in turn take two cache lines each.
-    uint64_t checked; // session_checks when the entry was opened; 0: to be opened
+    // The fast path. Its fields come first, so that each of many sequences drawn from in turn takes two cache lines.
+    uint64_t checked; // session_checks when the entry was opened; 0: must be opened
     Oid role;
     SlotKind kind; // of the slot
     core::Window<> window;
@@ -46,34 +50,35 @@ struct SessionEntry {
 
     // The slow path.
     Oid sequence;
-    Oid function;       // the SQL function that was called last: leads to the extension's tables
+    Oid function;       // the last SQL function called, which leads to the extension's tables
     uint64_t locked_in; // the transaction that took the lock
     Slot *slot;
     uint64_t generation; // of the slot
-    Buffer buffer;       // where the page was last
+    Buffer buffer;       // where the page was last found
     core::Ring<> ring;       // generators in cached mode
-    dsm_handle ring_memory;  // of the ring, while it has cells
-    uint64_t run_first;      // the rest of the session's own run, while no window has it
+    dsm_handle ring_memory;  // of the ring, while it is mapped
+    uint64_t run_first;      // the rest of the session's own run, unless a window holds it
     uint64_t run_end;
 };
 
-// One number for every reason to open entries again: a transaction's end, an invalidation, a setting, a timer. Signal handlers
-// add to it as well, so it is a lock-free atomic.
+// Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a timer. Signal
+// handlers add to it as well, so it is a lock-free atomic.
 [[gnu::visibility("hidden")]] extern std::atomic<uint64_t> session_checks;
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
-// The transaction that chose another default generator: it may yet choose otherwise, and ids would stay.
+// The transaction that chose another default generator. Its choice may still be rolled back, but ids would remain.
 [[gnu::visibility("hidden")]] extern uint64_t default_changed_in;
-// What uid_last() returns; ids are never negative, so -1: none.
+// The result of uid_last(). Ids are never negative; -1: none.
 [[gnu::visibility("hidden")]] extern int64_t last_id;
-// Where the fast path looks first: the entry of the last call by regclass or name, and the default generator's; never null.
+// Where the fast path looks first: the entry of the last call by regclass or name, and that of the default generator.
+// Never null.
 struct LastUsed {
     SessionEntry *generator;
     SessionEntry *segment;
     SessionEntry *default_generator; // set by default_generator.cpp
 };
 [[gnu::visibility("hidden")]] extern LastUsed last_used;
-// In the place of an entry that is not known: never opened.
+// Stands for an entry that is not known. Never opened.
 [[gnu::visibility("hidden")]] extern SessionEntry empty_entry;
 
 inline void open_all_again() { session_checks.fetch_add(1, std::memory_order_relaxed); }
@@ -90,9 +95,9 @@ inline bool clock_is_in_tick(const SessionEntry *e) {
     return e->clock == WindowClock::none || wall_clock_is_in_tick(e);
 }
 
-// The fast path: the next value of an entry's window, inlined into each entry point. The role is the current one, asked for
-// first by callers, so that nothing else must be kept over that call. A window of any durability will do while no standby
-// is awaited.
+// The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
+// current role before anything else, so that no register need be kept over that call. While no standby is awaited, a
+// window of any durability will do.
 template <bool may_have_clock>
 [[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
     if (unlikely(!is_open(e, role)))
@@ -106,17 +111,17 @@ template <bool may_have_clock>
 [[gnu::always_inline]] inline bool draw_next_id(SessionEntry *e, Oid role, int64_t *id) { return draw_next<true>(e, role, id); }
 [[gnu::always_inline]] inline bool draw_next_value(SessionEntry *e, Oid role, int64_t *value) { return draw_next<false>(e, role, value); }
 
-// The entry of a sequence, opened for the current user and transaction, of that kind; errors otherwise. Entries of dropped
-// sequences are freed at a later call, so callers keep the pointer to the end of their own call only.
+// The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
+// sequences are freed at a later call, so callers keep the pointer only until their own call ends.
 SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function);
 
-// The entry of a sequence that was drawn from in this session; null if it never was.
+// The entry of a sequence that this session has drawn from; null if it has not.
 SessionEntry *find_entry(Oid sequence);
 
-// The same, of that kind; else the empty entry, from which nothing can be drawn.
+// The same if the entry is of that kind, else the empty entry, from which nothing can be drawn.
 SessionEntry *find_entry(Oid sequence, SlotKind kind);
 
-// Where the fast path of a call for that sequence begins.
+// The entry with which the fast path of a call for that sequence begins.
 inline SessionEntry *generator_entry(Oid sequence) {
     if (unlikely(last_used.generator->sequence != sequence))
         last_used.generator = find_entry(sequence, SlotKind::generator);
@@ -128,32 +133,32 @@ inline SessionEntry *segment_entry(Oid sequence) {
     return last_used.segment;
 }
 
-// The slow path begins each look with this: closes the window, and says how durable a value must be. What synchronous
-// replication asks for is noted first, so that a change of it ends whatever window is opened next.
+// Starts each round of the slow path: closes the window, and returns how durable a value must be. What synchronous
+// replication requires is noted first, so that any later change of it invalidates the window opened next.
 core::Durability close_window(SessionEntry *e);
 
-// Closes the windows of all entries: what they were opened with is no longer so.
+// Closes the windows of all entries, because what was checked when they were opened no longer holds.
 void close_all_windows();
 
-// After a draw: what may be drawn next without a look, in the given tick of the clock if the mode has one. The window is
-// never used if an invalidation or a timer came during the draw, as `checked` is of before.
+// After a draw: opens the window for the next draws, within the given tick of the clock if the mode has one. If an
+// invalidation or a timer came during the draw, the window is never used, because `checked` is from before the draw.
 void open_window(SessionEntry *e, const core::Window<> &window);
 
-// What the clocks showed when the slow path looked at them.
+// The clocks' readings in the slow path.
 struct ClockReading {
     uint64_t counter; // read first
     int64_t wall_us;
 };
-// The same while the clock is in the tick that began and ends then.
+// The same, valid while the clock is in the tick from begin_us to end_us.
 void open_window(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us);
 
-// The sequence of an open entry; its lock is held.
+// The sequence of an open entry. Its lock is held.
 Relation open_sequence(const SessionEntry *e);
 
-// Gives up what a slot has reserved and takes over what the page says. Under the page's exclusive lock.
+// Discards what a slot has reserved, and takes over the page's state. Under the page's exclusive lock.
 void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 
-// uid_last() and segment_last() are not defined any more, as currval() and lastval() after DISCARD SEQUENCES.
+// Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 
 // For session_events.cpp. InvalidOid: any relation.

@@ -21,7 +21,7 @@ bool ends(XactEvent event) {
 }
 
 void transaction_event(XactEvent event, void *) {
-    drops_transaction_event(event); // frees slots, which the others then find gone
+    drops_transaction_event(event); // frees slots; the others then find them freed
     if (!ends(event))
         return;
     new_rows_transaction_ended(event == XACT_EVENT_ABORT);
@@ -34,7 +34,7 @@ void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransact
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     new_rows_subtransaction_aborted();
-    open_all_again(); // the error has taken the session's timers along, and with them the bound of how old an id may be
+    open_all_again(); // the error has cancelled the session's timers, including the one that bounds an id's age
 }
 
 } // namespace

@@ -1,5 +1,6 @@
-// What a session hears of: invalidations of relations, ends of transactions. One callback of each kind for the whole library:
-// the order in which its parts hear of something is written down here, and a backend has few places for callbacks.
+// The events that a session receives: invalidations of relations, and ends of transactions. The whole library has one
+// callback of each kind. This fixes the order in which its parts receive an event, and saves a backend's few callback
+// slots.
 #pragma once
 
 namespace uidgen::pg {

@@ -13,7 +13,7 @@ RangeLeft range_left(const core::Range &range, uint64_t next) {
     return {range.end - from, range.value(from), range.increment};
 }
 
-// The ranges of the next segment from place *cursor on that has something left. Only when no backend is left.
+// Fills *entry with the rest of the next segment's ranges, from place *cursor on. Only after all backends have ended.
 bool next_saved(SavedRanges *entry, int *cursor) {
     while (*cursor < slots_ever_used()) {
         const Slot &slot = *slot_at((*cursor)++);

@@ -1,4 +1,4 @@
-// At a clean stop the postmaster saves what is left of segments' ranges (saved_ranges.hpp).
+// At a clean stop the postmaster saves the rest of segments' ranges (saved_ranges.hpp).
 #pragma once
 
 namespace uidgen::pg {

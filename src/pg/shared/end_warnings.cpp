@@ -14,7 +14,7 @@ struct Warning {
 
 // Guarded by the lock.
 struct Warnings {
-    Warning latest[places]; // in a circle
+    Warning latest[places]; // a circular buffer
     uint32_t next;
 };
 Warnings *warnings = nullptr;

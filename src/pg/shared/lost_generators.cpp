@@ -8,7 +8,7 @@ constexpr int32_t places = 1024;
 
 // Guarded by the lock.
 struct Table {
-    int32_t used; // the places before it were taken once
+    int32_t used; // how many places have ever been taken
     LastTime last[places];
 };
 Table *table = nullptr;
@@ -18,7 +18,7 @@ bool is_of(const LastTime &last, Oid database, Oid generator) {
     return last.database == database && last.generator == generator;
 }
 
-// The place of the same generator or, of lost ones, the same layout; else one that was never taken, or the earliest.
+// The place of the same generator (of lost ones: of the same layout); else a place never taken; else the earliest one.
 LastTime *place_for(const LastTime &wanted) {
     LastTime *earliest = &table->last[0];
     for (int32_t i = 0; i < table->used; i++) {

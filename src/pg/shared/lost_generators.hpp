@@ -1,12 +1,12 @@
-// The last times of generators that the server has lost, so that a generator created again starts above them
-// (docs/design.md, P1.10). In shared memory only: it ends with the incarnation.
+// The last times of lost generators, so that a generator that is created again starts above them (docs/design.md,
+// P1.10). In shared memory only: an incarnation starts with none.
 //
-// A generator is lost when it is dropped, or when its creation is rolled back. A generator whose slot was reclaimed, or
-// ended by an alteration, lives on, and its own high-water mark covers its ids. Its last time is remembered under its oid
-// and counts for nobody until the generator is dropped.
+// A generator is lost when it is dropped, or when its creation is rolled back. A generator that was altered, or whose
+// slot was reclaimed, lives on, and its own high-water mark covers its ids. Its last time is remembered under its oid,
+// and limits no other generator until it is dropped.
 //
-// There is room for the 1024 latest times of the server. A generator starts at the clock in any case, so the earliest
-// time matters least, and is the one that makes room.
+// There is room for the 1024 latest times of the server. A generator never starts below the clock, so the earliest time
+// matters least, and is replaced first.
 #pragma once
 
 #include "core/layout.hpp"
@@ -16,15 +16,15 @@ namespace uidgen::pg {
 
 struct LastTime {
     Oid database;
-    Oid generator; // that lives on; InvalidOid: it is lost
+    Oid generator; // lives on; InvalidOid: lost
     core::Layout layout;
-    int64_t until_us; // start of the last tick in an id
+    int64_t until_us; // start of the latest tick in an id
 };
 
 void lost_generators_request_memory(); // from shmem_request_hook
 void lost_generators_attach_memory();  // from shmem_startup_hook
 
-// The latest time in an id of that layout whose generator this database has lost; 0: none.
+// The latest time in an id of a lost generator of this database with that layout; 0: none.
 int64_t lost_until_us(const core::Layout &layout);
 
 void remember_last_time(const LastTime &last);

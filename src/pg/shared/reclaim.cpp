@@ -3,9 +3,9 @@
 namespace uidgen::pg {
 namespace {
 
-// Candidates are tried in this order: segments before generators, whose lease and worker id are lost with the slot, and
-// those last whose row in worker_node is still to be written, as it would be lost too; then from the longest unused on.
-// Each try looks for the next one after the last.
+// The order in which candidates are tried. Segments come before generators, because a generator loses its lease and its
+// worker id with the slot. Generators whose row in worker_node is not written yet come last, because they would lose it
+// too. Within a rank the longest unused comes first. Each search continues after the last candidate tried.
 enum class Rank : int32_t { segment, generator, owes_row };
 
 struct Candidate {
@@ -54,7 +54,7 @@ void consider(Slot *slot, void *arg) {
 bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence)) {
     if (IsInParallelMode())
         return false;
-    // A generator's slot is no use to a segment when segments have their share.
+    // When segments have their share of the slots, a segment must take the slot of another segment.
     const bool only_segments = wanted_for == SlotKind::segment && slots_segments_have_their_share();
     Search search = {only_segments, used_here, {}, {}};
     for (;;) {

@@ -23,7 +23,7 @@ struct Header {
 // In shared memory, guarded by the directory lock of slots.cpp.
 struct Saved {
     int32_t count;
-    SavedRanges entries[FLEXIBLE_ARRAY_MEMBER]; // by database and sequence
+    SavedRanges entries[FLEXIBLE_ARRAY_MEMBER]; // ordered by database and sequence
 };
 Saved *saved = nullptr;
 
@@ -46,7 +46,7 @@ int compare_entries(const void *a, const void *b) {
     return compare(entry->database, entry->sequence, *static_cast<const SavedRanges *>(b));
 }
 
-// The first entry that does not come before that key; saved->count: there is none.
+// The first entry at or after that key; saved->count: there is none.
 int32_t first_from(Oid database, Oid sequence) {
     int32_t from = 0;
     int32_t until = saved->count;
@@ -74,7 +74,7 @@ pg_crc32c checksum(const SavedRanges *entries, uint32 count) {
     return crc;
 }
 
-// Whether the cluster is shut down cleanly; then which system it is, and at which checkpoint.
+// Whether the cluster was shut down cleanly. Fills in the system's identifier and its checkpoint.
 bool read_control(Header *header) {
     bool crc_ok = false;
     ControlFileData *control = get_controlfile(DataDir, &crc_ok);
@@ -93,8 +93,8 @@ bool replays_log() {
     return false;
 }
 
-// Reads the entries of a file that was written at the checkpoint `now`. What is left of a sequence's range was logged
-// before that checkpoint, so whoever has the checkpoint has the record.
+// Reads the entries of a file that was written at the checkpoint `now`. The ranges were logged before that checkpoint,
+// so a server that has the checkpoint has their records.
 bool read_entries(FILE *file, const Header &now, uint32 *count) {
     Header header;
     if (fread(&header, sizeof(header), 1, file) != 1 || header.format != file_format)
@@ -108,8 +108,7 @@ bool read_entries(FILE *file, const Header &now, uint32 *count) {
            checksum(saved->entries, header.count) == header.crc;
 }
 
-// Reads the file and removes it, in this order, since what is removed can't be read; nothing counts before both are
-// done.
+// Reads the file, then removes it, because a removed file can't be read. The entries count only after both.
 void load() {
     FILE *file = AllocateFile(file_name, PG_BINARY_R);
     if (file == nullptr)
@@ -154,7 +153,7 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     Header header = {};
     if (saved == nullptr || !read_control(&header))
         return;
-    // Entries that nobody has used since the start stand first already; the others are written over.
+    // Entries that no session has used since the start come first. Used ones are left out.
     auto *entries = static_cast<SavedRanges *>(palloc0(mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges))));
     for (int32_t i = 0; i < saved->count; i++)
         if (has_left(saved->entries[i]))

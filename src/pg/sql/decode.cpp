@@ -1,5 +1,5 @@
-// uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids. They need no shared memory, so they work
-// where nothing can be drawn: not preloaded, on a standby.
+// uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids. These functions need no shared
+// memory. So they work where no id can be drawn: without preloading, and on a standby.
 
 #include "tables/config_table.hpp"
 #include "base/errors.hpp"
@@ -8,8 +8,8 @@
 namespace uidgen::pg {
 namespace {
 
-// The layout used last, of a named generator or of the default one. A row of uid_generator that changes or goes away, or
-// the extension, sends an invalidation.
+// The layout used last, of a named generator or of the default one. Any change or removal of a row of uid_generator, or
+// of the extension, sends an invalidation.
 struct CachedLayout {
     bool valid;
     Oid generator;
@@ -25,7 +25,7 @@ void relation_invalidated(Datum, Oid) {
     invalidations++;
 }
 
-// The default generator, as an argument; a caller's generator is never this.
+// Stands for the default generator as an argument. A caller's argument never has this value.
 constexpr Oid the_default = InvalidOid;
 
 Oid named(Oid generator) {
@@ -43,7 +43,7 @@ const core::Layout &layout_of(Oid generator, Oid function) {
         CacheRegisterRelcacheCallback(relation_invalidated, 0);
         registered = true;
     }
-    constexpr int most_rounds = 8; // also if each look-up hears of something (debug_discard_caches)
+    constexpr int most_rounds = 8; // bounds the look-up if each round gets an invalidation (debug_discard_caches)
     for (int round = 1;; round++) {
         const uint64_t seen = invalidations;
         GeneratorConfig config;
@@ -51,7 +51,7 @@ const core::Layout &layout_of(Oid generator, Oid function) {
         if (!read_generator_config(schema, sequence, &config))
             report_not_a_generator(sequence);
         cached = {seen == invalidations, generator, schema, config.layout};
-        if (cached.valid || round == most_rounds) // else it was changed during the look-up
+        if (cached.valid || round == most_rounds) // else an invalidation came during the look-up
             return cached.layout;
     }
 }
@@ -83,7 +83,7 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
 Datum encode(FunctionCallInfo fcinfo, Oid generator) {
     const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
-    // No instant of a layout is that far away, so an infinite time is out of range like any other.
+    // No instant of a layout is that far away. So an infinite time is out of range like any other.
     const int64_t tick = TIMESTAMP_NOT_FINITE(time) || time > to_timestamptz(core::max_instant_us)
                              ? -1
                              : core::tick_at(layout, to_unix_us(time));
@@ -99,7 +99,7 @@ Datum timestamp_of(FunctionCallInfo fcinfo, Oid generator) {
     return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts_of(layout, PG_GETARG_INT64(0)).tick)));
 }
 
-// No instant of a layout is that far away, so infinite ones are beyond either end like any other.
+// No instant of a layout is that far away. So infinite times are beyond either end like any other.
 int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
     if (TIMESTAMP_IS_NOBEGIN(time))
         return 0;
@@ -111,7 +111,7 @@ Datum lower_bound(FunctionCallInfo fcinfo, Oid generator) {
     PG_RETURN_INT64(lower_bound_at(field, PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-// From the arguments epoch, tick_us, shift, which begin at the second one.
+// From the arguments epoch, tick_us and shift, which begin with the second one.
 core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
     const TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
     const int64_t tick_us = PG_GETARG_INT64(2);

@@ -18,7 +18,7 @@ Drawn draw_ids(SessionEntry *e, uint64_t want) {
     return e->slot->generator.config.cached.on ? draw_cached(e, want) : draw(e, want);
 }
 
-// An entry that was opened again may still have its window: transactions of one call each draw by it, too.
+// An entry that was opened again may still have its window. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *e) {
     int64_t id;
     if (e->clock != WindowClock::none && draw_next_id(e, GetUserId(), &id))
@@ -46,7 +46,7 @@ void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
         last_id = batch_last(batch);
 }
 
-// A set-returning function keeps its state in fn_extra, so a batch opens the entry anew.
+// A set-returning function keeps its state in fn_extra, so each batch opens the entry.
 void draw_batch_default(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
     draw_batch(open_default(fcinfo->flinfo->fn_oid), batch, count);
 }

@@ -1,15 +1,16 @@
 // uid_keep_local(): the trigger that keeps logical replication away from uid_generator and uid_segment.
 //
-// Their rows describe sequences of this server. What an apply or tablesync worker brings describes those of the publisher: a
-// FOR ALL TABLES publication has it, as the tables are in every database with the extension. So the trigger is ENABLE ALWAYS
-// and drops the worker's changes. session_replication_role would be the wrong question: restores set it, too.
+// Their rows describe sequences of this server. The changes of an apply or tablesync worker describe sequences of the
+// publisher. A FOR ALL TABLES publication includes them, because every database with the extension has the tables. So
+// the trigger is ENABLE ALWAYS, and drops the worker's changes. It does not check session_replication_role, because
+// restores set that too.
 
 #include "base/compat.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// A worker can leave out rows, not a TRUNCATE. So nobody may send one.
+// A worker can leave out rows, but not a TRUNCATE. So no session may send one.
 [[noreturn]] void refuse_truncate(Relation table) {
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
                     errdetail("Its rows describe sequences."),

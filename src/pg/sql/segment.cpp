@@ -1,5 +1,5 @@
 // segment_next(), segment_next_batch(), segment_next_array(), segment_last(), segment_set(): the entry points of
-// segments. Each has two forms, by name and by regclass.
+// segments. Each has two forms: by name and by regclass.
 
 #include "session/session.hpp"
 #include "draw/batch.hpp"
@@ -17,7 +17,7 @@ Datum hand_out(SessionEntry *e, int64_t value) {
     return Int64GetDatum(value);
 }
 
-// An entry that was opened again may still have its window: transactions of one call each draw by it, too.
+// An entry that was opened again may still have its window. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *e) {
     int64_t value;
     if (!draw_next_value(e, GetUserId(), &value))
@@ -48,11 +48,11 @@ void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
     }
 }
 
-// A set-returning function keeps its state in fn_extra, so a batch looks the name up without open_entry_named()'s
-// memory of the last one.
+// A set-returning function keeps its state in fn_extra. So a batch looks the name up itself, because open_entry_named()
+// remembers the last name there.
 SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) {
     return open_entry(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), SlotKind::segment,
-                  fcinfo->flinfo->fn_oid);
+                      fcinfo->flinfo->fn_oid);
 }
 
 void draw_batch_named(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
@@ -71,7 +71,7 @@ void check_is_sequence(Oid relation) {
         report_not_a_sequence(relation);
 }
 
-// As currval: this session's last value, whoever drew since.
+// Like currval: this session's last value, whatever other sessions have drawn since.
 Datum last_of(Oid sequence) {
     check_is_sequence(sequence);
     const SessionEntry *e = find_entry(sequence);
@@ -86,8 +86,8 @@ Datum last_of(Oid sequence) {
     PG_RETURN_INT64(e->last_value);
 }
 
-// setval checks everything that is to be checked, and its page is what every session compares with at its next
-// transaction's first call; this one at its next call.
+// setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
+// next call.
 Datum set_next(Oid sequence, int64_t value) {
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))

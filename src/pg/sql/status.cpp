@@ -1,4 +1,4 @@
-// uid_slots(): what shared memory knows of this database's generators and segments.
+// uid_slots(): the state of this database's generators and segments in shared memory.
 
 #include "tables/sequence_page.hpp"
 #include "shared/slots.hpp"
@@ -69,7 +69,7 @@ void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values,
     memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
 }
 
-// `config` is a copy that was the slot's: nothing here may depend on whose the slot is by now.
+// `config` is a copy of the slot's. Nothing here may depend on which sequence the slot belongs to now.
 void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
     const core::Layout &layout = config.layout;
     const int64_t end = config.policy.end;
@@ -92,7 +92,7 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
         fill_ring(config.cached, generator.ring, values, nulls);
 }
 
-// What a segment's slot says under its page's lock.
+// The state of a segment's slot, read under its page's lock.
 struct SegmentView {
     core::Range range;
     bool in_use;
@@ -139,7 +139,7 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
         values[col_rate] = Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
 }
 
-// As pg_sequences: where a counter stands tells how much is drawn.
+// As in pg_sequences: the position of a counter reveals how much is drawn.
 bool may_see(Oid sequence) {
     return pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) == ACLCHECK_OK ||
            has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
@@ -150,7 +150,7 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
     if (rel == nullptr)
         return;
     SlotCopy copy;
-    // AccessShareLock keeps DROP away, not an alteration or a reclaim.
+    // AccessShareLock excludes DROP, but not an alteration or a reclaim.
     if (slot_copy({MyDatabaseId, sequence}, &copy) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
         const Slot *slot = copy.slot;
         Datum values[columns] = {};
@@ -168,7 +168,7 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
             fill_generator(copy.config, slot->generator, values, nulls);
         else
             fill_segment(slot->segment, rel, values, nulls);
-        // A slot with a new tenant was nobody's while it was read.
+        // If the generation has changed, the slot may have been freed while it was read.
         if (slot->generation.load(std::memory_order_acquire) == copy.generation)
             tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     }

@@ -8,7 +8,7 @@
 namespace uidgen::pg {
 namespace {
 
-// One row found by one column; visit(tuple, desc, arg) is called for it.
+// Finds one row by one column, and calls visit(tuple, desc, arg) for it.
 using Visit = void (*)(HeapTuple tuple, TupleDesc desc, void *arg);
 
 bool find_row(Oid table, Oid index, ScanKeyData *key, Visit visit, void *arg) {
@@ -37,7 +37,7 @@ const char *text_column(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
     return is_null ? "" : TextDatumGetCString(value);
 }
 
-// A field of uid_generator that is one of several words, in the order of their enum.
+// A field of uid_generator with one of several words. Returns its index, in the order of their enum.
 int word_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, const char *const *words, int count) {
     const char *value = text_column(tuple, desc, number);
     for (int i = 0; i < count; i++)
@@ -64,7 +64,7 @@ bool is_null(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
     return null;
 }
 
-// Ticks that a time of that many milliseconds takes.
+// How many ticks that many milliseconds take.
 int64_t ticks_of_ms(const core::Layout &layout, int64_t ms) { return ms * us_per_ms / layout.tick_us; }
 int64_t at_least_one(int64_t ticks) { return ticks > 0 ? ticks : 1; }
 
@@ -118,7 +118,7 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
         config->worker_number = static_cast<int32_t>(number_column(tuple, desc, generator_worker_number, 0,
                                                                   core::largest(core::drawn_worker_bits(config->layout))));
     }
-    // A term's worker id must be one that this generator never used, so it can't be drawn.
+    // A term's worker id must be one that this generator never used, so it can't be drawn at random.
     if (config->policy.when_back == core::WhenBack::new_worker &&
         (config->worker_policy != WorkerPolicy::fixed || config->layout.backup))
         report_generator_field("worker_policy", text_column(tuple, desc, generator_worker_policy),
@@ -126,18 +126,18 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
 }
 
 constexpr int64_t most_boost_power = 20;
-// Without a chunk: long, so that calls seldom fetch another run; the ring still has some.
+// The longest run without a chunk: long, so that calls seldom fetch another run, but the ring still holds several.
 constexpr uint64_t longest_shared_run = 4096;
 constexpr uint64_t fewest_shared_runs = 4;
 constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
 
-// How long the runs are that all sessions share, in a ring of so many ids. A run is of one tick.
+// The length of the runs that all sessions share, in a ring of so many ids. A run is of one tick.
 uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
     const uint64_t of_ring = Max(ids / fewest_shared_runs, 1);
     return Min(longest_shared_run, Min(UINT64_C(1) << layout.sequence_bits, of_ring));
 }
 
-// Of a layout that was checked, and a policy; the bounds of the ring follow from both.
+// The layout and the policy have been checked; the ring's bounds depend on both.
 CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout, const core::ClockPolicy &policy) {
     CachedConfig cached = {};
     const char *const modes[] = {"snowflake", "cached"};
@@ -185,8 +185,8 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     return cached;
 }
 
-// In a parallel worker the relcache does not tell what the leader has made; there it has to do that the transaction wrote
-// the catalog row.
+// In a parallel worker the relcache does not know what the leader has created. There it must be enough that the
+// transaction wrote the catalog row.
 bool made_in_this_transaction(Relation sequence) {
     if (sequence->rd_createSubid != InvalidSubTransactionId)
         return true;
@@ -198,8 +198,8 @@ bool made_in_this_transaction(Relation sequence) {
     return ours;
 }
 
-// A row that the open transaction has changed or added may yet change back or go away, and its ids would stay. A generator
-// that is as new as its row goes away with it.
+// A row that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is a
+// generator as new as its row: it is rolled back too.
 void refuse_altered_here(HeapTuple row, Relation sequence) {
     const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
     if (ours && ((row->t_data->t_infomask & HEAP_UPDATED) != 0 || !made_in_this_transaction(sequence)))
@@ -288,7 +288,7 @@ bool find_generator_row(Oid schema, Oid generator, Visit visit, void *arg) {
     return find_row(table, unique_index_on(table, generator_sequence), &key, visit, arg);
 }
 
-// What it is while it has no row.
+// The builtin generator's configuration while it has no row.
 bool read_builtin_config(Oid schema, Oid generator, GeneratorConfig *config) {
     if (generator != builtin_generator())
         return false;

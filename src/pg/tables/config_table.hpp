@@ -1,54 +1,56 @@
 // Reading the extension's own tables: uid_generator and uid_segment.
 //
-// Read with a snapshot made now, as catalogs are: a generator that another session has just committed is
-// there for a transaction with an older snapshot too, since its sequence is.
+// Tables are read with a new snapshot, as catalogs are. So a generator that another session has just committed is
+// visible to a transaction with an older snapshot too, as its sequence is.
 #pragma once
 
 #include "shared/slots.hpp"
 
 namespace uidgen::pg {
 
-// The schema that the extension's tables live in: that of the SQL function which was called.
+// The schema of the extension's tables: that of the SQL function that was called.
 Oid schema_of_function(Oid function);
 
-// A table of the extension; InvalidOid if it is not there.
+// A table of the extension; InvalidOid if it does not exist.
 Oid extension_table(Oid schema, const char *name);
-Oid required_table(Oid schema, const char *name); // error if it is not there
+Oid required_table(Oid schema, const char *name); // error if it does not exist
 
-// What a row of uid_generator says; error if it makes no sense.
+// The configuration in a row of uid_generator; error if it is not valid.
 GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc);
 
-// Whether two rows of uid_generator differ in what may change only before the first lease; in what never may.
+// Whether two rows of uid_generator differ in columns that may change only before the first lease; in columns that
+// never may.
 bool layout_differs(HeapTuple a, HeapTuple b, TupleDesc desc);
 bool identity_differs(HeapTuple a, HeapTuple b, TupleDesc desc);
 
-// The generator that a row is of, and its marks.
+// The generator of a row, and its flags.
 Oid generator_of_row(HeapTuple row, TupleDesc desc);
 bool is_builtin_row(HeapTuple row, TupleDesc desc);
 bool is_default_row(HeapTuple row, TupleDesc desc);
 
 bool has_generator_row(Oid schema, Oid generator);
 
-// The configuration of a generator, the builtin one's also without a row; false if the sequence is none.
+// The configuration of a generator. The builtin one needs no row. False: the sequence is not a generator's.
 bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config);
-// For a slot; error if the open transaction has altered the generator, or made one of a sequence that was there before.
+// The same for a slot. Error if the open transaction has altered the generator, or made one of a sequence that existed
+// before.
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
 
-// The default generator's lease sequence. The one that was chosen; the builtin one while it has no row; else there is none:
-// the chosen one was dropped. InvalidOid, or an error, if there is none.
+// The default generator's lease sequence: the one that was chosen, or the builtin one while it has no row. Otherwise
+// the chosen one was dropped: InvalidOid, or an error.
 Oid find_default_generator(Oid schema);
 Oid read_default_generator(Oid schema);
 
-// The unique index on that column alone; InvalidOid, which makes a scan read the whole table, if there is none.
+// The unique index on that column alone; InvalidOid if there is none. A scan then reads the whole table.
 Oid unique_index_on(Oid table, AttrNumber column_number);
 
 // The sequence of a named segment; InvalidOid if there is none of that name.
 Oid read_segment_by_name(Oid schema, const text *name);
 
-// Whether a sequence is that of a named segment.
+// Whether a sequence belongs to a named segment.
 bool has_segment(Oid schema, Oid sequence);
 
-// The step bounds of a segment's row, 0 where it has none of its own.
+// The step bounds in a segment's row; 0 where the row has none.
 struct SegmentSteps {
     int64_t step;
     int64_t max_step;

@@ -9,8 +9,8 @@
 namespace uidgen::pg {
 namespace {
 
-// Without a row of the builtin generator that would be the default again, and its ids may meet those of the dropped one.
-// uid_default_set() has made it, so only a row written by hand comes here without.
+// Without a row the builtin generator would become the default again, and its ids could collide with those of the
+// dropped one. uid_default_set() makes the row. It is missing only if the default's row was written by hand.
 void check_builtin_has_row(Oid schema) {
     const Oid builtin = builtin_generator();
     if (!OidIsValid(builtin) || has_generator_row(schema, builtin))
@@ -26,8 +26,8 @@ void warn_of_no_default() {
                               "those of the dropped one.")));
 }
 
-// The lock that DROP holds on the sequence keeps everybody away who would change the row. Privileges do not matter: the
-// sequence's owner has dropped it.
+// The lock that DROP holds on the sequence excludes all sessions that would change the row. Privileges are not checked:
+// the sequence's owner has dropped it.
 enum class Deleted { nothing, row, default_row };
 
 Deleted delete_row(Oid table, AttrNumber key_column, Oid sequence, bool (*is_default)(HeapTuple row, TupleDesc desc)) {
@@ -43,7 +43,7 @@ Deleted delete_row(Oid table, AttrNumber key_column, Oid sequence, bool (*is_def
     if (HeapTupleIsValid(row)) {
         deleted = is_default(row, RelationGetDescr(rel)) ? Deleted::default_row : Deleted::row;
         CatalogTupleDelete(rel, &row->t_self);
-        CacheInvalidateRelcache(rel); // sessions look up names and the default anew
+        CacheInvalidateRelcache(rel); // sessions look up names and the default again
     }
     systable_endscan(scan);
     table_close(rel, RowExclusiveLock);

@@ -7,12 +7,12 @@ namespace {
 
 struct NewRow {
     Oid generator;
-    TransactionId by; // the transaction or subtransaction that added it; invalid: that was rolled back
+    TransactionId by; // the (sub)transaction that added it; invalid: it was rolled back
 };
 
 List *new_rows = NIL; // in TopTransactionContext, empty between transactions
 
-// What is being rolled back is not current any more, and neither is what had become part of it.
+// A (sub)transaction that is being rolled back is not current any more, and neither are its committed subtransactions.
 void free_slots_of_lost_rows() {
     ListCell *cell;
     foreach (cell, new_rows) {
@@ -26,12 +26,12 @@ void free_slots_of_lost_rows() {
 
 } // namespace
 
-// A prepared transaction keeps its lock on a sequence that was there before, so nobody makes a slot; those of new sequences
-// end at PREPARE (drop_hooks.cpp).
+// A prepared transaction keeps its lock on a sequence that existed before, so no session makes a slot for it. Slots of
+// new sequences are freed at PREPARE (drop_hooks.cpp).
 void new_rows_transaction_ended(bool aborted) {
     if (aborted)
         free_slots_of_lost_rows();
-    new_rows = NIL; // its memory goes with the transaction
+    new_rows = NIL; // the transaction's end frees its memory
 }
 
 void new_rows_subtransaction_aborted() { free_slots_of_lost_rows(); }

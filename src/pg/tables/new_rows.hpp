@@ -1,12 +1,13 @@
-// Rows of uid_generator that the open transaction has added. When one is rolled back, with the transaction or to a savepoint,
-// the slot that was made from it goes too: else its layout would stay, for a row that somebody adds later with another.
+// Rows of uid_generator that the open transaction has added. When such a row is rolled back, with the transaction or to
+// a savepoint, the slot made from it is freed too. Otherwise its layout would stay in force for a later row with
+// another layout.
 #pragma once
 
 #include "base/postgres.hpp"
 
 namespace uidgen::pg {
 
-// Under a lock that excludes all others who draw from the generator.
+// Under a lock that excludes all other sessions that draw from the generator.
 void note_new_row(Oid generator);
 
 // For session_events.cpp.

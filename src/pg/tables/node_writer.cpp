@@ -13,7 +13,7 @@ namespace uidgen::pg {
 namespace {
 
 // ---------------------------------------------------------------------------------------------------------
-// In the sessions: whose row is due, and starting the writer.
+// In the sessions: which rows are due, and when to start the writer.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int64_t us_per_second = 1000 * us_per_ms;
@@ -21,10 +21,10 @@ constexpr int64_t us_per_second = 1000 * us_per_ms;
 // How old `modified` may be while the generator is in use.
 constexpr int64_t refresh_us = 3600 * us_per_second;
 
-// How long after a start no other is started for the same draw. Longer than the writer lives.
+// For how long after a start no other writer is started for the same draw. Longer than the writer lives.
 constexpr int64_t pause_us = 5 * us_per_second;
 
-// The generators that this transaction uses and whose row was due, in TopTransactionContext.
+// The generators that this transaction uses and whose rows were due, in TopTransactionContext.
 struct Wanted {
     Slot *slot;
     uint64_t generation; // an altered generator leaves its slot in mid-transaction
@@ -32,8 +32,8 @@ struct Wanted {
 List *wanted = NIL;
 Oid wanted_by = InvalidOid;
 
-// A time further ahead than any that is ever set was set before the clock went back. Relaxed: a figure of its own; what
-// it speaks of is read under the directory lock.
+// A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
+// alone, and the fields that it refers to are read under the directory lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
 bool still_holds_slot(const Wanted &row) { return row.slot->generation.load(std::memory_order_acquire) == row.generation; }
@@ -48,7 +48,7 @@ bool is_wanted(const Slot *slot) {
     return false;
 }
 
-// Whether this backend is the one to start the writer for it.
+// Whether this backend must start the writer for the row.
 bool claim(const Wanted &row, TimestampTz now) {
     GeneratorState &generator = row.slot->generator;
     if (!still_holds_slot(row) || generator.worker_id.load(std::memory_order_relaxed) == no_worker)
@@ -56,11 +56,11 @@ bool claim(const Wanted &row, TimestampTz now) {
     int64_t due = generator.row_due.load(std::memory_order_relaxed);
     if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
         return false;
-    generator.row_owed.store(true, std::memory_order_relaxed); // also one that is only to be refreshed
+    generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
     return true;
 }
 
-// What the writer is told.
+// The writer's argument.
 struct Order {
     Oid database;
     Oid function;    // leads to the extension's tables
@@ -68,7 +68,7 @@ struct Order {
 };
 static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
 
-// Registering allocates nothing and raises no error, so it is fit for the end of a transaction.
+// Registration allocates nothing and raises no error, so it is safe at the end of a transaction.
 void start_writer(const Order &order) {
     BackgroundWorker worker = {};
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -88,7 +88,7 @@ void start_writer(const Order &order) {
 // In the writer.
 // ---------------------------------------------------------------------------------------------------------
 
-// DROP DATABASE and CREATE DATABASE wait for five seconds for connections to go.
+// DROP DATABASE and CREATE DATABASE wait five seconds for connections to end.
 constexpr int64_t longest_run_us = 2 * us_per_second;
 
 struct DueRow {
@@ -103,7 +103,7 @@ struct DueRows {
     DueRow *rows;
     int32_t used;
     int32_t places;
-    int64_t after; // draws up to there were seen to before
+    int64_t after; // draws up to this one were handled before
 };
 
 Order order = {};
@@ -119,7 +119,7 @@ void collect(Slot *slot, void *arg) {
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
     if (first_worker == no_worker || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
         return;
-    // A term that has begun shows in the next position, whether or not one was drawn in it.
+    // A new term shows in the next position, even if no position of it was drawn.
     due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
                               worker_id_at(generator.config, first_worker, generator.ticks.last() + 1),
                               generator.drawn_datacenter_id};
@@ -136,14 +136,14 @@ DueRows rows_due(int64_t after) {
 
 enum class Outcome { written, not_visible, failed };
 
-// What became of a row.
+// The outcome for a row.
 struct Result {
     const DueRow *row;
     Outcome outcome;
-    int64_t id; // the draw, or another one
+    int64_t id; // the draw, or the id of a repeated draw
 };
 
-// If there was no other draw meanwhile.
+// Does nothing if there was another draw meanwhile.
 void note_result(Slot *slot, void *arg) {
     const auto *result = static_cast<const Result *>(arg);
     GeneratorState &generator = slot->generator;
@@ -165,7 +165,7 @@ NodeType node_type() {
     return contained ? container : actual;
 }
 
-// Whether the row is there now; false: another row has that id.
+// Whether the row exists now. False: another row has that id.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
@@ -195,11 +195,11 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
-// In a transaction. An id that another row has: the sequence was set back, or the row was inserted by hand.
+// In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand.
 void write_row(const DueRow &row, Oid schema, Result *result) {
     constexpr int tries = 100;
     if (get_rel_name(row.generator) == nullptr) {
-        result->outcome = Outcome::not_visible; // as yet
+        result->outcome = Outcome::not_visible; // not yet
         return;
     }
     const Oid table = required_table(schema, node_table_name);
@@ -213,7 +213,7 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
     result->outcome = Outcome::written;
 }
 
-// Each row in a transaction of its own, so that one that can't be written leaves the others alone.
+// Each row in its own transaction, so that one that can't be written does not affect the others.
 void try_row(const DueRow &row, Oid schema) {
     MemoryContext context = CurrentMemoryContext;
     volatile Result result = {&row, Outcome::failed, row.draw};
@@ -253,7 +253,7 @@ Oid schema_of_extension() {
     return schema;
 }
 
-// Those drawn meanwhile too: their transactions may have found no place for another writer.
+// Also writes rows drawn meanwhile: their transactions may have found no free place for another writer.
 void write_due_rows(Oid schema) {
     const int64_t until_us = monotonic_us() + longest_run_us;
     int64_t seen = 0;
@@ -270,8 +270,8 @@ void write_due_rows(Oid schema) {
     }
 }
 
-// What the database or its owner has set for its sessions is not meant for this one. A commit is flushed here, so that the
-// row outlives a crash as the ids do, and does not wait for a standby.
+// Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
+// row survives a crash as the ids do. It does not wait for a standby.
 void set_up() {
     const char *const own[][2] = {
         {"default_transaction_read_only", "off"}, {"default_transaction_isolation", "read committed"},
@@ -303,7 +303,7 @@ void node_writer_transaction_ended() {
     ListCell *cell;
     foreach (cell, wanted)
         any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
-    wanted = NIL; // its memory goes with the transaction
+    wanted = NIL; // the transaction's end frees its memory
     if (any)
         start_writer({MyDatabaseId, wanted_by, now});
 }
@@ -322,7 +322,7 @@ void uidgen_node_writer_main(Datum) {
     BackgroundWorkerUnblockSignals();
     set_up();
     BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
-    // From here on, for all rows: the command that runs then is cancelled.
+    // One timeout for all rows from here on. It cancels the command that is running then.
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
     const Oid schema = schema_of_extension();

@@ -7,7 +7,7 @@
 namespace uidgen::pg {
 namespace {
 
-// What sequence.c puts at the end of a sequence's page.
+// The magic number that sequence.c writes at the end of a sequence's page.
 constexpr uint32 sequence_magic = 0x1717;
 
 Form_pg_sequence_data counter_on(Page page) {
@@ -40,11 +40,11 @@ bool standby_has(uint64_t lsn, core::Durability level) {
 
 bool standby_lags(uint64_t lsn, core::Durability level) { return !standby_has(lsn, level) && standbys_are_awaited(); }
 
-// As CHECK_FOR_INTERRUPTS, but the error of a canceled query says what was waited for.
+// Like CHECK_FOR_INTERRUPTS, but the error of a cancelled query says what it waited for.
 void check_for_interrupts_of_wait() {
     if (QueryCancelPending && !ProcDiePending && INTERRUPTS_CAN_BE_PROCESSED()) {
         QueryCancelPending = false;
-        (void)get_timeout_indicator(STATEMENT_TIMEOUT, true); // else a later cancel would be taken for the timeout's
+        (void)get_timeout_indicator(STATEMENT_TIMEOUT, true); // else a later cancel would be reported as the timeout's
         ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
                         errmsg("canceling the wait for a synchronous standby before a value is handed out"),
                         errdetail("The range's record has not reached the standby; no value was handed out."),
@@ -53,8 +53,8 @@ void check_for_interrupts_of_wait() {
     CHECK_FOR_INTERRUPTS();
 }
 
-// Nobody wakes this wait when the standby answers: it looks again after an eighth of the time that it has taken so far. So
-// it adds little to a short wait, and a long one costs a few looks a second.
+// The standby's answer does not wake this wait. The wait checks again after an eighth of the time that it has taken so
+// far. So it adds little to a short wait, and a long wait costs a few checks a second.
 constexpr int64_t shortest_nap_us = us_per_ms;
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char sequence_name[] = "worker_node_id_seq";
 
-// The columns of worker_node that tell whose row it is, as the install script makes them.
+// The columns of worker_node that identify a row's generator and server, as the install script makes them.
 enum NodeColumn : AttrNumber { node_host_name = 2, node_port, node_created = 7, node_generator, node_worker_id };
 
 bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
@@ -22,8 +22,8 @@ bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *exp
     return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
 }
 
-// The worker id of the generator's latest row from this host and port; no_worker if there is none. Rows may lag or be
-// lost: then a number is drawn, as nothing rests on it but that numbers change seldom.
+// The worker id of the generator's latest row from this host and port; no_worker if there is none. Rows may be late or
+// lost. Then a new number is drawn, which is safe: `sticky` only makes numbers change seldom.
 int32_t former_worker_id(Oid schema, Oid generator) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
@@ -59,7 +59,7 @@ ServerAddress address_of_server() {
     return address;
 }
 
-// The sequence's lock is released at once: the draw is nobody's transaction.
+// The sequence's lock is released at once, because the draw belongs to no transaction.
 int64_t draw_node_id(Oid schema) {
     const Oid sequence = extension_table(schema, sequence_name);
     if (!OidIsValid(sequence))
@@ -83,10 +83,10 @@ void draw_worker_id(Slot *slot, Oid function) {
     int32_t former = no_worker;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_worker_id(schema, slot->key.sequence);
-    // As many draws as there are slots meet every number that a live generator can hold, and one more.
+    // With one try more than there are slots, the draws get past every number that a live generator can hold.
     const int64_t tries = Min(mask + 1, static_cast<int64_t>(settings::max_slots) + 1);
     for (int64_t i = 1;; i++) {
-        const int64_t draw = draw_node_id(schema); // the row's id, whatever the number
+        const int64_t draw = draw_node_id(schema); // the row's id, whatever the worker id
         if (config.worker_policy == WorkerPolicy::fixed) {
             slot_set_worker(slot, config.worker_number, draw, now_us, true);
             break;

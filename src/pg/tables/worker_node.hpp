@@ -1,14 +1,15 @@
 // Worker ids: how a generator gets one.
 //
-// A generator takes a worker id the first time it is used after a server start. disposable: the next value of
-// worker_node's sequence, reserved like any range, modulo the worker ids of the layout; numbers that live generators of
-// the same layout hold are skipped while there are others. sticky: the one in the generator's latest row from this host
-// and port, if no live generator holds it. static: the number in the generator's row. With each policy the sequence gives
-// the id of a row of its own, which node_writer.cpp writes.
+// A generator takes a worker id when it is first used after a server start, according to its policy:
+//   disposable  the next value of worker_node's sequence, reserved like any range, modulo the worker ids of the layout.
+//               Numbers that live generators of the same layout hold are skipped while there are others.
+//   sticky      the number in the generator's latest row from this host and port, if no live generator holds it.
+//   static      the number in the generator's row.
+// With each policy the sequence also gives the id of a new row of worker_node, which node_writer.cpp writes.
 //
-// Uniqueness within a generator does not rest on the number (its lease does that), with one exception: the terms of
-// when_back new_worker, whose numbers are the static one and those after it, one a term, and the term stands in the
-// durable counter. So nothing waits for the row.
+// Uniqueness within a generator depends on its lease, not on this number, with one exception: the terms of when_back
+// new_worker. Their numbers are the static one and its successors, one for each term, and the term is part of the
+// durable counter. So no call waits for the row.
 #pragma once
 
 #include "shared/slots.hpp"
@@ -17,17 +18,17 @@ namespace uidgen::pg {
 
 constexpr char node_table_name[] = "worker_node";
 
-// Gives the generator in a slot its worker id, unless another backend does at the same time. `function` is
-// the SQL function that was called: it leads to the extension's tables.
+// Gives the generator in a slot its worker id, unless another backend does so at the same time. `function` is the SQL
+// function that was called, which leads to the extension's tables.
 void draw_worker_id(Slot *slot, Oid function);
 
-// The generator in a slot has begun another term, so its worker id changed.
+// The generator in a slot has begun another term, so its worker id has changed. Draws the id of a new row.
 void draw_row_of_term(Slot *slot, Oid function);
 
 // The next value of worker_node's sequence.
 int64_t draw_node_id(Oid schema);
 
-// What worker_node says of the server.
+// How worker_node identifies the server.
 struct ServerAddress {
     char host[NI_MAXHOST];
     const char *port;
