@@ -104,9 +104,9 @@ BEGIN
                           WHERE oid = sequence AND relkind = 'S'
                             AND (relnamespace = TG_ARGV[1]::regnamespace OR owns_database)
                             AND pg_has_role(relowner, 'USAGE'))) THEN
-    RAISE EXCEPTION 'permission denied to register sequence % in %', sequence, TG_RELID::regclass
+    RAISE EXCEPTION 'permission denied to register sequence % in table %', sequence, TG_RELID::regclass
       USING ERRCODE = 'insufficient_privilege',
-            HINT = 'Use uid_generator_create() or segment_create(); they register what they make.';
+            HINT = 'Use uid_generator_create() or segment_create(), which create and register a sequence.';
   END IF;
   RETURN NEW;
 END
@@ -223,18 +223,18 @@ DECLARE
   generator regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
-    RAISE EXCEPTION 'generator name % is not valid', coalesce(quote_literal(name), 'NULL')
+    RAISE EXCEPTION 'invalid generator name: "%"', name
       USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
   END IF;
   EXECUTE format('SELECT to_jsonb(p) FROM %s.uid_preset p WHERE p.preset = $1', home) INTO fields USING preset;
   IF fields IS NULL THEN
     EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
-    RAISE EXCEPTION 'preset % does not exist', coalesce(quote_literal(preset), 'NULL')
+    RAISE EXCEPTION 'preset "%" does not exist', preset
       USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
   END IF;
   IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
-    RAISE EXCEPTION 'generator % already exists', quote_literal(name)
-      USING ERRCODE = 'duplicate_object', HINT = 'Take another name, or drop it with uid_generator_drop().';
+    RAISE EXCEPTION 'generator "%" already exists', name
+      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or drop the generator with uid_generator_drop().';
   END IF;
 
   EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
@@ -317,14 +317,15 @@ BEGIN
   EXECUTE format('SELECT g.is_default AND NOT g.builtin FROM %s.uid_generator_config g WHERE g.generator = $1', home)
     INTO chosen USING generator;
   IF chosen IS NULL THEN
-    RAISE EXCEPTION '% is not a generator', coalesce(generator::text, 'NULL')
-      USING ERRCODE = 'undefined_object', HINT = 'SELECT generator FROM uid_generator_config shows the generators.';
+    RAISE EXCEPTION '% is not a generator', generator
+      USING ERRCODE = 'undefined_object',
+            HINT = 'Run SELECT generator FROM uid_generator_config to list the generators.';
   END IF;
   IF chosen THEN
-    RAISE EXCEPTION 'the default generator cannot be dropped'
+    RAISE EXCEPTION 'cannot drop the default generator'
       USING ERRCODE = 'dependent_objects_still_exist',
-            DETAIL = 'DROP SEQUENCE would leave the database without a default generator.',
-            HINT = 'Choose another one first: SELECT uid_default_set(''uid_generators.uid_default'').';
+            DETAIL = 'The drop would leave the database without a default generator.',
+            HINT = 'Run SELECT uid_default_set(''uid_generators.uid_default'') first.';
   END IF;
   EXECUTE format('DROP SEQUENCE %s', generator);
 END
@@ -536,12 +537,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF step NOT BETWEEN 1 AND 1099511627776 THEN
-    RAISE EXCEPTION 'step % of segment % is not valid', step, quote_literal(name)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
+    RAISE EXCEPTION 'invalid step % for segment "%"', step, name
+      USING ERRCODE = 'invalid_parameter_value',
+            HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
   END IF;
   IF max_step NOT BETWEEN coalesce(step, 1) AND 1099511627776 THEN
-    RAISE EXCEPTION 'max_step % of segment % is not valid', max_step, quote_literal(name)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
+    RAISE EXCEPTION 'invalid max_step % for segment "%"', max_step, name
+      USING ERRCODE = 'invalid_parameter_value',
+            HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
   END IF;
 END
 $$;
@@ -560,12 +563,12 @@ DECLARE
   sequence regclass;
 BEGIN
   IF name IS NULL OR name = '' THEN
-    RAISE EXCEPTION 'segment name % is not valid', coalesce(quote_literal(name), 'NULL')
-      USING ERRCODE = 'invalid_name', HINT = 'Use any text that is not empty.';
+    RAISE EXCEPTION 'invalid segment name: "%"', name
+      USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
   END IF;
   IF start IS NULL THEN
-    RAISE EXCEPTION 'start of segment % is NULL', quote_literal(name)
-      USING ERRCODE = 'null_value_not_allowed', HINT = 'Give the first value that the segment shall hand out.';
+    RAISE EXCEPTION 'start of segment "%" must not be null', name
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the first value of the segment as start.';
   END IF;
   EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home) USING name, step, max_step;
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s MINVALUE %s', relation, start, least(start, 1));
@@ -593,8 +596,8 @@ DECLARE
 BEGIN
   EXECUTE format('SELECT s.sequence, s.step, s.max_step FROM %s.uid_segment s WHERE s.name = $1', home) INTO segment USING name;
   IF segment.sequence IS NULL THEN
-    RAISE EXCEPTION 'segment % does not exist', coalesce(quote_literal(name), 'NULL')
-      USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM uid_segment shows the named segments.';
+    RAISE EXCEPTION 'segment "%" does not exist', name
+      USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
   END IF;
   EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home)
     USING name, coalesce(nullif(step, 0), segment.step), coalesce(nullif(max_step, 0), segment.max_step);
@@ -615,8 +618,8 @@ DECLARE
 BEGIN
   EXECUTE format('SELECT s.sequence FROM %s.uid_segment s WHERE s.name = $1', home) INTO sequence USING name;
   IF sequence IS NULL THEN
-    RAISE EXCEPTION 'segment % does not exist', coalesce(quote_literal(name), 'NULL')
-      USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM uid_segment shows the named segments.';
+    RAISE EXCEPTION 'segment "%" does not exist', name
+      USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
   END IF;
   EXECUTE format('DROP SEQUENCE %s', sequence);
 END
