@@ -95,11 +95,11 @@ SELECT uid_next() AS id \gset
 SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 700);
 SELECT lease_ms, spread, builtin, is_default FROM uid_generator WHERE builtin;
 SELECT uid_next() > :id AS above;
-SELECT outcome('SELECT uid_generator_alter(''uid_generators.uid_default'', time_bits => 40)') ~ 'the layout of generator "uid_default" can''t change' AS refused;
+SELECT outcome('SELECT uid_generator_alter(''uid_generators.uid_default'', time_bits => 40)') ~ 'cannot change the layout of generator "uid_default"' AS refused;
 DELETE FROM uid_generator WHERE builtin;
 SELECT lease_ms, is_default FROM uid_generator_config WHERE builtin;
 SELECT uid_next() > :id AS above;
-SELECT outcome('INSERT INTO uid_generator SELECT (jsonb_populate_record(b, ''{"time_bits": 40}'')).* FROM uid_generator_builtin(true) AS b') ~ 'can''t change' AS refused;
+SELECT outcome('INSERT INTO uid_generator SELECT (jsonb_populate_record(b, ''{"time_bits": 40}'')).* FROM uid_generator_builtin(true) AS b') ~ 'cannot change' AS refused;
 SELECT outcome('INSERT INTO uid_generator SELECT (jsonb_populate_record(b, ''{"builtin": false}'')).* FROM uid_generator_builtin(true) AS b');
 SELECT uid_generator_drop('uid_generators.made');
 CREATE SEQUENCE uid_generators.made INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;

@@ -63,7 +63,7 @@ sub ms_ahead
 sub ahead_by
 {
 	my ($error) = @_;
-	return $error =~ /is ahead of the clock by ([\d.]+) s more than it may be/ ? $1 : $error;
+	return $error =~ /is ahead of the clock by ([\d.]+) s more than allowed/ ? $1 : $error;
 }
 
 # ---------------------------------------------------------------------------

@@ -142,7 +142,7 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	$node->safe_psql('postgres', "CREATE DATABASE encoded ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
 	$node->safe_psql('encoded', 'CREATE EXTENSION uidgen');
 	is($node->safe_psql('encoded', 'SELECT uid_next() > 0'), 't', "CREATE EXTENSION in a database of encoding $encoding");
-	like(failure('encoded', "SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)"), qr/HINT:  Make another generator above it/, 'with all of a message');
+	like(failure('encoded', "SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)"), qr/HINT:  Create another generator above it/, 'with all of a message');
 	$node->safe_psql('postgres', 'DROP DATABASE encoded');
 }
 

@@ -270,7 +270,7 @@ SQL
 	$session->quit;
 	# In between the database is without a default, and nothing stands in for it.
 	my ($status, $output, $stderr) = $source->psql('round_trip', 'DROP SEQUENCE uid_generators.early');
-	like("$status $stderr", qr/^0 .*WARNING:  the database has no default generator any more/s, 'the default is dropped with a warning');
+	like("$status $stderr", qr/^0 .*WARNING:  the database no longer has a default generator/s, 'the default is dropped with a warning');
 	like(failure($source, 'round_trip', 'INSERT INTO documents DEFAULT VALUES'), qr/ERROR:  42704.*no default generator/s, 'uid_next() fails then');
 	$source->restart;
 	like(failure($source, 'round_trip', 'SELECT uid_next()'), qr/ERROR:  42704.*no default generator/s, 'after a restart, too');
@@ -333,8 +333,8 @@ SQL
 			't', 'the layout is that of the chosen one');
 		is($sql->('SELECT worker_id FROM uid_decode(uid_next())'), 9, 'and so is its worker id');
 		is($sql->("SELECT uid_next('uid_generators.raised') > raised FROM mark"), 't', 'a mark that was raised and not reached is a mark');
-		like(failure($target, 'chosen', "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)"), qr/ERROR:  55000.*can't change any more/s, 'a layout with ids stays closed');
-		like(failure($target, 'chosen', "SELECT uid_default_set('uid_generators.uid_default')"), qr/ERROR:  55000.*can't start above/s, 'and so does the way back to a lower default');
+		like(failure($target, 'chosen', "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)"), qr/ERROR:  55000.*cannot change the layout/s, 'a layout with ids stays closed');
+		like(failure($target, 'chosen', "SELECT uid_default_set('uid_generators.uid_default')"), qr/ERROR:  55000.*cannot start above/s, 'and so does the way back to a lower default');
 		like(failure($target, 'chosen', "SELECT uid_generator_drop('uid_generators.early')"), qr/ERROR:  2BP01/, 'the default can not be dropped');
 		$sql->('INSERT INTO documents SELECT FROM generate_series(1, 2000)');
 		is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
@@ -370,7 +370,7 @@ SQL
 	dump_to('altered', 'altered.data', '-Fc', '--data-only');
 	$target->safe_psql('postgres', 'CREATE DATABASE altered');
 	$target->safe_psql('altered', 'CREATE EXTENSION uidgen; CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next()); SELECT uid_next()');
-	$target->command_fails_like([ 'pg_restore', '-d', $target->connstr('altered'), "$directory/altered.data" ], qr/layout of generator "uid_default" can't change any more/,
+	$target->command_fails_like([ 'pg_restore', '-d', $target->connstr('altered'), "$directory/altered.data" ], qr/cannot change the layout of generator "uid_default"/,
 		'another layout is not restored over ids');
 }
 

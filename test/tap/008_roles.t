@@ -199,7 +199,7 @@ SQL
 		{
 			like(failure("SET SESSION AUTHORIZATION bob; SELECT $change"), qr/ERROR:  42501/, "bob may not: $change");
 		}
-		like(failure("SET SESSION AUTHORIZATION alice; SELECT uid_default_set('uid_generators.a')"), qr/ERROR:  42501.*HINT:  The owner of the database may/s,
+		like(failure("SET SESSION AUTHORIZATION alice; SELECT uid_default_set('uid_generators.a')"), qr/ERROR:  42501.*DETAIL:  Only the owner of the database/s,
 			'the owner of a generator does not make it the default');
 		is(sql($rows) . sql('SELECT last_value FROM uid_generators.a'), $before, 'nothing changed');
 		is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_generator_alter('uid_generators.a', lease_ms => 500); SELECT uid_generator_raise('uid_generators.a', 5); "

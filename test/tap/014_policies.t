@@ -159,10 +159,10 @@ sub outcome
 	return 'waits ' . milliseconds("$1 s") . ' ms'
 	  if $draw->{state} eq '55000'
 	  && $draw->{detail} =~ /The call waited \d+ ms and took no id\.$/
-	  && $draw->{message} =~ /^generator "\Q$generator\E" is ahead of the clock by ([\d.]+) s more than it may be$/;
+	  && $draw->{message} =~ /^generator "\Q$generator\E" is ahead of the clock by ([\d.]+) s more than allowed$/;
 	return 'error: ' . milliseconds("$1 s") . ' ms'
 	  if $draw->{state} eq '55000'
-	  && $draw->{message} =~ /^the clock went back by ([\d.]+) s, and generator "\Q$generator\E" does not draw then$/;
+	  && $draw->{message} =~ /^clock moved backwards by ([\d.]+) s; generator "\Q$generator\E" cannot issue ids$/;
 	return "$draw->{state}: $draw->{message}";
 }
 
@@ -242,7 +242,7 @@ sub check_error
 {
 	my ($what, $generator, $draw, $former, $at, $seconds, $restarted) = @_;
 	my ($policy) = $generator =~ /^(.*)_/;
-	my ($again) = $draw->{detail} =~ /^It draws again when the server's clock shows (.*)\.$/;
+	my ($again) = $draw->{detail} =~ /^The generator issues ids again when the server's clock reaches (.*)\.$/;
 	is(seconds_of($again // '-infinity'),
 		sprintf('%.4f', $at + $seconds),
 		"$what: the detail says when it draws again");
@@ -436,7 +436,7 @@ foreach my $refused ("SELECT uid_default_set('uid_generators.mended')",
 	$session->query_safe("SELECT uid_generator_create('mended')") if $refused =~ /default_set/;
 	my ($state, $message) = sqlstate($session, $refused);
 	is($state, '55000', "refused: $refused");
-	like($message, qr/can't start above \d+ yet\nDETAIL:  Its ids are above that from 2040-01-01 /, '... until 2040');
+	like($message, qr/cannot start above \d+ yet\nDETAIL:  Its ids exceed that value from 2040-01-01 /, '... until 2040');
 }
 my $draw = try_next('mended');
 is($draw->{ahead_ms}, 0, 'a new generator draws at the time that the clock shows');

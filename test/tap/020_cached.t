@@ -542,7 +542,7 @@ foreach my $case (
 	$node->restart;
 	my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
 	is($state, '55000', 'not preloaded: an error');
-	like($message, qr/must be loaded when the server starts/, '... that says what to do');
+	like($message, qr/must be loaded via shared_preload_libraries/, '... that says what to do');
 	is(sql('SELECT count(*) FROM uid_generator_status WHERE ring_size IS NOT NULL'), 0, '... the view has no figures');
 	is(scalar(padders()), 0, '... nothing runs');
 }

@@ -53,7 +53,7 @@ is(sql("SELECT uid_next('uid_generators.kept') > 0, segment_next('kept'), uid_ne
 
 # The default, and the whole extension.
 sql("SELECT uid_generator_create('chosen', 'twitter'); SELECT uid_default_set('uid_generators.chosen'); SELECT uid_next()");
-like(single_user("DROP SEQUENCE uid_generators.chosen\n"), qr/WARNING:  the database has no default generator any more/, 'the default, with the same warning');
+like(single_user("DROP SEQUENCE uid_generators.chosen\n"), qr/WARNING:  the database no longer has a default generator/, 'the default, with the same warning');
 is(sqlstate($node, 'SELECT uid_next()'), '42704', 'and the database has none');
 sql("SELECT uid_default_set('uid_generators.uid_default')");
 unlike(single_user("BEGIN\nDROP EXTENSION uidgen CASCADE\nROLLBACK\n"), qr/ERROR/, 'the extension can be dropped');

@@ -16,8 +16,9 @@ const char *qualified_name(Oid relation);
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();
 
-// A field of uid_generator is not valid; `allowed` says which values are.
-[[noreturn]] void report_generator_field(const char *field, const char *value, const char *allowed);
+// A field of uid_generator, or an argument of that name; hint and detail are whole sentences.
+[[noreturn]] void report_generator_field(const char *field, const char *value, const char *hint,
+                                         const char *detail = nullptr);
 
 // The open transaction has altered the generator, or its sequence.
 [[noreturn]] void report_altered_here(Oid generator);

@@ -13,8 +13,8 @@ int64_t value_at(const BatchRun &run, uint64_t offset) {
 uint64_t checked_count(FunctionCallInfo fcinfo, int argument) {
     const int32 count = PG_GETARG_INT32(argument);
     if (count < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d of a batch is negative", count),
-                        errhint("Give a count of 0 or more.")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("batch count must not be negative: %d", count),
+                        errhint("Use a count of 0 or more.")));
     return static_cast<uint64_t>(count);
 }
 
@@ -68,9 +68,8 @@ Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) 
     constexpr uint64_t most = (MaxAllocSize - ARR_OVERHEAD_NONULLS(1)) / sizeof(int64_t);
     if (count > most)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("an array can't hold %llu values", static_cast<unsigned long long>(count)),
-                        errhint("Give a count of at most %llu, or take rows instead of an array.",
-                                static_cast<unsigned long long>(most))));
+                        errmsg("array size exceeds the maximum allowed (%llu)", static_cast<unsigned long long>(most)),
+                        errhint("Use a smaller count, or draw rows with uid_next_batch() or segment_next_batch().")));
     const Batch *batch = drawn_batch(fcinfo, count, draw); // even for 0 values, to check the caller's privilege
     if (count == 0)
         PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT8OID));

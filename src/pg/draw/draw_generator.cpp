@@ -165,10 +165,10 @@ void begin_term(Call *call, const core::Decision &decision) {
     const int64_t term = term_of(config, decision.floor);
     if (term >= core::terms_of(config.layout, config.policy))
         report_no_worker_left(call->e->sequence, term - 1);
-    ereport(LOG, (errmsg("the clock went back by %.3f s: generator \"%s\" begins again with another worker id",
+    ereport(LOG, (errmsg("clock moved backwards by %.3f s; generator \"%s\" continues with another worker id",
                          static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
                          get_rel_name(call->e->sequence)),
-                  errdetail("It is the %lld. time that this generator does.", static_cast<long long>(term))));
+                  errdetail("Generator is starting term %lld.", static_cast<long long>(term))));
     if (reserve_lease(call->e, decision.floor, decision.reserve_until, false)) {
         draw_row_of_term(call->e->slot, call->e->function);
         note_generator_in_use(call->e->slot, call->e->function);
@@ -217,8 +217,9 @@ void check_datacenter(const SessionEntry *e) {
     const int64_t most = core::largest(layout.datacenter_bits);
     if (settings::datacenter_id > most)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("uidgen.datacenter_id %d does not fit the generator's layout", settings::datacenter_id),
-                        errdetail("Its datacenter field is %d bits wide.", layout.datacenter_bits),
+                        errmsg("uidgen.datacenter_id %d is out of range for the generator's layout",
+                               settings::datacenter_id),
+                        errdetail("The datacenter field of the layout is %d bits wide.", layout.datacenter_bits),
                         errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
 }
 

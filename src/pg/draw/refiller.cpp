@@ -221,8 +221,8 @@ void wake_refiller() {
     snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen refiller");
     snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen refiller");
     if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
-        ereport(DEBUG1, (errmsg("no background worker is free for the refiller of uidgen"),
-                         errhint("Raise max_worker_processes; until then callers pad rings themselves.")));
+        ereport(DEBUG1, (errmsg("out of background worker slots for the uidgen refiller"),
+                         errhint("Increase max_worker_processes. Until then, calls refill rings themselves.")));
 }
 
 } // namespace uidgen::pg

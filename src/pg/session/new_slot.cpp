@@ -60,7 +60,7 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
         return;
     ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
                              timestamptz_to_str(to_timestamptz(end_us))),
-                      errhint("Make a generator with a later end before then: uid_generator_create().")));
+                      errhint("Before then, create a generator with a later end with uid_generator_create().")));
 }
 
 SlotInit generator_init(Relation rel, Oid function) {
@@ -122,16 +122,16 @@ bool is_lease_sequence(Oid sequence) {
 void check_lease_sequence(Relation rel) {
     if (!is_lease_sequence(RelationGetRelid(rel)))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("sequence \"%s\" can't keep a generator's leases", RelationGetRelationName(rel)),
-                        errdetail("nextval could move it."),
-                        errhint("ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
+                        errmsg("sequence \"%s\" cannot hold the leases of a generator", RelationGetRelationName(rel)),
+                        errdetail("A call of nextval() could move its counter."),
+                        errhint("Run ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
                                 qualified_name(RelationGetRelid(rel)))));
 }
 
 void report_lease_sequence(Oid sequence) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                    errmsg("sequence \"%s\" keeps a generator's leases", get_rel_name(sequence)),
-                    errhint("Draw from it with uid_next(); its counter can't be set.")));
+                    errmsg("sequence \"%s\" holds the leases of a generator", get_rel_name(sequence)),
+                    errhint("Draw from it with uid_next(), or raise it with uid_generator_raise().")));
 }
 
 void refuse_rewritten(Relation rel) {

@@ -78,7 +78,7 @@ const Name *look_up(Oid function, const text *name) {
         if (!OidIsValid(sequence))
             ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                             errmsg("segment or sequence \"%s\" does not exist", text_to_cstring(name)),
-                            errhint("Make it with segment_create(), or name an existing sequence.")));
+                            errhint("Create it with segment_create(), or name an existing sequence.")));
     }
     // The look-up may have processed invalidations, which invalidate the table.
     if (names_kept++ >= most_names)
@@ -155,8 +155,8 @@ UIDGEN_SQL_FUNCTION(uid_segment_changed);
 Datum uid_segment_changed(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("uid_segment_changed must be called as a trigger"),
-                        errhint("It belongs to the table uid_segment.")));
+                        errmsg("function \"uid_segment_changed\" must be called as a trigger"),
+                        errhint("Use it only on the table uid_segment.")));
     const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
     CacheInvalidateRelcache(trigger->tg_relation);
     PG_RETURN_DATUM(0);

@@ -142,14 +142,14 @@ Relation open_checked(Oid sequence) {
     if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name),
-                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall draw.", qualified_name(sequence))));
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("sequence \"%s\" is %s", name,
-                               rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ? "temporary" : "unlogged"),
-                        errdetail("A crash would bring values of it back."),
-                        errhint("Use a permanent sequence, or nextval().")));
+                        rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP
+                            ? errmsg("cannot draw from temporary sequence \"%s\"", name)
+                            : errmsg("cannot draw from unlogged sequence \"%s\"", name),
+                        errdetail("After a crash, such a sequence could return values again."),
+                        errhint("Use a permanent sequence, or draw with nextval().")));
     return rel;
 }
 
@@ -165,8 +165,8 @@ void map_ring(SessionEntry *e, Slot *slot) {
     RingState &ring = slot->generator.ring;
     e->ring = ring_memory_map(ring.memory, &ring.hints, slot->generator.config.cached.cells);
     if (e->ring.cells() == 0)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the ring of a generator is gone"),
-                        errhint("Try again.")));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not map the ring of a generator"), errhint("Retry the transaction.")));
     e->ring_memory = ring.memory;
     rings_may_be_stale = true; // the transaction may roll back what it has created
 }

@@ -12,8 +12,9 @@ dsm_handle ring_memory_make(uint64_t cells) {
     dsm_segment *segment = dsm_create(cells * sizeof(Cell), DSM_CREATE_NULL_IF_MAXSEGMENTS);
     if (segment == nullptr)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_RESOURCES), errmsg("too many dynamic shared memory segments"),
-                        errdetail("The ring of a generator in cached mode needs one."),
-                        errhint("Raise max_connections, which bounds them, or use fewer generators in cached mode.")));
+                        errdetail("Each generator in cached mode needs a segment for its ring."),
+                        errhint("Increase max_connections, which limits the number of segments, or use fewer "
+                                "generators in cached mode.")));
     auto *memory = static_cast<Cell *>(dsm_segment_address(segment));
     core::Ring<>(nullptr, memory, cells).clear();
     dsm_pin_segment(segment);

@@ -54,8 +54,7 @@ void check_owner(Oid sequence, Oid table) {
     if (kind == '\0')
         report_no_sequence(sequence);
     if (!has_privs_of_role(GetUserId(), owner_of(sequence)) && !has_privs_of_role(GetUserId(), owner_of(table)))
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of sequence %s", get_rel_name(sequence)),
-                        errhint("Ask its owner, or a superuser.")));
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
 }
 
 void change_row(const Changeable &what, Oid schema, Oid sequence, Datum changes) {
@@ -68,12 +67,15 @@ void change_row(const Changeable &what, Oid schema, Oid sequence, Datum changes)
     Oid types[] = {OIDOID, JSONBOID};
     Datum values[] = {ObjectIdGetDatum(sequence), changes};
     if (!what.has_row(schema, table, sequence))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("\"%s\" has no row in %s", get_rel_name(sequence), what.table),
-                        errhint("Only what was made with segment_create() or uid_generator_create() can be altered.")));
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
+                        errhint("Create a segment with segment_create(), or a generator with "
+                                "uid_generator_create().")));
     if (execute_as_owner(table, statement, lengthof(types), types, values) == 0)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("the row of \"%s\" in %s was made since this transaction began", get_rel_name(sequence), what.table),
-                        errhint("Try again.")));
+                        errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",
+                               get_rel_name(sequence), what.table),
+                        errhint("Retry the transaction.")));
 }
 
 } // namespace

@@ -118,11 +118,14 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
     const int32_t shift = PG_GETARG_INT32(3);
     const int64_t epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
     if (epoch_us < 0 || epoch_us > core::max_instant_us)
-        report_generator_field("epoch", timestamptz_to_str(epoch), "an instant from 1970 on");
+        report_generator_field("epoch", timestamptz_to_str(epoch),
+                               "Use a timestamp not before 1970-01-01 00:00:00+00.");
     if (tick_us < 1 || tick_us > core::max_tick_us)
-        report_generator_field("tick_us", psprintf("%lld", static_cast<long long>(tick_us)), "1 microsecond to 1 hour");
+        report_generator_field("tick_us", psprintf("%lld", static_cast<long long>(tick_us)),
+                               "Use a number from 1 to 3600000000.");
     if (shift < 0 || shift >= core::max_id_bits)
-        report_generator_field("shift", psprintf("%d", shift), "the widths of the fields below the time, 0 to 62 bits in all");
+        report_generator_field("shift", psprintf("%d", shift),
+                               "Use a number from 0 to 62, the sum of datacenter_bits, worker_bits and sequence_bits.");
     const int64_t in_calendar = (core::max_instant_us - epoch_us) / tick_us;
     const int64_t in_id = PG_INT64_MAX >> shift;
     return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
@@ -158,8 +161,9 @@ Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
     const uidgen::core::TimeField field = field_of_arguments(fcinfo);
     const int64_t id = PG_GETARG_INT64(0);
     if (id < 0 || id >> field.shift >= field.end)
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%lld is not an id of that layout", static_cast<long long>(id)),
-                        errhint("Give the epoch, the tick and the shift of the generator that made it.")));
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("value %lld is not an id of this layout", static_cast<long long>(id)),
+                        errhint("Pass the epoch, tick_us and shift of the generator that issued the id.")));
     PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
 }
 

@@ -75,7 +75,7 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
         const int64_t left_us = settings::max_wait_ms * us_per_ms - (monotonic_us() - began_us);
         if (left_us <= 0)
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("max_ahead_ms of generator \"%s\" can't be that short yet", get_rel_name(generator)),
+                            errmsg("cannot reduce max_ahead_ms of generator \"%s\" yet", get_rel_name(generator)),
                             errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
                                       static_cast<double>((mark - now) * layout.tick_us) / 1e6),
                             errhint("Try again in %lld s.", static_cast<long long>((missing_us + 999999) / 1000000))));
@@ -92,11 +92,15 @@ void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
     const int64_t mark = keeps ? core::no_lease_yet : high_water_mark_of(generator);
     if (mark > core::no_lease_yet)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("%s of generator \"%s\" can't change any more",
-                               layout ? "the layout" : "when_back new_worker", get_rel_name(generator)),
-                        layout ? errdetail("It has leased ids; they would no longer decode, and could come again.")
-                               : errdetail("It has leased ids, and each time that it begins again needs a worker id it never used."),
-                        errhint("Make another generator above it: uid_generator_create('name', ..., above => %lld).",
+                        layout ? errmsg("cannot change the layout of generator \"%s\"", get_rel_name(generator))
+                               : errmsg("cannot change when_back or worker_number of generator \"%s\"",
+                                        get_rel_name(generator)),
+                        layout ? errdetail("The generator has leased ids. With another layout they would not decode, "
+                                           "and could be issued again.")
+                               : errdetail("The generator has leased ids. With when_back new_worker, each term needs "
+                                           "a worker id that the generator has never used."),
+                        errhint("Create another generator above it: "
+                                "SELECT uid_generator_create('name', above => %lld).",
                                 static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
     if (!layout)
         wait_out_lead(generator, former, wanted);
@@ -106,8 +110,8 @@ void row_updated(HeapTuple from, HeapTuple to, TupleDesc desc) {
     const Oid generator = generator_of_row(to, desc);
     if (identity_differs(from, to, desc))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("a row of uid_generator can't become that of another generator"),
-                        errhint("Make another generator with uid_generator_create().")));
+                        errmsg("cannot change generator, created or builtin in a row of uid_generator"),
+                        errhint("Create another generator with uid_generator_create().")));
     lock_generator(generator);
     check_change(generator, from, to, desc);
     end_lease(generator);
@@ -119,7 +123,9 @@ void row_inserted(HeapTuple row, TupleDesc desc) {
     const bool builtin = generator == builtin_generator();
     generator_config_of(row, desc); // for the error
     if (is_builtin_row(row, desc) != builtin)
-        report_generator_field("builtin", builtin ? "false" : "true", builtin ? "true for the generator of the extension" : "false");
+        report_generator_field("builtin", builtin ? "false" : "true",
+                               builtin ? "Use true for the generator that comes with the extension."
+                                       : "Use false for a generator that does not come with the extension.");
     lock_generator(generator);
     if (builtin)
         check_change(generator, builtin_row(generator, true, desc), row, desc);
@@ -144,23 +150,27 @@ int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
     const int64_t now = core::tick_at(layout, wall_clock_us());
     if (tick <= now + config.policy.max_ahead && tick < config.policy.end)
         return tick;
-    const bool ever = tick < config.policy.end;
+    const char *name = get_rel_name(generator);
+    if (tick < config.policy.end)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" cannot start above %lld yet", name, static_cast<long long>(id)),
+                        errdetail("Its ids exceed that value from %s on.",
+                                  timestamptz_to_str(to_timestamptz(core::start_of(layout, tick)))),
+                        errhint("Wait until then, or use a layout with more bits, an earlier epoch or "
+                                "shorter ticks.")));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" can't start above %lld%s", get_rel_name(generator), static_cast<long long>(id),
-                           ever ? " yet" : ""),
-                    ever ? errdetail("Its ids are above that from %s on.",
-                                     timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))))
-                         : errdetail("Its layout holds no id above that."),
-                    errhint("Give it more bits in all, an earlier epoch, or shorter ticks.")));
+                    errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
+                    errdetail("The layout of the generator has no id above that value."),
+                    errhint("Use a layout with more bits, an earlier epoch or shorter ticks.")));
 }
 
 // Under lock_generator(), or on a sequence that nobody else sees yet.
 void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
     if (core::terms_of(config.layout, config.policy) > 1)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("generator \"%s\" can't promise ids above another", get_rel_name(generator)),
-                        errdetail("With when_back new_worker it begins again at the clock, below its earlier ids."),
-                        errhint("Use a generator with another when_back.")));
+                        errmsg("generator \"%s\" cannot guarantee ids above a given id", get_rel_name(generator)),
+                        errdetail("With when_back new_worker, a new term starts at the clock, below earlier ids."),
+                        errhint("Use a generator with another when_back policy.")));
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(rel);
     refuse_rewritten(rel);
@@ -185,8 +195,9 @@ GeneratorConfig required_config(Oid schema, Oid generator) {
 
 void check_may_choose_default(Oid table) {
     if (!has_privs_of_role(GetUserId(), owner_of(table)) && !has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
-                        errhint("The owner of the database may.")));
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied to choose the default generator"),
+                        errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
 // How many rows a statement wrote is compared with what a look at the table as it is now has found: a transaction may have a
@@ -201,7 +212,8 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
                          lengthof(types), types, values) == 1;
     if (!done)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("the default generator was changed since this transaction began"), errhint("Try again.")));
+                        errmsg("could not choose the default generator due to a concurrent change"),
+                        errhint("Retry the transaction.")));
 }
 
 // Ids of the new default are above all that the former one may have issued. Under locks on both.
@@ -235,8 +247,9 @@ Datum uid_generator_changing(PG_FUNCTION_ARGS) {
         RelationGetRelid(trigger->tg_relation) !=
             extension_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_generator"))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("uid_generator_changing is the trigger of uid_generator, and of nothing else"),
-                        errhint("Use a trigger function of your own.")));
+                        errmsg("function \"uid_generator_changing\" must be called as a BEFORE ROW trigger of "
+                               "uid_generator"),
+                        errhint("Use a trigger function of your own on other tables.")));
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     CacheInvalidateRelcache(trigger->tg_relation);
     if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
@@ -255,8 +268,7 @@ Datum uid_generator_raise(PG_FUNCTION_ARGS) {
     const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
     required_config(schema, generator); // for the error
     if (!has_privs_of_role(GetUserId(), owner_of(generator)))
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of generator %s", get_rel_name(generator)),
-                        errhint("Ask its owner.")));
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(generator));
     if (RecoveryInProgress())
         report_in_recovery();
     lock_generator(generator);

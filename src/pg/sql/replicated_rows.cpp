@@ -12,9 +12,10 @@ namespace {
 
 // A worker can leave out rows, but not a TRUNCATE. So no session may send one.
 [[noreturn]] void refuse_truncate(Relation table) {
-    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
-                    errdetail("Its rows describe sequences."),
-                    errhint("Drop generators with uid_generator_drop(), segments with segment_drop().")));
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
+                    errdetail("The rows of the table describe sequences."),
+                    errhint("Drop generators with uid_generator_drop(), and segments with segment_drop().")));
 }
 
 } // namespace
@@ -30,8 +31,8 @@ Datum uid_keep_local(PG_FUNCTION_ARGS) {
     const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("uid_keep_local must be called as a trigger before the change"),
-                        errhint("It belongs to the tables uid_generator and uid_segment.")));
+                        errmsg("function \"uid_keep_local\" must be called as a BEFORE trigger"),
+                        errhint("Use it only on the tables uid_generator and uid_segment.")));
     if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
         refuse_truncate(trigger->tg_relation);
     if (IsLogicalWorker())

@@ -77,12 +77,11 @@ Datum last_of(Oid sequence) {
     const SessionEntry *e = find_entry(sequence);
     if (e == nullptr || !e->has_last)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("segment_last of \"%s\" is not yet defined in this session", get_rel_name(sequence)),
+                        errmsg("segment_last of sequence \"%s\" is not yet defined in this session",
+                               get_rel_name(sequence)),
                         errhint("Draw a value with segment_next() first.")));
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("permission denied for sequence %s", get_rel_name(sequence)),
-                        errhint("GRANT USAGE ON SEQUENCE %s TO the role that shall read it.", qualified_name(sequence))));
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
     PG_RETURN_INT64(e->last_value);
 }
 

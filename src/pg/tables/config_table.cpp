@@ -46,15 +46,18 @@ int word_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, const char *
     StringInfoData all;
     initStringInfo(&all);
     for (int i = 0; i < count; i++)
-        appendStringInfo(&all, "%s%s", i == 0 ? "" : i == count - 1 ? " or " : ", ", words[i]);
-    report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname), value, all.data);
+        appendStringInfo(&all, i == 0 ? "'%s'" : ", '%s'", words[i]);
+    report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname), value,
+                           psprintf("Use one of %s.", all.data));
 }
 
 int64_t number_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, int64_t least, int64_t most) {
     const int64_t value = DatumGetInt32(column(tuple, desc, number));
     if (value < least || value > most)
-        report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname), psprintf("%lld", static_cast<long long>(value)),
-                               psprintf("a number from %lld to %lld", static_cast<long long>(least), static_cast<long long>(most)));
+        report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname),
+                               psprintf("%lld", static_cast<long long>(value)),
+                               psprintf("Use a number from %lld to %lld.", static_cast<long long>(least),
+                                        static_cast<long long>(most)));
     return value;
 }
 
@@ -103,7 +106,8 @@ core::ClockPolicy policy_of_row(HeapTuple tuple, TupleDesc desc, const core::Lay
         policy.spread = core::spread_for(layout.sequence_bits);
     const bool uses_backup = policy.when_full == core::WhenFull::backup || policy.when_back == core::WhenBack::backup;
     if (uses_backup && !layout.backup)
-        report_generator_field("backup_worker", "false", "true, or policies other than backup");
+        report_generator_field("backup_worker", "false", "Use true, or policies other than backup.",
+                               "The policy backup of when_full and when_back needs a backup worker.");
     return policy;
 }
 
@@ -114,7 +118,8 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
     config->worker_number = 0;
     if (config->worker_policy == WorkerPolicy::fixed) {
         if (is_null(tuple, desc, generator_worker_number))
-            report_generator_field("worker_number", "NULL", "a number for the worker_policy static");
+            report_generator_field("worker_number", "NULL", "Set worker_number to a worker id.",
+                                   "worker_policy static needs a worker_number.");
         config->worker_number = static_cast<int32_t>(number_column(tuple, desc, generator_worker_number, 0,
                                                                   core::largest(core::drawn_worker_bits(config->layout))));
     }
@@ -122,7 +127,8 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
     if (config->policy.when_back == core::WhenBack::new_worker &&
         (config->worker_policy != WorkerPolicy::fixed || config->layout.backup))
         report_generator_field("worker_policy", text_column(tuple, desc, generator_worker_policy),
-                               "static, with a worker_number and no backup_worker, for when_back new_worker");
+                               "Set worker_policy to static, worker_number to a worker id, and backup_worker to false.",
+                               "when_back new_worker needs a fixed worker id and no backup worker.");
 }
 
 constexpr int64_t most_boost_power = 20;
@@ -159,7 +165,7 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     const uint64_t ids = (UINT64_C(1) << layout.sequence_bits) << boost;
     const char *show_chunk = psprintf("%lld", static_cast<long long>(chunk));
     if ((chunk & (chunk - 1)) != 0)
-        report_generator_field("chunk", show_chunk, "a power of two");
+        report_generator_field("chunk", show_chunk, "Use a power of two.");
     cached.shares = chunk == 1;
     cached.run = cached.shares ? shared_run(layout, ids) : static_cast<uint64_t>(chunk);
     cached.cells = ids / cached.run;
@@ -169,19 +175,23 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
     if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
         report_generator_field("boost_power", show_boost,
-                               psprintf("a smaller one, or a chunk above %llu: the ring would take %llu MB of memory, and may take %llu",
-                                        static_cast<unsigned long long>(cached.run), mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
+                               psprintf("Use a smaller boost_power, or a chunk above %llu.",
+                                        static_cast<unsigned long long>(cached.run)),
+                               psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
+                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
     if ((INT64_C(1) << boost) > policy.max_ahead)
-        report_generator_field("boost_power", show_boost,
-                               psprintf("a smaller one, or a larger max_ahead_ms: the ring holds the ids of %lld ticks, and they may "
-                                        "be %lld ahead of the clock",
+        report_generator_field("boost_power", show_boost, "Use a smaller boost_power, or a larger max_ahead_ms.",
+                               psprintf("The ring would hold the ids of %lld ticks. "
+                                        "The limit from max_ahead_ms is %lld.",
                                         static_cast<long long>(1) << boost, static_cast<long long>(policy.max_ahead)));
     if (cached.fresh_us < layout.tick_us)
-        report_generator_field("max_staleness_ms", psprintf("%lld", static_cast<long long>(staleness_ms)), "two ticks or more");
+        report_generator_field("max_staleness_ms", psprintf("%lld", static_cast<long long>(staleness_ms)),
+                               "Use the length of two ticks, or more.");
     if (policy.when_full != core::WhenFull::borrow || policy.when_back != core::WhenBack::hold ||
         policy.tolerance != core::no_limit || policy.spread.count != 0)
         report_generator_field("mode", "cached",
-                               "it with when_full borrow, when_back hold, no tolerance_ms, no spread: the ring does not look at the clock");
+                               "Use when_full => 'borrow', when_back => 'hold', tolerance_ms => -1, spread => false.",
+                               "In cached mode, ids are made ahead of the call, so other policies cannot apply.");
     return cached;
 }
 
@@ -327,7 +337,8 @@ Oid read_default_generator(Oid schema) {
     const Oid generator = find_default_generator(schema);
     if (!OidIsValid(generator))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the database has no default generator"),
-                        errhint("Name a generator: uid_next('uid_generators.name'); or choose one with uid_default_set().")));
+                        errhint("Draw with uid_next('uid_generators.name'), or choose a default with "
+                                "uid_default_set().")));
     return generator;
 }
 

@@ -15,15 +15,17 @@ void check_builtin_has_row(Oid schema) {
     const Oid builtin = builtin_generator();
     if (!OidIsValid(builtin) || has_generator_row(schema, builtin))
         return;
-    ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("the default generator cannot be dropped"),
-                    errdetail("Its row was not made the default's by uid_default_set()."),
-                    errhint("Choose another one first: SELECT uid_default_set('uid_generators.uid_default').")));
+    ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("cannot drop the default generator"),
+                    errdetail("The generator became the default without uid_default_set()."),
+                    errhint("Run SELECT uid_default_set('uid_generators.uid_default') first.")));
 }
 
 void warn_of_no_default() {
-    ereport(WARNING, (errmsg("the database has no default generator any more"), errdetail("uid_next() fails from now on."),
-                      errhint("Choose one with uid_default_set(). uid_generator_create() has the parameter above, for ids above "
-                              "those of the dropped one.")));
+    ereport(WARNING, (errmsg("the database no longer has a default generator"),
+                      errdetail("Calls of uid_next() without a generator fail from now on."),
+                      errhint("Choose a default with uid_default_set(). To stay above the ids of the "
+                              "dropped generator, pass the largest of them to uid_generator_create() as the "
+                              "parameter above.")));
 }
 
 // The lock that DROP holds on the sequence excludes all sessions that would change the row. Privileges are not checked:
@@ -80,8 +82,8 @@ UIDGEN_SQL_FUNCTION(uid_forget_dropped);
 Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("uid_forget_dropped must be called as an event trigger"),
-                        errhint("It belongs to the event trigger of that name.")));
+                        errmsg("function \"uid_forget_dropped\" must be called as an event trigger"),
+                        errhint("Use it only for the event trigger uid_forget_dropped.")));
     const char *statement =
         "SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() WHERE object_type OPERATOR(pg_catalog.=) "
         "'sequence'::pg_catalog.text AND objsubid OPERATOR(pg_catalog.=) 0::pg_catalog.int4";

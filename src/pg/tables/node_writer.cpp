@@ -80,8 +80,8 @@ void start_writer(const Order &order) {
     snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen node writer");
     snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen node writer");
     if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
-        ereport(DEBUG1, (errmsg("no background worker is free to write rows of worker_node"),
-                         errhint("Raise max_worker_processes; ids do not depend on these rows.")));
+        ereport(DEBUG1, (errmsg("out of background worker slots for the uidgen node writer"),
+                         errhint("Increase max_worker_processes. Ids do not depend on the rows of worker_node.")));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -205,8 +205,11 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
     const Oid table = required_table(schema, node_table_name);
     for (int i = 0; !insert_or_refresh(table, row, result->id); i++) {
         if (i == tries)
-            ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION), errmsg("the last %d ids drawn were not inserted", tries),
-                            errhint("Set worker_node_id_seq to the largest id in worker_node; a trigger must return NEW.")));
+            ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
+                            errmsg("could not insert any of the last %d ids into worker_node", tries),
+                            errdetail("The ids were in use already, or a trigger did not return NEW."),
+                            errhint("Run SELECT setval('worker_node_id_seq', max(id)) FROM worker_node, or correct the "
+                                    "trigger.")));
         CHECK_FOR_INTERRUPTS();
         result->id = draw_node_id(schema);
     }
@@ -235,7 +238,8 @@ void try_row(const DueRow &row, Oid schema) {
         FlushErrorState();
         AbortCurrentTransaction();
         ereport(LOG, (errmsg("could not write the row of worker_node: %s", error->message),
-                      errdetail("A later transaction has it tried again; ids do not depend on it."),
+                      errdetail("A later transaction that uses the generator causes a retry. "
+                                "Ids do not depend on the row."),
                       error->hint != nullptr ? errhint("%s", error->hint) : 0));
         FreeErrorData(error);
     }

@@ -46,9 +46,9 @@ void check_for_interrupts_of_wait() {
         QueryCancelPending = false;
         (void)get_timeout_indicator(STATEMENT_TIMEOUT, true); // else a later cancel would be reported as the timeout's
         ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
-                        errmsg("canceling the wait for a synchronous standby before a value is handed out"),
-                        errdetail("The range's record has not reached the standby; no value was handed out."),
-                        errhint("Bring the standby back, or take it out of synchronous_standby_names.")));
+                        errmsg("canceling wait for a synchronous standby"),
+                        errdetail("The record of the range has not reached the standby. No value was handed out."),
+                        errhint("Bring the standby back, or remove it from synchronous_standby_names.")));
     }
     CHECK_FOR_INTERRUPTS();
 }
