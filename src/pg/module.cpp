@@ -1,7 +1,6 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
 #include "shared/clean_stop.hpp"
-#include "base/counter.hpp"
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
@@ -66,6 +65,5 @@ void _PG_init(void) {
     shmem_startup_hook = attach_memory;
     drop_hooks_install();
     discard_hook_install();
-    counter_start();
 }
 }

@@ -53,8 +53,7 @@ inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 #ifdef SYNC_STANDBY_DEFINED
 inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status; }
 inline bool surely_no_standby_is_awaited() { return standby_status() == SYNC_STANDBY_INIT; }
-inline bool standbys_are_awaited() {
-    const uint32 status = standby_status();
+inline bool standbys_are_awaited(uint32 status) {
     return max_wal_senders > 0 &&
            ((status & SYNC_STANDBY_INIT) != 0 ? (status & SYNC_STANDBY_DEFINED) != 0
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
@@ -62,12 +61,15 @@ inline bool standbys_are_awaited() {
 #else
 inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
 inline bool surely_no_standby_is_awaited() { return standby_status() == 0; }
-inline bool standbys_are_awaited() { return max_wal_senders > 0 && standby_status() != 0; }
+inline bool standbys_are_awaited(uint32 status) { return max_wal_senders > 0 && status != 0; }
 #endif
+inline bool standbys_are_awaited() { return standbys_are_awaited(standby_status()); }
 
 // What synchronous replication requires of this session's commits, as one number to compare.
 using SyncState = uint32;
 inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }
+inline uint32 status_of(SyncState state) { return state >> 8; }
+inline int commit_of(SyncState state) { return static_cast<int>(state & 0xff); }
 
 // PostgreSQL 19 replaced some ints by types of their own, and gave shared hash tables one size instead of two.
 #if PG_VERSION_NUM >= 190000

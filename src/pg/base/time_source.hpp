@@ -47,6 +47,13 @@ inline int64_t monotonic_us() {
     return static_cast<int64_t>(now.tv_sec) * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
 }
 
+// The same, and counts the time for which the machine was suspended.
+inline int64_t since_boot_us() {
+    timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return static_cast<int64_t>(now.tv_sec) * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
+}
+
 // The wall clock's offset above the monotonic clock: constant while the wall clock is not set.
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
 

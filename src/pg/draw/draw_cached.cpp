@@ -100,30 +100,6 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     }
 }
 
-// When the session last read the clock for an id of cached mode, on the monotonic clock.
-int64_t clock_read_at_us = 0;
-
-// Closes every window `us` after the last reading of the clock: at once if that time has passed, as after a long wait
-// for a standby. A timer that would fire later, for another generator, is set anew.
-void reread_clock_after(int64_t us) {
-    static bool registered = false;
-    static TimeoutId timer;
-    static int64_t due_us = 0;
-    if (!registered) {
-        timer = RegisterTimeout(USER_TIMEOUT, open_all_again);
-        registered = true;
-    }
-    const int64_t left_us = clock_read_at_us + us - monotonic_us();
-    if (left_us < us_per_ms) {
-        open_all_again();
-        return;
-    }
-    if (get_timeout_active(timer) && due_us <= clock_read_at_us + us)
-        return;
-    due_us = clock_read_at_us + us;
-    enable_timeout_after(timer, static_cast<int>(left_us / us_per_ms));
-}
-
 // Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value.
 // True: time has passed.
 bool need_durable(Call *call, uint64_t end) {
@@ -142,35 +118,39 @@ bool waited_for_standby(Call *call, uint64_t floor) {
     return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
 }
 
-// Takes from the session's own run, if it has one.
+// Takes from the session's own run, if it has one. draw_cached() has seen to it that the positions are durable.
 core::Run take_from_own_run(Call *call) {
     SessionEntry *e = call->e;
     if (e->run_first >= e->run_end)
         return {0, 0};
     const core::Run run = {e->run_first, Min(call->want, e->run_end - e->run_first)};
-    need_durable(call, run.first + run.count);
     e->run_first += run.count;
     return run;
 }
 
-// Takes from the shared run. If that is used up, the session's own run is installed as the shared run. If another
-// session won the race, sets *lost_race, and the caller retries.
-core::Run take_shared(Call *call, uint64_t floor, bool *lost_race) {
+// Takes from the shared run. If that is used up, the session's own run is installed as the shared run. Sets *retry if
+// another session won the race, or if waiting for a standby took time, in which ids may have become too old.
+core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     SessionEntry *e = call->e;
     RingState &ring = e->slot->generator.ring;
     const uint64_t length = e->slot->generator.config.cached.run;
     uint64_t seen = 0;
     const core::Run run = ring.shared.take(floor, length, call->want, &seen);
     if (run.count > 0) {
-        need_durable(call, run.first + run.count);
-        return run;
+        *retry = need_durable(call, run.first + run.count);
+        if (!*retry)
+            return run;
+        ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+        return {0, 0};
     }
     if (e->run_first >= e->run_end)
         return {0, 0};
-    need_durable(call, e->run_end);
+    *retry = need_durable(call, e->run_end);
+    if (*retry)
+        return {0, 0};
     const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
-    *lost_race = !ring.shared.install(seen, first.first + first.count - 1);
-    if (*lost_race) {
+    *retry = !ring.shared.install(seen, first.first + first.count - 1);
+    if (*retry) {
         if (e->ring.put(e->run_first)) // for other sessions
             e->run_first = e->run_end;
         return {0, 0};
@@ -218,11 +198,10 @@ void open_window_on_run(const Call &call) {
     const uint64_t expected = cached.shares ? last : last + 1;
     const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
-    open_window(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
-                    expected + (end - last - 1), origin, step});
+    open_window_for(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
+                        expected + (end - last - 1), origin, step}, reading_of(call), cached.fresh_us);
     if (!cached.shares)
         e->run_first = e->run_end; // the window holds the rest, until close_window()
-    reread_clock_after(cached.fresh_us);
 }
 
 } // namespace
@@ -235,7 +214,6 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
     call.want = want;
     for (;; before_next_try(&call)) {
         read_state(&call);
-        clock_read_at_us = call.now_us - call.offset_us;
         if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
         const uint64_t floor = Max(fresh_from(generator, call.now_us),
@@ -250,15 +228,15 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         }
         if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old now
             continue;
-        bool lost_race = false;
+        bool retry = false;
         const core::Run run =
-            generator.config.cached.shares ? take_shared(&call, floor, &lost_race) : take_from_own_run(&call);
+            generator.config.cached.shares ? take_shared(&call, floor, &retry) : take_from_own_run(&call);
         if (run.count > 0) {
             call.drawn = {run, encoder_at(generator, run.first, false)};
             open_window_on_run(call);
             return call.drawn;
         }
-        if (lost_race)
+        if (retry)
             continue;
         if (waited_for_standby(&call, floor))
             continue;

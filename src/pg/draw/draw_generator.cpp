@@ -90,8 +90,8 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so a swap from n draws position n + 1.
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
-    open_window(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
-                {call.counter, call.now_us}, core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
+    open_window_in_tick(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step}, reading_of(call),
+                        core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ struct Call {
     Drawn drawn;
 };
 
+inline ClockReading reading_of(const Call &call) { return {call.counter, call.now_us, call.now_us - call.offset_us}; }
+
 // Error if uidgen.datacenter_id does not fit the layout.
 void check_datacenter(const SessionEntry *e);
 

@@ -8,7 +8,7 @@
 
 namespace uidgen::pg {
 
-std::atomic<uint64_t> session_checks{1};
+uint64_t session_checks = 1;
 uint64_t transaction_number = 1;
 uint64_t default_changed_in = 0;
 SessionEntry empty_entry = {};
@@ -230,7 +230,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     e->function = function;
     hold_lock(e);
     // An event after this point makes the next call open the entry again.
-    const uint64_t checks = session_checks.load(std::memory_order_relaxed);
+    const uint64_t checks = session_checks;
     Relation rel = open_checked(sequence);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e))
@@ -260,9 +260,17 @@ SessionEntry *find_entry(Oid sequence, SlotKind kind) {
     return e != nullptr && e->kind == kind ? e : &empty_entry;
 }
 
-// One comparison covers both directions: for a clock that went back the difference is huge.
-bool wall_clock_is_in_tick(const SessionEntry *e) {
-    return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
+bool clock_allows_without_counter(const SessionEntry *e) {
+    switch (e->clock) {
+    case WindowClock::wall:
+        return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
+    case WindowClock::monotonic:
+        return static_cast<uint64_t>(monotonic_us()) - e->clock_begin < e->clock_length;
+    case WindowClock::none:
+    case WindowClock::counter:
+        break;
+    }
+    return true;
 }
 
 void close_all_windows() {
@@ -273,24 +281,39 @@ void close_all_windows() {
 core::Durability close_window(SessionEntry *e) {
     close(e);
     e->sync = sync_state();
-    return wanted_durability();
+    return wanted_durability(e->sync);
 }
 
-void open_window(SessionEntry *e, const core::Window<> &window) {
+namespace {
+
+void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock, uint64_t begin, uint64_t length) {
     e->window = window;
-    e->clock = WindowClock::none;
+    e->clock = clock;
+    e->clock_begin = begin;
+    e->clock_length = length;
+    e->outlives_transaction = true;
 }
 
-void open_window(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us) {
-    e->window = window;
-    e->clock_length = counter_distance(end_us - reading.wall_us);
-    e->clock_begin = reading.counter;
-    e->clock = WindowClock::counter;
-    if (e->clock_length != 0)
-        return;
-    e->clock_length = static_cast<uint64_t>((end_us - begin_us) * ns_per_us);
-    e->clock_begin = static_cast<uint64_t>(begin_us) * ns_per_us; // modulo 2^64
-    e->clock = WindowClock::wall;
+} // namespace
+
+void open_window(SessionEntry *e, const core::Window<> &window) { set_window(e, window, WindowClock::none, 0, 0); }
+
+void open_window_in_tick(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us) {
+    const uint64_t distance = counter_distance(Min(end_us - reading.wall_us, longest_without_clock_us));
+    if (distance != 0)
+        set_window(e, window, WindowClock::counter, reading.counter, distance);
+    else
+        set_window(e, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
+                   static_cast<uint64_t>((end_us - begin_us) * ns_per_us));
+}
+
+void open_window_for(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t us) {
+    const uint64_t distance = counter_distance(us);
+    if (distance != 0)
+        set_window(e, window, WindowClock::counter, reading.counter, distance);
+    else
+        set_window(e, window, WindowClock::monotonic, static_cast<uint64_t>(reading.monotonic_us), static_cast<uint64_t>(us));
+    e->outlives_transaction = false; // a transaction's first call discards what is too old by then
 }
 
 Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }

@@ -13,7 +13,7 @@
 //   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
 //   3. synchronous replication requires what it required when the window was opened,
-//   4. the clock is in the window's tick, in modes that check the clock at each call,
+//   4. the clock is in the window's tick; in cached mode, the clock was read a short time ago,
 //   5. the window has a next value.
 // An event that invalidates one of these need do nothing else: the slow path checks everything again.
 #pragma once
@@ -27,11 +27,12 @@
 
 namespace uidgen::pg {
 
-// How the fast path checks that the clock is in the window's tick.
+// The clock that ends a window, when it is clock_length or more beyond clock_begin.
 enum class WindowClock : uint32_t {
-    none,    // no check: cached mode, segments
-    counter, // the processor's counter is at most clock_length beyond clock_begin
-    wall,    // the wall clock is at most clock_length above clock_begin, in nanoseconds
+    none,      // segments
+    counter,   // the processor's counter
+    wall,      // in nanoseconds: the window's tick, where the counter is not used
+    monotonic, // in microseconds: cached mode, where the counter is not used
 };
 
 struct SessionEntry {
@@ -46,6 +47,7 @@ struct SessionEntry {
     SyncState sync;
     int64_t last_value; // segments: what segment_last() returns, if has_last
     bool has_last;
+    bool outlives_transaction; // the window: a later transaction that opens the entry may use it
     bool dropped; // the sequence does not exist any more
 
     // The slow path.
@@ -61,9 +63,9 @@ struct SessionEntry {
     uint64_t run_end;
 };
 
-// Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a timer. Signal
-// handlers add to it as well, so it is a lock-free atomic.
-[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> session_checks;
+// Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint that
+// is rolled back.
+[[gnu::visibility("hidden")]] extern uint64_t session_checks;
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
 // The transaction that chose another default generator. Its choice may still be rolled back, but ids would remain.
@@ -81,30 +83,31 @@ struct LastUsed {
 // Stands for an entry that is not known. Never opened.
 [[gnu::visibility("hidden")]] extern SessionEntry empty_entry;
 
-inline void open_all_again() { session_checks.fetch_add(1, std::memory_order_relaxed); }
+inline void open_all_again() { session_checks++; }
 
 inline bool is_open(const SessionEntry *e, Oid role) {
-    return likely(e->checked == session_checks.load(std::memory_order_relaxed)) && likely(e->role == role);
+    return likely(e->checked == session_checks) && likely(e->role == role);
 }
 
-[[gnu::noinline]] bool wall_clock_is_in_tick(const SessionEntry *e);
+[[gnu::noinline]] bool clock_allows_without_counter(const SessionEntry *e);
 
-inline bool clock_is_in_tick(const SessionEntry *e) {
+// One comparison serves a clock that is beyond the window's end and one that went back, which gives a huge difference.
+inline bool clock_allows(const SessionEntry *e) {
     if (likely(e->clock == WindowClock::counter))
         return read_counter() - e->clock_begin < e->clock_length;
-    return e->clock == WindowClock::none || wall_clock_is_in_tick(e);
+    return clock_allows_without_counter(e);
 }
 
 // The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
 // current role before anything else, so that no register need be kept over that call. While no standby is awaited, a
 // window of any durability will do.
-template <bool may_have_clock>
+template <bool has_clock>
 [[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
     if (unlikely(!is_open(e, role)))
         return false;
     if (unlikely(!surely_no_standby_is_awaited()) && e->sync != sync_state())
         return false;
-    if (may_have_clock && unlikely(!clock_is_in_tick(e)))
+    if (has_clock && unlikely(!clock_allows(e)))
         return false;
     return e->window.take(value);
 }
@@ -133,24 +136,28 @@ inline SessionEntry *segment_entry(Oid sequence) {
     return last_used.segment;
 }
 
-// Starts each round of the slow path: closes the window, and returns how durable a value must be. What synchronous
-// replication requires is noted first, so that any later change of it invalidates the window opened next.
+// Starts each round of the slow path: closes the window, and returns how durable a value must be. That follows from what
+// is noted of synchronous replication, from one reading, so the window opened next holds values as durable as a session
+// that reads the same must have them.
 core::Durability close_window(SessionEntry *e);
 
 // Closes the windows of all entries, because what was checked when they were opened no longer holds.
 void close_all_windows();
 
-// After a draw: opens the window for the next draws, within the given tick of the clock if the mode has one. If an
-// invalidation or a timer came during the draw, the window is never used, because `checked` is from before the draw.
+// After a draw: opens the window for the next draws. If an invalidation came during the draw, the window is never used,
+// because `checked` is from before the draw. The first form is for segments.
 void open_window(SessionEntry *e, const core::Window<> &window);
 
 // The clocks' readings in the slow path.
 struct ClockReading {
     uint64_t counter; // read first
     int64_t wall_us;
+    int64_t monotonic_us;
 };
-// The same, valid while the clock is in the tick from begin_us to end_us.
-void open_window(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us);
+// Valid while the clock is in the tick from begin_us to end_us.
+void open_window_in_tick(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us);
+// Valid for that long after the reading, whatever the wall clock does, and in this transaction.
+void open_window_for(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t us);
 
 // The sequence of an open entry. Its lock is held.
 Relation open_sequence(const SessionEntry *e);

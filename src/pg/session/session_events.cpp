@@ -34,7 +34,7 @@ void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransact
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     new_rows_subtransaction_aborted();
-    open_all_again(); // the error has cancelled the session's timers, including the one that bounds an id's age
+    open_all_again(); // slots of what was created in it are freed
 }
 
 } // namespace

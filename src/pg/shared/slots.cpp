@@ -25,6 +25,7 @@ struct Header {
     int32_t unused;    // the place of a slot that was freed, the first of a list; -1: none
     int32_t ever_used; // the places before it were taken once, so no scan goes further
     int32_t segments;  // slots of segments
+    std::atomic<uint64_t> rings_freed; // how many slots with a ring were freed
 };
 Header *header = nullptr;
 
@@ -128,8 +129,9 @@ dsm_handle free_place(int32_t place) {
     Slot *slot = &slots[place];
     const dsm_handle memory = has_ring(*slot) ? slot->generator.ring.memory : DSM_HANDLE_INVALID;
     header->segments -= slot->kind == SlotKind::segment ? 1 : 0;
+    header->rings_freed.fetch_add(memory != DSM_HANDLE_INVALID ? 1 : 0, std::memory_order_relaxed);
     give_back(place);
-    slot->generation.fetch_add(1, std::memory_order_release); // pairs with the check in attach.cpp
+    slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
     lookup(slot->key, HASH_REMOVE);
     return memory;
 }
@@ -195,6 +197,7 @@ void slots_attach_memory() {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
         header->unused = -1;
         header->ever_used = header->segments = 0;
+        header->rings_freed.store(0, std::memory_order_relaxed);
     }
     LWLockRelease(AddinShmemInitLock);
 }
@@ -307,6 +310,9 @@ void slots_free_database(Oid database) {
     LWLockRelease(directory_lock);
     forget_last_times(database);
 }
+
+// Relaxed: a session that sees it late unmaps the ring after a later transaction.
+uint64_t slots_rings_freed() { return header->rings_freed.load(std::memory_order_relaxed); }
 
 int32_t slots_ever_used() { return header->ever_used; }
 const Slot *slot_at(int32_t place) { return &slots[place]; }

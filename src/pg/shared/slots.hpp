@@ -220,6 +220,10 @@ bool slot_note_drop(SlotKey key);
 // Calls visit(slot, arg) for every slot in use, under the directory lock held shared: no errors in visit.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
 
+// Changes when a slot with a ring is freed: a reclaim sends no invalidation, and a ring's memory lasts until every session
+// has unmapped it.
+uint64_t slots_rings_freed();
+
 // The slots that were in use at some time since the start: for the postmaster, when no backend is left.
 int32_t slots_ever_used();
 const Slot *slot_at(int32_t place);

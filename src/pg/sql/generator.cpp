@@ -21,7 +21,7 @@ Drawn draw_ids(SessionEntry *e, uint64_t want) {
 // An entry that was opened again may still have its window. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *e) {
     int64_t id;
-    if (e->clock != WindowClock::none && draw_next_id(e, GetUserId(), &id))
+    if (e->outlives_transaction && draw_next_id(e, GetUserId(), &id))
         return hand_out(id);
     const Drawn drawn = draw_ids(e, 1);
     return hand_out(core::encode(drawn.encoder, drawn.run.first));

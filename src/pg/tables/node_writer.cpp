@@ -258,8 +258,7 @@ Oid schema_of_extension() {
 }
 
 // Also writes rows drawn meanwhile: their transactions may have found no free place for another writer.
-void write_due_rows(Oid schema) {
-    const int64_t until_us = monotonic_us() + longest_run_us;
+void write_due_rows(Oid schema, int64_t until_us) {
     int64_t seen = 0;
     for (;;) {
         const DueRows due = rows_due(seen);
@@ -326,12 +325,13 @@ void uidgen_node_writer_main(Datum) {
     BackgroundWorkerUnblockSignals();
     set_up();
     BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
-    // One timeout for all rows from here on. It cancels the command that is running then.
+    // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
+    const int64_t until_us = monotonic_us() + longest_run_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
     const Oid schema = schema_of_extension();
     if (OidIsValid(schema))
-        write_due_rows(schema);
+        write_due_rows(schema, until_us);
     proc_exit(0);
 }
 }

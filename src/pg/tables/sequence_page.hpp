@@ -64,11 +64,12 @@ void durable_soon(uint64_t lsn);
 
 // The durability that this session's synchronous_commit requires of a range. `off` still requires a flush: a lost
 // transaction can be explained, but not a value handed out twice.
-inline core::Durability wanted_durability() {
-    if (synchronous_commit <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || !standbys_are_awaited())
+inline core::Durability wanted_durability(SyncState state) {
+    if (commit_of(state) <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || !standbys_are_awaited(status_of(state)))
         return core::Durability::local;
-    return synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? core::Durability::remote_written
-                                                                 : core::Durability::remote_flushed;
+    return commit_of(state) == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? core::Durability::remote_written
+                                                               : core::Durability::remote_flushed;
 }
+inline core::Durability wanted_durability() { return wanted_durability(sync_state()); }
 
 } // namespace uidgen::pg
