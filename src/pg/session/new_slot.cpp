@@ -30,13 +30,6 @@ bool rewritten_by_leader(Relation rel) {
     return ours;
 }
 
-PageState state_on_page(Relation rel) {
-    SequencePage page = lock_page_for_reading(rel);
-    const PageState state = read_page(page);
-    unlock_page(&page);
-    return state;
-}
-
 // A generator that has no history starts above the last id of those of its layout that the database has lost since the
 // server started, so that a generator or an extension made anew does not repeat ids.
 void set_first_position(SlotInit *init) {
@@ -71,7 +64,7 @@ SlotInit generator_init(Relation rel, Oid function) {
     refuse_rewritten(rel);
     check_lease_sequence(rel);
     init.file = file_of(rel);
-    init.expected = state_on_page(rel);
+    init.expected = page_state(rel);
     set_first_position(&init);
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
@@ -85,7 +78,7 @@ SlotInit segment_init(Relation rel, Oid function) {
     SlotInit init = {};
     init.kind = SlotKind::segment;
     init.file = file_of(rel);
-    init.expected = state_on_page(rel);
+    init.expected = page_state(rel);
     init.bounds = step_bounds(RelationGetRelid(rel), function);
     return init;
 }

@@ -7,7 +7,7 @@
 //   - To use a slot: RowExclusiveLock on its sequence, held to the end of the transaction. That lock is what
 //     keeps the slot: while its database lives it is freed only by who holds a lock that excludes all users, DROP's
 //     AccessExclusiveLock, the ExclusiveLock of a reclaim (reclaim.hpp), an alteration's ShareRowExclusiveLock
-//     (generator_row.cpp). Who only looks (status.cpp) copies, and then asks whether it was the same tenant all along.
+//     (locked_generator.hpp). Who only looks (status.cpp) copies, and then asks whether it was the same tenant all along.
 //   - Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under
 //     that lock, shared or exclusive. So a page and what its slot says of it never differ by a race.
 //   - The other fields are atomics, or never change while the slot is in use.

@@ -29,9 +29,9 @@ bool is_default_row(HeapTuple row, TupleDesc desc);
 
 bool has_generator_row(Oid schema, Oid generator);
 
-// The configuration of a generator, the builtin one's also without a row; false if the sequence is none.
-bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config);
-// For a slot; error if the open transaction has altered the generator, or made one of a sequence that was there before.
+// The configuration of a generator, the builtin one's also without a row; error if the sequence is none.
+GeneratorConfig read_generator_config(Oid schema, Oid generator);
+// For a slot; false if the sequence is none; error if the open transaction has altered the generator, or made one of a sequence that was there before.
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
 
 // The default generator's lease sequence. The one that was chosen; the builtin one while it has no row; else there is none:
