@@ -9,7 +9,7 @@
 namespace uidgen::pg {
 namespace {
 
-// The tick that a generator must not go below for its ids to be above that one; error if the layout has none, or none yet.
+// The lowest tick whose ids are all above `id`; error if the layout has no such tick, or may not use it yet.
 int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
     const core::Layout &layout = config.layout;
     const int64_t tick = id < 0 ? 0 : (id >> core::time_shift(layout)) + 1;
@@ -37,10 +37,10 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
     if (page_state(rel).counter.last_value == core::no_lease_yet)
-        mark = Max(mark, last_tick_of_lost(config)); // which a first lease looks at only while there is no mark
+        mark = Max(mark, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
-    // A mark that is high enough already may be one whose raising was canceled before it was durable.
+    // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
     const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
     unlock_page(&page);
     relation_close(rel, NoLock);

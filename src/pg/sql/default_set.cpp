@@ -16,27 +16,29 @@ void check_may_choose_default(Oid table) {
                         errhint("The owner of the database may.")));
 }
 
-// How many rows a statement wrote is compared with what a look at the table as it is now has found: a transaction may have a
-// snapshot of before.
+// Compares the number of rows that each statement writes with the present state of the table: the transaction may have
+// an older snapshot.
 void write_default(Oid table, uint64 former_rows, Oid generator) {
     const char *name = qualified_name(table);
+    const char *unset = psprintf("UPDATE %s SET is_default = false WHERE is_default", name);
+    const char *set = psprintf("UPDATE %s SET is_default = true "
+                               "WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1", name);
     Oid types[] = {OIDOID};
     Datum values[] = {ObjectIdGetDatum(generator)};
-    const bool done =
-        execute_as_owner(table, psprintf("UPDATE %s SET is_default = false WHERE is_default", name), 0, nullptr, nullptr) == former_rows &&
-        execute_as_owner(table, psprintf("UPDATE %s SET is_default = true WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1", name),
-                         lengthof(types), types, values) == 1;
+    const bool done = execute_as_owner(table, unset, 0, nullptr, nullptr) == former_rows &&
+                      execute_as_owner(table, set, lengthof(types), types, values) == 1;
     if (!done)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("the default generator was changed since this transaction began"), errhint("Try again.")));
 }
 
-// Ids of the new default are above all that the former one may have issued. Under locks on both.
+// Has the new default start above every id that the former one can have issued. Under lock_generator() of both.
 void raise_above_former(Oid schema, Oid former, Oid generator) {
     const int64_t mark = high_water_mark_of(former);
     if (mark == core::no_lease_yet)
         return;
-    const GeneratorConfig config = read_generator_config(schema, generator); // nobody alters it any more
+    // Read under the locks, because both may have been altered.
+    const GeneratorConfig config = read_generator_config(schema, generator);
     const GeneratorConfig former_config = read_generator_config(schema, former);
     const int64_t largest = core::largest_leased_id(former_config.layout, former_config.policy, mark);
     raise_above_id(generator, config, largest);
@@ -56,7 +58,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
     const Oid table = required_table(schema, "uid_generator");
     check_may_choose_default(table);
-    read_generator_config(schema, generator); // for the error
+    read_generator_config(schema, generator); // raises an error if it is no generator
     if (RecoveryInProgress())
         report_in_recovery();
     LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile

@@ -2,10 +2,10 @@
 //
 //   1. The layout, and what the worker ids of terms follow from, may change until the first lease.
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
-//   3. A change ends the generator's lease (locked_generator.hpp). The transaction that altered a generator cannot draw from
-//      it (config_table.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
-//   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a change from
-//      that row, and a delete a change back to it.
+//   3. A change ends the generator's lease (locked_generator.hpp). The transaction that altered a generator cannot draw
+//      from it (config_table.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
+//   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
+//      change from that row, and a delete a change back to it.
 
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
@@ -19,15 +19,15 @@
 namespace uidgen::pg {
 namespace {
 
-// A term's worker id must be one that the generator never used, so what it follows from can't change either.
+// Whether the worker ids of terms differ. A term needs a worker id that the generator never used.
 bool terms_differ(const GeneratorConfig &a, const GeneratorConfig &b) {
     const bool a_has = a.policy.when_back == core::WhenBack::new_worker;
     const bool b_has = b.policy.when_back == core::WhenBack::new_worker;
     return a_has != b_has || (a_has && a.worker_number != b.worker_number);
 }
 
-// A mark further ahead than max_ahead is taken for that of a clock that went back. So where max_ahead becomes shorter than
-// the generator stands ahead, this waits: nobody draws meanwhile, and the clock comes up.
+// Waits until the high-water mark is at most the new max_ahead above the clock. Beyond that it would look like the mark
+// of a clock that moved backwards. No session draws meanwhile, so the clock catches up.
 void wait_out_lead(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
     if (wanted.policy.max_ahead >= former.policy.max_ahead)
         return;
@@ -50,7 +50,7 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
     }
 }
 
-// From one row of a generator to another.
+// Whether a generator may change from one row to the other. Under lock_generator().
 void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
     const GeneratorConfig former = generator_config_of(from, desc);
     const GeneratorConfig wanted = generator_config_of(to, desc);
@@ -80,11 +80,11 @@ void row_updated(HeapTuple from, HeapTuple to, TupleDesc desc) {
     end_lease(generator);
 }
 
-// A slot there may be is of a row that is there no more.
+// The generator may have a slot, made from an earlier row. end_lease() frees it.
 void row_inserted(HeapTuple row, TupleDesc desc) {
     const Oid generator = generator_of_row(row, desc);
     const bool builtin = generator == builtin_generator();
-    generator_config_of(row, desc); // for the error
+    generator_config_of(row, desc); // raises an error if the row is not valid
     if (is_builtin_row(row, desc) != builtin)
         report_generator_field("builtin", builtin ? "false" : "true", builtin ? "true for the generator of the extension" : "false");
     lock_generator(generator);
@@ -94,7 +94,7 @@ void row_inserted(HeapTuple row, TupleDesc desc) {
     note_new_row(generator);
 }
 
-// Only the builtin generator is one without its row. (The sequence of another may be gone.)
+// Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)
 void row_deleted(HeapTuple row, TupleDesc desc) {
     const Oid generator = generator_of_row(row, desc);
     if (generator != builtin_generator())
@@ -115,7 +115,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_changing);
 
 Datum uid_generator_changing(PG_FUNCTION_ARGS) {
     const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
-    // Anybody may make triggers on tables of their own, with columns of any type.
+    // Any role may use the function as a trigger on its own tables, with columns of any type.
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
         RelationGetRelid(trigger->tg_relation) !=
             extension_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_generator"))

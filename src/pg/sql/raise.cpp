@@ -14,14 +14,15 @@ UIDGEN_SQL_FUNCTION(uid_generator_raise);
 Datum uid_generator_raise(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
     const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
-    read_generator_config(schema, generator); // for the error
+    read_generator_config(schema, generator); // raises an error if it is no generator
     if (!has_privs_of_role(GetUserId(), owner_of(generator)))
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of generator %s", get_rel_name(generator)),
                         errhint("Ask its owner.")));
     if (RecoveryInProgress())
         report_in_recovery();
     lock_generator(generator);
-    const GeneratorConfig config = read_generator_config(schema, generator); // nobody alters it any more
+    // Read again under the lock, because it may have been altered.
+    const GeneratorConfig config = read_generator_config(schema, generator);
     raise_above_id(generator, config, PG_GETARG_INT64(1));
     PG_RETURN_VOID();
 }
