@@ -13,6 +13,8 @@ use Test::More;
 use Time::Local ();
 use UidgenTest;
 
+skip_with_assertions();
+
 my $day = 24 * 3600;
 my $year = 365 * $day;
 my %unit = (ms => 1, s => 1000, h => 3600 * 1000, year => $year * 1000);

@@ -8,6 +8,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
+skip_with_assertions();
+
 # Few slots, so that each can be taken away.
 my $node = new_node('lost', conf => <<'END');
 autovacuum = off

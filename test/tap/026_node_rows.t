@@ -254,7 +254,7 @@ SQL
 				return $node->log_contains("\\(PID $pid\\) was terminated by signal 9");
 			}),
 		'one that is killed has the server restart');
-	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM uid_slots()') or die 'no server';
+	until_true(sub { run_log([ 'pg_isready', '-q', '-d', $node->connstr('postgres') ]) }) or die 'no server';
 	sql('DROP TRIGGER refuse ON worker_node');
 	sql(next_id($_)) foreach 'slow', 'after_kill';
 	has_row($_, 'after a writer was killed, rows are written') foreach 'slow', 'after_kill';

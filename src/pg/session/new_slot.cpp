@@ -14,11 +14,11 @@
 namespace uidgen::pg {
 namespace {
 
-// Ordinals are 64 bits wide and never wrap: 2^24 ranges of this size would be needed.
+// Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
 constexpr int64_t largest_step = INT64_C(1) << 40;
 
-// What a parallel worker can know of a new file, as its relcache doesn't say what the leader did: the catalog row was
-// written by this transaction, and the file is not the sequence's first, which has the sequence's oid as its number.
+// Whether the leader gave the sequence a new file. A parallel worker's relcache does not say, but two facts do: this
+// transaction wrote the catalog row, and the file is not the sequence's first, whose number is the sequence's oid.
 bool rewritten_by_leader(Relation rel) {
     if (file_of(rel) == RelationGetRelid(rel))
         return false;
@@ -30,15 +30,8 @@ bool rewritten_by_leader(Relation rel) {
     return ours;
 }
 
-PageState state_on_page(Relation rel) {
-    SequencePage page = lock_page_for_reading(rel);
-    const PageState state = read_page(page);
-    unlock_page(&page);
-    return state;
-}
-
-// A generator that has no history starts above the last id of those of its layout that the database has lost since the
-// server started, so that a generator or an extension made anew does not repeat ids.
+// A generator without a lease starts above the last ids of lost generators of its layout. So a generator or an
+// extension that is made anew does not repeat ids.
 void set_first_position(SlotInit *init) {
     const core::SequenceState &state = init->expected.counter;
     const int64_t last = last_tick_of_lost(init->config);
@@ -71,7 +64,7 @@ SlotInit generator_init(Relation rel, Oid function) {
     refuse_rewritten(rel);
     check_lease_sequence(rel);
     init.file = file_of(rel);
-    init.expected = state_on_page(rel);
+    init.expected = page_state(rel);
     set_first_position(&init);
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
@@ -85,7 +78,7 @@ SlotInit segment_init(Relation rel, Oid function) {
     SlotInit init = {};
     init.kind = SlotKind::segment;
     init.file = file_of(rel);
-    init.expected = state_on_page(rel);
+    init.expected = page_state(rel);
     init.bounds = step_bounds(RelationGetRelid(rel), function);
     return init;
 }
@@ -94,7 +87,7 @@ Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
     for (;;) {
         Slot *slot = slot_find_or_make(key, init);
         if (slot != nullptr)
-            return slot; // at once: what is in `init` is the slot's now
+            return slot; // at once: the slot owns what is in `init`
         CHECK_FOR_INTERRUPTS();
         if (!reclaim_slot(init.kind, used_here))
             report_no_slot(settings::max_slots);
@@ -175,7 +168,7 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
     }
     PG_END_TRY();
     if (cached && slot->generator.ring.memory != init.ring_memory)
-        ring_memory_drop(init.ring_memory); // somebody else was lost_race to make the slot
+        ring_memory_drop(init.ring_memory); // another session made the slot first
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(
             init.first_position,

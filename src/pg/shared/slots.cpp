@@ -96,7 +96,8 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         header->segments++;
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
-        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, init.expected.counter, init.expected.lsn);
+        const PageState &page = init.expected;
+        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, page.counter, page.lsn);
         for (const RangeLeft &left : kept.left)
             if (left.count > 0)
                 segment.word.publish(left.count, left.first, left.increment, kept.lsn);
@@ -118,7 +119,8 @@ bool last_time_of(const Slot &slot, Fate fate, LastTime *last) {
     const core::Layout &layout = slot.generator.config.layout;
     const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
     const int64_t tick = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
-    *last = {slot.key.database, fate == Fate::lost ? InvalidOid : slot.key.sequence, layout, core::start_of(layout, tick)};
+    const Oid generator = fate == Fate::lost ? InvalidOid : slot.key.sequence;
+    *last = {slot.key.database, generator, layout, core::start_of(layout, tick)};
     return true;
 }
 
@@ -277,8 +279,8 @@ bool slot_note_drop(SlotKey key) {
     return found;
 }
 
-// Frees slots of the database from a place on, some thousand at a time; the memory of rings goes into *memories, as many as
-// *rings says. Returns the place to go on from; -1: all are free.
+// Frees slots of the database from a place on, some thousand at a time; the memory of rings goes into *memories, as
+// many as *rings says. Returns the place to go on from; -1: all are free.
 static int32_t free_some(Oid database, int32_t place, dsm_handle *memories, int32_t most, int32_t *rings) {
     constexpr int32_t places_at_a_time = 4096;
     const int32_t end = place + places_at_a_time;
@@ -329,11 +331,11 @@ int32_t slots_next_ring(int32_t from) {
     return found ? place : -1;
 }
 
-bool slots_with_ring(int32_t place, void (*pad)(Slot *slot, void *arg), void *arg) {
+bool slots_with_ring(int32_t place, void (*refill)(Slot *slot, void *arg), void *arg) {
     LWLockAcquire(directory_lock, LW_SHARED);
     const bool there = has_ring(slots[place]);
     if (there)
-        pad(&slots[place], arg);
+        refill(&slots[place], arg);
     LWLockRelease(directory_lock);
     return there;
 }

@@ -46,11 +46,9 @@ const core::Layout &layout_of(Oid generator, Oid function) {
     constexpr int most_rounds = 8; // bounds the look-up if each round gets an invalidation (debug_discard_caches)
     for (int round = 1;; round++) {
         const uint64_t seen = invalidations;
-        GeneratorConfig config;
         const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
-        if (!read_generator_config(schema, sequence, &config))
-            report_not_a_generator(sequence);
-        cached = {seen == invalidations, generator, schema, config.layout};
+        const core::Layout layout = read_generator_config(schema, sequence).layout;
+        cached = {seen == invalidations, generator, schema, layout};
         if (cached.valid || round == most_rounds) // else an invalidation came during the look-up
             return cached.layout;
     }

@@ -312,8 +312,11 @@ bool read_builtin_config(Oid schema, Oid generator, GeneratorConfig *config) {
 
 bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator, ignore_row, nullptr); }
 
-bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config) {
-    return find_generator_row(schema, generator, copy_generator, config) || read_builtin_config(schema, generator, config);
+GeneratorConfig read_generator_config(Oid schema, Oid generator) {
+    GeneratorConfig config;
+    if (!find_generator_row(schema, generator, copy_generator, &config) && !read_builtin_config(schema, generator, &config))
+        report_not_a_generator(generator);
+    return config;
 }
 
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {

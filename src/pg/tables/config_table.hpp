@@ -30,10 +30,10 @@ bool is_default_row(HeapTuple row, TupleDesc desc);
 
 bool has_generator_row(Oid schema, Oid generator);
 
-// The configuration of a generator. The builtin one needs no row. False: the sequence is not a generator's.
-bool read_generator_config(Oid schema, Oid generator, GeneratorConfig *config);
-// The same for a slot. Error if the open transaction has altered the generator, or made one of a sequence that existed
-// before.
+// The configuration of a generator. The builtin one needs no row. Error if the sequence is not a generator's.
+GeneratorConfig read_generator_config(Oid schema, Oid generator);
+// The same for a slot. False if the sequence is not a generator's. Error if the open transaction has altered the
+// generator, or made one of a sequence that existed before.
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
 
 // The default generator's lease sequence: the one that was chosen, or the builtin one while it has no row. Otherwise

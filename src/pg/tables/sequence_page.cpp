@@ -106,6 +106,13 @@ void unlock_page(SequencePage *page) {
         GenericXLogAbort(page->record);
 }
 
+PageState page_state(Relation sequence) {
+    SequencePage page = lock_page_for_reading(sequence);
+    const PageState state = read_page(page);
+    unlock_page(&page);
+    return state;
+}
+
 core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level) {
     if (lsn == InvalidXLogRecPtr)
         return level;

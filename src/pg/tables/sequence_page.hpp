@@ -45,6 +45,9 @@ uint64_t write_page(SequencePage *page, int64_t last_value);
 
 void unlock_page(SequencePage *page);
 
+// The page's contents, read under a lock of its own.
+PageState page_state(Relation sequence);
+
 // Returns when every record up to lsn is as durable as `level` requires. A cancel raises an error, and nothing is
 // promised. Returns the level that was reached: local if no standby is awaited any more. (A standby may be awaited
 // again before it has the record.)

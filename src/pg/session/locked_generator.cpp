@@ -1,0 +1,81 @@
+#include "locked_generator.hpp"
+
+#include "base/errors.hpp"
+#include "new_slot.hpp"
+#include "tables/sequence_page.hpp"
+#include "session.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// The lowest tick whose ids are all above `id`; error if the layout has no such tick, or may not use it yet.
+int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
+    const core::Layout &layout = config.layout;
+    const int64_t tick = id < 0 ? 0 : (id >> core::time_shift(layout)) + 1;
+    const int64_t now = core::tick_at(layout, wall_clock_us());
+    if (tick <= now + config.policy.max_ahead && tick < config.policy.end)
+        return tick;
+    const char *name = get_rel_name(generator);
+    if (tick < config.policy.end)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" cannot start above %lld yet", name, static_cast<long long>(id)),
+                        errdetail("Its ids exceed that value from %s on.",
+                                  timestamptz_to_str(to_timestamptz(core::start_of(layout, tick)))),
+                        errhint("Wait until then, or use a layout with more bits, an earlier epoch or "
+                                "shorter ticks.")));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
+                    errdetail("The layout of the generator has no id above that value."),
+                    errhint("Use a layout with more bits, an earlier epoch or shorter ticks.")));
+}
+
+void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
+    if (core::terms_of(config.layout, config.policy) > 1)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("generator \"%s\" cannot guarantee ids above a given id", get_rel_name(generator)),
+                        errdetail("With when_back new_worker, a new term starts at the clock, below earlier ids."),
+                        errhint("Use a generator with another when_back policy.")));
+    Relation rel = relation_open(generator, NoLock);
+    check_lease_sequence(rel);
+    refuse_rewritten(rel);
+    int64_t mark = Max(tick - 1, 0);
+    if (page_state(rel).counter.last_value == core::no_lease_yet)
+        mark = Max(mark, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
+    SequencePage page = lock_page_for_writing(rel);
+    const bool higher = mark > read_page(page).counter.last_value;
+    // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
+    const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    durable(lsn, wanted_durability()); // a commit that wrote nothing else would not wait
+}
+
+} // namespace
+
+void lock_generator(Oid generator) {
+    LockRelationOid(generator, excludes_draws);
+    if (get_rel_relkind(generator) != RELKIND_SEQUENCE)
+        report_not_a_generator(generator);
+}
+
+void end_lease(Oid generator) {
+    if (slots_exist())
+        slot_free({MyDatabaseId, generator}, Fate::lives_on);
+    CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
+    open_all_again();
+}
+
+int64_t high_water_mark_of(Oid generator) {
+    Relation rel = relation_open(generator, NoLock);
+    const int64_t mark = page_state(rel).counter.last_value;
+    relation_close(rel, NoLock);
+    return mark;
+}
+
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id) {
+    raise_high_water_mark(generator, config, tick_above(generator, config, id));
+    end_lease(generator);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,28 @@
+// A generator under a lock that excludes every session that draws from it: what may be done then.
+//
+// The lock is on the generator's sequence and lasts to the end of the transaction. No session holds the generator's
+// slot, so the slot may be freed. The next draw makes a slot anew, from the row that was committed, above the
+// high-water mark.
+#pragma once
+
+#include "core/high_water_mark.hpp"
+#include "shared/slots.hpp"
+
+namespace uidgen::pg {
+
+constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
+
+// Error if the sequence was dropped meanwhile, or never was one.
+void lock_generator(Oid generator);
+
+// Frees the generator's slot. Under lock_generator().
+void end_lease(Oid generator);
+
+// What the generator's sequence says. Under lock_generator().
+int64_t high_water_mark_of(Oid generator);
+
+// Raises the high-water mark, so that every id to come is above `id`, and makes it durable. Error if the layout has no
+// such ids, or none yet. Under lock_generator().
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id);
+
+} // namespace uidgen::pg
