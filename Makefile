@@ -42,13 +42,13 @@ $(rooms):
 	mkdir -p $@
 
 # Server headers by -isystem: their warnings are not ours to mend.
-override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(srcdir)/src -I$(srcdir)/src/pg $(CPPFLAGS)
+override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(source)/src -I$(source)/src/pg $(CPPFLAGS)
 
 # Of two flags that contradict each other the later one wins. The server's, or those on the command line, stand between
 # our wishes and our needs. PostgreSQL's headers need -fwrapv and -fno-strict-aliasing. The prefix maps make the library
 # the same wherever it is built.
 wishes = -O2 -fno-plt -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers \
-    -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(source)=. -ffile-prefix-map=$(source)/=
+    -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(source)=. -ffile-prefix-map=$(source)/= -ffile-prefix-map=$(patsubst %/,%,$(srcdir))/=
 needs = -std=c++17 -fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -MMD
 override CXXFLAGS := $(wishes) $(CXXFLAGS) $(needs)
 ifdef WERROR

@@ -175,7 +175,7 @@ sub at_once
 		kill 'CONT', $pid;
 	}
 
-	# In one transaction, as the timer is set for the session.
+	# PostgreSQL's own timeouts work in a session that draws from rings.
 	foreach my $generator ($chunked, $lasting)
 	{
 		$session->query_safe("BEGIN; SELECT uid_next('$generator'); SET LOCAL statement_timeout = '400ms'");

@@ -1,5 +1,5 @@
 # Cached mode with clocks that the test sets. All wall clocks stand still unless said otherwise, so the test alone
-# determines what the ring holds and what is too old. (The session's timer runs on the real clock.) There is no
+# determines what the ring holds and what is too old. (Windows of the fast path end by the real time.) There is no
 # refiller, because libfaketime does not reach processes that PostgreSQL 15 starts from a signal handler. Callers refill
 # rings instead.
 #
@@ -14,6 +14,7 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes;
 use UidgenTest;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";
@@ -349,6 +350,30 @@ foreach my $chunk (1, 64)
 	cmp_ok($promoted, '>', $drawn, 'promoted, it draws above');
 	cmp_ok($standby->safe_psql('postgres', "SELECT uid_next('$chunked')"), '>', $shown[1], '... of each generator');
 	$standby->stop;
+}
+
+# ---------------------------------------------------------------------------
+# The clock is set back while a session is busy in one transaction. Once half of max_staleness is over in real time, the
+# session reads the clock again, and does not hand out ids that are an hour ahead of it.
+# ---------------------------------------------------------------------------
+{
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+	start_node($node);
+	foreach my $use_counter ('on', 'off')
+	{
+		freeze_clock($node, 7200);
+		my $generator = create("busy_$use_counter", 'max_staleness_ms => 2000');
+		my $session = hold_open($node);
+		$session->query_safe("SET uidgen.use_counter = $use_counter; SET uidgen.max_wait = 0");
+		$session->query_safe("SELECT uid_next('$generator')");
+		Time::HiRes::sleep(0.2); # long enough to know the counter's rate
+		$session->query_safe("BEGIN; SELECT uid_next('$generator'), uid_next('$generator')");
+		freeze_clock($node, 3600);
+		$session->query_safe(q{DO $$ DECLARE began float8 := split_part(pg_read_file('/proc/uptime'), ' ', 1);
+			BEGIN WHILE split_part(pg_read_file('/proc/uptime'), ' ', 1)::float8 < began + 1.5 LOOP END LOOP; END $$});
+		is(sqlstate($session, "SELECT uid_next('$generator')"), '55000', "a step back in a busy transaction is noticed, counter $use_counter");
+		$session->quit;
+	}
 }
 
 done_testing();

@@ -5,9 +5,9 @@
 //   1. The fast path does not read it.
 //   2. The slow path (a transaction's first call, a new run, an empty ring) reads it, and throws away what is older
 //      than half of max_staleness.
-//   3. The fast path may then go on for the other half. After that a timer of the session ends it.
-// So no id is older than max_staleness when it is handed out, even without a refiller. The timer costs a system call
-// each half max_staleness while ids are drawn.
+//   3. The fast path may then go on for the other half. That time is measured by the time-stamp counter, or by the
+//      monotonic clock, because the wall clock may be set meanwhile.
+// So no id is older than max_staleness when it is handed out, even without a refiller.
 #pragma once
 
 #include "draw_generator.hpp"
