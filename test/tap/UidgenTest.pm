@@ -48,6 +48,8 @@ wal_level = replica
 log_checkpoints = off
 max_connections = 40
 max_prepared_transactions = 5
+wal_sender_timeout = 0
+wal_receiver_timeout = 0
 END
 
 # new_node($name, conf => lines for postgresql.conf, install_path => another PostgreSQL,
