@@ -40,6 +40,7 @@ our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw
   wait_for_node_rows);
 
+# Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
 shared_preload_libraries = 'uidgen'
 fsync = on
