@@ -36,5 +36,7 @@ inline uint64_t read_counter() {
 uint64_t counter_distance(int64_t us);
 
 constexpr int64_t longest_without_clock_us = 4000;
+// After that a window of a long tick ends all the same, because the counter's rate may be known by then.
+constexpr int64_t longest_without_counter_us = 100000;
 
 } // namespace uidgen::pg

@@ -300,11 +300,13 @@ void open_window(SessionEntry *e, const core::Window<> &window) { set_window(e, 
 
 void open_window_in_tick(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us) {
     const uint64_t distance = counter_distance(Min(end_us - reading.wall_us, longest_without_clock_us));
-    if (distance != 0)
+    if (distance != 0) {
         set_window(e, window, WindowClock::counter, reading.counter, distance);
-    else
-        set_window(e, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
-                   static_cast<uint64_t>((end_us - begin_us) * ns_per_us));
+        return;
+    }
+    const int64_t until_us = Min(end_us, reading.wall_us + longest_without_counter_us);
+    set_window(e, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
+               static_cast<uint64_t>((until_us - begin_us) * ns_per_us));
 }
 
 void open_window_for(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t us) {
