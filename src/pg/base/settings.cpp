@@ -16,7 +16,6 @@ namespace settings {
 int max_slots = 1024;
 int datacenter_id = 0;
 int max_wait_ms = 5000;
-bool use_counter = true;
 int segment_step = 1000;
 int segment_max_step = 10000000;
 
@@ -69,10 +68,6 @@ void define(bool preloading, void (*changed)()) {
         "The step is the number of values that a segment reserves at a time. "
         "A change takes effect for sequences that are not in use yet since server start.", &segment_step, 1000, 1,
         INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomBoolVariable(
-        "uidgen.use_counter", "Uses the processor's time-stamp counter between two readings of the clock.",
-        "The counter is used only where it is reliable. A step of the clock is then noticed at most 4 ms later.",
-        &use_counter, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,
                              &active_fault, 0, fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);

@@ -199,7 +199,7 @@ void open_window_on_run(const Call &call) {
     const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
     open_window_for(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
-                        expected + (end - last - 1), origin, step}, reading_of(call), cached.fresh_us);
+                        expected + (end - last - 1), origin, step}, call.now_us - call.offset_us, cached.fresh_us);
     if (!cached.shares)
         e->run_first = e->run_end; // the window holds the rest, until close_window()
 }

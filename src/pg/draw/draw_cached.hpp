@@ -5,8 +5,8 @@
 //   1. The fast path does not read it.
 //   2. The slow path (a transaction's first call, a new run, an empty ring) reads it, and throws away what is older
 //      than half of max_staleness.
-//   3. The fast path may then go on for the other half. That time is measured by the time-stamp counter, or by the
-//      monotonic clock, because the wall clock may be set meanwhile.
+//   3. The fast path may then go on for the other half. It measures that time by the coarse monotonic clock,
+//      because the wall clock may be set meanwhile.
 // So no id is older than max_staleness when it is handed out, even without a refiller.
 #pragma once
 

@@ -90,7 +90,7 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so a swap from n draws position n + 1.
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
-    open_window_in_tick(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step}, reading_of(call),
+    open_window_in_tick(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
                         core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
 
@@ -234,7 +234,6 @@ void read_state(Call *call) {
     call->view.inherited_floor = call->view.written <= generator.inherited_floor;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
     // ticks meanwhile, and the clock would seem to have gone back.
-    call->counter = read_counter();
     call->now_us = sample_wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);

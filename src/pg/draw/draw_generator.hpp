@@ -29,15 +29,12 @@ struct Call {
     SessionEntry *e;
     uint64_t want;
     core::Durability level;
-    uint64_t counter; // read before the clock
     int64_t now_us;
     int64_t offset_us; // of the wall clock above the monotonic clock
     core::ClockState view;
     BoundedWait wait;
     Drawn drawn;
 };
-
-inline ClockReading reading_of(const Call &call) { return {call.counter, call.now_us, call.now_us - call.offset_us}; }
 
 // Error if uidgen.datacenter_id does not fit the layout.
 void check_datacenter(const SessionEntry *e);

@@ -260,17 +260,8 @@ SessionEntry *find_entry(Oid sequence, SlotKind kind) {
     return e != nullptr && e->kind == kind ? e : &empty_entry;
 }
 
-bool clock_allows_without_counter(const SessionEntry *e) {
-    switch (e->clock) {
-    case WindowClock::wall:
-        return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
-    case WindowClock::monotonic:
-        return static_cast<uint64_t>(monotonic_us()) - e->clock_begin < e->clock_length;
-    case WindowClock::none:
-    case WindowClock::counter:
-        break;
-    }
-    return true;
+bool coarse_clock_allows(const SessionEntry *e) {
+    return static_cast<uint64_t>(monotonic_coarse_us()) - e->clock_begin < e->clock_length;
 }
 
 void close_all_windows() {
@@ -298,23 +289,15 @@ void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock
 
 void open_window(SessionEntry *e, const core::Window<> &window) { set_window(e, window, WindowClock::none, 0, 0); }
 
-void open_window_in_tick(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us) {
-    const uint64_t distance = counter_distance(Min(end_us - reading.wall_us, longest_without_clock_us));
-    if (distance != 0) {
-        set_window(e, window, WindowClock::counter, reading.counter, distance);
-        return;
-    }
-    const int64_t until_us = Min(end_us, reading.wall_us + longest_without_counter_us);
+void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us) {
     set_window(e, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
-               static_cast<uint64_t>((until_us - begin_us) * ns_per_us));
+               static_cast<uint64_t>((end_us - begin_us) * ns_per_us));
 }
 
-void open_window_for(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t us) {
-    const uint64_t distance = counter_distance(us);
-    if (distance != 0)
-        set_window(e, window, WindowClock::counter, reading.counter, distance);
-    else
-        set_window(e, window, WindowClock::monotonic, static_cast<uint64_t>(reading.monotonic_us), static_cast<uint64_t>(us));
+// The coarse clock lags by up to coarse_lag_us, so the window begins that much earlier, and ends early rather than late.
+void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us) {
+    const int64_t length_us = Max(us, coarse_lag_us) - coarse_lag_us;
+    set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us), static_cast<uint64_t>(length_us));
     e->outlives_transaction = false; // a transaction's first call discards what is too old by then
 }
 

@@ -20,7 +20,6 @@
 
 #include "core/range.hpp"
 #include "core/window.hpp"
-#include "base/counter.hpp"
 #include "tables/sequence_page.hpp"
 #include "shared/slots.hpp"
 #include "base/time_source.hpp"
@@ -29,10 +28,9 @@ namespace uidgen::pg {
 
 // The clock that ends a window, when it is clock_length or more beyond clock_begin.
 enum class WindowClock : uint32_t {
-    none,      // segments
-    counter,   // the processor's counter
-    wall,      // in nanoseconds: the window's tick, where the counter is not used
-    monotonic, // in microseconds: cached mode, where the counter is not used
+    none,   // segments
+    wall,   // in nanoseconds: the window's tick
+    coarse, // in microseconds, never set: cached mode
 };
 
 struct SessionEntry {
@@ -89,13 +87,13 @@ inline bool is_open(const SessionEntry *e, Oid role) {
     return likely(e->checked == session_checks) && likely(e->role == role);
 }
 
-[[gnu::noinline]] bool clock_allows_without_counter(const SessionEntry *e);
+[[gnu::noinline]] bool coarse_clock_allows(const SessionEntry *e);
 
 // One comparison serves a clock that is beyond the window's end and one that went back, which gives a huge difference.
 inline bool clock_allows(const SessionEntry *e) {
-    if (likely(e->clock == WindowClock::counter))
-        return read_counter() - e->clock_begin < e->clock_length;
-    return clock_allows_without_counter(e);
+    if (likely(e->clock == WindowClock::wall))
+        return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
+    return e->clock == WindowClock::none || coarse_clock_allows(e);
 }
 
 // The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
@@ -148,16 +146,10 @@ void close_all_windows();
 // because `checked` is from before the draw. The first form is for segments.
 void open_window(SessionEntry *e, const core::Window<> &window);
 
-// The clocks' readings in the slow path.
-struct ClockReading {
-    uint64_t counter; // read first
-    int64_t wall_us;
-    int64_t monotonic_us;
-};
-// Valid while the clock is in the tick from begin_us to end_us.
-void open_window_in_tick(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t begin_us, int64_t end_us);
-// Valid for that long after the reading, whatever the wall clock does, and in this transaction.
-void open_window_for(SessionEntry *e, const core::Window<> &window, const ClockReading &reading, int64_t us);
+// Valid while the wall clock is in the tick from begin_us to end_us.
+void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us);
+// Valid for that long after an instant of the monotonic clock, whatever the wall clock does, and in this transaction.
+void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us);
 
 // The sequence of an open entry. Its lock is held.
 Relation open_sequence(const SessionEntry *e);
