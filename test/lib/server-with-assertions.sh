@@ -18,10 +18,10 @@ shift 4
 made=$directory/server
 complete=$directory/complete
 lock_file=$directory/lock
-# What takes long to build, and what no test needs, is left out. -g1 is enough for the lines of a stack.
+# What takes long to build, and what no test needs, is left out; the modules are those that tests preload. -g1 is enough for the lines of a stack.
 options='--enable-cassert --enable-tap-tests --without-readline --without-zlib --without-icu'
 flags='-O1 -g1 -pipe'
-modules=auto_explain
+modules='auto_explain pg_prewarm'
 recipe="$package $version, $modules: $options $flags"
 scratch=$UIDGEN_WORK/tmp/$package
 . test/lib/cache.sh
