@@ -34,7 +34,7 @@ constexpr int32_t max_time_bits = 47;
 constexpr int32_t max_field_bits = 31;
 constexpr int32_t max_id_bits = 63;
 constexpr int64_t max_tick_us = INT64_C(3600) * 1000 * 1000;
-// A timestamptz ends in the year 294276. Layouts end 60 years earlier at the latest, so that sums can't overflow.
+// A timestamptz ends in the year 294276. Layouts end 60 years earlier at the latest, so that sums cannot overflow.
 constexpr int64_t max_instant_us = INT64_C(9223371331200000000) - INT64_C(946684800000000);
 
 enum class LayoutFault : uint8_t {
@@ -195,7 +195,7 @@ constexpr IdEncoder encoder_of(const Layout &l, int64_t datacenter, int64_t work
             l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
 }
 
-// Fields don't overlap, so addition puts them side by side.
+// Fields do not overlap, so addition puts them side by side.
 constexpr int64_t encode(const IdEncoder &encoder, uint64_t position) noexcept {
     const uint64_t low = position & encoder.low_mask;
     return static_cast<int64_t>(((position - low) << encoder.gap) + encoder.node + low);

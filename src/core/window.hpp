@@ -1,4 +1,4 @@
-// A window: values that a session may draw by one swap each, without another check.
+// A window: values that a session may draw by one swap each, without the slow path.
 //
 // A word in shared memory holds the last position handed out (generators) or the next ordinal (segments). A draw swaps
 // the word's value n for n + 1, and returns origin + n * step. A session opens a window after a draw on the slow path.

@@ -271,7 +271,7 @@ section build "the extension, warnings as errors, into a private copy of Postgre
 [ "$section_failed" = 0 ] || exit 0
 for name in "$@"; do
     case $name in
-        rules) section rules "what the source and the objects may contain (docs/design.md says why)" ;;
+        rules) section rules "what the source and the objects may contain (src/README.md says why)" ;;
         unit) section unit "the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
         regress) section regress "SQL files against a server, compared with expected output" ;;
         install) section install "out of tree, and make installcheck on a server that only preloads it" ;;

@@ -123,7 +123,7 @@ setup_javascript() {
         rm -rf "$work/npm"
     fi
     if ! has_node_pg && [ ! -d "$work/node_modules/pg" ]; then
-        echo "Node.js or its client pg can't be installed: the test that needs it skips."
+        echo "Node.js or its client pg cannot be installed: the test that needs it skips."
     fi
 }
 

@@ -238,7 +238,7 @@ const PolicyCase policy_cases[] = {
     {"the end of term 0, clock back", back_new, {500, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 2000, 0, 0, 0}},
     {"the last position of term 0", back_new, {999, 999, 3998, 4000, 4000}, {ClockAction::take, 3996, 4000, 0, 0}},
 
-    // A clock before the epoch, in each policy. A term can't begin there.
+    // A clock before the epoch, in each policy. A term cannot begin there.
     {"wait: before the epoch", waits, {-5, -1, 3, 780, 784}, {ClockAction::wait, 0, 0, 0, 6}},
     {"borrow: before the epoch", borrows, {-5, -1, 3, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
     {"backup: before the epoch", two_workers, {-5, -1, 3, 780, 784}, {ClockAction::backup, 0, 0, 0, 0}},
@@ -576,7 +576,7 @@ Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t b
     case ClockAction::exhausted:
         return nullptr;
     default:
-        return "a decision that the backup worker can't make";
+        return "a decision that the backup worker cannot make";
     }
 }
 

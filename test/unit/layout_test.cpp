@@ -527,7 +527,7 @@ int64_t random_instant(std::mt19937_64 &random, const Layout &l, int64_t tick) {
 }
 
 // An id is at or above the bound if and only if its tick began at the instant or later. The one exception is the id
-// that the clamped bound can't exclude.
+// that the clamped bound cannot exclude.
 TEST(LowerBound, DividesTheIdsOfRandomLayouts) {
     std::mt19937_64 random(20260106);
     int above = 0, below = 0;

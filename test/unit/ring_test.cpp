@@ -636,7 +636,7 @@ TEST(RingPutAndPut, StoredPutMutantIsCaught) { expect_caught(play(two_putters, t
 TEST(RingPutAndPut, WaitsForPutterMutantIsCaught) { expect_caught(halt(two_putters_cast<WaitsForPutter>(), 0)); }
 
 // ---------------------------------------------------------------------------------------------------------
-// Two putters and a taker, in a ring that can't get full.
+// Two putters and a taker, in a ring that cannot get full.
 //
 //   acceptable  a run that was put late, behind the cursor, where it stays until the ring's next lap
 //   forbidden   one refused

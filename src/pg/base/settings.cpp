@@ -66,7 +66,7 @@ void define(bool preloading, void (*changed)()) {
     DefineCustomIntVariable(
         "uidgen.segment_step", "Sets the initial step of a segment without a step of its own.",
         "The step is the number of values that a segment reserves at a time. "
-        "A change takes effect for sequences that are not in use yet since server start.", &segment_step, 1000, 1,
+        "A change takes effect when the next range is reserved.", &segment_step, 1000, 1,
         INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,

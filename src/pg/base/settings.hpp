@@ -9,7 +9,7 @@ extern int max_wait_ms;   // uidgen.max_wait
 extern int segment_step;  // uidgen.segment_step
 extern int segment_max_step; // uidgen.segment_max_step
 
-// Called while shared_preload_libraries are loaded, and also for a library loaded later. The latter can't have shared
+// Called while shared_preload_libraries are loaded, and also for a library loaded later. The latter cannot have shared
 // memory, so it defines no setting for it. `changed` is called when ids must carry another datacenter id from now on,
 // even in the middle of a transaction.
 void define(bool preloading, void (*changed)());

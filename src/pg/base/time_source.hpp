@@ -23,7 +23,7 @@ constexpr int64_t first_second = -1;
 constexpr int64_t last_second = core::max_instant_us / (1000 * us_per_ms);
 
 // Microseconds since 1970-01-01 UTC. May step either way at any time. Nanoseconds would overflow in 2262. The coarse
-// clock is not used, because its steps of up to 4 ms are longer than a tick.
+// wall clock is not used, because its steps, up to coarse_lag_us, are longer than a tick.
 inline int64_t wall_clock_us() {
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

@@ -21,7 +21,7 @@ void drop_stale_positions(SessionEntry *e, uint64_t floor) {
     e->run_first = kept_from;
 }
 
-// The refiller can't write leases. So a caller has the next lease written while the current one lasts, without waiting
+// The refiller cannot write leases. So a caller has the next lease written while the current one lasts, without waiting
 // for it.
 void keep_lease(Call *call, const core::Decision &decision) {
     if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)

@@ -1,8 +1,8 @@
 // Drawing from a generator in cached mode: from the session's own run or the shared one, else from the ring, else by
 // the generator's policy for an empty ring.
 //
-// When the clock is read:
-//   1. The fast path does not read it.
+// When the wall clock is read:
+//   1. The fast path does not read it, only the coarse monotonic clock (3).
 //   2. The slow path (a transaction's first call, a new run, an empty ring) reads it, and throws away what is older
 //      than half of max_staleness.
 //   3. The fast path may then go on for the other half. It measures that time by the coarse monotonic clock,

@@ -81,8 +81,9 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
     const core::Layout &layout = e->slot->generator.config.layout;
     const core::ClockPolicy &policy = e->slot->generator.config.policy;
     const uint64_t tick = last >> layout.sequence_bits;
-    // If the policy must notice a clock that goes back, no tick ahead of the clock is drawn from without reading the
-    // clock.
+    // If the policy must notice a clock that goes back, no window is opened on a tick ahead of the clock. The fast path
+    // does not compare with the clock that other sessions have seen. In the clock's own tick a session that saw a later
+    // tick has moved the word beyond the window; on a tick ahead it may not have.
     const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
     if (notices && tick != decision.floor >> layout.sequence_bits)
         return;

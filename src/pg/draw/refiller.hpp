@@ -2,7 +2,7 @@
 //
 // The first caller that finds no refiller starts it. It ends when no such generator is in use. It has no database
 // connection, so it blocks no other command. It only works in shared memory: it moves positions inside a durable lease
-// from the generator's word into the ring. It can't extend a lease; callers do. Correctness does not depend on it: a
+// from the generator's word into the ring. It cannot extend a lease; callers do. Correctness does not depend on it: a
 // caller that finds the ring empty refills it, unless the generator's row says otherwise.
 #pragma once
 

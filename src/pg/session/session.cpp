@@ -166,7 +166,8 @@ void map_ring(SessionEntry *e, Slot *slot) {
     e->ring = ring_memory_map(ring.memory, &ring.hints, slot->generator.config.cached.cells);
     if (e->ring.cells() == 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map the ring of a generator"), errhint("Retry the transaction.")));
+                        errmsg("could not map the ring of generator \"%s\"", get_rel_name(e->sequence)),
+                        errhint("Retry the transaction.")));
     e->ring_memory = ring.memory;
     rings_may_be_stale = true; // the transaction may roll back what it has created
 }
@@ -294,7 +295,8 @@ void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t 
                static_cast<uint64_t>((end_us - begin_us) * ns_per_us));
 }
 
-// The coarse clock lags by up to coarse_lag_us, so the window begins that much earlier, and ends early rather than late.
+// The coarse clock lags by up to coarse_lag_us. The window begins that much earlier, so that no reading is before it, and
+// ends 10 to 20 ms early rather than late.
 void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us) {
     const int64_t length_us = Max(us, coarse_lag_us) - coarse_lag_us;
     set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us), static_cast<uint64_t>(length_us));

@@ -108,7 +108,7 @@ bool read_entries(FILE *file, const Header &now, uint32 *count) {
            checksum(saved->entries, header.count) == header.crc;
 }
 
-// Reads the file, then removes it, because a removed file can't be read. The entries count only after both.
+// Reads the file, then removes it, because a removed file cannot be read. The entries count only after both.
 void load() {
     FILE *file = AllocateFile(file_name, PG_BINARY_R);
     if (file == nullptr)

@@ -18,7 +18,7 @@ Drawn draw_ids(SessionEntry *e, uint64_t want) {
     return e->slot->generator.config.cached.on ? draw_cached(e, want) : draw(e, want);
 }
 
-// An entry that was opened again may still have its window. So transactions of one call each use it too.
+// An entry that was opened again may still have its window, except in cached mode. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *e) {
     int64_t id;
     if (e->outlives_transaction && draw_next_id(e, GetUserId(), &id))

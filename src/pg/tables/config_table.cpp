@@ -123,7 +123,7 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
         config->worker_number = static_cast<int32_t>(number_column(tuple, desc, generator_worker_number, 0,
                                                                   core::largest(core::drawn_worker_bits(config->layout))));
     }
-    // A term's worker id must be one that this generator never used, so it can't be drawn at random.
+    // A term's worker id must be one that this generator never used, so it cannot be drawn at random.
     if (config->policy.when_back == core::WhenBack::new_worker &&
         (config->worker_policy != WorkerPolicy::fixed || config->layout.backup))
         report_generator_field("worker_policy", text_column(tuple, desc, generator_worker_policy),

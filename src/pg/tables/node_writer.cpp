@@ -216,7 +216,7 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
     result->outcome = Outcome::written;
 }
 
-// Each row in its own transaction, so that one that can't be written does not affect the others.
+// Each row in its own transaction, so that one that cannot be written does not affect the others.
 void try_row(const DueRow &row, Oid schema) {
     MemoryContext context = CurrentMemoryContext;
     volatile Result result = {&row, Outcome::failed, row.draw};
