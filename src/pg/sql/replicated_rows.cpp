@@ -36,7 +36,7 @@ Datum uid_keep_local(PG_FUNCTION_ARGS) {
     if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
         refuse_truncate(trigger->tg_relation);
     if (IsLogicalWorker())
-        PG_RETURN_POINTER(nullptr);
+        return static_cast<Datum>(0);
     PG_RETURN_POINTER(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
 }
 }
