@@ -62,4 +62,9 @@ ifdef UIDGEN_FAULTS
 override CPPFLAGS += -DUIDGEN_FAULTS
 endif
 
+# The style of the C++ code. Other versions of clang-format differ in places.
+.PHONY: format
+format:
+	git -C $(source) ls-files '*.cpp' '*.hpp' '*.c' | sed 's,^,$(source)/,' | xargs clang-format-14 -i
+
 -include $(OBJS:.o=.d)

@@ -1,11 +1,11 @@
 // The ring of Baidu's uid-generator (2017), from its published description, to be measured beside src/core/ring.hpp.
 //
-// Slots hold the ids, and a flag a slot says whether it may be put to or taken from. put() runs under a lock. take() moves
-// the cursor first, then reads the slot and gives it back. Tail, cursor and flags stand on lines of their own, and every
-// atomic is as strong as Java's volatile.
+// Slots hold the ids, and a flag a slot says whether it may be put to or taken from. put() runs under a lock. take()
+// moves the cursor first, then reads the slot and gives it back. Tail, cursor and flags stand on lines of their own,
+// and every atomic is as strong as Java's volatile.
 //
-// Its two rejections and its failed assertion are one answer here, "nothing taken". As in the original, a taker that finds
-// the ring empty just after another took the last id may read the same slot again.
+// Its two rejections and its failed assertion are one answer here, "nothing taken". As in the original, a taker that
+// finds the ring empty just after another took the last id may read the same slot again.
 #pragma once
 
 #include <atomic>

@@ -18,9 +18,9 @@ using uidgen::bench::Refiller;
 using uidgen::core::cache_line;
 using uidgen::core::Durability;
 using uidgen::core::empty_cell;
+using uidgen::core::PositionAllocator;
 using uidgen::core::SegmentWord;
 using uidgen::core::TakenRun;
-using uidgen::core::PositionAllocator;
 
 constexpr uint64_t no_limit = UINT64_C(1) << 62;
 
@@ -66,7 +66,7 @@ template <uint64_t run_length> struct CachedRing {
     static constexpr uint64_t count = stock / run_length;
 
     uidgen::core::RingHints<> hints;
-    std::unique_ptr<std::atomic<uint64_t>[]> cells{new std::atomic<uint64_t>[count]};
+    std::unique_ptr<std::atomic<uint64_t>[]> cells = std::make_unique<std::atomic<uint64_t>[]>(count);
     uidgen::core::Ring<> ring{&hints, cells.get(), count};
     PositionAllocator<> word;
     uint64_t in_hand = empty_cell; // the refiller's, when it was refused

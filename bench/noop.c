@@ -22,7 +22,7 @@ Datum bench_swap(PG_FUNCTION_ARGS) {
     uint64 seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&word, &seen, seen + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
-    PG_RETURN_INT64((int64) seen);
+    PG_RETURN_INT64((int64)seen);
 }
 
 Datum bench_clock(PG_FUNCTION_ARGS) {

@@ -88,9 +88,7 @@ constexpr int32_t time_shift(const Layout &l) noexcept { return node_bits(l) + l
 
 // How many bits of the worker field are drawn, and the bit that marks the backup worker (0: the layout has none).
 constexpr int32_t drawn_worker_bits(const Layout &l) noexcept { return l.worker_bits - (l.backup ? 1 : 0); }
-constexpr int64_t backup_bit(const Layout &l) noexcept {
-    return l.backup ? INT64_C(1) << drawn_worker_bits(l) : 0;
-}
+constexpr int64_t backup_bit(const Layout &l) noexcept { return l.backup ? INT64_C(1) << drawn_worker_bits(l) : 0; }
 
 constexpr LayoutFault check(const Layout &l) noexcept {
     constexpr auto field_fits = [](int32_t bits) { return bits >= 0 && bits <= max_field_bits; };
@@ -107,8 +105,7 @@ constexpr LayoutFault check(const Layout &l) noexcept {
     if (l.backup && l.worker_bits == 0)
         return LayoutFault::no_backup_bit;
     int64_t life_us = 0;
-    if (__builtin_mul_overflow(largest(l.time_bits) + 1, l.tick_us, &life_us) ||
-        life_us > max_instant_us - l.epoch_us)
+    if (__builtin_mul_overflow(largest(l.time_bits) + 1, l.tick_us, &life_us) || life_us > max_instant_us - l.epoch_us)
         return LayoutFault::beyond_calendar;
     return LayoutFault::none;
 }
@@ -144,8 +141,7 @@ constexpr Decoded decode(const Layout &l, int64_t id) noexcept {
         return {DecodeFault::beyond_layout, {}};
     return {DecodeFault::none,
             {id >> time_shift(l), id >> datacenter_shift(l) & largest(l.datacenter_bits),
-             id >> worker_shift(l) & largest(l.worker_bits),
-             id >> sequence_shift(l) & largest(l.sequence_bits)}};
+             id >> worker_shift(l) & largest(l.worker_bits), id >> sequence_shift(l) & largest(l.sequence_bits)}};
 }
 
 // The lowest id of a tick, which may be one past the last tick; INT64_MAX if that id would be 2^63.
@@ -188,8 +184,8 @@ struct IdEncoder {
 // The datacenter, the worker and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp)
 // count from its first tick.
 constexpr IdEncoder encoder_of(const Layout &l, int64_t datacenter, int64_t worker, int64_t term = 0) noexcept {
-    const uint64_t node = static_cast<uint64_t>(datacenter) << datacenter_shift(l) |
-                          static_cast<uint64_t>(worker) << worker_shift(l);
+    const uint64_t datacenter_part = static_cast<uint64_t>(datacenter) << datacenter_shift(l);
+    const uint64_t node = datacenter_part | static_cast<uint64_t>(worker) << worker_shift(l);
     const uint64_t first_of_term = static_cast<uint64_t>(term) << l.time_bits << l.sequence_bits;
     return {node - (first_of_term << node_bits(l)),
             l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};

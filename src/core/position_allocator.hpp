@@ -42,8 +42,7 @@ struct WrittenRange {
 };
 
 // Raises an atomic to at least `value`. Relaxed is enough for callers that publish nothing else by it.
-template <typename Atomic>
-inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) noexcept {
+template <typename Atomic> inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) noexcept {
     uint64_t seen = atomic.load(std::memory_order_relaxed);
     while (seen < value && !atomic.compare_exchange_weak(seen, value, order, std::memory_order_relaxed)) {
     }
@@ -78,9 +77,7 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     // Hands out up to `want` consecutive positions, none below `floor`, all below `limit`. The caller guarantees limit
     // <= usable(level). Relaxed: the word orders only itself (1, 2). The acquire in usable(), from which `limit` comes,
     // has shown that the positions are durable.
-    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept {
-        return take_upward(last_, floor, limit, want);
-    }
+    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept { return take_upward(last_, floor, limit, want); }
 
     // A record for [from, until) has been written, ending at `lsn` (0: needs none). One caller at a time.
     void publish(uint64_t from, uint64_t until, uint64_t lsn) noexcept {
@@ -111,9 +108,7 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     Atom<uint64_t> *word() noexcept { return &last_; }
 
     // Acquire: a reader of the bound also sees that its record is durable (pairs with confirm()).
-    uint64_t usable(Durability level) const noexcept {
-        return usable_[index(level)].load(std::memory_order_acquire);
-    }
+    uint64_t usable(Durability level) const noexcept { return usable_[index(level)].load(std::memory_order_acquire); }
 
     WrittenRange written_range() const noexcept {
         const uint64_t until = written_.load(std::memory_order_acquire); // first: invariant 5

@@ -36,8 +36,7 @@ struct PlannedRange {
 constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r, uint64_t count) noexcept {
     const bool up = r.increment > 0;
     const int64_t bound = up ? r.max_value : r.min_value;
-    const uint64_t stride =
-        up ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
+    const uint64_t stride = up ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
     // Distance to the bound. Unsigned, because it may exceed what int64 holds.
     const auto room = [&](int64_t from) -> uint64_t {
         if (up ? from > bound : from < bound)
@@ -108,8 +107,7 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
             if (seen >= limit)
                 return {seen, 0};
             const uint64_t count = std::min(limit - seen, want);
-            if (next_.compare_exchange_weak(seen, seen + count, std::memory_order_relaxed,
-                                            std::memory_order_relaxed))
+            if (next_.compare_exchange_weak(seen, seen + count, std::memory_order_relaxed, std::memory_order_relaxed))
                 return {seen, count};
         }
     }

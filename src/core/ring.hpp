@@ -74,8 +74,8 @@ template <template <typename> class Atom = std::atomic> class Ring {
         for (; i != tail; i++) {
             Atom<uint64_t> &cell = cells_[i & mask_];
             uint64_t seen = cell.load(std::memory_order_relaxed);
-            if (seen == empty_cell || !cell.compare_exchange_strong(seen, empty_cell, std::memory_order_acquire,
-                                                                    std::memory_order_relaxed))
+            if (seen == empty_cell ||
+                !cell.compare_exchange_strong(seen, empty_cell, std::memory_order_acquire, std::memory_order_relaxed))
                 continue; // another process has it
             if (seen >= floor) {
                 hints_->cursor.store(i + 1, std::memory_order_release); // a reader of it sees the tail read here

@@ -49,7 +49,7 @@ section_rules() {
     log=$UIDGEN_WORK/log/rules
     bounded sh test/rules "$UIDGEN_WORK/build-main" >"$log" 2>&1 || true
     show "$log"
-    add "$(count '^ok' "$log")" "$(count '^not ok' "$log")"
+    add "$(count '^ok' "$log")" "$(count '^not ok' "$log")" "$(count '^skipped: ' "$log")"
     grep -q '^end of rules$' "$log" || { echo "FAILED test/rules did not reach its end"; add 0 1; }
 }
 

@@ -103,6 +103,15 @@ setup_machine() {
     PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/$major/bin/pg_config}
 }
 
+# The version of clang-format that the style is written for. Where Debian has another one, that rule is skipped.
+setup_format() {
+    if [ "$(id -u)" = 0 ] && ! command -v clang-format-14 >/dev/null; then
+        echo "Installing packages: clang-format-14 ..."
+        try_install "$work/log/clang-format" clang-format-14 ||
+            { refresh_lists && try_install "$work/log/clang-format" clang-format-14; } || true
+    fi
+}
+
 # Node.js and its client pg, which one test reads ids with: Debian's packages, or, where Debian's pg does not go with
 # the Node.js that is installed, the same version from npm's registry, into the work directory. Without them that test
 # says that it skips.

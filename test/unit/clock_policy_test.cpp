@@ -16,16 +16,16 @@ namespace uidgen::core {
 std::ostream &operator<<(std::ostream &out, const ClockPolicy &p) {
     static const char *const full[] = {"wait", "borrow", "backup"};
     static const char *const back[] = {"hold", "wait", "backup", "error", "new_worker"};
-    return out << "bits " << p.sequence_bits << " end " << p.end << " lease " << p.lease << " max_ahead "
-               << p.max_ahead << " when_full " << full[static_cast<int>(p.when_full)] << " when_back "
+    return out << "bits " << p.sequence_bits << " end " << p.end << " lease " << p.lease << " max_ahead " << p.max_ahead
+               << " when_full " << full[static_cast<int>(p.when_full)] << " when_back "
                << back[static_cast<int>(p.when_back)] << " tolerance " << p.tolerance << " spread " << p.spread.count;
 }
 
 std::ostream &operator<<(std::ostream &out, const Decision &d) {
     static const char *const names[] = {"take",      "confirm", "reserve",    "wait",
                                         "exhausted", "backup",  "clock_back", "new_term"};
-    return out << names[static_cast<int>(d.action)] << " floor " << d.floor << " limit " << d.limit
-               << " reserve_until " << d.reserve_until << " wait_ticks " << d.wait_ticks;
+    return out << names[static_cast<int>(d.action)] << " floor " << d.floor << " limit " << d.limit << " reserve_until "
+               << d.reserve_until << " wait_ticks " << d.wait_ticks;
 }
 
 } // namespace uidgen::core
@@ -163,7 +163,10 @@ const PolicyCase policy_cases[] = {
     {"wait: full", waits, {110, 110, 443, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 1}},
     {"wait: one position left", waits, {110, 110, 442, 1200, 1244}, {ClockAction::take, 440, 444, 0, 0}},
     {"wait: fresh", waits, {110, 110, 400, 1200, 1244}, {ClockAction::take, 440, 444, 0, 0}},
-    {"wait: the next lease is written as usual", waits, {250, 250, 1001, 1200, 1200}, {ClockAction::take, 1000, 1004, 400, 0}},
+    {"wait: the next lease is written as usual",
+     waits,
+     {250, 250, 1001, 1200, 1200},
+     {ClockAction::take, 1000, 1004, 400, 0}},
     {"wait: nothing leased", waits, {310, 250, 1003, 1200, 1200}, {ClockAction::reserve, 1240, 0, 410, 0}},
     {"wait: nothing durable", waits, {310, 250, 1003, 1200, 1600}, {ClockAction::confirm, 1240, 0, 0, 0}},
     {"borrow: full", borrows, {110, 110, 443, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
@@ -184,21 +187,39 @@ const PolicyCase policy_cases[] = {
     {"wait: at", back_wait, {110, 120, 482, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 10}},
     {"wait: beyond", back_wait, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
     {"backup: within", back_backup, {110, 119, 478, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 9}},
-    {"backup: beyond, for its own ids count", back_backup, {110, 121, 486, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 11}},
+    {"backup: beyond, for its own ids count",
+     back_backup,
+     {110, 121, 486, 1200, 1244},
+     {ClockAction::backup, 440, 0, 0, 11}},
     {"error: by one tick", back_error, {110, 111, 446, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 1}},
     {"error: beyond", back_error, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
     {"error: not back", back_error, {110, 110, 440, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
-    {"error: ahead by borrowing is not back", back_error, {110, 110, 900, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
+    {"error: ahead by borrowing is not back",
+     back_error,
+     {110, 110, 900, 1200, 1244},
+     {ClockAction::take, 440, 1200, 0, 0}},
     {"new_worker: within", back_new, {110, 120, 482, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
     // Term 1 begins at tick 1000; its lease is one lease long, from the clock's own tick.
     {"new_worker: beyond", back_new, {110, 121, 486, 1200, 1244}, {ClockAction::new_term, 4440, 0, 1210, 11}},
-    {"new_worker: at the end of the term", back_new, {950, 999, 3998, 4000, 4000}, {ClockAction::new_term, 7800, 0, 2000, 49}},
+    {"new_worker: at the end of the term",
+     back_new,
+     {950, 999, 3998, 4000, 4000},
+     {ClockAction::new_term, 7800, 0, 2000, 49}},
 
     // A held tick is full. The clock must pass it, and nothing changes while the clock approaches it.
-    {"wait and hold: room in the tick held", wait_hold, {110, 118, 474, 1200, 1244}, {ClockAction::take, 440, 476, 0, 0}},
+    {"wait and hold: room in the tick held",
+     wait_hold,
+     {110, 118, 474, 1200, 1244},
+     {ClockAction::take, 440, 476, 0, 0}},
     {"wait and hold: the tick held is full", wait_hold, {110, 118, 475, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 9}},
-    {"backup and hold: room in the tick held", two_workers, {110, 118, 474, 1200, 1244}, {ClockAction::take, 440, 476, 0, 0}},
-    {"backup and hold: the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
+    {"backup and hold: room in the tick held",
+     two_workers,
+     {110, 118, 474, 1200, 1244},
+     {ClockAction::take, 440, 476, 0, 0}},
+    {"backup and hold: the tick held is full",
+     two_workers,
+     {110, 118, 475, 1200, 1244},
+     {ClockAction::backup, 440, 0, 0, 0}},
 
     // After a restart no clock was seen and nothing of the lease is left. A generator's own lease ends at most
     // max_ahead above a clock that went on: the word is at 311 when that clock shows 110, and no error about the clock
@@ -219,20 +240,32 @@ const PolicyCase policy_cases[] = {
     {"error: by the mark", wait_error, {110, -1, 1247, 1248, 1248}, {ClockAction::clock_back, 440, 0, 0, 1}},
     {"backup: by the mark", both_backup, {110, -1, 1247, 1248, 1248}, {ClockAction::backup, 440, 0, 0, 1}},
     {"new_worker: by the mark, at", back_new, {110, -1, 1283, 1284, 1284}, {ClockAction::wait, 440, 0, 0, 17}},
-    {"new_worker: by the mark, beyond", back_new, {110, -1, 1287, 1288, 1288}, {ClockAction::new_term, 4440, 0, 1210, 11}},
+    {"new_worker: by the mark, beyond",
+     back_new,
+     {110, -1, 1287, 1288, 1288},
+     {ClockAction::new_term, 4440, 0, 1210, 11}},
     {"wait and hold: the mark is waited out", waits, {110, -1, 1287, 1288, 1288}, {ClockAction::wait, 440, 0, 0, 212}},
 
     // The second term: ticks 1000 .. 1999, positions from 4000 on. The clock's tick 110 begins at 4440.
     {"term 1: confirm", back_new, {110, 121, 4439, 1200, 4840}, {ClockAction::confirm, 4440, 0, 0, 0}},
-    {"term 1: what was seen in term 0 is over", back_new, {110, 999, 4439, 4840, 4840}, {ClockAction::take, 4440, 4540, 0, 0}},
+    {"term 1: what was seen in term 0 is over",
+     back_new,
+     {110, 999, 4439, 4840, 4840},
+     {ClockAction::take, 4440, 4540, 0, 0}},
     {"term 1: prefetch", back_new, {140, 1139, 4560, 4840, 4840}, {ClockAction::take, 4560, 4840, 1310, 0}},
-    {"term 1: prefetch ends with the term", back_new, {950, 1950, 7800, 7840, 7840}, {ClockAction::take, 7800, 7840, 2000, 0}},
+    {"term 1: prefetch ends with the term",
+     back_new,
+     {950, 1950, 7800, 7840, 7840},
+     {ClockAction::take, 7800, 7840, 2000, 0}},
     {"term 1: reserve", back_new, {250, 1140, 4839, 4840, 4840}, {ClockAction::reserve, 5000, 0, 1350, 0}},
     {"term 1: within", back_new, {110, 1120, 4500, 4840, 4840}, {ClockAction::take, 4440, 4540, 0, 0}},
     {"term 1: beyond", back_new, {110, 1121, 4500, 4840, 4840}, {ClockAction::new_term, 8440, 0, 2210, 11}},
     {"term 1: by the mark", back_new, {110, -1, 5287, 5288, 5288}, {ClockAction::new_term, 8440, 0, 2210, 11}},
     {"term 1: at its end", back_new, {999, 1999, 7999, 8000, 8000}, {ClockAction::exhausted, 7996, 0, 0, 0}},
-    {"term 1: the clock is beyond the end", back_new, {1000, 1110, 4500, 4840, 4840}, {ClockAction::exhausted, 8000, 0, 0, 0}},
+    {"term 1: the clock is beyond the end",
+     back_new,
+     {1000, 1110, 4500, 4840, 4840},
+     {ClockAction::exhausted, 8000, 0, 0, 0}},
     // Terms end and do not run into each other: position 4000 would be the first one of term 1.
     {"the end of term 0", back_new, {999, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 3996, 0, 0, 0}},
     {"the end of term 0, clock back", back_new, {500, 999, 3999, 4000, 4000}, {ClockAction::exhausted, 2000, 0, 0, 0}},
@@ -250,7 +283,10 @@ const PolicyCase policy_cases[] = {
     {"new_worker: before the epoch", back_new, {-5, 100, 403, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
     {"new_worker: at the epoch", back_new, {0, 100, 403, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
     {"new_worker: a tick after it", back_new, {1, 100, 403, 780, 784}, {ClockAction::new_term, 4004, 0, 1101, 99}},
-    {"new_worker: before the epoch, term 1", back_new, {-5, 1100, 4403, 4800, 4840}, {ClockAction::take, 0, 4784, 0, 0}},
+    {"new_worker: before the epoch, term 1",
+     back_new,
+     {-5, 1100, 4403, 4800, 4840},
+     {ClockAction::take, 0, 4784, 0, 0}},
 
     // Ids of a tick that the clock has just reached begin at its start: 2, because 110 x 0.618034 is 67.98, and 0.98 x
     // 3 is 2.9.
@@ -292,13 +328,26 @@ const BackupCase backup_cases[] = {
     // ahead.
     {"clock back", both_backup, {110, 160, 40, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
     {"clock back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
-    {"clock back, own ids beyond", both_backup, {110, 160, 483, 1200, 1244}, 50, {ClockAction::clock_back, 440, 0, 0, 50}},
+    {"clock back, own ids beyond",
+     both_backup,
+     {110, 160, 483, 1200, 1244},
+     50,
+     {ClockAction::clock_back, 440, 0, 0, 50}},
     {"clock back, by the mark", both_backup, {110, -1, 1247, 1248, 1248}, 1, {ClockAction::clock_back, 440, 0, 0, 1}},
-    {"clock back, no tolerance", with(WhenFull::borrow, WhenBack::backup, 0), {110, 160, 442, 1200, 1244}, 50,
+    {"clock back, no tolerance",
+     with(WhenFull::borrow, WhenBack::backup, 0),
+     {110, 160, 442, 1200, 1244},
+     50,
      {ClockAction::take, 440, 444, 0, 0}},
-    {"clock back, no limit", with(WhenFull::borrow, WhenBack::backup), {90, 160, 442, 1200, 1244}, 70,
+    {"clock back, no limit",
+     with(WhenFull::borrow, WhenBack::backup),
+     {90, 160, 442, 1200, 1244},
+     70,
      {ClockAction::take, 360, 1164, 0, 0}},
-    {"clock back, no limit but max_ahead", with(WhenFull::borrow, WhenBack::backup), {90, 160, 1163, 1200, 1244}, 70,
+    {"clock back, no limit but max_ahead",
+     with(WhenFull::borrow, WhenBack::backup),
+     {90, 160, 1163, 1200, 1244},
+     70,
      {ClockAction::clock_back, 360, 0, 0, 70}},
     {"clock back before the epoch", both_backup, {-5, 160, 3, 1200, 1244}, 165, {ClockAction::take, 0, 24, 0, 0}},
 };
@@ -307,9 +356,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, BackupTable, ::testing::ValuesIn(backup_cases));
 
 // The backup worker has nothing left either: what the primary does then.
 TEST(DecideBorrowing, WhenTheBackupWordIsFullToo) {
-    expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {ClockAction::take, 440, 1200, 0, 0}, "borrows");
-    expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {ClockAction::wait, 360, 0, 0, 1}, "max_ahead used up");
-    expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {ClockAction::backup, 440, 0, 0, 50}, "clock back");
+    expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {ClockAction::take, 440, 1200, 0, 0},
+                    "borrows");
+    expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {ClockAction::wait, 360, 0, 0, 1},
+                    "max_ahead used up");
+    expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {ClockAction::backup, 440, 0, 0, 50},
+                    "clock back");
 }
 
 // The policy borrows, not the caller.
@@ -530,7 +582,8 @@ Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const 
     const Facts f(p, v);
     if ((d.action == ClockAction::exhausted) != (tick_of(p, f.next) >= f.end))
         return "exhausted: if and only if no tick is left";
-    const bool goes_on = d.action == ClockAction::take || d.action == ClockAction::reserve || d.action == ClockAction::confirm;
+    const bool goes_on =
+        d.action == ClockAction::take || d.action == ClockAction::reserve || d.action == ClockAction::confirm;
     if (goes_on && f.back > 0 && !goes_on_when_back(p, v, f))
         return "goes on although the clock went back";
     switch (d.action) {
@@ -566,8 +619,9 @@ Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t b
     case ClockAction::reserve:
         return judge_record(p, v, f, d);
     case ClockAction::clock_back:
-        return back > 0 && d.wait_ticks == back && tick_of(p, f.next) > highest ? nullptr
-                                                                                : "clock_back: its own ids are not ahead";
+        return back > 0 && d.wait_ticks == back && tick_of(p, f.next) > highest
+                   ? nullptr
+                   : "clock_back: its own ids are not ahead";
     case ClockAction::wait:
         // Leases of 16 ticks or fewer may be extended by one.
         return d.wait_ticks > 0 && tick_of(p, f.next) > std::min(highest, f.now + p.max_ahead)
@@ -682,7 +736,8 @@ uint64_t judge_every_state(const ClockPolicy &policy) {
 }
 
 constexpr WhenFull all_full[] = {WhenFull::wait, WhenFull::borrow, WhenFull::backup};
-constexpr WhenBack all_back[] = {WhenBack::hold, WhenBack::wait, WhenBack::backup, WhenBack::error, WhenBack::new_worker};
+constexpr WhenBack all_back[] = {WhenBack::hold, WhenBack::wait, WhenBack::backup, WhenBack::error,
+                                 WhenBack::new_worker};
 
 TEST(EveryPolicy, EveryStateIsSoundAndEveryCallEnds) {
     uint64_t judged = 0;

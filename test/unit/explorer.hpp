@@ -35,7 +35,7 @@ class Explorer {
 
     struct Bounds {
         size_t preemptions = unbounded;
-        size_t halted = nobody; // the actor that never goes on
+        size_t halted = nobody;    // the actor that never goes on
         uint64_t halted_after = 0; // its operations
     };
 
@@ -276,12 +276,12 @@ struct Scenario {
 
 inline std::string outcome_of(const Scenario &scenario, Explorer::End end) {
     switch (end) {
-        case Explorer::End::deadlock:
-            return "DEADLOCK";
-        case Explorer::End::endless:
-            return "ENDLESS";
-        default:
-            return scenario.outcome();
+    case Explorer::End::deadlock:
+        return "DEADLOCK";
+    case Explorer::End::endless:
+        return "ENDLESS";
+    default:
+        return scenario.outcome();
     }
 }
 
@@ -319,8 +319,7 @@ Explored explore(const Table &acceptable, const Actors<World> &actors, Explorer:
 }
 
 template <typename World>
-Explored explore(const Table &acceptable, const Actors<World> &actors,
-                 size_t max_preemptions = Explorer::unbounded) {
+Explored explore(const Table &acceptable, const Actors<World> &actors, size_t max_preemptions = Explorer::unbounded) {
     return explore<World>(acceptable, actors, Explorer::Bounds{max_preemptions}, own_outcome<World>);
 }
 

@@ -51,13 +51,15 @@ struct Counts {
 
 class Generator {
   public:
-    explicit Generator(const Config &config, uint64_t seed) : c_(config), p_(config.policy), random_(seed) { restart(); }
+    explicit Generator(const Config &config, uint64_t seed) : c_(config), p_(config.policy), random_(seed) {
+        restart();
+    }
 
     // One call: until it has ids, or an error.
     void draw(uint64_t want) {
         for (int steps = 0; !::testing::Test::HasFailure(); steps++) {
-            ASSERT_LE(steps, 8) << "a call that does not end: when_full " << static_cast<int>(p_.when_full) << ", when_back "
-                                << static_cast<int>(p_.when_back);
+            ASSERT_LE(steps, 8) << "a call that does not end: when_full " << static_cast<int>(p_.when_full)
+                                << ", when_back " << static_cast<int>(p_.when_back);
             if (perform(look(want)))
                 return;
         }
@@ -202,7 +204,8 @@ class Generator {
             counts_.ended++;
             return true; // no worker id left
         }
-        EXPECT_GT(call.shown, call.view.now + p_.tolerance) << "a term begins although the clock did not go back so far";
+        EXPECT_GT(call.shown, call.view.now + p_.tolerance)
+            << "a term begins although the clock did not go back so far";
         counts_.terms++;
         reserve(call, d.floor, d.reserve_until);
         return false;
@@ -221,7 +224,8 @@ class Generator {
         const uint64_t written = word_.written_range().until;
         if (written >= position(until))
             return;
-        EXPECT_LE(until % p_.end == 0 ? p_.end : until % p_.end, call.view.now + p_.max_ahead + 1) << "P4: a lease too far ahead";
+        EXPECT_LE(until % p_.end == 0 ? p_.end : until % p_.end, call.view.now + p_.max_ahead + 1)
+            << "P4: a lease too far ahead";
         write(until, static_cast<int64_t>(std::max(from, written) >> p_.sequence_bits));
     }
 
@@ -256,7 +260,8 @@ class Generator {
         EXPECT_EQ(d.parts.worker, worker);
         EXPECT_EQ(d.parts.datacenter, c_.datacenter);
         EXPECT_LE(d.parts.tick, call.view.now + p_.max_ahead) << "P4";
-        EXPECT_LT(static_cast<int64_t>(pos >> p_.sequence_bits), marks_[durable_ - 1]) << "handed out before it is durable";
+        EXPECT_LT(static_cast<int64_t>(pos >> p_.sequence_bits), marks_[durable_ - 1])
+            << "handed out before it is durable";
         EXPECT_TRUE(p_.when_full != WhenFull::wait || backup || d.parts.tick <= shown_)
             << "when_full wait: a tick that the clock never showed";
         if (!backup)
@@ -380,9 +385,11 @@ constexpr WhenFull all_full[] = {WhenFull::wait, WhenFull::borrow, WhenFull::bac
 constexpr WhenBack all_back[] = {WhenBack::hold, WhenBack::wait, WhenBack::backup, WhenBack::error};
 constexpr WhenFull without_backup[] = {WhenFull::wait, WhenFull::borrow};
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Histories, ::testing::Combine(::testing::ValuesIn(all_full), ::testing::ValuesIn(all_back)));
+INSTANTIATE_TEST_SUITE_P(Kinds, Histories,
+                         ::testing::Combine(::testing::ValuesIn(all_full), ::testing::ValuesIn(all_back)));
 INSTANTIATE_TEST_SUITE_P(Terms, Histories,
-                         ::testing::Combine(::testing::ValuesIn(without_backup), ::testing::Values(WhenBack::new_worker)));
+                         ::testing::Combine(::testing::ValuesIn(without_backup),
+                                            ::testing::Values(WhenBack::new_worker)));
 
 // ---------------------------------------------------------------------------------------------------------
 // The start of a tick's ids.
@@ -446,13 +453,16 @@ void expect_even(const std::vector<int64_t> &ids, const char *what) {
 TEST(Spread, IdsOfAQuietGeneratorAreEvenModuloN) {
     for (int64_t step : {1, 10, 1000, 60000, 3600000}) {
         int64_t tick = 12345678;
-        expect_even(first_ids(quiet_layout, spread_for(12), [&] { return tick += step; }), std::to_string(step).c_str());
+        expect_even(first_ids(quiet_layout, spread_for(12), [&] { return tick += step; }),
+                    std::to_string(step).c_str());
     }
     std::mt19937_64 random(20260112);
-    expect_even(first_ids(quiet_layout, spread_for(12), [&] { return static_cast<int64_t>(random() >> 23); }), "random");
+    expect_even(first_ids(quiet_layout, spread_for(12), [&] { return static_cast<int64_t>(random() >> 23); }),
+                "random");
     int64_t tick = 0;
-    expect_even(first_ids(quiet_layout, spread_for(12), [&] { return tick += static_cast<int64_t>(1 + random() % 5000); }),
-                "random distances");
+    expect_even(
+        first_ids(quiet_layout, spread_for(12), [&] { return tick += static_cast<int64_t>(1 + random() % 5000); }),
+        "random distances");
 }
 
 // The test notices a missing spread: all ids are even then, and all have one residue modulo 8.

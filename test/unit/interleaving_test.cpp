@@ -215,9 +215,7 @@ struct ChecksThenTakes : Word {
     }
 };
 
-TEST(TakeAndTake, ChecksThenTakesMutantIsCaught) {
-    expect_caught(TwoTakers<ChecksThenTakes>::run());
-}
+TEST(TakeAndTake, ChecksThenTakesMutantIsCaught) { expect_caught(TwoTakers<ChecksThenTakes>::run()); }
 
 // Three callers with batches of 2 over the positions 10 .. 16, the first with a floor of 12.
 //
@@ -273,9 +271,7 @@ template <typename Word> struct ThreeTakers {
 };
 
 TEST(TakeAndTake, ThreeCallersInOrder) { expect_exactly(ThreeTakers<Word>::run(), three_takers); }
-TEST(TakeAndTake, ThreeCallersTornSwapMutantIsCaught) {
-    expect_caught(ThreeTakers<TornWord>::run());
-}
+TEST(TakeAndTake, ThreeCallersTornSwapMutantIsCaught) { expect_caught(ThreeTakers<TornWord>::run()); }
 
 struct IgnoresFloor : Word {
     Run take(uint64_t, uint64_t limit, uint64_t want) { return Word::take(0, limit, want); }
@@ -353,16 +349,10 @@ struct RaisesAfterPublishing : Word {
 };
 
 TEST(TakeAndPublish, NothingFromTheGap) { expect_exactly(TakeAndGap<Word>::run(), take_and_gap); }
-TEST(TakeAndPublish, NothingFromTheGapInTwoCalls) {
-    expect_exactly(TakeAndGap<Word>::run_twice(), take_and_gap_twice);
-}
+TEST(TakeAndPublish, NothingFromTheGapInTwoCalls) { expect_exactly(TakeAndGap<Word>::run_twice(), take_and_gap_twice); }
 TEST(TakeAndPublish, IgnoresGapMutantIsCaught) { expect_caught(TakeAndGap<IgnoresGap>::run()); }
-TEST(TakeAndPublish, RaisesAfterPublishingMutantIsCaught) {
-    expect_caught(TakeAndGap<RaisesAfterPublishing>::run());
-}
-TEST(TakeAndPublish, ChecksThenTakesMutantIsCaught) {
-    expect_caught(TakeAndGap<ChecksThenTakes>::run());
-}
+TEST(TakeAndPublish, RaisesAfterPublishingMutantIsCaught) { expect_caught(TakeAndGap<RaisesAfterPublishing>::run()); }
+TEST(TakeAndPublish, ChecksThenTakesMutantIsCaught) { expect_caught(TakeAndGap<ChecksThenTakes>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
 // take against discard_below. Positions 10 .. 15 are usable, and everything below `next` is discarded.
@@ -408,14 +398,11 @@ template <typename Word, uint64_t next, uint64_t want> struct TakeAndDiscard {
             w.calls.push_back(call);
         }
     }
-    bool late(const Call &call) const {
-        return call.run.count > 0 && call.run.first < next && call.began > discarded;
-    }
+    bool late(const Call &call) const { return call.run.count > 0 && call.run.first < next && call.began > discarded; }
     std::string outcome() const {
         if (late(calls[0]) || late(calls[1]))
             return "a position that was given up";
-        return show(calls[0].run) + " " + show(calls[1].run) + " written " +
-               std::to_string(word.written_range().until);
+        return show(calls[0].run) + " " + show(calls[1].run) + " written " + std::to_string(word.written_range().until);
     }
     static Explored run(const Table &acceptable) { return explore<TakeAndDiscard>(acceptable, {giver, taker}); }
 };
@@ -535,7 +522,8 @@ TEST(BackupTakeAndDiscard, MoreThanTheLease) {
     expect_exactly(BackupTakeAndDiscard<Backup, 20, 1>::run(backup_discard_all), backup_discard_all);
 }
 TEST(BackupTakeAndDiscard, NeverTakesTheWordBack) {
-    expect_exactly(BackupTakeAndDiscard<Backup, 14, 6>::run(backup_discard_below_a_batch), backup_discard_below_a_batch);
+    expect_exactly(BackupTakeAndDiscard<Backup, 14, 6>::run(backup_discard_below_a_batch),
+                   backup_discard_below_a_batch);
 }
 TEST(BackupTakeAndDiscard, TornSwapMutantIsCaught) {
     expect_caught(BackupTakeAndDiscard<TornBackup, 14, 6>::run(backup_discard_below_a_batch));
@@ -621,9 +609,7 @@ template <bool locked> struct DiscardAndPublish {
 };
 
 TEST(DiscardAndPublish, UnderTheLock) { expect_exactly(DiscardAndPublish<true>::run(), discard_and_publish); }
-TEST(DiscardAndPublish, WithoutTheLockMutantIsCaught) {
-    expect_caught(DiscardAndPublish<false>::run());
-}
+TEST(DiscardAndPublish, WithoutTheLockMutantIsCaught) { expect_caught(DiscardAndPublish<false>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
 // confirm against take, through usable(). A lease of 10 .. 15 is written. One actor makes its first two ticks durable,
@@ -666,18 +652,14 @@ template <typename Word> struct ConfirmAndTake {
 };
 
 TEST(ConfirmAndTake, OnlyWhatIsDurable) { expect_exactly(ConfirmAndTake<Word>::run(), confirm_and_take); }
-TEST(ConfirmAndTake, TornSwapMutantIsCaught) {
-    expect_caught(ConfirmAndTake<TornWord>::run());
-}
+TEST(ConfirmAndTake, TornSwapMutantIsCaught) { expect_caught(ConfirmAndTake<TornWord>::run()); }
 
 // Confirms what is written instead of what the caller has made durable.
 struct ConfirmsAllWritten : Word {
     void confirm(Durability level, uint64_t) { Word::confirm(level, written_range().until); }
 };
 
-TEST(ConfirmAndTake, ConfirmsAllWrittenMutantIsCaught) {
-    expect_caught(ConfirmAndTake<ConfirmsAllWritten>::run());
-}
+TEST(ConfirmAndTake, ConfirmsAllWrittenMutantIsCaught) { expect_caught(ConfirmAndTake<ConfirmsAllWritten>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
 // publish against written_range. The records end at log positions 5 and 7 and cover positions up to 12 and 14.
@@ -688,10 +670,7 @@ TEST(ConfirmAndTake, ConfirmsAllWrittenMutantIsCaught) {
 const Table publish_and_read = {
     "10 needs 0",
     "10 needs 5", // the log position is stored first
-    "10 needs 7",
-    "12 needs 5",
-    "12 needs 7",
-    "14 needs 7",
+    "10 needs 7", "12 needs 5", "12 needs 7", "14 needs 7",
 };
 
 template <typename Word> struct PublishAndRead {
@@ -722,15 +701,9 @@ struct ReadsLsnFirst : Word {
     }
 };
 
-TEST(PublishAndRead, TheLogPositionCoversTheBound) {
-    expect_exactly(PublishAndRead<Word>::run(), publish_and_read);
-}
-TEST(PublishAndRead, StoresLsnLastMutantIsCaught) {
-    expect_caught(PublishAndRead<StoresLsnLast>::run());
-}
-TEST(PublishAndRead, ReadsLsnFirstMutantIsCaught) {
-    expect_caught(PublishAndRead<ReadsLsnFirst>::run());
-}
+TEST(PublishAndRead, TheLogPositionCoversTheBound) { expect_exactly(PublishAndRead<Word>::run(), publish_and_read); }
+TEST(PublishAndRead, StoresLsnLastMutantIsCaught) { expect_caught(PublishAndRead<StoresLsnLast>::run()); }
+TEST(PublishAndRead, ReadsLsnFirstMutantIsCaught) { expect_caught(PublishAndRead<ReadsLsnFirst>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Whole calls on a generator's word: take, else confirm, else reserve under the page's lock. Nothing is leased at the
@@ -785,8 +758,8 @@ template <typename Word> struct WholeCalls {
         w.was_durable = w.was_durable && lsn <= w.flushed.load(std::memory_order_relaxed);
     }
     std::string outcome() const {
-        return std::to_string(positions[0]) + " " + std::to_string(positions[1]) +
-               (was_durable ? "" : " not durable") + ", records " + std::to_string(log_end);
+        return std::to_string(positions[0]) + " " + std::to_string(positions[1]) + (was_durable ? "" : " not durable") +
+               ", records " + std::to_string(log_end);
     }
     static Explored run() { return explore<WholeCalls>(whole_calls, {caller<0>, caller<1>}, 4); }
 };
@@ -866,14 +839,10 @@ const Table segment_takers = {"110 200", "200 110", "110 0", "0 110"};
 template <typename Word> struct SegmentTakers : Segment<Word> {
     int64_t values[2] = {0, 0};
 
-    SegmentTakers() {
-        this->word.take(2, 1);
-    }
+    SegmentTakers() { this->word.take(2, 1); }
     template <int self> static void caller(SegmentTakers &w) { w.values[self] = w.draw(); }
     static void publisher(SegmentTakers &w) { w.publish_successor(); }
-    std::string outcome() const {
-        return std::to_string(values[0]) + " " + std::to_string(values[1]) + this->suffix();
-    }
+    std::string outcome() const { return std::to_string(values[0]) + " " + std::to_string(values[1]) + this->suffix(); }
     static Explored run() { return explore<SegmentTakers>(segment_takers, {caller<0>, caller<1>, publisher}); }
 };
 
@@ -897,12 +866,8 @@ TEST(SegmentTakeAndTake, EachValueOnceByWindows) {
     expect_exactly(SegmentTakers<TakesByWindow<PlainSegment>>::run(), segment_takers);
 }
 TEST(SegmentTakeAndTake, EachValueOnce) { expect_exactly(SegmentTakers<PlainSegment>::run(), segment_takers); }
-TEST(SegmentTakeAndTake, TornSwapMutantIsCaught) {
-    expect_caught(SegmentTakers<TornSegment>::run());
-}
-TEST(SegmentTakeAndTake, ChecksThenTakesMutantIsCaught) {
-    expect_caught(SegmentTakers<ChecksThenTakesSegment>::run());
-}
+TEST(SegmentTakeAndTake, TornSwapMutantIsCaught) { expect_caught(SegmentTakers<TornSegment>::run()); }
+TEST(SegmentTakeAndTake, ChecksThenTakesMutantIsCaught) { expect_caught(SegmentTakers<ChecksThenTakesSegment>::run()); }
 
 // One caller twice, against a successor being published and a discard, in either order.
 //
@@ -941,8 +906,7 @@ template <typename Word> struct SegmentDiscard : Segment<Word> {
         w.discarded = Explorer::active->last_step();
     }
     std::string outcome() const {
-        return std::to_string(values[0]) + " " + std::to_string(values[1]) + (late ? " given up" : "") +
-               this->suffix();
+        return std::to_string(values[0]) + " " + std::to_string(values[1]) + (late ? " given up" : "") + this->suffix();
     }
     static Explored run() { return explore<SegmentDiscard>(segment_discard, {caller, publisher, giver}); }
 };
@@ -976,9 +940,7 @@ template <typename Word> struct SegmentRoom : Segment<Word> {
         w.publish_successor();
         w.publish_successor();
     }
-    std::string outcome() const {
-        return std::to_string(values[0]) + " " + std::to_string(values[1]) + this->suffix();
-    }
+    std::string outcome() const { return std::to_string(values[0]) + " " + std::to_string(values[1]) + this->suffix(); }
     static Explored run() { return explore<SegmentRoom>(segment_room, {caller, publisher}); }
 };
 
@@ -987,8 +949,6 @@ struct AlwaysHasRoom : PlainSegment {
 };
 
 TEST(SegmentPublish, KeepsTheRangeInUse) { expect_exactly(SegmentRoom<PlainSegment>::run(), segment_room); }
-TEST(SegmentPublish, AlwaysHasRoomMutantIsCaught) {
-    expect_caught(SegmentRoom<AlwaysHasRoom>::run());
-}
+TEST(SegmentPublish, AlwaysHasRoomMutantIsCaught) { expect_caught(SegmentRoom<AlwaysHasRoom>::run()); }
 
 } // namespace

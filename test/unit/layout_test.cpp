@@ -146,7 +146,8 @@ TEST(Layout, TheBackupBitIsTakenFromTheWorkerField) {
         for (int64_t drawn : {INT64_C(0), largest(bits - 1)}) {
             expect_round_trip(l, {7, 1, drawn | backup_bit(l), 3});
             const uint64_t position = position_of(l, {7, 0, 0, 3});
-            EXPECT_NE(encode(encoder_of(l, 1, drawn), position), encode(encoder_of(l, 1, drawn | backup_bit(l)), position));
+            EXPECT_NE(encode(encoder_of(l, 1, drawn), position),
+                      encode(encoder_of(l, 1, drawn | backup_bit(l)), position));
         }
     }
 }
@@ -212,8 +213,8 @@ TEST(Layout, EachDecodeFault) {
     expect_parts(decode(narrow, INT64_MAX).parts, {0, 0, 0, 0});
 }
 
-// A tweet of 28 June 2022, the worked example of most descriptions of the format (Wikipedia, "Snowflake ID": machine 378,
-// sequence 0).
+// A tweet of 28 June 2022, the worked example of most descriptions of the format (Wikipedia, "Snowflake ID": machine
+// 378, sequence 0).
 //   1541815603606036480 / 2^22 = 367597485448, remainder 1548288 (2^22 = 4194304)
 //   1548288 / 2^12             = 378,          remainder 0
 //   378 / 2^5                  = 11 (datacenter), remainder 26 (worker)
@@ -239,8 +240,8 @@ TEST(Layout, ReferenceIdOfDiscord) {
     EXPECT_EQ(start_of(l, INT64_C(41944705796)), INT64_C(1462015105796) * ms);
 }
 
-// Baidu's uid-generator: 28/22/13, seconds since 2016-05-20 00:00, which it reads in the time zone of the server: UTC+8 is
-// 1463673600 (UTC: 1463702400).
+// Baidu's uid-generator: 28/22/13, seconds since 2016-05-20 00:00, which it reads in the time zone of the server: UTC+8
+// is 1463673600 (UTC: 1463702400).
 //   tick 100000000 * 2^35 = 100000000 * 34359738368 = 3435973836800000000
 //   worker 1000    * 2^13 = 1000 * 8192             =             8192000
 //   sequence 5                                      =                   5
@@ -267,8 +268,8 @@ TEST(Layout, BaidusDefaultsEndedInNovember2024) {
     EXPECT_EQ(lower_bound(time_field(baidu), end * second), INT64_MAX);
 }
 
-// "Sharding & IDs at Instagram" (2012) makes an id of 1387263000 ms since its epoch, of user 31341 on one of 2000 shards,
-// and of the table's 5001st value modulo 1024:
+// "Sharding & IDs at Instagram" (2012) makes an id of 1387263000 ms since its epoch, of user 31341 on one of 2000
+// shards, and of the table's 5001st value modulo 1024:
 //   1387263000 * 2^23           = 11637205499904000
 //   31341 % 2000 = 1341, * 2^10 =           1373184
 //   5001 % 1024                 =               905
@@ -407,7 +408,11 @@ Layout random_layout(std::mt19937_64 &random) {
     const auto up_to = [&random](int32_t most) { return static_cast<int32_t>(random() % (most + 1)); };
     for (;;) {
         Layout l = {static_cast<int64_t>(random() % (INT64_C(2000000000) * second)),
-                    static_cast<int64_t>(1 + random() % second), 1 + up_to(46), up_to(31), up_to(31), up_to(31)};
+                    static_cast<int64_t>(1 + random() % second),
+                    1 + up_to(46),
+                    up_to(31),
+                    up_to(31),
+                    up_to(31)};
         l.sequence_first = random() % 2 == 0;
         l.backup = random() % 2 == 0;
         if (check(l) == LayoutFault::none)
@@ -518,7 +523,8 @@ int64_t random_instant(std::mt19937_64 &random, const Layout &l, int64_t tick) {
     case 0:
         return start_of(l, tick) + static_cast<int64_t>(random() % 3) - 1;
     case 1:
-        return start_of(l, tick) + static_cast<int64_t>(random() % (4 * static_cast<uint64_t>(l.tick_us))) - 2 * l.tick_us;
+        return start_of(l, tick) + static_cast<int64_t>(random() % (4 * static_cast<uint64_t>(l.tick_us))) -
+               2 * l.tick_us;
     case 2:
         return static_cast<int64_t>(random());
     default:

@@ -219,7 +219,7 @@ struct SharedRing {
     core::RingHints<Fragile> hints;
     Fragile<uint64_t> cells[most_cells];
     core::PositionAllocator<Fragile> word;
-    std::atomic<bool> enough{false}; // the takers have all they need
+    std::atomic<bool> enough{false};      // the takers have all they need
     TakenPositions known[ring_processes]; // the takers' positions; the one that a putter still held at its end
 
     core::Ring<Fragile> ring(uint64_t cell_count) { return {&hints, cells, cell_count}; }

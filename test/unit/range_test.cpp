@@ -25,9 +25,7 @@ std::ostream &operator<<(std::ostream &out, const Sequence &s) {
                << (s.rule.cycle ? " cycle" : "");
 }
 
-bool beyond(const SequenceRule &r, Wide value) {
-    return r.increment > 0 ? value > r.max_value : value < r.min_value;
-}
+bool beyond(const SequenceRule &r, Wide value) { return r.increment > 0 ? value > r.max_value : value < r.min_value; }
 
 // One nextval. False: it would report that the sequence reached its bound. `came_round` is set by a cycle.
 bool naive_nextval(Sequence &s, int64_t *value, bool *came_round) {
@@ -197,8 +195,8 @@ TEST(PlanRange, EverySmallSequenceLikeNextval) {
                 for (int64_t increment = -5; increment <= 5; increment++)
                     for (int flags = 0; flags < 4 && increment != 0 && !HasFatalFailure(); flags++)
                         for (uint64_t count = 1; count <= 6; count++)
-                            expect_like_nextval(
-                                {{last, (flags & 1) != 0}, {increment, low, high, (flags & 2) != 0}}, count);
+                            expect_like_nextval({{last, (flags & 1) != 0}, {increment, low, high, (flags & 2) != 0}},
+                                                count);
 }
 
 // Range after range has the values of nextval call after call, also across a cycle.

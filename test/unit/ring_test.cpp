@@ -159,9 +159,8 @@ TEST_P(RingAlone, HoldsAnyPosition) {
 TEST_P(RingAlone, RecoversFromAnyCursor) {
     const uint64_t half = UINT64_C(1) << 63;
     for (uint64_t runs = 0; runs <= 4; runs++)
-        for (const uint64_t offset :
-             {UINT64_C(1), UINT64_C(2), UINT64_C(4), UINT64_C(5), UINT64_C(12), half - 1, half, half + 1, -UINT64_C(12),
-              -UINT64_C(5), -UINT64_C(4)}) {
+        for (const uint64_t offset : {UINT64_C(1), UINT64_C(2), UINT64_C(4), UINT64_C(5), UINT64_C(12), half - 1, half,
+                                      half + 1, -UINT64_C(12), -UINT64_C(5), -UINT64_C(4)}) {
             PlainRing<4> r(GetParam());
             r.put_all(91, 3);
             r.take_all();
@@ -455,8 +454,8 @@ template <typename Kind, uint64_t cell_count, uint64_t first_index = 0> struct R
         const Found found = find_rest();
         const Positions out = all_out(found);
         const std::set<uint64_t> once(out.begin(), out.end());
-        const auto lost = std::count_if(given.begin(), given.end(),
-                                        [&](uint64_t p) { return p >= young && once.count(p) == 0; });
+        const auto lost =
+            std::count_if(given.begin(), given.end(), [&](uint64_t p) { return p >= young && once.count(p) == 0; });
         return (lost == 0 ? "none lost" : lost == 1 ? "one lost" : "MORE LOST") + faults(found);
     }
 
@@ -566,9 +565,7 @@ struct Filled : RingWorld<Kind, cell_count, first_index> {
     template <unsigned taker, unsigned times, uint64_t floor = 0> static void takes(Filled &w) {
         w.template take_times<taker, times, floor>(w);
     }
-    template <uint64_t first, uint64_t count = 1> static void puts(Filled &w) {
-        w.template put_times<first, count>(w);
-    }
+    template <uint64_t first, uint64_t count = 1> static void puts(Filled &w) { w.template put_times<first, count>(w); }
 };
 
 // ---------------------------------------------------------------------------------------------------------
@@ -642,8 +639,18 @@ TEST(RingPutAndPut, WaitsForPutterMutantIsCaught) { expect_caught(halt(two_putte
 //   forbidden   one refused
 
 const Table putters_and_taker = {
-    "1 2", "2 1", "1 none left 2", "2 none left 1", "none 1 left 2", "none 2 left 1", "none none left 1 2",
-    "none none left 2 1", "1 none behind 2", "2 none behind 1", "none 1 behind 2", "none 2 behind 1",
+    "1 2",
+    "2 1",
+    "1 none left 2",
+    "2 none left 1",
+    "none 1 left 2",
+    "none 2 left 1",
+    "none none left 1 2",
+    "none none left 2 1",
+    "1 none behind 2",
+    "2 none behind 1",
+    "none 1 behind 2",
+    "none 2 behind 1",
 };
 
 template <typename Kind> Cast<Filled<Kind, 4, 0>> putters_and_taker_cast() {
@@ -666,7 +673,10 @@ TEST(RingPuttersAndTaker, BelievesAnOldTailMutantIsCaught) {
 //   forbidden   both find room; a run overwritten
 
 const Table full_ring = {
-    "1 left 2 3 refused 4", "1 left 2 4 refused 3", "1 left 2 refused 3 4", "1 left 2 refused 4 3",
+    "1 left 2 3 refused 4",
+    "1 left 2 4 refused 3",
+    "1 left 2 refused 3 4",
+    "1 left 2 refused 4 3",
 };
 
 template <typename Kind> Cast<Filled<Kind, 2, 2>> full_ring_cast() {
@@ -685,15 +695,38 @@ TEST(RingFull, StoredPutMutantIsCaught) { expect_caught(play(full_ring, full_rin
 //   forbidden   out of order; behind the cursor, because there is one putter
 
 const Table one_cell = {
-    "1 2 3", "1 2 none left 3", "1 2 none refused 3", "1 3 none refused 2", "1 none 2 left 3", "1 none 2 refused 3",
-    "1 none 3 refused 2", "1 none none left 2 refused 3", "1 none none left 3 refused 2", "1 none none refused 2 3",
-    "none 1 2 left 3", "none 1 2 refused 3", "none 1 3 refused 2", "none 1 none left 2 refused 3",
-    "none 1 none left 3 refused 2", "none 1 none refused 2 3", "none none 1 left 2 refused 3",
-    "none none 1 left 3 refused 2", "none none 1 refused 2 3", "none none none left 1 refused 2 3",
+    "1 2 3",
+    "1 2 none left 3",
+    "1 2 none refused 3",
+    "1 3 none refused 2",
+    "1 none 2 left 3",
+    "1 none 2 refused 3",
+    "1 none 3 refused 2",
+    "1 none none left 2 refused 3",
+    "1 none none left 3 refused 2",
+    "1 none none refused 2 3",
+    "none 1 2 left 3",
+    "none 1 2 refused 3",
+    "none 1 3 refused 2",
+    "none 1 none left 2 refused 3",
+    "none 1 none left 3 refused 2",
+    "none 1 none refused 2 3",
+    "none none 1 left 2 refused 3",
+    "none none 1 left 3 refused 2",
+    "none none 1 refused 2 3",
+    "none none none left 1 refused 2 3",
 };
 const Table two_cells = {
-    "1 2 3", "1 2 none left 3", "1 2 none refused 3", "1 none 2 left 3", "1 none none left 2 3", "none 1 2 left 3",
-    "none 1 2 refused 3", "none 1 none left 2 3", "none none 1 left 2 3", "none none 1 left 2 refused 3",
+    "1 2 3",
+    "1 2 none left 3",
+    "1 2 none refused 3",
+    "1 none 2 left 3",
+    "1 none none left 2 3",
+    "none 1 2 left 3",
+    "none 1 2 refused 3",
+    "none 1 none left 2 3",
+    "none none 1 left 2 3",
+    "none none 1 left 2 refused 3",
     "none none none left 1 2 refused 3",
 };
 
@@ -725,8 +758,14 @@ TEST(RingSmall, TailFirstMutantIsCaught) { expect_caught(play(one_cell, small_ca
 //   forbidden   no run for the second caller, which has just put one that the other did not take
 
 const Table late_cursor = {
-    "1 | 2 3 left 4", "1 | none 3 left 4 refused 2", "1 | none 3 refused 2 4", "3 | 1 none left 4 refused 2",
-    "3 | 1 none refused 2 4", "4 | 1 3 refused 2", "none | 1 3 left 4 refused 2", "none | 1 3 refused 2 4",
+    "1 | 2 3 left 4",
+    "1 | none 3 left 4 refused 2",
+    "1 | none 3 refused 2 4",
+    "3 | 1 none left 4 refused 2",
+    "3 | 1 none refused 2 4",
+    "4 | 1 3 refused 2",
+    "none | 1 3 left 4 refused 2",
+    "none | 1 3 refused 2 4",
 };
 
 template <typename Kind, uint64_t first_index = 0> struct LateCursor : Filled<Kind, 1, 1, first_index> {
@@ -790,7 +829,10 @@ TEST(RingComesBack, TornTakeMutantIsCaught) { expect_caught(play(comes_back, com
 //   forbidden   an old run for the taker with the floor; a run thrown away that is not old
 
 const Table floor_and_take = {
-    "3 | 1 left 4 thrown away 1", "3 | 2 left 4 thrown away 1", "3 | 4 thrown away 2", "4 | 3 thrown away 2",
+    "3 | 1 left 4 thrown away 1",
+    "3 | 2 left 4 thrown away 1",
+    "3 | 4 thrown away 2",
+    "4 | 3 thrown away 2",
 };
 
 template <typename Kind> Cast<Filled<Kind, 4, 4>> floor_cast() {
@@ -875,9 +917,7 @@ template <typename Kind> struct Watched : RingWorld<Kind, 4> {
 template <typename Kind> Cast<Watched<Kind>> watched_cast() { return {{Watched<Kind>::watcher, Watched<Kind>::busy}}; }
 
 TEST(RingFilled, IsNeverFullOfNothing) { expect_exactly(play(runs_seen, watched_cast<Sound>()), runs_seen); }
-TEST(RingFilled, BelievesAnOldTailMutantIsCaught) {
-    expect_caught(play(runs_seen, watched_cast<BelievesAnOldTail>()));
-}
+TEST(RingFilled, BelievesAnOldTailMutantIsCaught) { expect_caught(play(runs_seen, watched_cast<BelievesAnOldTail>())); }
 
 // ---------------------------------------------------------------------------------------------------------
 // The shared run: runs of two, of which 3 is left of the first. Two callers take two ids each, one at a time or
@@ -985,7 +1025,9 @@ struct AnyRunWindow : Window<Stepped> {
 using SharedWord = SharedRun<Stepped>;
 TEST(SharedRunOfTwo, EachIdOnce) { expect_exactly(SharedByTwo<SharedWord, 1>::run(), shared_ids); }
 TEST(SharedRunOfTwo, EachIdOnceInPairs) { expect_exactly(SharedByTwo<SharedWord, 2>::run(), shared_ids); }
-TEST(SharedRunOfTwo, EachIdOnceByWindows) { expect_exactly(SharedByTwo<SharedWord, 1, SoundWindow>::run(), shared_ids); }
+TEST(SharedRunOfTwo, EachIdOnceByWindows) {
+    expect_exactly(SharedByTwo<SharedWord, 1, SoundWindow>::run(), shared_ids);
+}
 TEST(SharedRunOfTwo, TornTakeMutantIsCaught) { expect_caught(SharedByTwo<TornSharedTake, 1>::run()); }
 TEST(SharedRunOfTwo, TornWindowMutantIsCaught) { expect_caught(SharedByTwo<SharedWord, 1, TornWindow>::run()); }
 TEST(SharedRunOfTwo, EndlessWindowMutantIsCaught) { expect_caught(SharedByTwo<SharedWord, 1, EndlessWindow>::run()); }

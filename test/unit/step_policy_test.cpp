@@ -100,7 +100,9 @@ TEST(NextStep, NothingDrawnTellsNothing) {
 // Ranges reserved ahead at a steady demand, as draw_segment.cpp does: the reservation comes after a tenth of the range
 // in use. Returns the steps in the order of the reservations.
 std::vector<int64_t> reserve_at(double values_per_second, int reservations) {
-    const auto at = [&](int64_t value) { return static_cast<int64_t>(static_cast<double>(value) / values_per_second * 1e6); };
+    const auto at = [&](int64_t value) {
+        return static_cast<int64_t>(static_cast<double>(value) / values_per_second * 1e6);
+    };
     std::vector<int64_t> steps = {bounds.base};
     int64_t begin = 0;
     int64_t reserved_at = 0;
@@ -120,7 +122,8 @@ TEST(NextStep, GrowsOnlyWhereARangeIsTooSmall) {
         const std::vector<int64_t> steps = reserve_at(rate, 20);
         for (size_t i = 1; i < steps.size(); i++) {
             const double before_us = static_cast<double>(steps[i - 1]) / rate * 1e6;
-            EXPECT_EQ(steps[i] > steps[i - 1], before_us < short_range_us && steps[i - 1] < bounds.most) << rate << ": " << i;
+            EXPECT_EQ(steps[i] > steps[i - 1], before_us < short_range_us && steps[i - 1] < bounds.most)
+                << rate << ": " << i;
         }
     }
 }

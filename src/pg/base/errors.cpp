@@ -11,9 +11,7 @@ const char *name_of(Oid relation) {
     return name != nullptr ? name : psprintf("%u", relation);
 }
 
-const char *show_instant(int64_t unix_us) {
-    return pstrdup(timestamptz_to_str(to_timestamptz(unix_us)));
-}
+const char *show_instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
 struct Advice {
     const char *detail;
@@ -67,8 +65,7 @@ void report_not_preloaded() {
 }
 
 void report_in_recovery() {
-    ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-                    errmsg("cannot draw a value during recovery"),
+    ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot draw a value during recovery"),
                     errdetail("A standby cannot write a range to the write-ahead log."),
                     errhint("Draw on the primary, or promote this server.")));
 }
@@ -87,11 +84,11 @@ void report_generator_field(const char *field, const char *value, const char *hi
 }
 
 void report_altered_here(Oid generator) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("cannot use generator \"%s\" because it was altered in this transaction",
-                           name_of(generator)),
-                    errdetail("If the transaction rolled back, ids drawn now could be issued again."),
-                    errhint("Commit the transaction before you draw.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("cannot use generator \"%s\" because it was altered in this transaction", name_of(generator)),
+             errdetail("If the transaction rolled back, ids drawn now could be issued again."),
+             errhint("Commit the transaction before you draw.")));
 }
 
 void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault) {
@@ -153,12 +150,11 @@ void report_no_slot(int slots) {
 }
 
 void report_end_of_time(Oid generator, const core::Layout &layout) {
-    ereport(ERROR,
-            (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-             errmsg("the time bits of generator \"%s\" are used up", name_of(generator)),
-             errdetail("Its layout ends at %s.",
-                       show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
-             errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("the time bits of generator \"%s\" are used up", name_of(generator)),
+                    errdetail("Its layout ends at %s.",
+                              show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
+                    errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
 }
 
 void report_default_changed_here() {
@@ -170,13 +166,13 @@ void report_default_changed_here() {
 
 void report_clock_back(Oid generator, int64_t back_us) {
     const int64_t resumes_us = wall_clock_us() + back_us;
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",
-                           static_cast<double>(back_us) / 1e6, name_of(generator)),
-                    errdetail("The generator issues ids again when the server's clock reaches %s.",
-                              show_instant(resumes_us)),
-                    errhint("Correct the server's clock, or change when_back or tolerance_ms of the generator with "
-                            "uid_generator_alter().")));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",
+                    static_cast<double>(back_us) / 1e6, name_of(generator)),
+             errdetail("The generator issues ids again when the server's clock reaches %s.", show_instant(resumes_us)),
+             errhint("Correct the server's clock, or change when_back or tolerance_ms of the generator with "
+                     "uid_generator_alter().")));
 }
 
 void report_no_worker_left(Oid generator, int64_t terms) {
@@ -188,46 +184,42 @@ void report_no_worker_left(Oid generator, int64_t terms) {
 }
 
 void report_ring_empty(Oid generator, int64_t waited_ms) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("the ring of generator \"%s\" is empty", name_of(generator)),
-             errdetail("Sessions draw ids faster than the refiller makes them, or the refiller is not running. "
-                       "The call waited %lld ms and took no id.",
-                       static_cast<long long>(waited_ms)),
-             errhint("Call again, or run SELECT uid_generator_alter(%s, when_ring_empty => 'pad').",
-                     quote_literal_cstr(qualified_name(generator)))));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the ring of generator \"%s\" is empty", name_of(generator)),
+                    errdetail("Sessions draw ids faster than the refiller makes them, or the refiller is not running. "
+                              "The call waited %lld ms and took no id.",
+                              static_cast<long long>(waited_ms)),
+                    errhint("Call again, or run SELECT uid_generator_alter(%s, when_ring_empty => 'pad').",
+                            quote_literal_cstr(qualified_name(generator)))));
 }
 
 void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed", name_of(generator),
-                    static_cast<double>(behind_us) / 1e6),
-             errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
-                       "The call waited %lld ms and took no id.",
-                       static_cast<long long>(waited_ms)),
-             errhint("Correct the server's clock, call again in %lld s, or increase uidgen.max_wait.",
-                     static_cast<long long>((behind_us + 999999) / 1000000))));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed", name_of(generator),
+                           static_cast<double>(behind_us) / 1e6),
+                    errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
+                              "The call waited %lld ms and took no id.",
+                              static_cast<long long>(waited_ms)),
+                    errhint("Correct the server's clock, call again in %lld s, or increase uidgen.max_wait.",
+                            static_cast<long long>((behind_us + 999999) / 1000000))));
 }
 
 void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("server clock is not steady; generator \"%s\" cannot issue ids", name_of(generator)),
-             errdetail("The clock showed %s, and a different time a moment later. "
-                       "The call retried for %lld ms and took no id.",
-                       show_instant(shown_us), static_cast<long long>(tried_ms)),
-             errhint("Correct the server's clock, or increase uidgen.max_wait.")));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("server clock is not steady; generator \"%s\" cannot issue ids", name_of(generator)),
+                    errdetail("The clock showed %s, and a different time a moment later. "
+                              "The call retried for %lld ms and took no id.",
+                              show_instant(shown_us), static_cast<long long>(tried_ms)),
+                    errhint("Correct the server's clock, or increase uidgen.max_wait.")));
 }
 
 void report_no_id_found(Oid generator, int64_t tried_ms) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("could not draw an id from generator \"%s\" within %lld ms", name_of(generator),
-                    static_cast<long long>(tried_ms)),
-             errdetail("Other sessions took the ids that this call tried to take, "
-                       "or the server's clock runs too fast."),
-             errhint("Call again, or increase uidgen.max_wait.")));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("could not draw an id from generator \"%s\" within %lld ms", name_of(generator),
+                           static_cast<long long>(tried_ms)),
+                    errdetail("Other sessions took the ids that this call tried to take, "
+                              "or the server's clock runs too fast."),
+                    errhint("Call again, or increase uidgen.max_wait.")));
 }
 
 } // namespace uidgen::pg

@@ -45,35 +45,33 @@ const config_enum_entry fault_names[] = {
 void define(bool preloading, void (*changed)()) {
     datacenter_id_changed = changed;
     if (preloading)
-        DefineCustomIntVariable(
-            "uidgen.max_slots", "Sets the maximum number of generators and segments in use at the same time.",
-            "Each slot takes less than 1 kB of shared memory.", &max_slots,
-            1024, 4, 1000000, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable(
-        "uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
-        "Databases whose ids must not collide need different datacenter ids: "
-        "ALTER DATABASE name SET uidgen.datacenter_id = 1.",
-        &datacenter_id, 0, 0, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0, nullptr,
-        datacenter_id_assigned, nullptr);
+        DefineCustomIntVariable("uidgen.max_slots",
+                                "Sets the maximum number of generators and segments in use at the same time.",
+                                "Each slot takes less than 1 kB of shared memory.", &max_slots, 1024, 4, 1000000,
+                                PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
+                            "Databases whose ids must not collide need different datacenter ids: "
+                            "ALTER DATABASE name SET uidgen.datacenter_id = 1.",
+                            &datacenter_id, 0, 0, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
+                            nullptr, datacenter_id_assigned, nullptr);
     DefineCustomIntVariable(
         "uidgen.max_wait", "Sets the maximum time that a call waits for the clock before it fails.",
         "A call waits when its id would be ahead of the clock by more than the generator's max_ahead_ms.", &max_wait_ms,
         5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable(
-        "uidgen.segment_max_step", "Sets the maximum step of a segment without a max_step of its own.",
-        "The step doubles when a range is used up within 15 minutes.", &segment_max_step, 10000000, 1, INT_MAX,
-        PGC_SUSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable(
-        "uidgen.segment_step", "Sets the initial step of a segment without a step of its own.",
-        "The step is the number of values that a segment reserves at a time. "
-        "A change takes effect when the next range is reserved.", &segment_step, 1000, 1,
-        INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("uidgen.segment_max_step",
+                            "Sets the maximum step of a segment without a max_step of its own.",
+                            "The step doubles when a range is used up within 15 minutes.", &segment_max_step, 10000000,
+                            1, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("uidgen.segment_step", "Sets the initial step of a segment without a step of its own.",
+                            "The step is the number of values that a segment reserves at a time. "
+                            "A change takes effect when the next range is reserved.",
+                            &segment_step, 1000, 1, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,
                              &active_fault, 0, fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
     DefineCustomBoolVariable("uidgen.bad_samples",
-                             "Makes this test build read a wall clock that is sometimes a year ahead.",
-                             nullptr, &bad_samples, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+                             "Makes this test build read a wall clock that is sometimes a year ahead.", nullptr,
+                             &bad_samples, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #endif
     MarkGUCPrefixReserved("uidgen");
 }

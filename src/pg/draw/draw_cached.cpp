@@ -198,8 +198,10 @@ void open_window_on_run(const Call &call) {
     const uint64_t expected = cached.shares ? last : last + 1;
     const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
-    open_window_for(e, {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
-                        expected + (end - last - 1), origin, step}, call.now_us - call.offset_us, cached.fresh_us);
+    open_window_for(e,
+                    {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
+                     expected + (end - last - 1), origin, step},
+                    call.now_us - call.offset_us, cached.fresh_us);
     if (!cached.shares)
         e->run_first = e->run_end; // the window holds the rest, until close_window()
 }
@@ -216,8 +218,8 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         read_state(&call);
         if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
-        const uint64_t floor = Max(fresh_from(generator, call.now_us),
-                                   generator.ring.given_up_below.load(std::memory_order_relaxed));
+        const uint64_t floor =
+            Max(fresh_from(generator, call.now_us), generator.ring.given_up_below.load(std::memory_order_relaxed));
         drop_stale_positions(e, floor);
         need_worker_id(e);
         const uint64_t next = next_available(e, floor);

@@ -217,11 +217,11 @@ void check_datacenter(const SessionEntry *e) {
     const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t most = core::largest(layout.datacenter_bits);
     if (settings::datacenter_id > most)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("uidgen.datacenter_id %d is out of range for the generator's layout",
-                               settings::datacenter_id),
-                        errdetail("The datacenter field of the layout is %d bits wide.", layout.datacenter_bits),
-                        errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("uidgen.datacenter_id %d is out of range for the generator's layout", settings::datacenter_id),
+                 errdetail("The datacenter field of the layout is %d bits wide.", layout.datacenter_bits),
+                 errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
 }
 
 void read_state(Call *call) {

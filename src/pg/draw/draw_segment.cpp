@@ -39,8 +39,8 @@ RangeState range_state_of(const SessionEntry *e) {
     const core::SegmentWord<> &word = e->slot->segment.word;
     view.found = word.current(&view.range);
     // While another session keeps moving the counter, a range reserved ahead would be lost as well.
-    view.may_prefetch = view.found && word.end() == view.range.end &&
-                        e->slot->segment.step.reason != core::StepReason::disturbed;
+    view.may_prefetch =
+        view.found && word.end() == view.range.end && e->slot->segment.step.reason != core::StepReason::disturbed;
     unlock_page(&page);
     relation_close(rel, NoLock);
     return view;
@@ -105,8 +105,7 @@ bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool a
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
         const core::RangeStep step = size_next_range(segment, bounds, now_us);
-        const core::PlannedRange planned =
-            core::plan_range(state.counter, rule, static_cast<uint64_t>(step.size));
+        const core::PlannedRange planned = core::plan_range(state.counter, rule, static_cast<uint64_t>(step.size));
         more = planned.count > 0;
         if (more) {
             segment.step = step;

@@ -195,7 +195,8 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
 void note_ring_refill(RingState *ring, RingRefill why) {
     ring->went_stale.store(false, std::memory_order_relaxed);
     const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
-    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(1, std::memory_order_relaxed);
+    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(
+        1, std::memory_order_relaxed);
 }
 
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
@@ -240,7 +241,8 @@ void uidgen_refiller_main(Datum) {
     if (!become_refiller(MyLatch))
         proc_exit(0); // another refiller was first
     on_shmem_exit(resign, 0);
-    auto *known = static_cast<Known *>(MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
+    auto *known = static_cast<Known *>(
+        MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
     refill_rings(known);
     proc_exit(0);
 }

@@ -16,7 +16,8 @@ bool ends_last_values(Node *statement) {
 
 // No other hook sees a DISCARD.
 void process_utility(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessUtilityContext context,
-                     ParamListInfo params, QueryEnvironment *environment, DestReceiver *receiver, QueryCompletion *completion) {
+                     ParamListInfo params, QueryEnvironment *environment, DestReceiver *receiver,
+                     QueryCompletion *completion) {
     const bool ends = ends_last_values(planned->utilityStmt); // the tree may be freed afterwards
     const auto next = next_process_utility != nullptr ? next_process_utility : standard_ProcessUtility;
     next(planned, query, read_only_tree, context, params, environment, receiver, completion);

@@ -157,9 +157,7 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
     init.ring_memory = cached ? ring_memory_make(init.config.cached.cells) : DSM_HANDLE_INVALID;
     Slot *slot = nullptr;
     PG_TRY();
-    {
-        slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here);
-    }
+    { slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here); }
     PG_CATCH();
     {
         if (cached)

@@ -58,7 +58,8 @@ bool same_text(const text *a, const text *b) {
 }
 
 bool still_means(const Name *known, const text *name) {
-    return known->role == GetUserId() && same_text(known->name, name) && (known->path == nullptr || search_path_is(known->path));
+    return known->role == GetUserId() && same_text(known->name, name) &&
+           (known->path == nullptr || search_path_is(known->path));
 }
 
 uint64 hash_of(const text *name) {
@@ -87,8 +88,7 @@ const Name *look_up(Oid function, const text *name) {
         start_afresh();
     const uint64 hash = hash_of(name);
     MemoryContext caller = MemoryContextSwitchTo(names_context);
-    auto *copy = static_cast<text *>(static_cast<void *>(
-        PG_DETOAST_DATUM_COPY(PointerGetDatum(name))));
+    auto *copy = static_cast<text *>(static_cast<void *>(PG_DETOAST_DATUM_COPY(PointerGetDatum(name))));
     SearchPath *path = is_segment ? nullptr : copy_search_path(names_context);
     MemoryContextSwitchTo(caller);
     auto *entry = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
@@ -139,8 +139,13 @@ SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path replaces its entry in the table, but this text and path stay in memory.
-    *last = {generation, known->sequence, known->role, known->path,
-             has_constant_argument(fcinfo->flinfo), VARSIZE_ANY_EXHDR(known->name), VARDATA_ANY(known->name)};
+    *last = {generation,
+             known->sequence,
+             known->role,
+             known->path,
+             has_constant_argument(fcinfo->flinfo),
+             VARSIZE_ANY_EXHDR(known->name),
+             VARDATA_ANY(known->name)};
     return entry;
 }
 

@@ -44,8 +44,7 @@ inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
     if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
         return InvalidOid;
-    const bool known = last->role == role &&
-                       (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
+    const bool known = last->role == role && (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
                        (last->path == nullptr || search_path_is(last->path));
     return likely(known) ? last->sequence : InvalidOid;
 }

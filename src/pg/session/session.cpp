@@ -92,9 +92,7 @@ bool is_in_catalog(Oid relation) {
 // Keeps sessions small that keep creating and dropping sequences. A slot ends with its sequence, so an entry with a
 // slot needs no look-up. A look-up may process invalidations, so no entry is freed before all dropped ones are found.
 void free_dropped_entries() {
-    for_each_entry([](SessionEntry *e) {
-        e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence);
-    });
+    for_each_entry([](SessionEntry *e) { e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence); });
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
@@ -178,9 +176,8 @@ void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     e->slot = nullptr;
     Slot *slot = slot_find({MyDatabaseId, e->sequence});
     if (slot == nullptr) {
-        slot = kind == SlotKind::generator
-                   ? new_generator_slot(rel, e->function, used_in_this_transaction)
-                   : new_segment_slot(rel, e->function, used_in_this_transaction);
+        slot = kind == SlotKind::generator ? new_generator_slot(rel, e->function, used_in_this_transaction)
+                                           : new_segment_slot(rel, e->function, used_in_this_transaction);
     }
     e->window = {};
     e->kind = slot->kind;
@@ -295,11 +292,12 @@ void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t 
                static_cast<uint64_t>((end_us - begin_us) * ns_per_us));
 }
 
-// The coarse clock lags by up to coarse_lag_us. The window begins that much earlier, so that no reading is before it, and
-// ends 10 to 20 ms early rather than late.
+// The coarse clock lags by up to coarse_lag_us. The window begins that much earlier, so that no reading is before it,
+// and ends 10 to 20 ms early rather than late.
 void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us) {
     const int64_t length_us = Max(us, coarse_lag_us) - coarse_lag_us;
-    set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us), static_cast<uint64_t>(length_us));
+    set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
+               static_cast<uint64_t>(length_us));
     e->outlives_transaction = false; // a transaction's first call discards what is too old by then
 }
 

@@ -47,23 +47,23 @@ struct SessionEntry {
     int64_t last_value; // segments: what segment_last() returns, if has_last
     bool has_last;
     bool outlives_transaction; // the window: a later transaction that opens the entry may use it
-    bool dropped; // the sequence does not exist any more
+    bool dropped;              // the sequence does not exist any more
 
     // The slow path.
     Oid sequence;
     Oid function;       // the last SQL function called, which leads to the extension's tables
     uint64_t locked_in; // the transaction that took the lock
     Slot *slot;
-    uint64_t generation; // of the slot
-    Buffer buffer;       // where the page was last found
-    core::Ring<> ring;       // generators in cached mode
-    dsm_handle ring_memory;  // of the ring, while it is mapped
-    uint64_t run_first;      // the rest of the session's own run, unless a window holds it
+    uint64_t generation;    // of the slot
+    Buffer buffer;          // where the page was last found
+    core::Ring<> ring;      // generators in cached mode
+    dsm_handle ring_memory; // of the ring, while it is mapped
+    uint64_t run_first;     // the rest of the session's own run, unless a window holds it
     uint64_t run_end;
 };
 
-// Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint that
-// is rolled back.
+// Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint
+// that is rolled back.
 [[gnu::visibility("hidden")]] extern uint64_t session_checks;
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
@@ -100,8 +100,7 @@ inline bool clock_allows(const SessionEntry *e) {
 // The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
 // current role before anything else, so that no register need be kept over that call. While no standby is awaited, a
 // window of any durability will do.
-template <bool has_clock>
-[[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
+template <bool has_clock> [[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
     if (unlikely(!is_open(e, role)))
         return false;
     if (unlikely(!surely_no_standby_is_awaited()) && e->sync != sync_state())
@@ -110,8 +109,12 @@ template <bool has_clock>
         return false;
     return e->window.take(value);
 }
-[[gnu::always_inline]] inline bool draw_next_id(SessionEntry *e, Oid role, int64_t *id) { return draw_next<true>(e, role, id); }
-[[gnu::always_inline]] inline bool draw_next_value(SessionEntry *e, Oid role, int64_t *value) { return draw_next<false>(e, role, value); }
+[[gnu::always_inline]] inline bool draw_next_id(SessionEntry *e, Oid role, int64_t *id) {
+    return draw_next<true>(e, role, id);
+}
+[[gnu::always_inline]] inline bool draw_next_value(SessionEntry *e, Oid role, int64_t *value) {
+    return draw_next<false>(e, role, value);
+}
 
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
 // sequences are freed at a later call, so callers keep the pointer only until their own call ends.
@@ -135,9 +138,9 @@ inline SessionEntry *segment_entry(Oid sequence) {
     return last_used.segment;
 }
 
-// Starts each round of the slow path: closes the window, and returns how durable a value must be. That follows from what
-// is noted of synchronous replication, from one reading, so the window opened next holds values as durable as a session
-// that reads the same must have them.
+// Starts each round of the slow path: closes the window, and returns how durable a value must be. That follows from
+// what is noted of synchronous replication, from one reading, so the window opened next holds values as durable as a
+// session that reads the same must have them.
 core::Durability close_window(SessionEntry *e);
 
 // Closes the windows of all entries, because what was checked when they were opened no longer holds.

@@ -22,7 +22,12 @@ bool next_saved(SavedRanges *entry, int *cursor) {
         core::Range ranges[2];
         slot.segment.word.ranges(ranges);
         const uint64_t next = slot.segment.word.next();
-        *entry = {slot.key.database, slot.key.sequence, slot.file, slot.expected.counter.last_value, slot.expected.lsn, InvalidXLogRecPtr,
+        *entry = {slot.key.database,
+                  slot.key.sequence,
+                  slot.file,
+                  slot.expected.counter.last_value,
+                  slot.expected.lsn,
+                  InvalidXLogRecPtr,
                   {range_left(ranges[0], next), range_left(ranges[1], next)}};
         if (entry->left[0].count > 0 || entry->left[1].count > 0)
             return true;

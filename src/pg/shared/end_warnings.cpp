@@ -41,7 +41,8 @@ bool is_first_end_warning(Oid generator, int64_t end_us) {
     bool known = false;
     LWLockAcquire(warnings_lock, LW_EXCLUSIVE);
     for (const Warning &warning : warnings->latest)
-        known = known || (warning.database == MyDatabaseId && warning.generator == generator && warning.end_us == end_us);
+        known =
+            known || (warning.database == MyDatabaseId && warning.generator == generator && warning.end_us == end_us);
     if (!known)
         warnings->latest[warnings->next++ % places] = {MyDatabaseId, generator, end_us};
     LWLockRelease(warnings_lock);

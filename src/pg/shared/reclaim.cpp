@@ -41,8 +41,7 @@ void consider(Slot *slot, void *arg) {
     if ((slot->kind == SlotKind::generator && search->only_segments) ||
         (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
         return;
-    const Candidate candidate = {true, rank_of(slot),
-                                 slot->used_at.load(std::memory_order_relaxed), slot->key};
+    const Candidate candidate = {true, rank_of(slot), slot->used_at.load(std::memory_order_relaxed), slot->key};
     if (search->after.found && !before(search->after, candidate))
         return;
     if (!search->best.found || before(candidate, search->best))

@@ -37,7 +37,8 @@ Latch *running_refiller() { return registry->refiller.load(std::memory_order_acq
 // Release also in resign_as_refiller(): a caller that sees no refiller sees what the last one wrote before.
 bool become_refiller(Latch *latch) {
     Latch *none = nullptr;
-    return registry->refiller.compare_exchange_strong(none, latch, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return registry->refiller.compare_exchange_strong(none, latch, std::memory_order_acq_rel,
+                                                      std::memory_order_relaxed);
 }
 
 void resign_as_refiller(Latch *latch) {

@@ -99,8 +99,7 @@ bool read_entries(FILE *file, const Header &now, uint32 *count) {
     Header header;
     if (fread(&header, sizeof(header), 1, file) != 1 || header.format != file_format)
         return false;
-    const bool same_moment =
-        header.system_identifier == now.system_identifier && header.checkpoint == now.checkpoint;
+    const bool same_moment = header.system_identifier == now.system_identifier && header.checkpoint == now.checkpoint;
     if (!(same_moment || fault_is(Fault::trust_ranges)) || header.count > static_cast<uint32>(settings::max_slots))
         return false;
     *count = header.count;
@@ -154,7 +153,8 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     if (saved == nullptr || !read_control(&header))
         return;
     // Entries that no session has used since the start come first. Used ones are left out.
-    auto *entries = static_cast<SavedRanges *>(palloc0(mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges))));
+    auto *entries =
+        static_cast<SavedRanges *>(palloc0(mul_size(static_cast<Size>(settings::max_slots), sizeof(SavedRanges))));
     for (int32_t i = 0; i < saved->count; i++)
         if (has_left(saved->entries[i]))
             entries[header.count++] = saved->entries[i];

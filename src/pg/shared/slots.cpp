@@ -22,9 +22,9 @@ Slot *slots = nullptr;
 
 // Stands before the slots. The counts are guarded by the directory lock.
 struct Header {
-    int32_t unused;    // the place of a slot that was freed, the first of a list; -1: none
-    int32_t ever_used; // the places before it were taken once, so no scan goes further
-    int32_t segments;  // slots of segments
+    int32_t unused;                    // the place of a slot that was freed, the first of a list; -1: none
+    int32_t ever_used;                 // the places before it were taken once, so no scan goes further
+    int32_t segments;                  // slots of segments
     std::atomic<uint64_t> rings_freed; // how many slots with a ring were freed
 };
 Header *header = nullptr;
@@ -176,8 +176,7 @@ bool slots_segments_have_their_share() {
 bool slots_exist() { return slots != nullptr; }
 
 void slots_request_memory() {
-    const Size entries =
-        hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
+    const Size entries = hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
     RequestAddinShmemSpace(add_size(slots_bytes_aligned(), entries));
     RequestNamedLWLockTranche(tranche_name, 1);
 }

@@ -62,12 +62,12 @@ enum class WhenRingEmpty : uint32_t { pad, wait, error };
 // Cached mode. A run is the content of one cell of the ring. A session takes a whole run, or all sessions share one.
 struct CachedConfig {
     bool on;
-    bool shares;    // all sessions draw from one run
-    uint64_t run;   // ids in a run, a power of two
-    uint64_t cells; // cells in the ring, a power of two
-    uint64_t threshold; // filled cells below which the ring is refilled
+    bool shares;         // all sessions draw from one run
+    uint64_t run;        // ids in a run, a power of two
+    uint64_t cells;      // cells in the ring, a power of two
+    uint64_t threshold;  // filled cells below which the ring is refilled
     int64_t schedule_us; // time between two refills; 0: no schedule
-    bool discards; // the rest of a tick that does not fit into the ring
+    bool discards;       // the rest of a tick that does not fit into the ring
     WhenRingEmpty when_empty;
     int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
 };
@@ -145,8 +145,8 @@ struct SegmentState {
     // a new interval only if a value was drawn in the present one.
     int64_t reserved_at_us;
     uint64_t reserved_at;
-    core::Pace pace;        // page: between that reservation and the one before it
-    int64_t refilled_at_us; // page: the time of the last reservation on the wall clock
+    core::Pace pace;                 // page: between that reservation and the one before it
+    int64_t refilled_at_us;          // page: the time of the last reservation on the wall clock
     uint64_t refills[refill_causes]; // page
 };
 
@@ -222,8 +222,8 @@ bool slot_note_drop(SlotKey key);
 // Calls visit(slot, arg) for every slot in use, under the shared directory lock. visit must not raise an error.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
 
-// Changes when a slot with a ring is freed: a reclaim sends no invalidation, and a ring's memory lasts until every session
-// has unmapped it.
+// Changes when a slot with a ring is freed: a reclaim sends no invalidation, and a ring's memory lasts until every
+// session has unmapped it.
 uint64_t slots_rings_freed();
 
 // The number of places that were in use at some time since the start, and the slot at a place. Without a lock: for the

@@ -36,10 +36,13 @@ bool has_or_gets_row(Oid schema, Oid table, Oid generator) {
 
 // A step of 0 stands for that of the settings.
 constexpr Changeable segment_row = {
-    "uid_segment", "sequence", "step, max_step, description",
+    "uid_segment",
+    "sequence",
+    "step, max_step, description",
     "CASE WHEN step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN step END, "
     "CASE WHEN max_step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN max_step END, description",
-    AccessShareLock, has_segment_row};
+    AccessShareLock,
+    has_segment_row};
 
 // All other columns never change (uid_generator_changing()).
 constexpr char generator_columns[] =

@@ -12,8 +12,9 @@ namespace {
 
 void check_may_choose_default(Oid table) {
     if (!has_privs_of_role(GetUserId(), owner_of(table)) && !has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
-                        errdetail("Only the owner of the database or of the extension may choose it.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
+                 errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
 // Compares the number of rows that each statement writes with the present state of the table: the transaction may have
@@ -22,7 +23,8 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
     const char *name = qualified_name(table);
     const char *unset = psprintf("UPDATE %s SET is_default = false WHERE is_default", name);
     const char *set = psprintf("UPDATE %s SET is_default = true "
-                               "WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1", name);
+                               "WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
+                               name);
     Oid types[] = {OIDOID};
     Datum values[] = {ObjectIdGetDatum(generator)};
     const bool done = execute_as_owner(table, unset, 0, nullptr, nullptr) == former_rows &&
@@ -62,7 +64,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     read_generator_config(schema, generator); // raises an error if it is no generator
     if (RecoveryInProgress())
         report_in_recovery();
-    LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile
+    LockRelationOid(table, ShareUpdateExclusiveLock);  // one choice at a time; rows may be added meanwhile
     const Oid former = find_default_generator(schema); // none if it was dropped
     if (former == generator)
         PG_RETURN_VOID();

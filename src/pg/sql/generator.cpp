@@ -18,7 +18,8 @@ Drawn draw_ids(SessionEntry *e, uint64_t want) {
     return e->slot->generator.config.cached.on ? draw_cached(e, want) : draw(e, want);
 }
 
-// An entry that was opened again may still have its window, except in cached mode. So transactions of one call each use it too.
+// An entry that was opened again may still have its window, except in cached mode. So transactions of one call each use
+// it too.
 Datum draw_one(SessionEntry *e) {
     int64_t id;
     if (e->outlives_transaction && draw_next_id(e, GetUserId(), &id))
@@ -93,9 +94,9 @@ Datum uid_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_
 Datum uid_last(PG_FUNCTION_ARGS) {
     (void)fcinfo;
     if (last_id < 0)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("uid_last is not yet defined in this session"),
-                        errhint("Draw an id with uid_next() first.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("uid_last is not yet defined in this session"), errhint("Draw an id with uid_next() first.")));
     PG_RETURN_INT64(last_id);
 }
 }

@@ -76,10 +76,10 @@ Datum last_of(Oid sequence) {
     check_is_sequence(sequence);
     const SessionEntry *e = find_entry(sequence);
     if (e == nullptr || !e->has_last)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("segment_last of sequence \"%s\" is not yet defined in this session",
-                               get_rel_name(sequence)),
-                        errhint("Draw a value with segment_next() first.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("segment_last of sequence \"%s\" is not yet defined in this session", get_rel_name(sequence)),
+                 errhint("Draw a value with segment_next() first.")));
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
     PG_RETURN_INT64(e->last_value);

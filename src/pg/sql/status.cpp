@@ -29,12 +29,34 @@ Listing list_sequences() {
     return listing;
 }
 
-enum Column { col_sequence, col_kind, col_worker, col_last, col_until, col_first, col_length, col_left,
-              col_records, col_flush_waits, col_standby_waits, col_clock_waits,
-              col_next_ready, col_step, col_step_reason, col_refills, // one column a cause
-              col_last_refill = col_refills + refill_causes, col_rate,
-              col_ring_size, col_ring_filled, col_paddings, // one column a cause
-              col_rejected_puts = col_paddings + ring_refill_causes, col_rejected_takes, col_too_old, col_ahead, columns };
+enum Column {
+    col_sequence,
+    col_kind,
+    col_worker,
+    col_last,
+    col_until,
+    col_first,
+    col_length,
+    col_left,
+    col_records,
+    col_flush_waits,
+    col_standby_waits,
+    col_clock_waits,
+    col_next_ready,
+    col_step,
+    col_step_reason,
+    col_refills, // one column a cause
+    col_last_refill = col_refills + refill_causes,
+    col_rate,
+    col_ring_size,
+    col_ring_filled,
+    col_paddings, // one column a cause
+    col_rejected_puts = col_paddings + ring_refill_causes,
+    col_rejected_takes,
+    col_too_old,
+    col_ahead,
+    columns
+};
 
 const char *reason_name(core::StepReason reason) {
     switch (reason) {
@@ -57,8 +79,9 @@ Datum count_of(const std::atomic<uint64_t> &counter) {
 }
 
 void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values, bool *nulls) {
-    const uint64_t filled = Min(ring.hints.tail.load(std::memory_order_relaxed) -
-                                    ring.hints.cursor.load(std::memory_order_relaxed), cached.cells);
+    const uint64_t filled =
+        Min(ring.hints.tail.load(std::memory_order_relaxed) - ring.hints.cursor.load(std::memory_order_relaxed),
+            cached.cells);
     values[col_ring_size] = Int64GetDatum(static_cast<int64_t>(cached.cells * cached.run));
     values[col_ring_filled] = Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells));
     for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
@@ -73,8 +96,12 @@ void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values,
 void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
     const core::Layout &layout = config.layout;
     const int64_t end = config.policy.end;
-    const auto tick_of = [&layout](uint64_t position) { return static_cast<int64_t>(position >> layout.sequence_bits); };
-    const auto instant = [&](int64_t tick) { return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))); };
+    const auto tick_of = [&layout](uint64_t position) {
+        return static_cast<int64_t>(position >> layout.sequence_bits);
+    };
+    const auto instant = [&](int64_t tick) {
+        return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick)));
+    };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t until = tick_of(generator.ticks.written_range().until);
     const int32_t first_worker = generator.worker_id.load(std::memory_order_acquire);
@@ -136,7 +163,8 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
     memset(&nulls[col_ring_size], true, columns - col_ring_size);
     nulls[col_rate] = view.pace.us <= 0;
     if (!nulls[col_rate])
-        values[col_rate] = Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
+        values[col_rate] =
+            Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
 }
 
 // As in pg_sequences: the position of a counter reveals how much is drawn.

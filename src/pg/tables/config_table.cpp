@@ -54,10 +54,9 @@ int word_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, const char *
 int64_t number_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, int64_t least, int64_t most) {
     const int64_t value = DatumGetInt32(column(tuple, desc, number));
     if (value < least || value > most)
-        report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname),
-                               psprintf("%lld", static_cast<long long>(value)),
-                               psprintf("Use a number from %lld to %lld.", static_cast<long long>(least),
-                                        static_cast<long long>(most)));
+        report_generator_field(
+            NameStr(TupleDescAttr(desc, number - 1)->attname), psprintf("%lld", static_cast<long long>(value)),
+            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)));
     return value;
 }
 
@@ -120,8 +119,8 @@ void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
         if (is_null(tuple, desc, generator_worker_number))
             report_generator_field("worker_number", "NULL", "Set worker_number to a worker id.",
                                    "worker_policy static needs a worker_number.");
-        config->worker_number = static_cast<int32_t>(number_column(tuple, desc, generator_worker_number, 0,
-                                                                  core::largest(core::drawn_worker_bits(config->layout))));
+        config->worker_number = static_cast<int32_t>(number_column(
+            tuple, desc, generator_worker_number, 0, core::largest(core::drawn_worker_bits(config->layout))));
     }
     // A term's worker id must be one that this generator never used, so it cannot be drawn at random.
     if (config->policy.when_back == core::WhenBack::new_worker &&
@@ -144,14 +143,16 @@ uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
 }
 
 // The layout and the policy have been checked; the ring's bounds depend on both.
-CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout, const core::ClockPolicy &policy) {
+CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout,
+                           const core::ClockPolicy &policy) {
     CachedConfig cached = {};
     const char *const modes[] = {"snowflake", "cached"};
     const char *const full[] = {"stop", "discard"};
     const char *const empty[] = {"pad", "wait", "error"};
     const int64_t boost = number_column(tuple, desc, generator_boost_power, 0, most_boost_power);
     const int64_t percent = number_column(tuple, desc, generator_padding_factor, 1, 100);
-    const int64_t chunk = number_column(tuple, desc, generator_chunk, 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
+    const int64_t chunk =
+        number_column(tuple, desc, generator_chunk, 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
     const int64_t staleness_ms = number_column(tuple, desc, generator_max_staleness_ms, 1, PG_INT32_MAX);
     cached.on = word_column(tuple, desc, generator_mode, modes, lengthof(modes)) == 1;
     cached.discards = word_column(tuple, desc, generator_when_ring_full, full, lengthof(full)) == 1;
@@ -174,11 +175,11 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
     const auto mebibytes = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
     const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
     if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
-        report_generator_field("boost_power", show_boost,
-                               psprintf("Use a smaller boost_power, or a chunk above %llu.",
-                                        static_cast<unsigned long long>(cached.run)),
-                               psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
-                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
+        report_generator_field(
+            "boost_power", show_boost,
+            psprintf("Use a smaller boost_power, or a chunk above %llu.", static_cast<unsigned long long>(cached.run)),
+            psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
+                     mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
     if ((INT64_C(1) << boost) > policy.max_ahead)
         report_generator_field("boost_power", show_boost, "Use a smaller boost_power, or a larger max_ahead_ms.",
                                psprintf("The ring would hold the ids of %lld ticks. "
@@ -200,7 +201,8 @@ CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &
 bool made_in_this_transaction(Relation sequence) {
     if (sequence->rd_createSubid != InvalidSubTransactionId)
         return true;
-    HeapTuple tuple = IsParallelWorker() ? SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(sequence))) : nullptr;
+    HeapTuple tuple =
+        IsParallelWorker() ? SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(sequence))) : nullptr;
     if (!HeapTupleIsValid(tuple))
         return false;
     const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
@@ -275,8 +277,9 @@ Oid extension_table(Oid schema, const char *name) { return get_relname_relid(nam
 Oid required_table(Oid schema, const char *name) {
     const Oid table = extension_table(schema, name);
     if (!OidIsValid(table))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table \"%s\" of extension uidgen does not exist", name),
-                        errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table \"%s\" of extension uidgen does not exist", name),
+                 errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
     return table;
 }
 
@@ -314,7 +317,8 @@ bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(sc
 
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {
     GeneratorConfig config;
-    if (!find_generator_row(schema, generator, copy_generator, &config) && !read_builtin_config(schema, generator, &config))
+    if (!find_generator_row(schema, generator, copy_generator, &config) &&
+        !read_builtin_config(schema, generator, &config))
         report_not_a_generator(generator);
     return config;
 }

@@ -60,7 +60,8 @@ void forget_dropped_sequence(Oid sequence) {
     const Oid schema = extension_schema();
     if (!OidIsValid(schema))
         return;
-    const Deleted generator = delete_row(extension_table(schema, "uid_generator"), generator_sequence, sequence, is_default_row);
+    const Deleted generator =
+        delete_row(extension_table(schema, "uid_generator"), generator_sequence, sequence, is_default_row);
     const Deleted segment = delete_row(extension_table(schema, "uid_segment"), segment_sequence, sequence, never);
     if (generator == Deleted::nothing && segment == Deleted::nothing)
         return;

@@ -36,7 +36,9 @@ Oid wanted_by = InvalidOid;
 // alone, and the fields that it refers to are read under the directory lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
-bool still_holds_slot(const Wanted &row) { return row.slot->generation.load(std::memory_order_acquire) == row.generation; }
+bool still_holds_slot(const Wanted &row) {
+    return row.slot->generation.load(std::memory_order_acquire) == row.generation;
+}
 
 bool is_wanted(const Slot *slot) {
     ListCell *cell;
@@ -169,8 +171,8 @@ NodeType node_type() {
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
-    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
-                   TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
+    Oid types[] = {INT8OID,        TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID,
+                   TIMESTAMPTZOID, TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
     Datum values[] = {
         Int64GetDatum(id),
         CStringGetTextDatum(address.host),
@@ -185,13 +187,13 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
     };
-    const char *statement =
-        psprintf("INSERT INTO %s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
-                 "datacenter_id, system_identifier, timeline) "
-                 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) "
-                 "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
-                 "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
-                 qualified_name(table));
+    const char *statement = psprintf(
+        "INSERT INTO %s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
+        "datacenter_id, system_identifier, timeline) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) "
+        "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
+        "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
+        qualified_name(table));
     return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
@@ -203,12 +205,13 @@ bool has_row(Oid table, const DueRow &row) {
                       Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))};
     const char *statement = psprintf("SELECT FROM %s AS node WHERE generator OPERATOR(pg_catalog.=) $1 "
                                      "AND created OPERATOR(pg_catalog.=) $2 "
-                                     "AND system_identifier OPERATOR(pg_catalog.=) $3", qualified_name(table));
+                                     "AND system_identifier OPERATOR(pg_catalog.=) $3",
+                                     qualified_name(table));
     return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
-// In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One writer
-// at a time, and its snapshot is from after the lock, so it sees what the writer before it has written.
+// In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One
+// writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written.
 void write_row(const DueRow &row, Oid schema, Result *result) {
     constexpr int tries = 100;
     if (get_rel_name(row.generator) == nullptr) {
@@ -291,8 +294,11 @@ void write_due_rows(Oid schema, int64_t until_us) {
 // row survives a crash as the ids do. It does not wait for a standby.
 void set_up() {
     const char *const own[][2] = {
-        {"default_transaction_read_only", "off"}, {"default_transaction_isolation", "read committed"},
-        {"default_transaction_deferrable", "off"}, {"synchronous_commit", "local"}, {"lock_timeout", "1s"},
+        {"default_transaction_read_only", "off"},
+        {"default_transaction_isolation", "read committed"},
+        {"default_transaction_deferrable", "off"},
+        {"synchronous_commit", "local"},
+        {"lock_timeout", "1s"},
     };
     for (const auto &setting : own)
         SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);

@@ -21,11 +21,13 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
     int security = 0;
     const Oid owner = owner_of(table);
     const int nest_level = NewGUCNestLevel();
-    set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                      false);
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
     check_spi(SPI_connect(), "SPI_connect", statement);
-    check_spi(SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0), "SPI_execute_with_args", statement);
+    check_spi(SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0), "SPI_execute_with_args",
+              statement);
     const uint64 rows = SPI_processed;
     check_spi(SPI_finish(), "SPI_finish", statement);
     SetUserIdAndSecContext(role, security);

@@ -10,8 +10,8 @@ namespace uidgen::pg {
 // The owner of a relation. The relation must exist.
 Oid owner_of(Oid relation);
 
-// An error if a function of SPI has failed. Most failures raise errors of their own. SPI reports the others by a negative
-// result.
+// An error if a function of SPI has failed. Most failures raise errors of their own. SPI reports the others by a
+// negative result.
 void check_spi(int result, const char *function, const char *statement);
 
 // Runs one statement and returns the number of rows that it wrote. After an error the end of the (sub)transaction

@@ -22,8 +22,8 @@ SequencePage lock_page(Relation sequence, Buffer recent, GenericXLogState *recor
     LockBuffer(page.buffer, mode);
     const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
     if (*magic != sequence_magic)
-        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                        errmsg("bad magic number in sequence \"%s\": %08X", RelationGetRelationName(sequence), *magic)));
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("bad magic number in sequence \"%s\": %08X",
+                                                                RelationGetRelationName(sequence), *magic)));
     return page;
 }
 
@@ -45,8 +45,7 @@ void check_for_interrupts_of_wait() {
     if (QueryCancelPending && !ProcDiePending && INTERRUPTS_CAN_BE_PROCESSED()) {
         QueryCancelPending = false;
         (void)get_timeout_indicator(STATEMENT_TIMEOUT, true); // else a later cancel would be reported as the timeout's
-        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
-                        errmsg("canceling wait for a synchronous standby"),
+        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling wait for a synchronous standby"),
                         errdetail("The record of the range has not reached the standby. No value was handed out."),
                         errhint("Bring the standby back, or remove it from synchronous_standby_names.")));
     }
