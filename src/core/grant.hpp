@@ -1,0 +1,232 @@
+// What the registry of a fleet decides: which ticks of which node a generator may use.
+//
+// The generators of one layout form a *pool*. A *node* is the value of the datacenter and worker bits together. A
+// *grant* is the right of one *line* (the lives of one generator in one data directory, one after another) to use the
+// ticks from <= t < until of a node. An *incarnation* is one life of a generator; each has a random number.
+//
+// Numbered invariants
+//   1. `until` of a node only grows. A grant to another line starts at or above it. So grants of one node to different
+//      lines never overlap.
+//   2. A grant is committed, durably, before it is answered.
+//   3. While the registry loses no commit, (1) and (2) alone keep nodes apart, and no two clocks are compared.
+//   4. A registry that may have lost commits raises a *fence* before it answers again. Let `base` be its clock at that
+//      moment (the latest of the readings in fenced()). If every two clocks of the fleet differ by at most `bound`, each
+//      lost grant began at or below base + 2 x bound: its `from` was at most the former registry's clock + bound, the
+//      cap. So it ends at or below base + 2 x bound + the longest grant. No line gets a node that is new to it below
+//      that instant, and no line keeps a node unless its grant reaches above base + 2 x bound: such a grant was followed
+//      by no grant to another line, lost or not.
+//
+// The clock of an asker serves to choose a range that it can use. A wrong one harms only the asker: it is capped, and
+// by (1) a late one leads to a range that is in use already, which only its own line may have.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "layout.hpp"
+
+namespace uidgen::core {
+
+// The right of a line, as the member keeps it and shows it.
+struct Grant {
+    int64_t node;
+    int64_t from;  // ticks
+    int64_t until; // the first tick beyond
+    uint64_t line; // the incarnation that was granted the node first
+    int64_t term;  // the stamp of the answer: the registry's term and serial
+    int64_t serial;
+};
+
+// How many incarnations a member can show: the last one that was answered, and those that asked since.
+constexpr uint32_t most_former = 64;
+
+struct Ask {
+    uint64_t incarnation;
+    uint32_t former_count;
+    uint64_t former[most_former];
+    bool holds;       // `held` counts
+    Grant held;       // the grant in hand
+    int64_t clock_us; // the asker's clock
+    int64_t lowest;   // the lowest tick that it can use: max(clock, high-water mark + 1)
+    int64_t length;   // ticks that it asks for
+    uint64_t fleet;   // the fleet that it belongs to; 0: none yet
+    int64_t term;     // the stamp of the latest answer that its server has seen
+    int64_t serial;
+};
+
+// What the registry knows of a node. Every row was all zeros but for `node` before the node's first grant.
+struct NodeRow {
+    int64_t node;
+    int64_t from;
+    int64_t until;
+    uint64_t line;        // 0: nobody
+    uint64_t incarnation; // the one that was answered last
+    int64_t term;         // the stamp of that answer
+    int64_t serial;
+    uint64_t revoked; // the line that was declared dead (revoke()); 0: none
+};
+
+// The registry, and what it reads at the start of a call, after it has taken its locks.
+struct RegistryView {
+    uint64_t fleet;
+    int64_t term;          // counts the fences; 1 for a new fleet
+    int64_t serial;        // the last one drawn before this call
+    int64_t own_serial;    // the one drawn for this call's answer
+    int64_t term_shown;    // the highest term that a member has shown
+    int64_t fence_base_us; // 0: there was no fence yet
+    int64_t longest_us;    // the longest grant of the fleet
+    int64_t bound_us;      // how far two clocks of the fleet may differ
+    int64_t now_us;        // its clock
+    int64_t median_us;     // of the clocks of three or more askers heard lately; 0: too few
+};
+
+enum class Verdict : uint8_t {
+    extend,   // the asker keeps its node: extended()
+    newcomer, // the asker gets another node: of the rows that is_free() allows, granted()
+    fence,    // commits were lost: raise the fence, then judge again
+    refuse,
+};
+
+enum class Refusal : uint8_t {
+    none,
+    other_fleet,    // the asker belongs to another fleet
+    stale_registry, // a member has seen a later term, so this registry has lost it, or is not the registry any more
+    superseded,     // another incarnation follows the one that the asker follows, or the line was revoked
+    fenced,         // no node is given to a newcomer before the fence
+    ahead,          // the asker's clock or high-water mark is so far ahead that no grant reaches it
+};
+
+struct Judgement {
+    Verdict verdict;
+    Refusal why; // of refuse
+};
+
+constexpr int64_t longest_ticks(const Layout &l, const RegistryView &r) noexcept {
+    return std::max(r.longest_us / l.tick_us, INT64_C(2));
+}
+
+// No grant reaches further above its beginning.
+constexpr int64_t grant_ticks(const Layout &l, const RegistryView &r, const Ask &a) noexcept {
+    return std::clamp(a.length, INT64_C(2), longest_ticks(l, r));
+}
+
+constexpr int64_t clock_of(const RegistryView &r) noexcept { return std::max(r.now_us, r.median_us); }
+
+// Where a grant to this asker begins, if it is new to the node.
+constexpr int64_t beginning(const Layout &l, const RegistryView &r, const Ask &a) noexcept {
+    return std::min(a.lowest, tick_at(l, clock_of(r) + r.bound_us));
+}
+
+// The last tick at which a lost grant can have begun; negative: there was no fence.
+constexpr int64_t last_lost_beginning(const Layout &l, const RegistryView &r) noexcept {
+    return r.fence_base_us == 0 ? -1 : tick_at(l, r.fence_base_us + 2 * r.bound_us);
+}
+
+// The first tick that may be granted to a newcomer.
+constexpr int64_t fence_tick(const Layout &l, const RegistryView &r) noexcept {
+    return r.fence_base_us == 0 ? 0 : last_lost_beginning(l, r) + 1 + longest_ticks(l, r);
+}
+
+constexpr bool is_former(const Ask &a, uint64_t incarnation) noexcept {
+    for (uint32_t i = 0; i < a.former_count; i++)
+        if (a.former[i] == incarnation)
+            return true;
+    return false;
+}
+
+constexpr bool is_same_life(const Ask &a, const NodeRow &row) noexcept {
+    return row.line != 0 && (row.incarnation == a.incarnation || is_former(a, row.incarnation));
+}
+
+// Whether the asker shows an answer of this term that the registry has lost. (One of an earlier term may have been lost
+// before the fence that began this term.)
+constexpr bool shows_lost_commit(const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
+    const bool shows_later_row =
+        a.holds && a.held.term == r.term && (row == nullptr || row->term < r.term || a.held.serial > row->serial);
+    return shows_later_row || (a.term == r.term && a.serial > r.serial);
+}
+
+namespace detail {
+
+constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Ask &a) noexcept {
+    const int64_t from = beginning(l, r, a);
+    if (from < fence_tick(l, r))
+        return {Verdict::refuse, Refusal::fenced};
+    if (a.lowest >= from + grant_ticks(l, r, a))
+        return {Verdict::refuse, Refusal::ahead};
+    return {Verdict::newcomer, Refusal::none};
+}
+
+} // namespace detail
+
+// What to do with an asker. `row` is the row of the node that it holds. If it holds none, it is the row of the node that
+// was granted to one of its incarnations, whose answer was lost. Null: there is no such row.
+constexpr Judgement judge(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
+    if (a.fleet != 0 && a.fleet != r.fleet)
+        return {Verdict::refuse, Refusal::other_fleet};
+    if (std::max(a.term, r.term_shown) > r.term)
+        return {Verdict::refuse, Refusal::stale_registry};
+    if (shows_lost_commit(r, a, row))
+        return {Verdict::fence, Refusal::none};
+    if (a.holds && row != nullptr && row->revoked == a.held.line)
+        return {Verdict::refuse, Refusal::superseded};
+    const bool same_line = row != nullptr && (a.holds ? row->line == a.held.line : is_same_life(a, *row));
+    const bool judged_since_fence = row != nullptr && row->term == r.term;
+    if (same_line && judged_since_fence) {
+        const bool follows = is_same_life(a, *row);
+        return {follows ? Verdict::extend : Verdict::refuse, follows ? Refusal::none : Refusal::superseded};
+    }
+    // The first ask since the fence. The line keeps the node only if its grant cannot have been followed by a lost one,
+    // and if no other line has it. Of two lines the one whose grant ends later had the node later. (The incarnation that
+    // the row names may be an older one than the lost answer named.)
+    const int64_t shown = a.holds ? a.held.until : 0;
+    const int64_t known = row != nullptr ? row->until : 0;
+    const bool is_latest = same_line || (a.holds && shown > known);
+    if (!judged_since_fence && is_latest && std::max(shown, known) > last_lost_beginning(l, r) + 1)
+        return {Verdict::extend, Refusal::none};
+    return detail::newcomer(l, r, a);
+}
+
+// The row after the asker has kept its node.
+constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
+    const NodeRow before = row != nullptr ? *row : NodeRow{a.held.node, 0, 0, 0, 0, 0, 0, 0};
+    const bool same_line = before.line != 0 && (!a.holds || before.line == a.held.line);
+    const int64_t until =
+        std::max({before.until, a.holds ? a.held.until : 0, beginning(l, r, a) + grant_ticks(l, r, a)});
+    return {before.node,
+            same_line ? before.from : a.held.from,
+            std::min(until, largest(l.time_bits) + 1),
+            same_line ? before.line : a.held.line,
+            a.incarnation,
+            r.term,
+            r.own_serial,
+            before.revoked};
+}
+
+// Whether a newcomer may have that node.
+constexpr bool is_free(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow &row) noexcept {
+    return row.until <= beginning(l, r, a);
+}
+
+// The row after a newcomer was granted a node that is_free() for it.
+constexpr NodeRow granted(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow &row) noexcept {
+    const int64_t from = beginning(l, r, a);
+    return {row.node,      from,          std::min(from + grant_ticks(l, r, a), largest(l.time_bits) + 1),
+            a.incarnation, a.incarnation, r.term,
+            r.own_serial,  row.revoked};
+}
+
+// The registry after a fence. `newest_until_us` is the end of the latest grant in its tables; 0: there is none.
+constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
+    r.fence_base_us = std::max({r.fence_base_us, clock_of(r), newest_until_us - r.longest_us});
+    r.term = std::max(r.term, r.term_shown) + 1;
+    return r;
+}
+
+// The row after its holder was declared dead: its ticks end at the registry's clock + bound. The holder must not live.
+constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow &row) noexcept {
+    const int64_t until = std::min(row.until, tick_at(l, clock_of(r) + r.bound_us) + 1);
+    return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.line};
+}
+
+} // namespace uidgen::core
