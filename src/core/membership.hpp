@@ -88,7 +88,7 @@ constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) 
     seen->serial = answer.grant.term > seen->term ? answer.grant.serial : std::max(seen->serial, answer.grant.serial);
     seen->term = answer.grant.term;
     if (answer.why != Refusal::none) {
-        m->superseded = answer.why == Refusal::superseded;
+        m->superseded = m->superseded || answer.why == Refusal::superseded;
         return Accepted::refused;
     }
     const bool same_node = m->holds && m->held.node == answer.grant.node && m->held.line == answer.grant.line;
@@ -96,6 +96,7 @@ constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) 
     m->held = answer.grant;
     m->held.until = until;
     m->holds = true;
+    m->superseded = false;
     m->former_count = 0;
     return Accepted::grant;
 }

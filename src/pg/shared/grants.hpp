@@ -1,0 +1,101 @@
+// The memberships of this server's generators in a fleet, in shared memory, and what passes between the sessions that
+// draw and the registrar, which asks the registry.
+//
+// There is one table with a place for each generator that draws while uidgen.registry is set (as many as there are
+// slots). A place outlives its generator's slot, because a grant lasts longer than a slot that is reclaimed.
+//
+// Locking contract
+//   1. One LWLock, the grants lock, guards keys, orders and memberships. No I/O and no wait happens under it. It is
+//      never held together with the directory lock or a page lock, except that it may be taken after the directory lock.
+//   2. What sessions read to draw, the view of a grant, is published by a sequence lock: one writer at a time (under
+//      the exclusive grants lock), readers without a lock.
+//   3. The registrar is the only process that changes a membership, except for grants_begin_line() (under the lock).
+#pragma once
+
+#include "base/compat.hpp"
+#include "core/membership.hpp"
+#include "slots.hpp"
+
+namespace uidgen::pg {
+
+// What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
+// before the word is swapped. A view that has become old is still right: its ticks belong to its node for ever.
+struct GrantView {
+    bool granted;
+    int64_t node;
+    int64_t from;  // ticks of the layout
+    int64_t until; // the first tick beyond
+};
+
+// What the registrar needs to ask for a generator. Set by the session that makes the place.
+struct GrantOrder {
+    core::Layout layout;
+    int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
+    WorkerPolicy policy;
+    int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // the generator's own or the setting; -1: none
+    int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
+    char preset[NAMEDATALEN];
+    char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
+    char database[NAMEDATALEN];
+};
+
+constexpr int no_place = -1;
+
+void grants_request_memory(); // from shmem_request_hook
+void grants_attach_memory();  // from shmem_startup_hook; reads the file of grants (grant_file.hpp)
+
+// ---------------------------------------------------------------------------------------------------------
+// For the sessions.
+// ---------------------------------------------------------------------------------------------------------
+
+// The place of a generator, made with `order` if there is none; no_place: all are in use. `has_mark`: the generator has
+// leased before; without it a grant that the file says is not this generator's, so a new line begins.
+int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
+
+GrantView grants_view(int place);
+
+// Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at once.
+void grants_want(int place, int64_t lowest);
+
+// Sleeps until the view of the place changes, the last error changes, or the time is over. Honours cancel.
+void grants_wait(int place, const GrantView &seen, int64_t timeout_us);
+
+// Why there is no grant: the registry's message or libpq's, without a password. Empty: no answer yet.
+struct GrantError {
+    char message[512];
+    char hint[256];
+    int64_t at_us; // 0: none
+};
+GrantError grants_last_error(int place);
+
+// The generator was dropped.
+void grants_forget(SlotKey generator);
+void grants_forget_database(Oid database);
+
+// uid_fleet_move(): every generator of this server begins anew, in whatever fleet the registry is of.
+void grants_begin_lines();
+
+// ---------------------------------------------------------------------------------------------------------
+// For the registrar and the status view.
+// ---------------------------------------------------------------------------------------------------------
+
+struct Member {
+    SlotKey key;
+    GrantOrder order;
+    core::Membership membership;
+    int64_t wanted;     // the lowest tick that sessions have asked for; 0: none
+    int64_t used_at_us; // when a session last read or wanted it, on the wall clock
+    int64_t renewals;   // grants accepted since the server's start
+    GrantError error;
+};
+
+int grants_places();                       // the number of places ever used
+bool grants_copy(int place, Member *copy); // false: unused
+core::FleetSeen grants_fleet_seen();
+
+// Publishes what accept() made of an answer, after the file was written. Wakes the sessions that wait for the place.
+void grants_publish(int place, SlotKey key, const core::Membership &membership, const core::FleetSeen &seen);
+void grants_note_error(int place, SlotKey key, const GrantError &error);
+
+} // namespace uidgen::pg
