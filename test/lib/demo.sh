@@ -3,50 +3,10 @@
 # user. Every claim is checked by a query whose result is shown.
 set -eu
 . test/lib/pg.sh
+. test/lib/demo-common.sh
 
-tree=$UIDGEN_WORK/tree-demo
 clients=8
 seconds=5
-
-say() {
-    printf '\n%s\n' "$*"
-}
-
-began() {
-    start=$(date +%s.%N)
-}
-
-took() {
-    awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN {printf "   (%.1f s)\n", b - a}'
-}
-
-psql() {
-    "$tree$bindir/psql" -X -q -v ON_ERROR_STOP=1 "$@"
-}
-
-# Shows a statement, its result and its time: show statement [option of psql].
-show() {
-    echo "   $1" | sed '2,$s/^/   /'
-    began
-    psql ${2:+"$2"} -c "$1" | sed '/^$/d; s/^/      /'
-    took
-}
-
-# The first column of the first row, for a claim.
-value() {
-    psql -At -c "$1"
-}
-
-claim() {
-    description=$1
-    shift
-    if [ "$@" ]; then
-        echo "   HOLDS: $description"
-    else
-        echo "   DOES NOT HOLD: $description ($*)"
-        exit 1
-    fi
-}
 
 # -n, because pgbench otherwise empties pgbench_history before it begins.
 run_pgbench() {
@@ -58,14 +18,6 @@ run_pgbench() {
     }
     grep -E '^(tps|latency average|number of transactions actually)' "$UIDGEN_WORK/log/pgbench" | sed 's/^/      /'
     took
-}
-
-# The row about a draw is written a little after the draw: wait for it, but not long.
-wait_for() {
-    for _ in $(seq 100); do
-        [ "$(value "$1")" != t ] || return 0
-        sleep 0.1
-    done
 }
 
 duplicates='SELECT count(*) AS duplicates FROM
@@ -80,12 +32,7 @@ check_no_duplicates() {
 }
 
 say "1. Build the extension and install it into a private copy of PostgreSQL."
-began
-if ! build_tree demo; then
-    cat "$UIDGEN_WORK/log/build-demo"
-    exit 1
-fi
-took
+build_demo
 
 say "2. Start a private server with shared_preload_libraries = 'uidgen'."
 began

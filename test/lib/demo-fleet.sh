@@ -1,0 +1,229 @@
+#!/bin/sh
+# The demonstration of a fleet: a registry with a standby, and three members. Started by test/demo --fleet in a copy of
+# the checkout, as an ordinary user. Every claim is checked by a query whose result is shown.
+set -eu
+. test/lib/pg.sh
+. test/lib/demo-common.sh
+
+# Each member's clock is its own. The library reads the file at each call.
+faketime=$(find /usr/lib -name libfaketime.so.1 | head -n 1)
+sockets=$UIDGEN_WORK/tmp
+proxy=$UIDGEN_WORK/proxy
+members='berlin osaka lima'
+lease=10 # seconds that a grant lasts; ten minutes outside a demonstration
+mkdir "$proxy"
+
+port_of() {
+    case $1 in
+        registry) echo 5461 ;; standby) echo 5462 ;;
+        berlin) echo 5471 ;; osaka) echo 5472 ;; lima) echo 5473 ;;
+    esac
+}
+
+# Runs a command or a function against one server: on name command...
+on() (
+    PGPORT=$(port_of "$1")
+    export PGPORT
+    shift
+    "$@"
+)
+
+start_named() {
+    if [ -e "$UIDGEN_WORK/clock-$1" ]; then
+        LD_PRELOAD=$faketime FAKETIME_TIMESTAMP_FILE=$UIDGEN_WORK/clock-$1 FAKETIME_NO_CACHE=1 DONT_FAKE_MONOTONIC=1 \
+            start_server "server-$1" "$tree"
+    else
+        start_server "server-$1" "$tree"
+    fi
+}
+
+set_clock() {
+    echo "$2" >"$UIDGEN_WORK/clock-$1.new"
+    mv "$UIDGEN_WORK/clock-$1.new" "$UIDGEN_WORK/clock-$1"
+}
+
+# Where a member finds the registry: both servers, whichever accepts writes. lima's connections go through a proxy.
+registry_of() {
+    where=$sockets
+    [ "$1" != lima ] || where=$proxy
+    echo "host=$where,$where port=$(port_of registry),$(port_of standby) dbname=postgres user=uid_fleet" \
+        "target_session_attrs=read-write connect_timeout=2"
+}
+
+make_member() {
+    set_clock "$1" "$2"
+    make_server "server-$1" "$tree"
+    {
+        echo "port = $(port_of "$1")"
+        echo "uidgen.registry = '$(registry_of "$1")'"
+        echo "uidgen.registry_lease = '${lease}s'"
+        echo "uidgen.max_wait = '2s'"
+    } >>"$UIDGEN_WORK/server-$1/postgresql.conf"
+    start_named "$1"
+    on "$1" psql -c "CREATE EXTENSION uidgen" -c "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)"
+}
+
+start_proxy() {
+    : >"$UIDGEN_WORK/proxies"
+    for server in registry standby; do
+        setsid perl test/lib/proxy.pl "$proxy" "$(port_of $server)" "$sockets" "$(port_of $server)" &
+        echo $! >>"$UIDGEN_WORK/proxies"
+    done
+}
+
+cut_proxy() {
+    while read -r pid; do
+        kill -9 -- "-$pid"
+    done <"$UIDGEN_WORK/proxies"
+}
+
+# Each member inserts, row by row and in small batches, until the file `stop` exists. An insert that fails is tried again.
+insert_for_ever() {
+    while [ ! -e "$UIDGEN_WORK/stop" ]; do
+        on "$1" "$tree$bindir/psql" -X -q -c "INSERT INTO orders SELECT FROM generate_series(1, 20)" \
+            >>"$UIDGEN_WORK/log/inserts-$1" 2>&1 || sleep 0.2
+        sleep 0.02
+    done
+}
+
+rows() {
+    on "$1" value 'SELECT count(*) FROM orders'
+}
+
+# Waits until that member has inserted again.
+inserts_again() {
+    before=$(rows "$1")
+    for _ in $(seq 300); do
+        [ "$(rows "$1")" -le "$before" ] || return 0
+        sleep 0.1
+    done
+    echo "   DOES NOT HOLD: $1 inserts again"
+    tail -n 5 "$UIDGEN_WORK/log/inserts-$1"
+    exit 1
+}
+
+cleanup() {
+    touch "$UIDGEN_WORK/stop"
+    cut_proxy 2>/dev/null || true
+    for server in $members registry standby; do
+        [ ! -e "$UIDGEN_WORK/server-$server/postmaster.pid" ] || stop_server "server-$server" "$tree" immediate || true
+    done
+}
+trap cleanup EXIT
+
+say "1. Build the extension and install it into a private copy of PostgreSQL."
+build_demo
+
+say "2. A registry: any database with uidgen in it. Its standby is PostgreSQL's own."
+began
+make_server server-registry "$tree"
+{
+    echo "port = $(port_of registry)"
+    echo "synchronous_standby_names = 'standby'"
+} >>"$UIDGEN_WORK/server-registry/postgresql.conf"
+start_named registry
+export PGOPTIONS='-c synchronous_commit=local'
+on registry psql -c "CREATE EXTENSION uidgen" -c "CREATE ROLE uid_fleet LOGIN"
+unset PGOPTIONS
+on registry "$tree$bindir/pg_basebackup" -D "$UIDGEN_WORK/server-standby" -R -X stream -c fast \
+    -d "application_name=standby" >"$UIDGEN_WORK/log/basebackup" 2>&1
+{
+    echo "port = $(port_of standby)"
+    echo "synchronous_standby_names = ''"
+    echo "primary_conninfo = 'host=$sockets port=$(port_of registry) user=postgres application_name=standby'"
+} >>"$UIDGEN_WORK/server-standby/postgresql.auto.conf"
+start_named standby
+took
+on registry show "SELECT uid_fleet_admit('uid_fleet')"
+
+say "3. Three members. Each is told one line, the same on all; their clocks disagree by seconds."
+start_proxy
+echo "   uidgen.registry = '$(registry_of berlin)'"
+began
+make_member berlin '+0'
+make_member osaka '-3'
+make_member lima '+4'
+took
+for member in $members; do
+    insert_for_ever "$member" &
+done
+for member in $members; do
+    inserts_again "$member"
+done
+on registry show "SELECT node, datacenter_id, worker_id, port, generator, granted_until, clock_offset FROM uid_fleet"
+claim "each member has a node of its own" "$(on registry value 'SELECT count(DISTINCT node) FROM uid_fleet')" -ge 3
+
+say "4. A member is killed while it inserts, and goes on with the same node."
+node=$(on osaka value "SELECT node FROM uid_generator_status")
+stop_server server-osaka "$tree" immediate
+start_named osaka
+inserts_again osaka
+on osaka show "SELECT generator, protection, node, last_time FROM uid_generator_status"
+claim "osaka kept node $node" "$(on osaka value "SELECT node FROM uid_generator_status")" = "$node"
+
+say "5. The registry's server is lost. Its standby is promoted. The members insert all the while."
+began
+stop_server server-registry "$tree" immediate
+for member in $members; do
+    inserts_again "$member"
+done
+"$tree$bindir/pg_ctl" -D "$UIDGEN_WORK/server-standby" -s -w promote
+took
+for member in $members; do
+    inserts_again "$member"
+done
+wait_for_answers() {
+    for _ in $(seq 300); do
+        [ "$(on standby value "SELECT count(*) >= 3 FROM uid_fleet WHERE last_heard > now() - interval '$lease s'")" != t ] || return 0
+        sleep 0.1
+    done
+}
+wait_for_answers
+on standby show "SELECT node, port, granted_until, last_heard FROM uid_fleet"
+claim "the new registry hears all three" \
+    "$(on standby value "SELECT count(*) >= 3 FROM uid_fleet WHERE last_heard > now() - interval '$lease s'")" = t
+
+say "6. lima is cut off from the registry. Its inserts go on to the end of its grant, and then fail with the reason."
+cut_proxy
+for _ in $(seq 400); do
+    ! grep -q 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima" || break
+    sleep 0.1
+done
+grep 'has no node from the registry' -A 3 "$UIDGEN_WORK/log/inserts-lima" | head -n 4 | sed 's/^/      /'
+claim "lima's error names the registry" \
+    "$(grep -c 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima")" -gt 0
+on lima show "SELECT connected, away_since, last_error FROM uid_registry_status LIMIT 1" -x
+
+say "7. The connection is back, and so are lima's inserts."
+start_proxy
+inserts_again lima
+on lima show "SELECT generator, protection, node, last_time FROM uid_generator_status"
+
+say "8. The clocks are set: berlin's an hour ahead, osaka's two hours back, lima's on time."
+set_clock berlin '+3600'
+set_clock osaka '-7200'
+set_clock lima '+0'
+sleep 3
+set_clock berlin '+0'
+set_clock osaka '+0'
+inserts_again lima
+inserts_again osaka
+tail -n 1 "$UIDGEN_WORK/log/inserts-berlin" | sed 's/^/      berlin says: /'
+
+say "9. All ids of all members, in one table with a unique index."
+touch "$UIDGEN_WORK/stop"
+wait_inserts() {
+    for member in $members; do
+        while pgrep -f "INSERT INTO orders SELECT" >/dev/null 2>&1; do sleep 0.1; done
+        on "$member" psql -c "COPY (SELECT id, '$member' FROM orders) TO STDOUT" |
+            on standby psql -c "COPY every_order FROM STDIN"
+    done
+}
+on standby psql -c "CREATE TABLE every_order (id bigint UNIQUE, member text)"
+wait_inserts
+on standby show "SELECT member, count(*), uid_timestamp(min(id)) AS first, uid_timestamp(max(id)) AS last
+       FROM every_order GROUP BY member ORDER BY member"
+claim "no id came twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
+    SELECT count(*) - count(DISTINCT id) FROM every_order")" = 0
+
+say "Every claim holds. Stopping the servers and removing everything."
