@@ -20,6 +20,10 @@
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
 #
+#   make_registry($node);                      # after start_uidgen
+#   join_fleet($node, $registry, $standby);    # before the start, or with a reload
+#   node_of($node);                            # the default generator's node
+#
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
 # broken guarantee run with it (test/faults.tsv). PostgreSQL::Test::Cluster turns fsync and restart_after_crash off.
 # Here both are on, because most tests are about durability.
@@ -38,7 +42,7 @@ use Time::HiRes;
 
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw
-  wait_for_node_rows);
+  wait_for_node_rows make_registry registry_line join_fleet node_of);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -260,6 +264,41 @@ sub wait_for_node_rows
 	$node->poll_query_until($dbname, "SELECT ($count) >= $expected")
 	  or die "worker_node has no $expected rows of $generator";
 	return $node->safe_psql($dbname, $count);
+}
+
+# Lets the role uid_fleet call the registry in the database postgres of that server.
+sub make_registry
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')");
+	return;
+}
+
+# The value of uidgen.registry: the servers that may be the registry, in the order given.
+sub registry_line
+{
+	my @nodes = @_;
+	return
+		'host='
+	  . join(',', map { $_->host } @nodes)
+	  . ' port='
+	  . join(',', map { $_->port } @nodes)
+	  . ' dbname=postgres user=uid_fleet target_session_attrs=read-write connect_timeout=2';
+}
+
+sub join_fleet
+{
+	my ($node, @registries) = @_;
+	$node->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line(@registries) . "'\n");
+	return;
+}
+
+sub node_of
+{
+	my ($node, $generator) = @_;
+	$generator //= 'uid_generators.uid_default';
+	return $node->safe_psql('postgres',
+		"SELECT node FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
 # Makes a standby unresponsive: stops its walsender on the primary.
