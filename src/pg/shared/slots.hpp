@@ -79,6 +79,7 @@ struct GeneratorConfig {
     CachedConfig cached;
     WorkerPolicy worker_policy;
     int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // -1: none of its own
 };
 
 // Why a ring was refilled.
