@@ -197,19 +197,9 @@ SELECT generator, preset, ends, life_used > 0 AND life_used < 1 AS life_used, id
 SELECT round(life_used::numeric, 3) = round((extract(epoch FROM now() - '2026-01-01 00:00+00') / (2.0 ^ 41 / 1000))::numeric, 3) AS life_used
   FROM uid_generator_limits WHERE generator = 'uid_generators.c'::regclass;
 SELECT uid_next('uid_generators.j') > 0 AS draws;
--- Rows of worker_node come after the transaction that draws.
-CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  found bigint;
-BEGIN
-  FOR i IN 1 .. 12000 LOOP
-    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
-    EXIT WHEN found >= expected;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-  RETURN found;
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set rows_of :source '/test/rows_of.sql'
+\i :rows_of
 SELECT rows_of('uid_generators.j', 1);
 SELECT worker_ids, worker_ids_used, worker_ids_left FROM uid_generator_limits WHERE generator = 'uid_generators.j'::regclass;
 

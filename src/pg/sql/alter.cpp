@@ -1,11 +1,11 @@
-// uid_generator_create(), uid_generator_alter(), uid_change_segment(): calls whose parameters have the names of columns.
+// uid_generator_create(), uid_generator_alter(), uid_change_segment(): their parameters have the names of columns.
 //
-//   1. An argument sets the column of its name, if it is not NULL. So only the signature in the install script lists the
-//      columns that a call may set.
-//   2. A number that a column never holds (`null_number`) sets a column to NULL, if the column may be NULL.
+//   1. An argument sets the column of its name, unless it is NULL. So which columns a call may set is said by its
+//      signature in the install script alone.
+//   2. A number that no column holds (`null_number`) sets a column that may be NULL to NULL.
 //   3. The tables belong to the extension's owner. A grant of UPDATE would let every role lock their rows. So an UPDATE
-//      runs with the rights of the table's owner, after a check of the caller. It qualifies every function and operator,
-//      and does not depend on a search_path. An INSERT runs with the rights of the caller.
+//      runs with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and
+//      does not depend on a search_path. An INSERT runs with the rights of the caller.
 
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"

@@ -7,42 +7,52 @@
 namespace uidgen::pg {
 namespace {
 
-// Finds one row by one column, and calls visit(row, arg) for it.
-using Visit = void (*)(Row row, void *arg);
-
-bool find_row(Oid table, const char *name, RegProcedure equal, Datum value, Visit visit, void *arg) {
-    Relation rel = table_open(table, AccessShareLock);
+// A copy of the row whose column has that value. Without one the tuple is null.
+Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
+    Relation rel = table_open(required_table(schema, table), AccessShareLock);
     SysScanDesc scan = begin_scan(rel, name, equal, value);
-    HeapTuple tuple = systable_getnext(scan);
-    const bool found = HeapTupleIsValid(tuple);
-    if (found)
-        visit({tuple, RelationGetDescr(rel)}, arg);
+    const Row row = {heap_copytuple(systable_getnext(scan)), CreateTupleDescCopyConstr(RelationGetDescr(rel))};
     systable_endscan(scan);
     table_close(rel, AccessShareLock);
-    return found;
+    return row;
+}
+
+Row find_generator_row(Oid schema, Oid generator) {
+    return find_row(schema, "uid_generator", "generator", F_OIDEQ, ObjectIdGetDatum(generator));
+}
+
+// The row that was found for a generator, or the builtin generator's while it has none.
+Row or_builtin_row(Row found, Oid generator) {
+    const bool builtin = found.tuple == nullptr && generator == builtin_generator();
+    return builtin ? builtin_row(generator, true, found.desc) : found;
+}
+
+Row find_segment_row(Oid schema, Oid sequence) {
+    return find_row(schema, "uid_segment", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
 }
 
 constexpr int64_t longest_ahead_ms = 600000;
 
-// A field of uid_generator with one of several words. Returns its index, in the order of their enum.
-int word_column(Row row, const char *name, const char *const *words, int count) {
+// A field of uid_generator with one of several words, in the order of their enum.
+template <typename Enum, size_t count> Enum word_column(Row row, const char *name, const char *const (&words)[count]) {
     const char *value = text_column(row, name);
-    for (int i = 0; i < count; i++)
-        if (strcmp(value, words[i]) == 0)
-            return i;
     StringInfoData all;
     initStringInfo(&all);
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(value, words[i]) == 0)
+            return static_cast<Enum>(i);
         appendStringInfo(&all, i == 0 ? "'%s'" : ", '%s'", words[i]);
+    }
     report_generator_field(name, value, psprintf("Use one of %s.", all.data));
 }
 
-int64_t number_column(Row row, const char *name, int64_t least, int64_t most) {
+int64_t number_column(Row row, const char *name, int64_t least, int64_t most, const char *detail = nullptr) {
     const int64_t value = DatumGetInt32(column(row, name));
     if (value < least || value > most)
         report_generator_field(
             name, psprintf("%lld", static_cast<long long>(value)),
-            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)));
+            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)),
+            detail);
     return value;
 }
 
@@ -76,10 +86,8 @@ core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
     core::ClockPolicy policy = {layout.sequence_bits, core::largest(layout.time_bits) + 1,
                                 at_least_one(ticks_of_ms(layout, lease_ms)),
                                 at_least_one(ticks_of_ms(layout, max_ahead_ms))};
-    const char *const full[] = {"wait", "borrow", "backup"};
-    const char *const back[] = {"hold", "wait", "backup", "error", "new_worker"};
-    policy.when_full = static_cast<core::WhenFull>(word_column(row, "when_full", full, lengthof(full)));
-    policy.when_back = static_cast<core::WhenBack>(word_column(row, "when_back", back, lengthof(back)));
+    policy.when_full = word_column<core::WhenFull>(row, "when_full", {"wait", "borrow", "backup"});
+    policy.when_back = word_column<core::WhenBack>(row, "when_back", {"hold", "wait", "backup", "error", "new_worker"});
     policy.tolerance = unlimited ? core::no_limit : ticks_of_ms(layout, tolerance_ms);
     if (DatumGetBool(column(row, "spread")))
         policy.spread = core::spread_for(layout.sequence_bits);
@@ -91,8 +99,7 @@ core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
 }
 
 void worker_of_row(Row row, GeneratorConfig *config) {
-    const char *const policies[] = {"disposable", "sticky", "static"};
-    config->worker_policy = static_cast<WorkerPolicy>(word_column(row, "worker_policy", policies, lengthof(policies)));
+    config->worker_policy = word_column<WorkerPolicy>(row, "worker_policy", {"disposable", "sticky", "static"});
     config->worker_number = 0;
     if (config->worker_policy == WorkerPolicy::fixed) {
         if (is_null(row, "worker_number"))
@@ -109,20 +116,16 @@ void worker_of_row(Row row, GeneratorConfig *config) {
                                "when_back new_worker needs a fixed worker id and no backup worker.");
 }
 
-// The generator's own datacenter id. Without a field of its own it takes the top bits of the worker ids.
-int32_t datacenter_of_row(Row row, const core::Layout &layout) {
+// The generator's own datacenter id. Without a field of its own it takes the top bits of worker ids.
+int64_t datacenter_of_row(Row row, const core::Layout &layout) {
     if (is_null(row, "datacenter_id"))
         return -1;
-    const int64_t id = DatumGetInt32(column(row, "datacenter_id"));
-    const int32_t bits = layout.datacenter_bits > 0 ? layout.datacenter_bits : core::drawn_worker_bits(layout);
-    if (layout.datacenter_bits == 0 && (id < 0 || id > core::largest(bits)))
-        report_generator_field(
-            "datacenter_id", psprintf("%lld", static_cast<long long>(id)),
-            psprintf("Use a number from 0 to %lld, or a layout with datacenter_bits.",
-                     static_cast<long long>(core::largest(bits))),
-            psprintf("The layout has no datacenter field, so the datacenter id shares the %d bits of the worker id.",
-                     bits));
-    return static_cast<int32_t>(number_column(row, "datacenter_id", 0, core::largest(bits)));
+    if (layout.datacenter_bits > 0)
+        return number_column(row, "datacenter_id", 0, core::largest(layout.datacenter_bits));
+    const int32_t bits = core::drawn_worker_bits(layout);
+    return number_column(
+        row, "datacenter_id", 0, core::largest(bits),
+        psprintf("Without datacenter_bits, the datacenter id shares the %d bits of worker ids.", bits));
 }
 
 constexpr int64_t most_boost_power = 20;
@@ -140,16 +143,13 @@ uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
 // The layout and the policy have been checked; the ring's bounds depend on both.
 CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::ClockPolicy &policy) {
     CachedConfig cached = {};
-    const char *const modes[] = {"snowflake", "cached"};
-    const char *const full[] = {"stop", "discard"};
-    const char *const empty[] = {"pad", "wait", "error"};
     const int64_t boost = number_column(row, "boost_power", 0, most_boost_power);
     const int64_t percent = number_column(row, "padding_factor", 1, 100);
     const int64_t chunk = number_column(row, "chunk", 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
     const int64_t staleness_ms = number_column(row, "max_staleness_ms", 1, PG_INT32_MAX);
-    cached.on = word_column(row, "mode", modes, lengthof(modes)) == 1;
-    cached.discards = word_column(row, "when_ring_full", full, lengthof(full)) == 1;
-    cached.when_empty = static_cast<WhenRingEmpty>(word_column(row, "when_ring_empty", empty, lengthof(empty)));
+    cached.on = word_column<int>(row, "mode", {"snowflake", "cached"}) == 1;
+    cached.discards = word_column<int>(row, "when_ring_full", {"stop", "discard"}) == 1;
+    cached.when_empty = word_column<WhenRingEmpty>(row, "when_ring_empty", {"pad", "wait", "error"});
     if (!is_null(row, "schedule_ms"))
         cached.schedule_us = number_column(row, "schedule_ms", 1, PG_INT32_MAX) * us_per_ms;
     if (!cached.on)
@@ -210,31 +210,6 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
         report_altered_here(RelationGetRelid(sequence));
 }
 
-void copy_generator(Row row, void *arg) { *static_cast<GeneratorConfig *>(arg) = generator_config_of(row); }
-
-struct ToDraw {
-    Relation sequence;
-    GeneratorConfig *config;
-};
-
-void copy_generator_to_draw(Row row, void *arg) {
-    const auto *to_draw = static_cast<const ToDraw *>(arg);
-    refuse_altered_here(row.tuple, to_draw->sequence);
-    copy_generator(row, to_draw->config);
-}
-
-void ignore_row(Row, void *) {}
-
-void copy_generator_sequence(Row row, void *arg) {
-    *static_cast<Oid *>(arg) = DatumGetObjectId(column(row, "generator"));
-}
-
-void copy_segment_sequence(Row row, void *arg) { *static_cast<Oid *>(arg) = DatumGetObjectId(column(row, "sequence")); }
-
-void copy_segment_steps(Row row, void *arg) {
-    *static_cast<SegmentSteps *>(arg) = {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step"))};
-}
-
 } // namespace
 
 Oid schema_of_function(Oid function) { return get_func_namespace(function); }
@@ -256,51 +231,34 @@ GeneratorConfig generator_config_of(Row row) {
     config.policy = policy_of_row(row, config.layout);
     config.cached = cached_of_row(row, config.layout, config.policy);
     worker_of_row(row, &config);
-    config.datacenter_id = datacenter_of_row(row, config.layout);
+    config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
     return config;
 }
 
-namespace {
-
-bool find_generator_row(Oid schema, Oid generator, Visit visit, void *arg) {
-    return find_row(required_table(schema, "uid_generator"), "generator", F_OIDEQ, ObjectIdGetDatum(generator), visit,
-                    arg);
-}
-
-// The builtin generator's configuration while it has no row.
-bool read_builtin_config(Oid schema, Oid generator, GeneratorConfig *config) {
-    if (generator != builtin_generator())
-        return false;
-    Relation rel = table_open(required_table(schema, "uid_generator"), AccessShareLock);
-    copy_generator(builtin_row(generator, true, RelationGetDescr(rel)), config);
-    table_close(rel, AccessShareLock);
-    return true;
-}
-
-} // namespace
-
-bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator, ignore_row, nullptr); }
+bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator).tuple != nullptr; }
 
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {
-    GeneratorConfig config;
-    if (!find_generator_row(schema, generator, copy_generator, &config) &&
-        !read_builtin_config(schema, generator, &config))
+    const Row row = or_builtin_row(find_generator_row(schema, generator), generator);
+    if (row.tuple == nullptr)
         report_not_a_generator(generator);
-    return config;
+    return generator_config_of(row);
 }
 
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {
-    ToDraw to_draw = {sequence, config};
-    const Oid generator = RelationGetRelid(sequence);
-    return find_generator_row(schema, generator, copy_generator_to_draw, &to_draw) ||
-           read_builtin_config(schema, generator, config);
+    const Row found = find_generator_row(schema, RelationGetRelid(sequence));
+    if (found.tuple != nullptr)
+        refuse_altered_here(found.tuple, sequence);
+    const Row row = or_builtin_row(found, RelationGetRelid(sequence));
+    if (row.tuple == nullptr)
+        return false;
+    *config = generator_config_of(row);
+    return true;
 }
 
 Oid find_default_generator(Oid schema) {
-    Oid generator = InvalidOid;
-    if (find_row(required_table(schema, "uid_generator"), "is_default", F_BOOLEQ, BoolGetDatum(true),
-                 copy_generator_sequence, &generator))
-        return generator;
+    const Row chosen = find_row(schema, "uid_generator", "is_default", F_BOOLEQ, BoolGetDatum(true));
+    if (chosen.tuple != nullptr)
+        return DatumGetObjectId(column(chosen, "generator"));
     const Oid builtin = builtin_generator();
     return OidIsValid(builtin) && !has_generator_row(schema, builtin) ? builtin : InvalidOid;
 }
@@ -315,26 +273,17 @@ Oid read_default_generator(Oid schema) {
 }
 
 Oid read_segment_by_name(Oid schema, const text *name) {
-    Oid sequence = InvalidOid;
-    find_row(required_table(schema, "uid_segment"), "name", F_TEXTEQ, PointerGetDatum(name), copy_segment_sequence,
-             &sequence);
-    return sequence;
+    const Row row = find_row(schema, "uid_segment", "name", F_TEXTEQ, PointerGetDatum(name));
+    return row.tuple == nullptr ? InvalidOid : DatumGetObjectId(column(row, "sequence"));
 }
 
-namespace {
-
-bool find_segment_row(Oid schema, Oid sequence, Visit visit, void *arg) {
-    return find_row(required_table(schema, "uid_segment"), "sequence", F_OIDEQ, ObjectIdGetDatum(sequence), visit, arg);
-}
-
-} // namespace
-
-bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence, ignore_row, nullptr); }
+bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence).tuple != nullptr; }
 
 SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
-    SegmentSteps steps = {0, 0};
-    find_segment_row(schema, sequence, copy_segment_steps, &steps);
-    return steps;
+    const Row row = find_segment_row(schema, sequence);
+    if (row.tuple == nullptr)
+        return {0, 0};
+    return {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step"))};
 }
 
 } // namespace uidgen::pg
