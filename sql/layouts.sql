@@ -170,6 +170,13 @@ SELECT uid_generator_create('same');
 SELECT g.preset, to_jsonb(b) - ARRAY['generator', 'created', 'builtin', 'is_default'] = to_jsonb(g) - ARRAY['generator', 'created', 'builtin', 'is_default'] AS same,
        b.builtin, b.is_default, b.generator
   FROM uid_generator_config AS b, uid_generator AS g WHERE b.builtin AND g.generator = 'uid_generators.same'::regclass;
+-- The session's formats of times do not matter.
+BEGIN;
+SET LOCAL datestyle = 'German, DMY';
+SET LOCAL timezone = 'Asia/Kathmandu';
+SELECT uid_generator_create('formats', epoch => '2026-02-03 04:05:06.789+00');
+SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator_config WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY 1::text;
+ROLLBACK;
 SELECT uid_generator_create('spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12),
        uid_generator_create('not_spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12, spread => false);
 CREATE TABLE drawn (n serial, spread bigint, not_spread bigint);

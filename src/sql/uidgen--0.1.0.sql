@@ -300,11 +300,12 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     datacenter_id integer DEFAULT NULL) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
 COMMENT ON FUNCTION uid_generator_create IS
-  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. '
-  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. '
-  '-1 sets a field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled '
-  'refills. With above, all ids are above that id. The caller needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''). Let other '
-  'roles draw with GRANT USAGE ON SEQUENCE. Drop with uid_generator_drop().';
+  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
+  'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
+  'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
+  'above, all ids are above that id. The caller needs CREATE on the schema uid_generators. Draw with '
+  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
+  'uid_generator_drop().';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
@@ -325,14 +326,13 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     datacenter_id integer DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
-  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. -1 sets a field '
-  'that may be NULL to NULL: tolerance_ms -1 means no limit, schedule_ms -1 no scheduled refills, and datacenter_id -1 '
-  'the setting. The layout (epoch, tick_us, widths, field order, '
-  'backup_worker) can change only before the first id. After that, create a new generator above the old one: '
-  'uid_generator_create(..., above => ...). Limits and policies can change at any time. The call waits for '
-  'transactions that draw. If max_ahead_ms becomes shorter than the generator''s lead, the call also waits for the '
-  'clock. The generator then draws a new worker id, and its next id starts above the current lease. Only the owner of '
-  'the sequence may call it.';
+  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. -1 sets a field that may be '
+  'NULL to NULL: tolerance_ms -1 means no limit, schedule_ms -1 no scheduled refills, and datacenter_id -1 the '
+  'setting. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. After '
+  'that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies can '
+  'change at any time. The call waits for transactions that draw. If max_ahead_ms becomes shorter than the '
+  'generator''s lead, the call also waits for the clock. The generator then draws a new worker id, and its next id '
+  'starts above the current lease. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql

@@ -7,10 +7,7 @@ namespace uidgen::pg {
 namespace {
 
 // Its fields, which are also the preset snowflake and the base of the other presets. All others are NULL.
-constexpr struct {
-    const char *name;
-    const char *value;
-} fields[] = {
+constexpr const char *fields[][2] = {
     {"preset", "snowflake"},
     {"epoch", "2026-01-01 00:00:00+00"},
     {"tick_us", "1000"},
@@ -74,8 +71,8 @@ Row builtin_row(Oid generator, bool is_default, TupleDesc desc) {
     const auto set = [&](const char *name, const char *value) {
         values[column_number(desc, name) - 1] = pstrdup(value);
     };
-    for (const auto &field : fields)
-        set(field.name, field.value);
+    for (const auto &[name, value] : fields)
+        set(name, value);
     set("is_default", is_default ? "true" : "false");
     if (OidIsValid(generator))
         set("generator", psprintf("%u", generator));
