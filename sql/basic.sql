@@ -45,19 +45,9 @@ SELECT count(*) AS round_trips
    AND uid_timestamp(id) = d.generated_at;
 
 -- The server's ids carry one worker id, which worker_node leads back to.
--- Rows of worker_node come after the transaction that draws.
-CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  found bigint;
-BEGIN
-  FOR i IN 1 .. 12000 LOOP
-    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
-    EXIT WHEN found >= expected;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-  RETURN found;
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set rows_of :source '/test/rows_of.sql'
+\i :rows_of
 SELECT rows_of('%', 1);
 SELECT count(DISTINCT (uid_decode(id)).worker_id) AS worker_ids FROM orders;
 SELECT w.type IN (1, 2) AS type, w.launch_date = pg_postmaster_start_time()::date AS launch_date,

@@ -41,6 +41,11 @@ ROLLBACK;
 SELECT last_value AS no_lease FROM uid_generators.own;
 CALL register('uid_generators.own', 1000000, 31);
 SELECT decodes(uid_next('uid_generators.own'), 'uid_generators.own');
+-- A partial index lacks rows.
+BEGIN;
+CREATE UNIQUE INDEX partial ON uid_generator (generator) WHERE builtin;
+SELECT sequence FROM uid_decode(5, 'uid_generators.own');
+ROLLBACK;
 -- Sequence and row made in one transaction: draws work, and follow the row where that is rolled back alone.
 BEGIN;
 CREATE SEQUENCE uid_generators.both INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;

@@ -98,8 +98,23 @@ SELECT arguments, outcome(format('SELECT uid_generator_alter(%s)', arguments)) F
   ('''uid_generators.h'', lease_ms => 0'), ('''uid_generators.h'', max_ahead_ms => 100'), ('''uid_generators.h'', when_full => ''backup'''),
   ('''uid_generators.h'', tolerance_ms => -2'), ('''uid_generators.h'', worker_policy => ''static'', worker_number => 64'),
   ('''uid_generators.h'''), ('NULL, lease_ms => 5'), ('''worker_node_id_seq'', lease_ms => 5'), ('''worker_node'', lease_ms => 5'), ('0, lease_ms => 5')) AS v(arguments);
-SELECT outcome('SELECT uid_change_generator(''uid_generators.h'', ''{"generator": "uid_generators.g", "builtin": true, "is_default": true, "preset": "x", "created": null}'')');
-SELECT preset, builtin, is_default, created IS NULL AS created FROM uid_generator WHERE generator = 'uid_generators.h'::regclass;
+-- The datacenter id: within its field, or within the worker ids of a layout without the field; -1 is none of its own.
+CREATE TABLE datacenter (n integer, generator text, arguments text);
+INSERT INTO datacenter VALUES (1, 'h', '1'), (2, 'h', '2'), (3, 'h', '-2'), (4, 'h', 'NULL'), (5, 'h', '0, spread => true'), (6, 'h', '-1'),
+  (7, 'leafy', '1023'), (8, 'leafy', '1024'), (9, 'leafy', '-2'), (10, 'leafy', 'NULL, worker_bits => 9'), (11, 'js53', '31'), (12, 'js53', '15'),
+  (13, 'js53', '-1, backup_worker => false, when_full => ''wait'', when_back => ''hold'''), (14, 'js53', '31'), (15, 'js53', '0, worker_bits => 0'), (16, 'js53', '1');
+SELECT uid_generator_create('leafy', 'leaf', datacenter_id => 512), outcome('SELECT uid_generator_create(''of_32'', datacenter_id => 32)');
+SELECT uid_generator_create('js53', 'js53', datacenter_id => -1);
+CREATE FUNCTION altered(generator regclass, arguments text, OUT outcome text, OUT datacenter_id integer) LANGUAGE plpgsql AS $$
+BEGIN
+  outcome := outcome(format('SELECT uid_generator_alter(%L, datacenter_id => %s)', generator, arguments));
+  SELECT g.datacenter_id INTO datacenter_id FROM uid_generator_config g WHERE g.generator = altered.generator;
+END
+$$;
+SELECT n, d.generator, arguments, a.* FROM (SELECT * FROM datacenter ORDER BY n) AS d, LATERAL altered(format('uid_generators.%I', d.generator)::regclass, arguments) AS a ORDER BY n;
+SELECT uid_next('uid_generators.leafy') > 0 AS draws, outcome('UPDATE uid_generator SET datacenter_id = 1024 WHERE generator = ''uid_generators.leafy''::regclass');
+DROP FUNCTION altered(regclass, text);
+DROP SEQUENCE uid_generators.leafy, uid_generators.js53;
 
 -- In a transaction: what was altered draws after the commit.
 SELECT uid_next('uid_generators.h') AS id \gset
@@ -182,19 +197,9 @@ SELECT generator, preset, ends, life_used > 0 AND life_used < 1 AS life_used, id
 SELECT round(life_used::numeric, 3) = round((extract(epoch FROM now() - '2026-01-01 00:00+00') / (2.0 ^ 41 / 1000))::numeric, 3) AS life_used
   FROM uid_generator_limits WHERE generator = 'uid_generators.c'::regclass;
 SELECT uid_next('uid_generators.j') > 0 AS draws;
--- Rows of worker_node come after the transaction that draws.
-CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  found bigint;
-BEGIN
-  FOR i IN 1 .. 12000 LOOP
-    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
-    EXIT WHEN found >= expected;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-  RETURN found;
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set rows_of :source '/test/rows_of.sql'
+\i :rows_of
 SELECT rows_of('uid_generators.j', 1);
 SELECT worker_ids, worker_ids_used, worker_ids_left FROM uid_generator_limits WHERE generator = 'uid_generators.j'::regclass;
 

@@ -110,10 +110,17 @@ SELECT g.name, count(*), count(DISTINCT id) AS ids, bool_and(id > before) AS ris
  GROUP BY g.name ORDER BY g.name;
 SELECT outcome('SELECT uid_next(''uid_generators.baidu'')');
 
--- Every field has a parameter of its own.
+-- Every field has a parameter of its own, by its name, at creation and at an alteration.
+SELECT p.proname, array_agg(a.attname ORDER BY attnum) AS no_parameter FROM pg_attribute AS a, pg_proc AS p
+ WHERE a.attrelid = 'uid_generator'::regclass AND attnum > 0 AND proname IN ('uid_generator_create', 'uid_generator_alter') AND attname::text <> ALL (proargnames)
+ GROUP BY p.proname ORDER BY p.proname;
+SELECT p.proname, n AS no_field FROM pg_proc AS p, unnest(proargnames) AS n
+ WHERE proname IN ('uid_generator_create', 'uid_generator_alter') AND n NOT IN (SELECT attname FROM pg_attribute WHERE attrelid = 'uid_generator'::regclass AND attnum > 0)
+ ORDER BY p.proname, n;
 SELECT uid_generator_create('all', 'js53', epoch => '2020-02-02 02:02:02+00', tick_us => 250, time_bits => 45, datacenter_bits => 2,
   worker_bits => 6, sequence_bits => 10, sequence_first => true, backup_worker => true, lease_ms => 70, max_ahead_ms => 90,
-  when_full => 'wait', when_back => 'error', tolerance_ms => 33, spread => true, worker_policy => 'static', worker_number => 31);
+  when_full => 'wait', when_back => 'error', tolerance_ms => 33, spread => true, worker_policy => 'static', worker_number => 31, mode => 'snowflake',
+  boost_power => 2, padding_factor => 49, schedule_ms => 44, when_ring_full => 'discard', when_ring_empty => 'wait', chunk => 8, max_staleness_ms => 4000, datacenter_id => 3);
 SELECT key, value FROM uid_generator AS u, jsonb_each(to_jsonb(u)) WHERE generator = 'uid_generators.all'::regclass AND key <> 'created';
 SELECT datacenter_id, worker_id, backup FROM uid_decode(uid_next('uid_generators.all'), 'uid_generators.all');
 -- One at a time: what is not named is the preset's. (NULL is not naming; a tolerance_ms of -1 is no limit.)
@@ -163,6 +170,13 @@ SELECT uid_generator_create('same');
 SELECT g.preset, to_jsonb(b) - ARRAY['generator', 'created', 'builtin', 'is_default'] = to_jsonb(g) - ARRAY['generator', 'created', 'builtin', 'is_default'] AS same,
        b.builtin, b.is_default, b.generator
   FROM uid_generator_config AS b, uid_generator AS g WHERE b.builtin AND g.generator = 'uid_generators.same'::regclass;
+-- The session's formats of times do not matter.
+BEGIN;
+SET LOCAL datestyle = 'German, DMY';
+SET LOCAL timezone = 'Asia/Kathmandu';
+SELECT uid_generator_create('formats', epoch => '2026-02-03 04:05:06.789+00');
+SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator_config WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY 1::text;
+ROLLBACK;
 SELECT uid_generator_create('spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12),
        uid_generator_create('not_spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12, spread => false);
 CREATE TABLE drawn (n serial, spread bigint, not_spread bigint);

@@ -7,19 +7,9 @@ SELECT current_setting('max_prepared_transactions')::int = 0 AS off \gset
 CREATE EXTENSION uidgen;
 SELECT segment_create('tickets', 7);
 CREATE TABLE seen (id bigint PRIMARY KEY, ticket bigint UNIQUE);
--- Rows of worker_node come after the transaction that draws.
-CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  found bigint;
-BEGIN
-  FOR i IN 1 .. 12000 LOOP
-    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
-    EXIT WHEN found >= expected;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-  RETURN found;
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set rows_of :source '/test/rows_of.sql'
+\i :rows_of
 
 -- What the transaction drew.
 SELECT uid_next() AS id, segment_next('tickets') AS ticket \gset

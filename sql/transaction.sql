@@ -37,19 +37,9 @@ INSERT INTO bill DEFAULT VALUES RETURNING ticket, serial;
 SELECT kind, count(*) FROM uid_slots() GROUP BY kind ORDER BY kind;
 SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
--- Rows of worker_node come after the transaction that draws.
-CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  found bigint;
-BEGIN
-  FOR i IN 1 .. 12000 LOOP
-    SELECT count(*) INTO found FROM worker_node WHERE generator LIKE name;
-    EXIT WHEN found >= expected;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-  RETURN found;
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set rows_of :source '/test/rows_of.sql'
+\i :rows_of
 SELECT rows_of('%', 2);
 SELECT count(*) AS worker_rows, count(DISTINCT worker_id) AS worker_ids, count(DISTINCT generator) AS generators FROM worker_node;
 
@@ -278,7 +268,6 @@ SELECT segment_create('tickets', 7);
 SELECT segment_next('tickets');
 SELECT uid_next() AS id \gset
 BEGIN;
-DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;
 CREATE EXTENSION uidgen;
 SELECT uid_next() > :id AS above;
@@ -290,5 +279,4 @@ SELECT count(*) FROM uid_slots();
 DROP TABLE bill, seen, big;
 DROP SEQUENCE plain, of_this_transaction;
 DROP FUNCTION workers_launched(text);
-DROP FUNCTION rows_of(text, bigint);
 DROP EXTENSION uidgen CASCADE;

@@ -98,7 +98,7 @@ struct ClockState {
     uint64_t last;
     uint64_t usable;
     uint64_t written;
-    bool inherited_floor = false; // `written` comes from lost generators: this generator has no reading of the clock
+    bool written_by_lost = false; // `written` comes from lost generators: this generator has no reading of the clock
 };
 
 constexpr int64_t nothing_seen = -1;
@@ -125,7 +125,7 @@ struct Term {
         // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock
         // that moved backwards while the server was down.
         const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
-        const int64_t latest = std::max(v.seen, v.inherited_floor ? nothing_seen : last_leased - p.max_ahead);
+        const int64_t latest = std::max(v.seen, v.written_by_lost ? nothing_seen : last_leased - p.max_ahead);
         if (latest >= begin)
             back = latest - now;
     }

@@ -19,7 +19,9 @@ COMMENT ON SCHEMA uid_segments IS 'Sequences of uidgen''s named segments, one fo
 -- Generators
 -- ---------------------------------------------------------------------------------------------------------
 
--- The library knows the columns by number (src/pg/tables/generator_columns.hpp). Add columns only at the end.
+-- A field is a column here, with the default of hand-written rows and older dumps, and a parameter of the same name of
+-- uid_generator_create() and uid_generator_alter(). The library finds columns by name. The defaults of
+-- uid_generator_create() are those of the builtin generator (src/pg/tables/builtin.cpp) and of uid_preset.
 CREATE TABLE uid_generator (
   generator        regclass    PRIMARY KEY,
   preset           text        NOT NULL,
@@ -39,6 +41,7 @@ CREATE TABLE uid_generator (
   spread           boolean     NOT NULL DEFAULT false,
   worker_policy    text        NOT NULL DEFAULT 'disposable',
   worker_number    integer,
+  datacenter_id    integer,
   mode             text        NOT NULL DEFAULT 'snowflake',
   boost_power      integer     NOT NULL DEFAULT 3,
   padding_factor   integer     NOT NULL DEFAULT 50,
@@ -90,6 +93,8 @@ COMMENT ON COLUMN uid_generator.worker_policy IS
   'worker_number';
 COMMENT ON COLUMN uid_generator.worker_number IS
   'worker id with worker_policy static; with when_back new_worker: the first worker id';
+COMMENT ON COLUMN uid_generator.datacenter_id IS
+  'datacenter id of this generator''s ids; NULL: the setting uidgen.datacenter_id';
 COMMENT ON COLUMN uid_generator.mode IS
   'snowflake: each call makes ids from the clock; cached: ids are made ahead of time, into a ring in shared memory. '
   'The columns boost_power to max_staleness_ms apply to cached mode';
@@ -185,6 +190,12 @@ SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
 COMMENT ON SEQUENCE uid_generators.uid_default IS
   'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
 
+CREATE FUNCTION uid_generator_builtin(is_default boolean) RETURNS uid_generator
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_generator_builtin';
+COMMENT ON FUNCTION uid_generator_builtin(boolean) IS
+  'Returns the row of the builtin generator while uid_generator has none: the preset snowflake. The argument becomes '
+  'is_default. generator is NULL if the builtin generator was dropped.';
+
 -- Sources of the published presets:
 -- twitter: github.com/twitter-archive/snowflake, 2010
 -- hutool: cn.hutool.core.lang.Snowflake
@@ -194,12 +205,14 @@ COMMENT ON SEQUENCE uid_generators.uid_default IS
 -- instagram: "Sharding & IDs at Instagram", instagram-engineering.com, 2012. Its 41st time bit is the sign of a bigint,
 --            so ids stay positive until 40 bits are used up.
 CREATE VIEW uid_preset AS
-SELECT p.* FROM (VALUES
-  ('snowflake', timestamptz '2026-01-01 00:00:00+00',
+SELECT preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker,
+       lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode
+  FROM uid_generator_builtin(true)
+UNION ALL
+VALUES
+  ('twitter', timestamptz '2010-11-04 01:42:54.657+00',
    1000::bigint, 41::smallint, 5::smallint, 5::smallint, 12::smallint,
-   false, false, 1000, 2000, 'borrow', 'hold', NULL::integer, true, 'snowflake'),
-  ('twitter', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12,
-   false, false, 1000, 2000, 'wait', 'error', NULL, false, 'snowflake'),
+   false, false, 1000, 2000, 'wait', 'error', NULL::integer, false, 'snowflake'),
   ('hutool', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12,
    false, false, 1000, 2000, 'wait', 'hold', 1999, false, 'snowflake'),
   ('leaf', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 0, 10, 12,
@@ -211,19 +224,11 @@ SELECT p.* FROM (VALUES
    true, false, 1000, 2000, 'wait', 'hold', NULL, false, 'snowflake'),
   ('instagram', timestamptz '2011-08-24 21:07:01.721+00', 1000, 40, 13, 0, 10,
    false, false, 1000, 2000, 'wait', 'hold', NULL, false, 'snowflake'),
-  ('baidu_cached', NULL, 1000000, 28, 0, 22, 13, false, false, 16000, 32000, 'borrow', 'hold', NULL, false, 'cached'))
-  AS p(preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker,
-       lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode);
+  ('baidu_cached', NULL, 1000000, 28, 0, 22, 13, false, false, 16000, 32000, 'borrow', 'hold', NULL, false, 'cached');
 COMMENT ON VIEW uid_preset IS
   'The presets that uid_generator_create() copies into a row of uid_generator. If epoch is NULL, the generator starts '
   'at midnight UTC of the day of its creation, so that its whole life lies ahead.';
 GRANT SELECT ON uid_preset TO PUBLIC;
-
-CREATE FUNCTION uid_generator_builtin(is_default boolean) RETURNS uid_generator
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_generator_builtin';
-COMMENT ON FUNCTION uid_generator_builtin(boolean) IS
-  'Returns the row of the builtin generator while uid_generator has none: the preset snowflake. The argument becomes '
-  'is_default.';
 
 -- An operator without an exact match in pg_catalog is qualified with its schema. Otherwise another role could create an
 -- exact match in the schema of the extension, and every role that reads the view would run it.
@@ -236,34 +241,6 @@ COMMENT ON VIEW uid_generator_config IS
   'Layout, limits and policies of each generator: the rows of uid_generator, and the builtin generator while it has '
   'no row there.';
 GRANT SELECT ON uid_generator_config TO PUBLIC;
-
--- -1 stands for NULL in tolerance_ms (no limit) and in schedule_ms (no scheduled refills). The body is parsed at
--- creation with the schema of the extension in the search_path, so an operator without an exact match in pg_catalog is
--- qualified with its schema.
-CREATE FUNCTION uid_generator_fields(epoch timestamptz, tick_us bigint, time_bits integer, datacenter_bits integer,
-    worker_bits integer, sequence_bits integer, sequence_first boolean, backup_worker boolean, lease_ms integer,
-    max_ahead_ms integer, when_full text, when_back text, tolerance_ms integer, spread boolean, worker_policy text,
-    worker_number integer, mode text, boost_power integer, padding_factor integer, schedule_ms integer,
-    when_ring_full text, when_ring_empty text, chunk integer, max_staleness_ms integer) RETURNS jsonb
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-  SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
-           'epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits,
-           'datacenter_bits', datacenter_bits, 'worker_bits', worker_bits, 'sequence_bits', sequence_bits,
-           'sequence_first', sequence_first, 'backup_worker', backup_worker, 'lease_ms', lease_ms,
-           'max_ahead_ms', max_ahead_ms, 'when_full', when_full, 'when_back', when_back,
-           'tolerance_ms', nullif(tolerance_ms, -1), 'spread', spread, 'worker_policy', worker_policy,
-           'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
-           'schedule_ms', nullif(schedule_ms, -1), 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
-           'chunk', chunk, 'max_staleness_ms', max_staleness_ms))
-         || CASE WHEN schedule_ms = -1 THEN jsonb '{"schedule_ms": null}' ELSE jsonb '{}' END
-         || CASE WHEN tolerance_ms = -1 THEN jsonb '{"tolerance_ms": null}' ELSE jsonb '{}' END;
-END;
-COMMENT ON FUNCTION uid_generator_fields(timestamptz, bigint, integer, integer, integer, integer, boolean, boolean,
-  integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text, integer,
-  integer) IS
-  'Returns the fields that a call of uid_generator_create() or uid_generator_alter() has set.';
 
 -- The schema of the extension can be renamed. So functions in PL/pgSQL look it up and name its objects in EXECUTE.
 CREATE FUNCTION uid_make_generator(name text, preset text, above bigint, given jsonb) RETURNS regclass
@@ -281,7 +258,8 @@ BEGIN
     RAISE EXCEPTION 'invalid generator name: "%"', name
       USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
   END IF;
-  EXECUTE format('SELECT to_jsonb(p) FROM %s.uid_preset p WHERE p.preset = $1', home) INTO fields USING preset;
+  EXECUTE format('SELECT to_jsonb(b) || to_jsonb(p) FROM %1$s.uid_preset p, %1$s.uid_generator_builtin(false) b '
+                 'WHERE p.preset = $1', home) INTO fields USING preset;
   IF fields IS NULL THEN
     EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
     RAISE EXCEPTION 'preset "%" does not exist', preset
@@ -295,9 +273,7 @@ BEGIN
   EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
   generator := format('uid_generators.%I', name)::regclass;
   PERFORM setval(generator, 1, true);
-  fields := jsonb_build_object('generator', generator, 'created', now(), 'builtin', false, 'is_default', false,
-      'worker_policy', 'disposable', 'boost_power', 3, 'padding_factor', 50, 'when_ring_full', 'stop',
-      'when_ring_empty', 'pad', 'chunk', 1, 'max_staleness_ms', 5000) || fields || given;
+  fields := fields || jsonb_build_object('generator', generator, 'builtin', false) || given;
   IF fields ->> 'epoch' IS NULL THEN
     fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
   END IF;
@@ -320,24 +296,16 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT 'disposable',
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL)
-RETURNS regclass
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-  SELECT uid_make_generator(name, preset, above, uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits,
-           worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back,
-           tolerance_ms, spread, worker_policy, worker_number, mode, boost_power, padding_factor, schedule_ms,
-           when_ring_full, when_ring_empty, chunk, max_staleness_ms));
-END;
-COMMENT ON FUNCTION uid_generator_create(text, text, bigint, timestamptz, bigint, integer, integer, integer, integer,
-  boolean, boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer,
-  text, text, integer, integer) IS
-  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. '
-  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. '
-  'tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With above, all ids are above that '
-  'id. The caller needs CREATE on the schema uid_generators. Draw with uid_next(''uid_generators.<name>''). Let other '
-  'roles draw with GRANT USAGE ON SEQUENCE. Drop with uid_generator_drop().';
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    datacenter_id integer DEFAULT NULL) RETURNS regclass
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
+COMMENT ON FUNCTION uid_generator_create IS
+  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
+  'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
+  'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
+  'above, all ids are above that id. The caller needs CREATE on the schema uid_generators. Draw with '
+  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
+  'uid_generator_drop().';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
@@ -345,11 +313,6 @@ COMMENT ON FUNCTION uid_generator_raise(regclass, bigint) IS
   'Raises the high-water mark of a generator, so that from now on all its ids are above the given id, even if the '
   'clock moves backwards. It fails if the generator would then be further ahead of the clock than max_ahead_ms. Only '
   'the owner of the sequence may call it.';
-
-CREATE FUNCTION uid_change_generator(generator regclass, changes jsonb) RETURNS void
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_generator';
-COMMENT ON FUNCTION uid_change_generator(regclass, jsonb) IS
-  'Sets fields in the row of a generator. uid_generator_alter() calls it. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_alter(generator regclass,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
@@ -359,25 +322,17 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL) RETURNS void
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-  SELECT uid_change_generator(generator, uid_generator_fields(epoch, tick_us, time_bits, datacenter_bits, worker_bits,
-           sequence_bits, sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms,
-           spread, worker_policy, worker_number, mode, boost_power, padding_factor, schedule_ms, when_ring_full,
-           when_ring_empty, chunk, max_staleness_ms));
-END;
-COMMENT ON FUNCTION uid_generator_alter(regclass, timestamptz, bigint, integer, integer, integer, integer, boolean,
-  boolean, integer, integer, text, text, integer, boolean, text, integer, text, integer, integer, integer, text, text,
-  integer, integer) IS
-  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. tolerance_ms -1 means no '
-  'limit, and schedule_ms -1 means no scheduled refills. The layout (epoch, tick_us, widths, field order, '
-  'backup_worker) can change only before the first id. After that, create a new generator above the old one: '
-  'uid_generator_create(..., above => ...). Limits and policies can change at any time. The call waits for '
-  'transactions that draw. If max_ahead_ms becomes shorter than the generator''s lead, the call also waits for the '
-  'clock. The generator then draws a new worker id, and its next id starts above the current lease. Only the owner of '
-  'the sequence may call it.';
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    datacenter_id integer DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
+COMMENT ON FUNCTION uid_generator_alter IS
+  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. -1 sets a field that may be '
+  'NULL to NULL: tolerance_ms -1 means no limit, schedule_ms -1 no scheduled refills, and datacenter_id -1 the '
+  'setting. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. After '
+  'that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies can '
+  'change at any time. The call waits for transactions that draw. If max_ahead_ms becomes shorter than the '
+  'generator''s lead, the call also waits for the clock. The generator then draws a new worker id, and its next id '
+  'starts above the current lease. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
@@ -597,7 +552,6 @@ COMMENT ON SEQUENCE worker_node_id_seq IS
 -- Segments
 -- ---------------------------------------------------------------------------------------------------------
 
--- The library knows the columns by number (src/pg/tables/generator_columns.hpp). Add columns only at the end.
 CREATE TABLE uid_segment (
   name        text     PRIMARY KEY CHECK (name <> ''),
   sequence    regclass NOT NULL UNIQUE,
@@ -689,11 +643,11 @@ COMMENT ON FUNCTION segment_create(text, bigint, bigint, bigint, text) IS
   'and up to max_step under load (NULL: uidgen.segment_max_step). The caller owns its sequence in the schema '
   'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
-CREATE FUNCTION uid_change_segment(sequence regclass, changes jsonb) RETURNS void
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_change_segment(regclass, jsonb) IS
-  'Sets step, max_step and description in the row of a segment. segment_alter() calls it. Only the owner of the '
-  'sequence may call it.';
+CREATE FUNCTION uid_change_segment(sequence regclass, step bigint, max_step bigint, description text) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
+COMMENT ON FUNCTION uid_change_segment IS
+  'Sets those of step, max_step and description that are not NULL in the row of a segment. segment_alter() calls it. '
+  'Only the owner of the sequence may call it.';
 
 CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
     description text DEFAULT NULL) RETURNS void
@@ -713,9 +667,8 @@ BEGIN
   END IF;
   EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home)
     USING name, coalesce(nullif(step, 0), segment.step), coalesce(nullif(max_step, 0), segment.max_step);
-  EXECUTE format('SELECT %s.uid_change_segment($1, $2)', home)
-    USING segment.sequence,
-          jsonb_strip_nulls(jsonb_build_object('step', step, 'max_step', max_step, 'description', description));
+  EXECUTE format('SELECT %s.uid_change_segment($1, $2, $3, $4)', home)
+    USING segment.sequence, step, max_step, description;
 END
 $$;
 COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS

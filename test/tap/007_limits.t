@@ -182,8 +182,7 @@ $node->restart;
 		"SELECT uid_generator_raise('uid_generators.in_trap_too', 5)", "SELECT uid_default_set('uid_generators.in_trap_too')",
 		"SELECT uid_generator_create('in_trap_3', epoch => '2015-01-01')", "SELECT uid_default_set('uid_generators.in_trap_3')",
 		"SELECT uid_generator_drop('uid_generators.in_trap_too')",
-		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_change_segment('uid_segments.in_trap', '{\"step\": 6}')",
-		"SELECT uid_change_generator('uid_generators.in_trap', '{\"spread\": true}')",
+		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_change_segment('uid_segments.in_trap', 6, NULL, NULL)",
 		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
 		"SELECT * FROM public.uid_slots()", "SELECT * FROM public.uid_generator_config", "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 900)", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
 		"SELECT segment_drop(repeat('in trap ', 20))");
@@ -211,7 +210,7 @@ CREATE FUNCTION trap.has_sequence_privilege(regclass, text) RETURNS boolean LANG
 CREATE FUNCTION trap.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_sequence_last_value''); RETURN NULL; END';
 CREATE FUNCTION trap.cardinality(oid[]) RETURNS integer LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''cardinality''); RETURN NULL; END';
 CREATE FUNCTION trap.to_jsonb(anyelement) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''to_jsonb''); RETURN NULL; END';
-CREATE FUNCTION trap.jsonb_strip_nulls(jsonb) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_strip_nulls''); RETURN NULL; END';
+CREATE FUNCTION trap.jsonb_build_object(VARIADIC text[]) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_build_object''); RETURN NULL; END';
 CREATE FUNCTION trap.jsonb_populate_record(anyelement, jsonb) RETURNS anyelement LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_populate_record''); RETURN NULL; END';
 CREATE FUNCTION trap.pg_get_expr(pg_node_tree, oid) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_get_expr''); RETURN NULL; END';
 CREATE FUNCTION trap.uid_decode(bigint) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_decode''); RETURN NULL; END';

@@ -219,7 +219,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
         const uint64_t floor =
-            Max(fresh_from(generator, call.now_us), generator.ring.given_up_below.load(std::memory_order_relaxed));
+            Max(fresh_from(generator, call.now_us), generator.ring.discarded_below.load(std::memory_order_relaxed));
         drop_stale_positions(e, floor);
         need_worker_id(e);
         const uint64_t next = next_available(e, floor);

@@ -232,7 +232,7 @@ void read_state(Call *call) {
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
-    call->view.inherited_floor = call->view.written <= generator.inherited_floor;
+    call->view.written_by_lost = call->view.written <= generator.first_above_lost;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
     // ticks meanwhile, and the clock would seem to have gone back.
     call->now_us = sample_wall_clock_us();

@@ -1,5 +1,6 @@
 #include "draw_segment.hpp"
 
+#include "tables/lease_sequence.hpp"
 #include "session/new_slot.hpp"
 #include "tables/sequence_page.hpp"
 #include "base/errors.hpp"

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "new_slot.hpp"
+#include "tables/lease_sequence.hpp"
 #include "tables/sequence_page.hpp"
 #include "session.hpp"
 #include "base/time_source.hpp"
@@ -37,7 +38,7 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
                         errdetail("With when_back new_worker, a new term starts at the clock, below earlier ids."),
                         errhint("Use a generator with another when_back policy.")));
     Relation rel = relation_open(generator, NoLock);
-    check_lease_sequence(rel);
+    check_lease_sequence(RelationGetRelid(rel));
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
     if (page_state(rel).counter.last_value == core::no_lease_yet)

@@ -4,6 +4,7 @@
 #include "shared/end_warnings.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
+#include "tables/lease_sequence.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/reclaim.hpp"
 #include "tables/sequence_page.hpp"
@@ -42,7 +43,7 @@ void set_first_position(SlotInit *init) {
         return;
     const uint64_t above_others = core::position_above(layout, policy, last);
     if (above_others > init->first_position)
-        init->first_position = init->inherited_floor = above_others;
+        init->first_position = init->first_above_lost = above_others;
 }
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
@@ -62,7 +63,7 @@ SlotInit generator_init(Relation rel, Oid function) {
     if (!read_generator_to_draw(schema_of_function(function), rel, &init.config))
         report_not_a_generator(RelationGetRelid(rel));
     refuse_rewritten(rel);
-    check_lease_sequence(rel);
+    check_lease_sequence(RelationGetRelid(rel));
     init.file = file_of(rel);
     init.expected = page_state(rel);
     set_first_position(&init);
@@ -95,37 +96,6 @@ Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
 }
 
 } // namespace
-
-core::SequenceRule sequence_rule(Oid sequence) {
-    HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-    if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for sequence %u", sequence);
-    const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
-    const core::SequenceRule rule = {definition->seqincrement, definition->seqmin, definition->seqmax,
-                                     definition->seqcycle};
-    ReleaseSysCache(tuple);
-    return rule;
-}
-
-bool is_lease_sequence(Oid sequence) {
-    const core::SequenceRule rule = sequence_rule(sequence);
-    return rule.increment == PG_INT64_MAX && rule.min_value == 1 && rule.max_value == PG_INT64_MAX && !rule.cycle;
-}
-
-void check_lease_sequence(Relation rel) {
-    if (!is_lease_sequence(RelationGetRelid(rel)))
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("sequence \"%s\" cannot hold the leases of a generator", RelationGetRelationName(rel)),
-                        errdetail("A call of nextval() could move its counter."),
-                        errhint("Run ALTER SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE.",
-                                qualified_name(RelationGetRelid(rel)))));
-}
-
-void report_lease_sequence(Oid sequence) {
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                    errmsg("sequence \"%s\" holds the leases of a generator", get_rel_name(sequence)),
-                    errhint("Draw from it with uid_next(), or raise it with uid_generator_raise().")));
-}
 
 void refuse_rewritten(Relation rel) {
     if (rewritten_in_this_transaction(rel) || (IsParallelWorker() && rewritten_by_leader(rel)))

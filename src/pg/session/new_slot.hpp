@@ -14,20 +14,11 @@ using UsedHere = bool (*)(Oid sequence);
 Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here);
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 
-// The definition of a sequence.
-core::SequenceRule sequence_rule(Oid sequence);
-
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(Oid sequence, Oid function);
 
 // The last tick of this layout's generators that the database has lost since the server's start; negative: none.
 int64_t last_tick_of_lost(const GeneratorConfig &config);
-
-// Whether nextval fails on a sequence, because one increment exceeds its maximum. Only such a sequence may hold a
-// generator's high-water mark.
-bool is_lease_sequence(Oid sequence);
-void check_lease_sequence(Relation rel);               // error if it is not
-[[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
 // leased on the new one. (A segment behaves as nextval does.)

@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "new_slot.hpp"
+#include "tables/lease_sequence.hpp"
 #include "tables/node_writer.hpp"
 #include "shared/ring_memory.hpp"
 
@@ -200,7 +201,7 @@ void compare_with_page(SessionEntry *e, Relation rel) {
     unlock_page(&page);
     if (slot->kind == SlotKind::generator && (new_file || rewritten_in_this_transaction(rel))) {
         refuse_rewritten(rel);
-        check_lease_sequence(rel);
+        check_lease_sequence(RelationGetRelid(rel));
     }
     if (likely(expected))
         return;
@@ -333,7 +334,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         const uint64_t above_memory = ticks.written_range().until;
         ticks.discard_below(Max(above_page, above_memory));
         slot->generator.backup.discard_below(Max(above_page, above_memory));
-        core::raise_to(slot->generator.ring.given_up_below, Max(above_page, above_memory), std::memory_order_relaxed);
+        core::raise_to(slot->generator.ring.discarded_below, Max(above_page, above_memory), std::memory_order_relaxed);
     } else {
         // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs
         // nothing.

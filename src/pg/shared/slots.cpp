@@ -61,7 +61,7 @@ void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
     ring->hints.reset(0);
     ring->shared.reset(run);
     ring->memory = memory;
-    ring->given_up_below.store(0, std::memory_order_relaxed);
+    ring->discarded_below.store(0, std::memory_order_relaxed);
     ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
     ring->went_stale.store(false, std::memory_order_relaxed);
     for (auto &count : ring->ring_refills)
@@ -87,7 +87,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.backup.reset(init.first_position);
         generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
-        generator.inherited_floor = init.inherited_floor;
+        generator.first_above_lost = init.first_above_lost;
         generator.worker_id.store(no_worker, std::memory_order_relaxed);
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);

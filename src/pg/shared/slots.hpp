@@ -79,6 +79,7 @@ struct GeneratorConfig {
     CachedConfig cached;
     WorkerPolicy worker_policy;
     int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // -1: none of its own
 };
 
 // Why a ring was refilled.
@@ -89,7 +90,7 @@ struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
     dsm_handle memory;                        // of the cells; never changes
-    std::atomic<uint64_t> given_up_below;     // positions below it are invalidated
+    std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
     std::atomic<uint64_t> ring_refills[ring_refill_causes];
@@ -103,7 +104,7 @@ struct GeneratorState {
     core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
     std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with, in the word's count
     GeneratorConfig config;          // never changes
-    uint64_t inherited_floor;        // never changes; see SlotInit
+    uint64_t first_above_lost;       // never changes; see SlotInit
     RingState ring;                  // of cached mode
     // The worker id of this incarnation; with when_back new_worker that of term 0. Set once, under the directory lock.
     std::atomic<int32_t> worker_id;
@@ -176,11 +177,11 @@ struct SlotInit {
     SlotKind kind;
     RelationFile file;
     PageState expected;
-    GeneratorConfig config;   // generator
-    uint64_t first_position;  // generator: no position below it is handed out
-    uint64_t inherited_floor; // generator: first_position, if it comes from lost generators of the layout; else 0
-    dsm_handle ring_memory;   // generator in cached mode
-    core::StepBounds bounds;  // segment
+    GeneratorConfig config;    // generator
+    uint64_t first_position;   // generator: no position below it is handed out
+    uint64_t first_above_lost; // generator: first_position, if it comes from lost generators of the layout; else 0
+    dsm_handle ring_memory;    // generator in cached mode
+    core::StepBounds bounds;   // segment
 };
 
 // False if the server did not preload the library.

@@ -1,8 +1,11 @@
-// uid_change_generator(), uid_change_segment(): the owner of a sequence alters its row of uid_generator or uid_segment.
+// uid_generator_create(), uid_generator_alter(), uid_change_segment(): their parameters have the names of columns.
 //
-// The tables belong to the extension's owner. A grant of UPDATE would let every role lock their rows. So the UPDATE
-// runs with the rights of the table's owner, after a check of the caller, and for fixed columns only. It qualifies
-// every function and operator, and does not depend on a search_path.
+//   1. An argument sets the column of its name, unless it is NULL. So which columns a call may set is said by its
+//      signature in the install script alone.
+//   2. A number that no column holds (`null_number`) sets a column that may be NULL to NULL.
+//   3. The tables belong to the extension's owner. A grant of UPDATE would let every role lock their rows. So an UPDATE
+//      runs with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and
+//      does not depend on a search_path. An INSERT runs with the rights of the caller.
 
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
@@ -13,12 +16,46 @@
 namespace uidgen::pg {
 namespace {
 
+// The arguments of a call, as parameters of a statement.
+struct Call {
+    int count;
+    char **names;
+    Oid *types;
+    Datum values[FUNC_MAX_ARGS];
+    char nulls[FUNC_MAX_ARGS];
+    bool sets[FUNC_MAX_ARGS]; // sets the column of its name
+};
+
+bool is_number(Oid type, Datum value, int64_t number) {
+    return (type == INT8OID && DatumGetInt64(value) == number) || (type == INT4OID && DatumGetInt32(value) == number);
+}
+
+Call read_call(FunctionCallInfo fcinfo, Oid table, int64_t null_number) {
+    Call call = {};
+    char *modes = nullptr;
+    HeapTuple function = SearchSysCache1(PROCOID, ObjectIdGetDatum(fcinfo->flinfo->fn_oid));
+    if (!HeapTupleIsValid(function))
+        elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
+    call.count = get_func_arg_info(function, &call.types, &call.names, &modes);
+    ReleaseSysCache(function);
+    for (int i = 0; i < call.count; i++) {
+        HeapTuple column = SearchSysCacheAttName(table, call.names[i]);
+        const bool nullable =
+            HeapTupleIsValid(column) && !reinterpret_cast<Form_pg_attribute>(GETSTRUCT(column))->attnotnull;
+        call.values[i] = fcinfo->args[i].value;
+        call.sets[i] = HeapTupleIsValid(column) && !fcinfo->args[i].isnull;
+        const bool resets = call.sets[i] && nullable && is_number(call.types[i], call.values[i], null_number);
+        call.nulls[i] = fcinfo->args[i].isnull || resets ? 'n' : ' ';
+        if (HeapTupleIsValid(column))
+            ReleaseSysCache(column);
+    }
+    return call;
+}
+
 struct Changeable {
     const char *table;
-    const char *key; // the column with the sequence
-    const char *columns;
-    const char *values; // the columns of the row with the changes in it, r
-    LOCKMODE lock;      // on the sequence
+    int64_t null_number;
+    LOCKMODE lock; // on the sequence
     bool (*has_row)(Oid schema, Oid table, Oid sequence);
 };
 
@@ -34,23 +71,8 @@ bool has_or_gets_row(Oid schema, Oid table, Oid generator) {
     return true;
 }
 
-// A step of 0 stands for that of the settings.
-constexpr Changeable segment_row = {
-    "uid_segment",
-    "sequence",
-    "step, max_step, description",
-    "CASE WHEN step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN step END, "
-    "CASE WHEN max_step OPERATOR(pg_catalog.<>) 0::pg_catalog.int8 THEN max_step END, description",
-    AccessShareLock,
-    has_segment_row};
-
-// All other columns never change (uid_generator_changing()).
-constexpr char generator_columns[] =
-    "epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker, lease_ms, "
-    "max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number, mode, boost_power, "
-    "padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms";
-constexpr Changeable generator_row = {"uid_generator",   "generator",    generator_columns,
-                                      generator_columns, excludes_draws, has_or_gets_row};
+constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
+constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_row};
 
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);
@@ -60,26 +82,57 @@ void check_owner(Oid sequence, Oid table) {
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
 }
 
-void change_row(const Changeable &what, Oid schema, Oid sequence, Datum changes) {
+// The first parameter is the sequence, and has the name of the column with the sequence.
+void change_row(const Changeable &what, FunctionCallInfo fcinfo) {
+    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
     const Oid table = required_table(schema, what.table);
+    const Oid sequence = PG_GETARG_OID(0);
     check_owner(sequence, table);
     LockRelationOid(sequence, what.lock); // before the row, as uid_default_set() does
-    const char *statement = psprintf("UPDATE %s AS t "
-                                     "SET (%s) = (SELECT %s FROM pg_catalog.jsonb_populate_record(t, $2) AS r) "
-                                     "WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
-                                     qualified_name(table), what.columns, what.values, what.key);
-    Oid types[] = {OIDOID, JSONBOID};
-    Datum values[] = {ObjectIdGetDatum(sequence), changes};
+    Call call = read_call(fcinfo, table, what.null_number);
+    StringInfoData statement;
+    initStringInfo(&statement);
+    appendStringInfo(&statement, "UPDATE %s AS t SET", qualified_name(table));
+    for (int i = 0; i < call.count; i++)
+        if (call.sets[i])
+            appendStringInfo(&statement, "%s %s = $%d", i == 0 ? "" : ",", quote_identifier(call.names[i]), i + 1);
+    appendStringInfo(&statement, " WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) $1::pg_catalog.oid",
+                     quote_identifier(call.names[0]));
     if (!what.has_row(schema, table, sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
                         errhint("Create a segment with segment_create(), or a generator with "
                                 "uid_generator_create().")));
-    if (execute_as_owner(table, statement, lengthof(types), types, values) == 0)
+    if (execute_as_owner(table, statement.data, call.count, call.types, call.values, call.nulls) == 0)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",
                                get_rel_name(sequence), what.table),
                         errhint("Retry the transaction.")));
+}
+
+// uid_make_generator() does the rest, with the columns that the call sets. Its parameters are the first three of the
+// call, and these columns.
+Datum create_generator(FunctionCallInfo fcinfo) {
+    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    Call call = read_call(fcinfo, required_table(schema, "uid_generator"), generator_row.null_number);
+    StringInfoData statement;
+    initStringInfo(&statement);
+    appendStringInfo(&statement, "SELECT %s.uid_make_generator($1, $2, $3, pg_catalog.jsonb_build_object(",
+                     quote_identifier(get_namespace_name(schema)));
+    const char *comma = "";
+    for (int i = 0; i < call.count; i++)
+        if (call.sets[i]) {
+            appendStringInfo(&statement, "%s%s, $%d", comma, quote_literal_cstr(call.names[i]), i + 1);
+            comma = ", ";
+        }
+    appendStringInfoString(&statement, "))");
+    bool is_null = false;
+    check_spi(SPI_connect(), "SPI_connect", statement.data);
+    check_spi(SPI_execute_with_args(statement.data, call.count, call.types, call.values, call.nulls, false, 0),
+              "SPI_execute_with_args", statement.data);
+    const Datum generator = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    check_spi(SPI_finish(), "SPI_finish", statement.data);
+    return generator;
 }
 
 } // namespace
@@ -89,16 +142,21 @@ using namespace uidgen::pg;
 
 extern "C" {
 
+UIDGEN_SQL_FUNCTION(uid_generator_create);
+UIDGEN_SQL_FUNCTION(uid_generator_alter);
 UIDGEN_SQL_FUNCTION(uid_change_segment);
-UIDGEN_SQL_FUNCTION(uid_change_generator);
 
-Datum uid_change_segment(PG_FUNCTION_ARGS) {
-    change_row(segment_row, schema_of_function(fcinfo->flinfo->fn_oid), PG_GETARG_OID(0), PG_GETARG_DATUM(1));
+Datum uid_generator_create(PG_FUNCTION_ARGS) { return create_generator(fcinfo); }
+
+Datum uid_generator_alter(PG_FUNCTION_ARGS) {
+    if (!PG_ARGISNULL(0))
+        change_row(generator_row, fcinfo);
     PG_RETURN_VOID();
 }
 
-Datum uid_change_generator(PG_FUNCTION_ARGS) {
-    change_row(generator_row, schema_of_function(fcinfo->flinfo->fn_oid), PG_GETARG_OID(0), PG_GETARG_DATUM(1));
+Datum uid_change_segment(PG_FUNCTION_ARGS) {
+    if (!PG_ARGISNULL(0))
+        change_row(segment_row, fcinfo);
     PG_RETURN_VOID();
 }
 }

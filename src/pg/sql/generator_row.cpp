@@ -51,10 +51,10 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
 }
 
 // Whether a generator may change from one row to the other. Under lock_generator().
-void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
-    const GeneratorConfig former = generator_config_of(from, desc);
-    const GeneratorConfig wanted = generator_config_of(to, desc);
-    const bool layout = layout_differs(from, to, desc);
+void check_change(Oid generator, Row from, Row to) {
+    const GeneratorConfig former = generator_config_of(from);
+    const GeneratorConfig wanted = generator_config_of(to);
+    const bool layout = !core::same_layout(former.layout, wanted.layout);
     const bool keeps = !layout && !terms_differ(former, wanted);
     const int64_t mark = keeps ? core::no_lease_yet : high_water_mark_of(generator);
     if (mark > core::no_lease_yet)
@@ -73,40 +73,43 @@ void check_change(Oid generator, HeapTuple from, HeapTuple to, TupleDesc desc) {
         wait_out_lead(generator, former, wanted);
 }
 
-void row_updated(HeapTuple from, HeapTuple to, TupleDesc desc) {
-    const Oid generator = generator_of_row(to, desc);
-    if (identity_differs(from, to, desc))
+Oid generator_of(Row row) { return DatumGetObjectId(column(row, "generator")); }
+
+void row_updated(Row from, Row to) {
+    const Oid generator = generator_of(to);
+    const auto differs = [&](const char *name) { return column(from, name) != column(to, name); };
+    if (differs("generator") || differs("created") || differs("builtin"))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot change generator, created or builtin in a row of uid_generator"),
                         errhint("Create another generator with uid_generator_create().")));
     lock_generator(generator);
-    check_change(generator, from, to, desc);
+    check_change(generator, from, to);
     end_lease(generator);
 }
 
 // The generator may have a slot, made from an earlier row. end_lease() frees it.
-void row_inserted(HeapTuple row, TupleDesc desc) {
-    const Oid generator = generator_of_row(row, desc);
+void row_inserted(Row row) {
+    const Oid generator = generator_of(row);
     const bool builtin = generator == builtin_generator();
-    generator_config_of(row, desc); // raises an error if the row is not valid
-    if (is_builtin_row(row, desc) != builtin)
+    generator_config_of(row); // raises an error if the row is not valid
+    if (DatumGetBool(column(row, "builtin")) != builtin)
         report_generator_field("builtin", builtin ? "false" : "true",
                                builtin ? "Use true for the generator that comes with the extension."
                                        : "Use false for a generator that does not come with the extension.");
     lock_generator(generator);
     if (builtin)
-        check_change(generator, builtin_row(generator, true, desc), row, desc);
+        check_change(generator, builtin_row(generator, true, row.desc), row);
     end_lease(generator);
     note_new_row(generator);
 }
 
 // Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)
-void row_deleted(HeapTuple row, TupleDesc desc) {
-    const Oid generator = generator_of_row(row, desc);
+void row_deleted(Row row) {
+    const Oid generator = generator_of(row);
     if (generator != builtin_generator())
         return;
     lock_generator(generator);
-    check_change(generator, row, builtin_row(generator, true, desc), desc);
+    check_change(generator, row, builtin_row(generator, true, row.desc));
     end_lease(generator);
 }
 
@@ -132,13 +135,13 @@ Datum uid_generator_changing(PG_FUNCTION_ARGS) {
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     CacheInvalidateRelcache(trigger->tg_relation);
     if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
-        row_updated(trigger->tg_trigtuple, trigger->tg_newtuple, desc);
+        row_updated({trigger->tg_trigtuple, desc}, {trigger->tg_newtuple, desc});
         PG_RETURN_POINTER(trigger->tg_newtuple);
     }
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        row_inserted(trigger->tg_trigtuple, desc);
+        row_inserted({trigger->tg_trigtuple, desc});
     else
-        row_deleted(trigger->tg_trigtuple, desc);
+        row_deleted({trigger->tg_trigtuple, desc});
     PG_RETURN_POINTER(trigger->tg_trigtuple);
 }
 }

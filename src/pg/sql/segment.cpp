@@ -4,7 +4,7 @@
 #include "session/session.hpp"
 #include "draw/batch.hpp"
 #include "base/errors.hpp"
-#include "session/new_slot.hpp"
+#include "tables/lease_sequence.hpp"
 #include "tables/sequence_page.hpp"
 #include "session/segment_names.hpp"
 #include "draw/draw_segment.hpp"

@@ -1,14 +1,38 @@
 #include "builtin.hpp"
 
 #include "base/compat.hpp"
-#include "generator_columns.hpp"
 #include "owner_rights.hpp"
-#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-constexpr int64_t epoch_us = INT64_C(1767225600000000); // 2026-01-01 00:00:00 UTC
+// Its fields, which are also the preset snowflake and the base of the other presets. All others are NULL.
+constexpr const char *fields[][2] = {
+    {"preset", "snowflake"},
+    {"epoch", "2026-01-01 00:00:00+00"},
+    {"tick_us", "1000"},
+    {"time_bits", "41"},
+    {"datacenter_bits", "5"},
+    {"worker_bits", "5"},
+    {"sequence_bits", "12"},
+    {"sequence_first", "false"},
+    {"backup_worker", "false"},
+    {"lease_ms", "1000"},
+    {"max_ahead_ms", "2000"},
+    {"when_full", "borrow"},
+    {"when_back", "hold"},
+    {"spread", "true"},
+    {"mode", "snowflake"},
+    {"worker_policy", "disposable"},
+    {"boost_power", "3"},
+    {"padding_factor", "50"},
+    {"when_ring_full", "stop"},
+    {"when_ring_empty", "pad"},
+    {"chunk", "1"},
+    {"max_staleness_ms", "5000"},
+    {"created", "now"},
+    {"builtin", "true"},
+};
 
 struct Extension {
     Oid oid;
@@ -42,42 +66,17 @@ Oid builtin_generator() {
     return OidIsValid(owner) && owner == find_extension().oid ? sequence : InvalidOid;
 }
 
-HeapTuple builtin_row(Oid generator, bool is_default, TupleDesc desc) {
-    auto *values = static_cast<Datum *>(palloc0(sizeof(Datum) * static_cast<Size>(desc->natts)));
-    auto *nulls = static_cast<bool *>(palloc0(sizeof(bool) * static_cast<Size>(desc->natts)));
-    memset(nulls + generator_last_column, true, static_cast<Size>(desc->natts - generator_last_column));
-    const auto set = [values](AttrNumber column, Datum value) { values[column - 1] = value; };
-    const auto set_null = [nulls](AttrNumber column) { nulls[column - 1] = true; };
-    set(generator_sequence, ObjectIdGetDatum(generator));
-    set(generator_preset, CStringGetTextDatum("snowflake"));
-    set(generator_epoch, TimestampTzGetDatum(to_timestamptz(epoch_us)));
-    set(generator_tick_us, Int64GetDatum(1000));
-    set(generator_time_bits, Int16GetDatum(41));
-    set(generator_datacenter_bits, Int16GetDatum(5));
-    set(generator_worker_bits, Int16GetDatum(5));
-    set(generator_sequence_bits, Int16GetDatum(12));
-    set(generator_sequence_first, BoolGetDatum(false));
-    set(generator_backup_worker, BoolGetDatum(false));
-    set(generator_lease_ms, Int32GetDatum(1000));
-    set(generator_max_ahead_ms, Int32GetDatum(2000));
-    set(generator_when_full, CStringGetTextDatum("borrow"));
-    set(generator_when_back, CStringGetTextDatum("hold"));
-    set_null(generator_tolerance_ms);
-    set(generator_spread, BoolGetDatum(true));
-    set(generator_worker_policy, CStringGetTextDatum("disposable"));
-    set_null(generator_worker_number);
-    set(generator_mode, CStringGetTextDatum("snowflake"));
-    set(generator_boost_power, Int32GetDatum(3));
-    set(generator_padding_factor, Int32GetDatum(50));
-    set_null(generator_schedule_ms);
-    set(generator_when_ring_full, CStringGetTextDatum("stop"));
-    set(generator_when_ring_empty, CStringGetTextDatum("pad"));
-    set(generator_chunk, Int32GetDatum(1));
-    set(generator_max_staleness_ms, Int32GetDatum(5000));
-    set(generator_created, TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()));
-    set(generator_builtin, BoolGetDatum(true));
-    set(generator_is_default, BoolGetDatum(is_default));
-    return heap_form_tuple(desc, values, nulls);
+Row builtin_row(Oid generator, bool is_default, TupleDesc desc) {
+    auto **values = static_cast<char **>(palloc0(sizeof(char *) * static_cast<Size>(desc->natts)));
+    const auto set = [&](const char *name, const char *value) {
+        values[column_number(desc, name) - 1] = pstrdup(value);
+    };
+    for (const auto &[name, value] : fields)
+        set(name, value);
+    set("is_default", is_default ? "true" : "false");
+    if (OidIsValid(generator))
+        set("generator", psprintf("%u", generator));
+    return {BuildTupleFromCStrings(TupleDescGetAttInMetadata(desc), values), desc};
 }
 
 void insert_builtin_row(Oid table, bool is_default) {
@@ -99,12 +98,9 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_generator_builtin);
 
 Datum uid_generator_builtin(PG_FUNCTION_ARGS) {
-    const Oid generator = builtin_generator();
     TupleDesc desc;
-    if (!OidIsValid(generator))
-        PG_RETURN_NULL();
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts < generator_last_column)
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_generator_builtin must return a row of uid_generator");
-    PG_RETURN_DATUM(HeapTupleGetDatum(builtin_row(generator, PG_GETARG_BOOL(0), BlessTupleDesc(desc))));
+    PG_RETURN_DATUM(HeapTupleGetDatum(builtin_row(builtin_generator(), PG_GETARG_BOOL(0), desc).tuple));
 }
 }

@@ -5,7 +5,7 @@
 // dump can restore every row of it.
 #pragma once
 
-#include "base/postgres.hpp"
+#include "row.hpp"
 
 namespace uidgen::pg {
 
@@ -16,7 +16,7 @@ Oid extension_schema();
 Oid builtin_generator();
 
 // Its row before any alteration, for a table with the columns of uid_generator.
-HeapTuple builtin_row(Oid generator, bool is_default, TupleDesc desc);
+Row builtin_row(Oid generator, bool is_default, TupleDesc desc);
 
 // Inserts that row into uid_generator. Under a lock that excludes all sessions that draw from it or alter it.
 void insert_builtin_row(Oid table, bool is_default);

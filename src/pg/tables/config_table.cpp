@@ -2,106 +2,94 @@
 
 #include "builtin.hpp"
 #include "base/errors.hpp"
-#include "generator_columns.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// Finds one row by one column, and calls visit(tuple, desc, arg) for it.
-using Visit = void (*)(HeapTuple tuple, TupleDesc desc, void *arg);
-
-bool find_row(Oid table, Oid index, ScanKeyData *key, Visit visit, void *arg) {
-    Relation rel = table_open(table, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(rel, index, OidIsValid(index), nullptr, 1, key);
-    HeapTuple tuple = systable_getnext(scan);
-    const bool found = HeapTupleIsValid(tuple);
-    if (found)
-        visit(tuple, RelationGetDescr(rel), arg);
+// A copy of the row whose column has that value. Without one the tuple is null.
+Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
+    Relation rel = table_open(required_table(schema, table), AccessShareLock);
+    SysScanDesc scan = begin_scan(rel, name, equal, value);
+    const Row row = {heap_copytuple(systable_getnext(scan)), CreateTupleDescCopyConstr(RelationGetDescr(rel))};
     systable_endscan(scan);
     table_close(rel, AccessShareLock);
-    return found;
+    return row;
 }
 
-Datum column(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
-    bool is_null = false;
-    const Datum value = heap_getattr(tuple, number, desc, &is_null);
-    return is_null ? Int64GetDatum(0) : value;
+Row find_generator_row(Oid schema, Oid generator) {
+    return find_row(schema, "uid_generator", "generator", F_OIDEQ, ObjectIdGetDatum(generator));
+}
+
+// The row that was found for a generator, or the builtin generator's while it has none.
+Row or_builtin_row(Row found, Oid generator) {
+    const bool builtin = found.tuple == nullptr && generator == builtin_generator();
+    return builtin ? builtin_row(generator, true, found.desc) : found;
+}
+
+Row find_segment_row(Oid schema, Oid sequence) {
+    return find_row(schema, "uid_segment", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
 }
 
 constexpr int64_t longest_ahead_ms = 600000;
 
-const char *text_column(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
-    bool is_null = false;
-    const Datum value = heap_getattr(tuple, number, desc, &is_null);
-    return is_null ? "" : TextDatumGetCString(value);
-}
-
-// A field of uid_generator with one of several words. Returns its index, in the order of their enum.
-int word_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, const char *const *words, int count) {
-    const char *value = text_column(tuple, desc, number);
-    for (int i = 0; i < count; i++)
-        if (strcmp(value, words[i]) == 0)
-            return i;
+// A field of uid_generator with one of several words, in the order of their enum.
+template <typename Enum, size_t count> Enum word_column(Row row, const char *name, const char *const (&words)[count]) {
+    const char *value = text_column(row, name);
     StringInfoData all;
     initStringInfo(&all);
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(value, words[i]) == 0)
+            return static_cast<Enum>(i);
         appendStringInfo(&all, i == 0 ? "'%s'" : ", '%s'", words[i]);
-    report_generator_field(NameStr(TupleDescAttr(desc, number - 1)->attname), value,
-                           psprintf("Use one of %s.", all.data));
+    }
+    report_generator_field(name, value, psprintf("Use one of %s.", all.data));
 }
 
-int64_t number_column(HeapTuple tuple, TupleDesc desc, AttrNumber number, int64_t least, int64_t most) {
-    const int64_t value = DatumGetInt32(column(tuple, desc, number));
+int64_t number_column(Row row, const char *name, int64_t least, int64_t most, const char *detail = nullptr) {
+    const int64_t value = DatumGetInt32(column(row, name));
     if (value < least || value > most)
         report_generator_field(
-            NameStr(TupleDescAttr(desc, number - 1)->attname), psprintf("%lld", static_cast<long long>(value)),
-            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)));
+            name, psprintf("%lld", static_cast<long long>(value)),
+            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)),
+            detail);
     return value;
-}
-
-bool is_null(HeapTuple tuple, TupleDesc desc, AttrNumber number) {
-    bool null = false;
-    heap_getattr(tuple, number, desc, &null);
-    return null;
 }
 
 // How many ticks that many milliseconds take.
 int64_t ticks_of_ms(const core::Layout &layout, int64_t ms) { return ms * us_per_ms / layout.tick_us; }
 int64_t at_least_one(int64_t ticks) { return ticks > 0 ? ticks : 1; }
 
-core::Layout layout_of_row(HeapTuple tuple, TupleDesc desc) {
+core::Layout layout_of_row(Row row) {
     core::Layout layout = {};
-    const TimestampTz epoch = DatumGetTimestampTz(column(tuple, desc, generator_epoch));
+    const TimestampTz epoch = DatumGetTimestampTz(column(row, "epoch"));
     // An infinite epoch must not wrap into a valid one.
     layout.epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
-    layout.tick_us = DatumGetInt64(column(tuple, desc, generator_tick_us));
-    layout.time_bits = DatumGetInt16(column(tuple, desc, generator_time_bits));
-    layout.datacenter_bits = DatumGetInt16(column(tuple, desc, generator_datacenter_bits));
-    layout.worker_bits = DatumGetInt16(column(tuple, desc, generator_worker_bits));
-    layout.sequence_bits = DatumGetInt16(column(tuple, desc, generator_sequence_bits));
-    layout.sequence_first = DatumGetBool(column(tuple, desc, generator_sequence_first));
-    layout.backup = DatumGetBool(column(tuple, desc, generator_backup_worker));
+    layout.tick_us = DatumGetInt64(column(row, "tick_us"));
+    layout.time_bits = DatumGetInt16(column(row, "time_bits"));
+    layout.datacenter_bits = DatumGetInt16(column(row, "datacenter_bits"));
+    layout.worker_bits = DatumGetInt16(column(row, "worker_bits"));
+    layout.sequence_bits = DatumGetInt16(column(row, "sequence_bits"));
+    layout.sequence_first = DatumGetBool(column(row, "sequence_first"));
+    layout.backup = DatumGetBool(column(row, "backup_worker"));
     const core::LayoutFault fault = core::check(layout);
     if (fault != core::LayoutFault::none)
-        report_layout(DatumGetObjectId(column(tuple, desc, generator_sequence)), fault);
+        report_layout(DatumGetObjectId(column(row, "generator")), fault);
     return layout;
 }
 
-core::ClockPolicy policy_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
-    const int64_t max_ahead_ms = number_column(tuple, desc, generator_max_ahead_ms, 1, longest_ahead_ms);
-    const int64_t lease_ms = number_column(tuple, desc, generator_lease_ms, 1, max_ahead_ms);
-    const bool unlimited = is_null(tuple, desc, generator_tolerance_ms);
-    const int64_t tolerance_ms = unlimited ? 0 : number_column(tuple, desc, generator_tolerance_ms, 0, PG_INT32_MAX);
+core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
+    const int64_t max_ahead_ms = number_column(row, "max_ahead_ms", 1, longest_ahead_ms);
+    const int64_t lease_ms = number_column(row, "lease_ms", 1, max_ahead_ms);
+    const bool unlimited = is_null(row, "tolerance_ms");
+    const int64_t tolerance_ms = unlimited ? 0 : number_column(row, "tolerance_ms", 0, PG_INT32_MAX);
     core::ClockPolicy policy = {layout.sequence_bits, core::largest(layout.time_bits) + 1,
                                 at_least_one(ticks_of_ms(layout, lease_ms)),
                                 at_least_one(ticks_of_ms(layout, max_ahead_ms))};
-    const char *const full[] = {"wait", "borrow", "backup"};
-    const char *const back[] = {"hold", "wait", "backup", "error", "new_worker"};
-    policy.when_full = static_cast<core::WhenFull>(word_column(tuple, desc, generator_when_full, full, lengthof(full)));
-    policy.when_back = static_cast<core::WhenBack>(word_column(tuple, desc, generator_when_back, back, lengthof(back)));
+    policy.when_full = word_column<core::WhenFull>(row, "when_full", {"wait", "borrow", "backup"});
+    policy.when_back = word_column<core::WhenBack>(row, "when_back", {"hold", "wait", "backup", "error", "new_worker"});
     policy.tolerance = unlimited ? core::no_limit : ticks_of_ms(layout, tolerance_ms);
-    if (DatumGetBool(column(tuple, desc, generator_spread)))
+    if (DatumGetBool(column(row, "spread")))
         policy.spread = core::spread_for(layout.sequence_bits);
     const bool uses_backup = policy.when_full == core::WhenFull::backup || policy.when_back == core::WhenBack::backup;
     if (uses_backup && !layout.backup)
@@ -110,24 +98,34 @@ core::ClockPolicy policy_of_row(HeapTuple tuple, TupleDesc desc, const core::Lay
     return policy;
 }
 
-void worker_of_row(HeapTuple tuple, TupleDesc desc, GeneratorConfig *config) {
-    const char *const policies[] = {"disposable", "sticky", "static"};
-    config->worker_policy =
-        static_cast<WorkerPolicy>(word_column(tuple, desc, generator_worker_policy, policies, lengthof(policies)));
+void worker_of_row(Row row, GeneratorConfig *config) {
+    config->worker_policy = word_column<WorkerPolicy>(row, "worker_policy", {"disposable", "sticky", "static"});
     config->worker_number = 0;
     if (config->worker_policy == WorkerPolicy::fixed) {
-        if (is_null(tuple, desc, generator_worker_number))
+        if (is_null(row, "worker_number"))
             report_generator_field("worker_number", "NULL", "Set worker_number to a worker id.",
                                    "worker_policy static needs a worker_number.");
-        config->worker_number = static_cast<int32_t>(number_column(
-            tuple, desc, generator_worker_number, 0, core::largest(core::drawn_worker_bits(config->layout))));
+        config->worker_number = static_cast<int32_t>(
+            number_column(row, "worker_number", 0, core::largest(core::drawn_worker_bits(config->layout))));
     }
     // A term's worker id must be one that this generator never used, so it cannot be drawn at random.
     if (config->policy.when_back == core::WhenBack::new_worker &&
         (config->worker_policy != WorkerPolicy::fixed || config->layout.backup))
-        report_generator_field("worker_policy", text_column(tuple, desc, generator_worker_policy),
+        report_generator_field("worker_policy", text_column(row, "worker_policy"),
                                "Set worker_policy to static, worker_number to a worker id, and backup_worker to false.",
                                "when_back new_worker needs a fixed worker id and no backup worker.");
+}
+
+// The generator's own datacenter id. Without a field of its own it takes the top bits of worker ids.
+int64_t datacenter_of_row(Row row, const core::Layout &layout) {
+    if (is_null(row, "datacenter_id"))
+        return -1;
+    if (layout.datacenter_bits > 0)
+        return number_column(row, "datacenter_id", 0, core::largest(layout.datacenter_bits));
+    const int32_t bits = core::drawn_worker_bits(layout);
+    return number_column(
+        row, "datacenter_id", 0, core::largest(bits),
+        psprintf("Without datacenter_bits, the datacenter id shares the %d bits of worker ids.", bits));
 }
 
 constexpr int64_t most_boost_power = 20;
@@ -143,23 +141,17 @@ uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
 }
 
 // The layout and the policy have been checked; the ring's bounds depend on both.
-CachedConfig cached_of_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout,
-                           const core::ClockPolicy &policy) {
+CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::ClockPolicy &policy) {
     CachedConfig cached = {};
-    const char *const modes[] = {"snowflake", "cached"};
-    const char *const full[] = {"stop", "discard"};
-    const char *const empty[] = {"pad", "wait", "error"};
-    const int64_t boost = number_column(tuple, desc, generator_boost_power, 0, most_boost_power);
-    const int64_t percent = number_column(tuple, desc, generator_padding_factor, 1, 100);
-    const int64_t chunk =
-        number_column(tuple, desc, generator_chunk, 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
-    const int64_t staleness_ms = number_column(tuple, desc, generator_max_staleness_ms, 1, PG_INT32_MAX);
-    cached.on = word_column(tuple, desc, generator_mode, modes, lengthof(modes)) == 1;
-    cached.discards = word_column(tuple, desc, generator_when_ring_full, full, lengthof(full)) == 1;
-    cached.when_empty =
-        static_cast<WhenRingEmpty>(word_column(tuple, desc, generator_when_ring_empty, empty, lengthof(empty)));
-    if (!is_null(tuple, desc, generator_schedule_ms))
-        cached.schedule_us = number_column(tuple, desc, generator_schedule_ms, 1, PG_INT32_MAX) * us_per_ms;
+    const int64_t boost = number_column(row, "boost_power", 0, most_boost_power);
+    const int64_t percent = number_column(row, "padding_factor", 1, 100);
+    const int64_t chunk = number_column(row, "chunk", 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
+    const int64_t staleness_ms = number_column(row, "max_staleness_ms", 1, PG_INT32_MAX);
+    cached.on = word_column<int>(row, "mode", {"snowflake", "cached"}) == 1;
+    cached.discards = word_column<int>(row, "when_ring_full", {"stop", "discard"}) == 1;
+    cached.when_empty = word_column<WhenRingEmpty>(row, "when_ring_empty", {"pad", "wait", "error"});
+    if (!is_null(row, "schedule_ms"))
+        cached.schedule_us = number_column(row, "schedule_ms", 1, PG_INT32_MAX) * us_per_ms;
     if (!cached.on)
         return cached;
 
@@ -212,63 +204,13 @@ bool made_in_this_transaction(Relation sequence) {
 
 // A row that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is a
 // generator as new as its row: it is rolled back too.
-void refuse_altered_here(HeapTuple row, Relation sequence) {
-    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
-    if (ours && ((row->t_data->t_infomask & HEAP_UPDATED) != 0 || !made_in_this_transaction(sequence)))
+void refuse_altered_here(HeapTuple tuple, Relation sequence) {
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    if (ours && ((tuple->t_data->t_infomask & HEAP_UPDATED) != 0 || !made_in_this_transaction(sequence)))
         report_altered_here(RelationGetRelid(sequence));
 }
 
-void copy_generator(HeapTuple tuple, TupleDesc desc, void *arg) {
-    *static_cast<GeneratorConfig *>(arg) = generator_config_of(tuple, desc);
-}
-
-struct ToDraw {
-    Relation sequence;
-    GeneratorConfig *config;
-};
-
-void copy_generator_to_draw(HeapTuple tuple, TupleDesc desc, void *arg) {
-    const auto *to_draw = static_cast<const ToDraw *>(arg);
-    refuse_altered_here(tuple, to_draw->sequence);
-    copy_generator(tuple, desc, to_draw->config);
-}
-
-void ignore_row(HeapTuple, TupleDesc, void *) {}
-
-void copy_generator_sequence(HeapTuple tuple, TupleDesc desc, void *arg) {
-    *static_cast<Oid *>(arg) = DatumGetObjectId(column(tuple, desc, generator_sequence));
-}
-
-void copy_segment_sequence(HeapTuple tuple, TupleDesc desc, void *arg) {
-    *static_cast<Oid *>(arg) = DatumGetObjectId(column(tuple, desc, segment_sequence));
-}
-
-void copy_segment_steps(HeapTuple tuple, TupleDesc desc, void *arg) {
-    *static_cast<SegmentSteps *>(arg) = {DatumGetInt64(column(tuple, desc, segment_step)),
-                                         DatumGetInt64(column(tuple, desc, segment_max_step))};
-}
-
 } // namespace
-
-Oid unique_index_on(Oid table, AttrNumber column_number) {
-    Oid found = InvalidOid;
-    Relation rel = table_open(table, AccessShareLock);
-    List *indexes = RelationGetIndexList(rel);
-    ListCell *cell;
-    foreach (cell, indexes) {
-        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
-        if (!HeapTupleIsValid(tuple))
-            continue;
-        const auto *index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-        if (index->indisunique && index->indisvalid && index->indnkeyatts == 1 &&
-            index->indkey.values[0] == column_number)
-            found = lfirst_oid(cell);
-        ReleaseSysCache(tuple);
-    }
-    list_free(indexes);
-    table_close(rel, AccessShareLock);
-    return found;
-}
 
 Oid schema_of_function(Oid function) { return get_func_namespace(function); }
 
@@ -283,59 +225,40 @@ Oid required_table(Oid schema, const char *name) {
     return table;
 }
 
-GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc) {
+GeneratorConfig generator_config_of(Row row) {
     GeneratorConfig config = {};
-    config.layout = layout_of_row(row, desc);
-    config.policy = policy_of_row(row, desc, config.layout);
-    config.cached = cached_of_row(row, desc, config.layout, config.policy);
-    worker_of_row(row, desc, &config);
+    config.layout = layout_of_row(row);
+    config.policy = policy_of_row(row, config.layout);
+    config.cached = cached_of_row(row, config.layout, config.policy);
+    worker_of_row(row, &config);
+    config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
     return config;
 }
 
-namespace {
-
-bool find_generator_row(Oid schema, Oid generator, Visit visit, void *arg) {
-    const Oid table = required_table(schema, "uid_generator");
-    ScanKeyData key;
-    ScanKeyInit(&key, generator_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(generator));
-    return find_row(table, unique_index_on(table, generator_sequence), &key, visit, arg);
-}
-
-// The builtin generator's configuration while it has no row.
-bool read_builtin_config(Oid schema, Oid generator, GeneratorConfig *config) {
-    if (generator != builtin_generator())
-        return false;
-    Relation rel = table_open(required_table(schema, "uid_generator"), AccessShareLock);
-    copy_generator(builtin_row(generator, true, RelationGetDescr(rel)), RelationGetDescr(rel), config);
-    table_close(rel, AccessShareLock);
-    return true;
-}
-
-} // namespace
-
-bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator, ignore_row, nullptr); }
+bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator).tuple != nullptr; }
 
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {
-    GeneratorConfig config;
-    if (!find_generator_row(schema, generator, copy_generator, &config) &&
-        !read_builtin_config(schema, generator, &config))
+    const Row row = or_builtin_row(find_generator_row(schema, generator), generator);
+    if (row.tuple == nullptr)
         report_not_a_generator(generator);
-    return config;
+    return generator_config_of(row);
 }
 
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {
-    ToDraw to_draw = {sequence, config};
-    const Oid generator = RelationGetRelid(sequence);
-    return find_generator_row(schema, generator, copy_generator_to_draw, &to_draw) ||
-           read_builtin_config(schema, generator, config);
+    const Row found = find_generator_row(schema, RelationGetRelid(sequence));
+    if (found.tuple != nullptr)
+        refuse_altered_here(found.tuple, sequence);
+    const Row row = or_builtin_row(found, RelationGetRelid(sequence));
+    if (row.tuple == nullptr)
+        return false;
+    *config = generator_config_of(row);
+    return true;
 }
 
 Oid find_default_generator(Oid schema) {
-    Oid generator = InvalidOid;
-    ScanKeyData chosen;
-    ScanKeyInit(&chosen, generator_is_default, BTEqualStrategyNumber, F_BOOLEQ, BoolGetDatum(true));
-    if (find_row(required_table(schema, "uid_generator"), InvalidOid, &chosen, copy_generator_sequence, &generator))
-        return generator;
+    const Row chosen = find_row(schema, "uid_generator", "is_default", F_BOOLEQ, BoolGetDatum(true));
+    if (chosen.tuple != nullptr)
+        return DatumGetObjectId(column(chosen, "generator"));
     const Oid builtin = builtin_generator();
     return OidIsValid(builtin) && !has_generator_row(schema, builtin) ? builtin : InvalidOid;
 }
@@ -349,50 +272,18 @@ Oid read_default_generator(Oid schema) {
     return generator;
 }
 
-Oid generator_of_row(HeapTuple row, TupleDesc desc) { return DatumGetObjectId(column(row, desc, generator_sequence)); }
-bool is_builtin_row(HeapTuple row, TupleDesc desc) { return DatumGetBool(column(row, desc, generator_builtin)); }
-bool is_default_row(HeapTuple row, TupleDesc desc) { return DatumGetBool(column(row, desc, generator_is_default)); }
-
-bool layout_differs(HeapTuple a, HeapTuple b, TupleDesc desc) {
-    for (AttrNumber number = generator_epoch; number <= generator_backup_worker; number++)
-        if (column(a, desc, number) != column(b, desc, number))
-            return true;
-    return false;
-}
-
-bool identity_differs(HeapTuple a, HeapTuple b, TupleDesc desc) {
-    return column(a, desc, generator_sequence) != column(b, desc, generator_sequence) ||
-           column(a, desc, generator_created) != column(b, desc, generator_created) ||
-           column(a, desc, generator_builtin) != column(b, desc, generator_builtin);
-}
-
 Oid read_segment_by_name(Oid schema, const text *name) {
-    Oid sequence = InvalidOid;
-    const Oid table = required_table(schema, "uid_segment");
-    ScanKeyData key;
-    ScanKeyEntryInitialize(&key, 0, segment_name, BTEqualStrategyNumber, InvalidOid, DEFAULT_COLLATION_OID, F_TEXTEQ,
-                           PointerGetDatum(name));
-    find_row(table, unique_index_on(table, segment_name), &key, copy_segment_sequence, &sequence);
-    return sequence;
+    const Row row = find_row(schema, "uid_segment", "name", F_TEXTEQ, PointerGetDatum(name));
+    return row.tuple == nullptr ? InvalidOid : DatumGetObjectId(column(row, "sequence"));
 }
 
-namespace {
-
-bool find_segment_row(Oid schema, Oid sequence, Visit visit, void *arg) {
-    const Oid table = required_table(schema, "uid_segment");
-    ScanKeyData key;
-    ScanKeyInit(&key, segment_sequence, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
-    return find_row(table, unique_index_on(table, segment_sequence), &key, visit, arg);
-}
-
-} // namespace
-
-bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence, ignore_row, nullptr); }
+bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence).tuple != nullptr; }
 
 SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
-    SegmentSteps steps = {0, 0};
-    find_segment_row(schema, sequence, copy_segment_steps, &steps);
-    return steps;
+    const Row row = find_segment_row(schema, sequence);
+    if (row.tuple == nullptr)
+        return {0, 0};
+    return {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step"))};
 }
 
 } // namespace uidgen::pg

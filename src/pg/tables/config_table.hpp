@@ -4,6 +4,7 @@
 // visible to a transaction with an older snapshot too, as its sequence is.
 #pragma once
 
+#include "row.hpp"
 #include "shared/slots.hpp"
 
 namespace uidgen::pg {
@@ -16,17 +17,7 @@ Oid extension_table(Oid schema, const char *name);
 Oid required_table(Oid schema, const char *name); // error if it does not exist
 
 // The configuration in a row of uid_generator; error if it is not valid.
-GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc);
-
-// Whether two rows of uid_generator differ in columns that may change only before the first lease; in columns that
-// never may.
-bool layout_differs(HeapTuple a, HeapTuple b, TupleDesc desc);
-bool identity_differs(HeapTuple a, HeapTuple b, TupleDesc desc);
-
-// The generator of a row, and its flags.
-Oid generator_of_row(HeapTuple row, TupleDesc desc);
-bool is_builtin_row(HeapTuple row, TupleDesc desc);
-bool is_default_row(HeapTuple row, TupleDesc desc);
+GeneratorConfig generator_config_of(Row row);
 
 bool has_generator_row(Oid schema, Oid generator);
 
@@ -40,9 +31,6 @@ bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *conf
 // the chosen one was dropped: InvalidOid, or an error.
 Oid find_default_generator(Oid schema);
 Oid read_default_generator(Oid schema);
-
-// The unique index on that column alone; InvalidOid if there is none. A scan then reads the whole table.
-Oid unique_index_on(Oid table, AttrNumber column_number);
 
 // The sequence of a named segment; InvalidOid if there is none of that name.
 Oid read_segment_by_name(Oid schema, const text *name);

@@ -3,7 +3,6 @@
 #include "builtin.hpp"
 #include "base/compat.hpp"
 #include "config_table.hpp"
-#include "generator_columns.hpp"
 #include "owner_rights.hpp"
 
 namespace uidgen::pg {
@@ -32,18 +31,15 @@ void warn_of_no_default() {
 // the sequence's owner has dropped it.
 enum class Deleted { nothing, row, default_row };
 
-Deleted delete_row(Oid table, AttrNumber key_column, Oid sequence, bool (*is_default)(HeapTuple row, TupleDesc desc)) {
+Deleted delete_row(Oid table, const char *key, Oid sequence, bool (*is_default)(Row row)) {
     if (!OidIsValid(table))
         return Deleted::nothing;
-    ScanKeyData key;
-    ScanKeyInit(&key, key_column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
-    const Oid index = unique_index_on(table, key_column);
     Relation rel = table_open(table, RowExclusiveLock);
-    SysScanDesc scan = systable_beginscan(rel, index, OidIsValid(index), nullptr, 1, &key);
+    SysScanDesc scan = begin_scan(rel, key, F_OIDEQ, ObjectIdGetDatum(sequence));
     HeapTuple row = systable_getnext(scan);
     Deleted deleted = Deleted::nothing;
     if (HeapTupleIsValid(row)) {
-        deleted = is_default(row, RelationGetDescr(rel)) ? Deleted::default_row : Deleted::row;
+        deleted = is_default({row, RelationGetDescr(rel)}) ? Deleted::default_row : Deleted::row;
         CatalogTupleDelete(rel, &row->t_self);
         CacheInvalidateRelcache(rel); // sessions look up names and the default again
     }
@@ -52,7 +48,8 @@ Deleted delete_row(Oid table, AttrNumber key_column, Oid sequence, bool (*is_def
     return deleted;
 }
 
-bool never(HeapTuple, TupleDesc) { return false; }
+bool is_default_row(Row row) { return DatumGetBool(column(row, "is_default")); }
+bool never(Row) { return false; }
 
 } // namespace
 
@@ -61,8 +58,8 @@ void forget_dropped_sequence(Oid sequence) {
     if (!OidIsValid(schema))
         return;
     const Deleted generator =
-        delete_row(extension_table(schema, "uid_generator"), generator_sequence, sequence, is_default_row);
-    const Deleted segment = delete_row(extension_table(schema, "uid_segment"), segment_sequence, sequence, never);
+        delete_row(extension_table(schema, "uid_generator"), "generator", sequence, is_default_row);
+    const Deleted segment = delete_row(extension_table(schema, "uid_segment"), "sequence", sequence, never);
     if (generator == Deleted::nothing && segment == Deleted::nothing)
         return;
     CommandCounterIncrement(); // or a second caller would find them again

@@ -16,7 +16,7 @@ Oid owner_of(Oid relation) {
     return owner;
 }
 
-uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values) {
+uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
     Oid role = InvalidOid;
     int security = 0;
     const Oid owner = owner_of(table);
@@ -26,7 +26,7 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
     check_spi(SPI_connect(), "SPI_connect", statement);
-    check_spi(SPI_execute_with_args(statement, arguments, types, values, nullptr, false, 0), "SPI_execute_with_args",
+    check_spi(SPI_execute_with_args(statement, arguments, types, values, nulls, false, 0), "SPI_execute_with_args",
               statement);
     const uint64 rows = SPI_processed;
     check_spi(SPI_finish(), "SPI_finish", statement);

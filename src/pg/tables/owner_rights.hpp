@@ -14,8 +14,9 @@ Oid owner_of(Oid relation);
 // negative result.
 void check_spi(int result, const char *function, const char *statement);
 
-// Runs one statement and returns the number of rows that it wrote. After an error the end of the (sub)transaction
-// restores the user. Needs an active snapshot.
-uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values);
+// Runs one statement and returns the number of rows that it wrote. `nulls` has an 'n' for each argument that is NULL;
+// nullptr: none is. After an error the end of the (sub)transaction restores the user. Needs an active snapshot.
+uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
+                        const char *nulls = nullptr);
 
 } // namespace uidgen::pg

@@ -1,0 +1,58 @@
+#include "row.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// InvalidOid if there is none. A partial index lacks rows.
+Oid unique_index_on(Relation table, AttrNumber number) {
+    Oid found = InvalidOid;
+    List *indexes = RelationGetIndexList(table);
+    ListCell *cell;
+    foreach (cell, indexes) {
+        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+        if (!HeapTupleIsValid(tuple))
+            continue;
+        const auto *index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+        if (index->indisunique && index->indisvalid && index->indnkeyatts == 1 && index->indkey.values[0] == number &&
+            heap_attisnull(tuple, Anum_pg_index_indpred, nullptr))
+            found = lfirst_oid(cell);
+        ReleaseSysCache(tuple);
+    }
+    list_free(indexes);
+    return found;
+}
+
+} // namespace
+
+AttrNumber column_number(TupleDesc desc, const char *name) {
+    const int number = SPI_fnumber(desc, name);
+    if (number <= 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("a table of extension uidgen has no column \"%s\"", name),
+                 errhint("Run ALTER EXTENSION uidgen UPDATE.")));
+    return static_cast<AttrNumber>(number);
+}
+
+bool is_null(Row row, const char *name) { return heap_attisnull(row.tuple, column_number(row.desc, name), row.desc); }
+
+Datum column(Row row, const char *name) {
+    bool null = false;
+    const Datum value = heap_getattr(row.tuple, column_number(row.desc, name), row.desc, &null);
+    return null ? Int64GetDatum(0) : value;
+}
+
+const char *text_column(Row row, const char *name) {
+    return is_null(row, name) ? "" : TextDatumGetCString(column(row, name));
+}
+
+SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value) {
+    const TupleDesc desc = RelationGetDescr(table);
+    const AttrNumber number = column_number(desc, name);
+    const Oid index = unique_index_on(table, number);
+    ScanKeyData key;
+    ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,
+                           TupleDescAttr(desc, number - 1)->attcollation, equal, value);
+    return systable_beginscan(table, index, OidIsValid(index), nullptr, 1, &key);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,25 @@
+// Rows of the extension's tables, read by the names of their columns. So the install script alone says which columns
+// there are, and in which order.
+#pragma once
+
+#include "base/postgres.hpp"
+
+namespace uidgen::pg {
+
+struct Row {
+    HeapTuple tuple;
+    TupleDesc desc;
+};
+
+// The number of a column; error if there is none of that name.
+AttrNumber column_number(TupleDesc desc, const char *name);
+
+bool is_null(Row row, const char *name);
+Datum column(Row row, const char *name);            // 0 for NULL
+const char *text_column(Row row, const char *name); // "" for NULL
+
+// Begins a scan for the rows whose column equals the value by the function `equal`. It uses the unique index on that
+// column alone, if there is one.
+SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value);
+
+} // namespace uidgen::pg
