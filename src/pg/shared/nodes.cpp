@@ -37,19 +37,20 @@ void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
          errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
 }
 
-void log_protection(const core::Layout &layout, const core::Node &node) {
+void log_protection(Oid generator, const core::Layout &layout, const core::Node &node) {
     if (!is_first_draw_of_database())
         return;
     const char *database = get_database_name(MyDatabaseId);
+    const char *name = get_rel_name(generator);
     const auto value = static_cast<long long>(node.value);
     if (node.protection == core::Protection::set)
-        ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"set\"", database),
-                      errdetail("Its node %lld follows from a number that was set.", value)));
+        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"set\"", database),
+                      errdetail("Node %lld of generator \"%s\" follows from a number that was set.", value, name)));
     else
-        ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"auto\"", database),
-                      errdetail("Its node %lld comes from a hash of the database. Another database has the same node "
-                                "with a probability of 1 in %lld.",
-                                value, static_cast<long long>(core::largest(core::drawn_node_bits(layout)) + 1)),
+        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"auto\"", database),
+                      errdetail("Node %lld of generator \"%s\" comes from a hash of the database. The generator of "
+                                "another database has the same node with a probability of 1 in %lld.",
+                                value, name, static_cast<long long>(core::largest(core::drawn_node_bits(layout)) + 1)),
                       errhint("If ids of databases must not collide, give each a number of its own: "
                               "ALTER DATABASE %s SET uidgen.datacenter_id = 1.",
                               quote_identifier(database))));

@@ -22,6 +22,6 @@ bool datacenter_id_is_unused(const GeneratorConfig &config);
 void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 
 // At the database's first draw since the server started, the log says what keeps its ids apart from other databases'.
-void log_protection(const core::Layout &layout, const core::Node &node);
+void log_protection(Oid generator, const core::Layout &layout, const core::Node &node);
 
 } // namespace uidgen::pg
