@@ -11,6 +11,7 @@
 #include "tables/config_table.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
+#include "shared/nodes.hpp"
 #include "tables/new_rows.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -91,7 +92,7 @@ void row_updated(Row from, Row to) {
 void row_inserted(Row row) {
     const Oid generator = generator_of(row);
     const bool builtin = generator == builtin_generator();
-    generator_config_of(row); // raises an error if the row is not valid
+    const GeneratorConfig config = generator_config_of(row); // raises an error if the row is not valid
     if (DatumGetBool(column(row, "builtin")) != builtin)
         report_generator_field("builtin", builtin ? "false" : "true",
                                builtin ? "Use true for the generator that comes with the extension."
@@ -101,6 +102,7 @@ void row_inserted(Row row) {
         check_change(generator, builtin_row(generator, true, row.desc), row);
     end_lease(generator);
     note_new_row(generator);
+    note_datacenter_id(generator, config);
 }
 
 // Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)
