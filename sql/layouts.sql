@@ -177,6 +177,16 @@ SET LOCAL timezone = 'Asia/Kathmandu';
 SELECT uid_generator_create('formats', epoch => '2026-02-03 04:05:06.789+00');
 SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator_config WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY 1::text;
 ROLLBACK;
+-- The server may discard what it has cached at any time. (A server with assertions does so all the time if told to.)
+DO $$
+BEGIN
+  SET debug_discard_caches = 1;
+EXCEPTION WHEN OTHERS THEN
+END
+$$;
+SELECT uid_generator_create('discarded', 'leaf', lease_ms => 900);
+RESET debug_discard_caches;
+SELECT preset, epoch, datacenter_bits, worker_bits, when_full, when_back, lease_ms FROM uid_generator WHERE generator = 'uid_generators.discarded'::regclass;
 SELECT uid_generator_create('spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12),
        uid_generator_create('not_spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12, spread => false);
 CREATE TABLE drawn (n serial, spread bigint, not_spread bigint);

@@ -258,8 +258,9 @@ BEGIN
     RAISE EXCEPTION 'invalid generator name: "%"', name
       USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
   END IF;
-  EXECUTE format('SELECT to_jsonb(b) || to_jsonb(p) FROM %1$s.uid_preset p, %1$s.uid_generator_builtin(false) b '
-                 'WHERE p.preset = $1', home) INTO fields USING preset;
+  -- A row of a subquery: its type cannot change while to_jsonb() reads the names.
+  EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
+    INTO fields USING preset;
   IF fields IS NULL THEN
     EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
     RAISE EXCEPTION 'preset "%" does not exist', preset
@@ -277,8 +278,8 @@ BEGIN
   IF fields ->> 'epoch' IS NULL THEN
     fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
   END IF;
-  EXECUTE format('INSERT INTO %1$s.uid_generator SELECT * FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)',
-                 home) USING fields;
+  EXECUTE format('INSERT INTO %1$s.uid_generator SELECT r.* FROM %1$s.uid_generator_builtin(false) b, '
+                 'jsonb_populate_record(b, $1) r', home) USING fields;
   IF above IS NOT NULL THEN
     EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
   END IF;
