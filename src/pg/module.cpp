@@ -4,7 +4,11 @@
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
+<<<<<<< HEAD
 #include "shared/grants.hpp"
+=======
+#include "shared/incarnation.hpp"
+>>>>>>> auto
 #include "shared/lost_generators.hpp"
 #include "shared/refiller_registry.hpp"
 #include "shared/saved_ranges.hpp"
@@ -27,6 +31,7 @@ void request_memory() {
     saved_ranges_request_memory();
     lost_generators_request_memory();
     end_warnings_request_memory();
+    incarnation_request_memory();
     trusted_clock_request_memory();
     refiller_registry_request_memory();
     grants_request_memory();
@@ -39,6 +44,7 @@ void attach_memory() {
     saved_ranges_attach_memory();
     lost_generators_attach_memory();
     end_warnings_attach_memory();
+    incarnation_attach_memory();
     trusted_clock_attach_memory();
     refiller_registry_attach_memory();
     grants_attach_memory();
