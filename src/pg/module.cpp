@@ -5,11 +5,11 @@
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
 #include "shared/lost_generators.hpp"
-#include "shared/refiller_registry.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
 #include "session/session_events.hpp"
 #include "base/settings.hpp"
+#include "shared/single_worker.hpp"
 #include "shared/slots.hpp"
 #include "shared/trusted_clock.hpp"
 
@@ -27,7 +27,7 @@ void request_memory() {
     lost_generators_request_memory();
     end_warnings_request_memory();
     trusted_clock_request_memory();
-    refiller_registry_request_memory();
+    single_workers_request_memory();
 }
 
 void attach_memory() {
@@ -38,7 +38,7 @@ void attach_memory() {
     lost_generators_attach_memory();
     end_warnings_attach_memory();
     trusted_clock_attach_memory();
-    refiller_registry_attach_memory();
+    single_workers_attach_memory();
     clean_stop_register();
 }
 
