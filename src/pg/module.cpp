@@ -4,6 +4,7 @@
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
+#include "shared/grants.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
@@ -28,6 +29,7 @@ void request_memory() {
     end_warnings_request_memory();
     trusted_clock_request_memory();
     single_workers_request_memory();
+    grants_request_memory();
 }
 
 void attach_memory() {
@@ -39,6 +41,7 @@ void attach_memory() {
     end_warnings_attach_memory();
     trusted_clock_attach_memory();
     single_workers_attach_memory();
+    grants_attach_memory();
     clean_stop_register();
 }
 

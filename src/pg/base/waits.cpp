@@ -42,6 +42,12 @@ void sleep_as_refiller(int64_t us) {
     sleep_for(us, once(&event, "UidgenRefiller"));
 }
 
+bool sleep_for_grant(ConditionVariable *changed, int64_t us) {
+    static uint32 event = 0;
+    const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
+    return ConditionVariableTimedSleep(changed, static_cast<long>(ms), once(&event, "UidgenGrant"));
+}
+
 void sleep_for_standby(int64_t us) { sleep_through_interrupts(us, WAIT_EVENT_SYNC_REP); }
 
 } // namespace uidgen::pg
