@@ -10,11 +10,11 @@
 #include "shared/incarnation.hpp"
 >>>>>>> auto
 #include "shared/lost_generators.hpp"
-#include "shared/refiller_registry.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
 #include "session/session_events.hpp"
 #include "base/settings.hpp"
+#include "shared/single_worker.hpp"
 #include "shared/slots.hpp"
 #include "shared/trusted_clock.hpp"
 
@@ -33,7 +33,7 @@ void request_memory() {
     end_warnings_request_memory();
     incarnation_request_memory();
     trusted_clock_request_memory();
-    refiller_registry_request_memory();
+    single_workers_request_memory();
     grants_request_memory();
 }
 
@@ -46,7 +46,7 @@ void attach_memory() {
     end_warnings_attach_memory();
     incarnation_attach_memory();
     trusted_clock_attach_memory();
-    refiller_registry_attach_memory();
+    single_workers_attach_memory();
     grants_attach_memory();
     clean_stop_register();
 }

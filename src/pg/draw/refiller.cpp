@@ -1,7 +1,7 @@
 #include "refiller.hpp"
 
-#include "shared/refiller_registry.hpp"
 #include "shared/ring_memory.hpp"
+#include "shared/single_worker.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 
@@ -141,16 +141,14 @@ void unmap_unvisited(Known *known, uint64_t round) {
         }
 }
 
-void resign(int, Datum) { resign_as_refiller(MyLatch); }
+void resign(int, Datum) { resign_as_worker(SingleWorker::refiller); }
 
-// Whether the refiller may end because there is no ring. A caller may have made a ring meanwhile, and left it to this
-// refiller. So the refiller resigns first, and looks again. A session makes a ring under the directory lock, and looks
-// for a refiller afterwards. The refiller looks for rings under the same lock. So either it finds the ring, or the
-// session finds no refiller and starts one.
+// Whether the refiller may end because there is no ring (single_worker.hpp). A session makes a ring under the directory
+// lock, and the refiller looks for rings under the same lock.
 bool may_end() {
-    refiller_found_nothing();
-    resign_as_refiller(MyLatch);
-    return slots_next_ring(0) < 0 || !become_refiller(MyLatch);
+    worker_found_nothing(SingleWorker::refiller);
+    resign_as_worker(SingleWorker::refiller);
+    return slots_next_ring(0) < 0 || !become_worker(SingleWorker::refiller);
 }
 
 // Runs until asked to stop, or until no generator in cached mode is in use.
@@ -205,26 +203,7 @@ uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
     return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
 }
 
-void wake_refiller() {
-    Latch *refiller = running_refiller();
-    if (refiller != nullptr) {
-        SetLatch(refiller);
-        return;
-    }
-    if (!may_start_refiller(monotonic_us()))
-        return;
-    BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-    worker.bgw_start_time = BgWorkerStart_PostmasterStart;
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
-    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
-    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_refiller_main");
-    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen refiller");
-    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen refiller");
-    if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
-        ereport(DEBUG1, (errmsg("out of background worker slots for the uidgen refiller"),
-                         errhint("Increase max_worker_processes. Until then, calls refill rings themselves.")));
-}
+void wake_refiller() { (void)wake_worker(SingleWorker::refiller); }
 
 } // namespace uidgen::pg
 
@@ -238,7 +217,7 @@ void uidgen_refiller_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
     BackgroundWorkerUnblockSignals();
-    if (!become_refiller(MyLatch))
+    if (!become_worker(SingleWorker::refiller))
         proc_exit(0); // another refiller was first
     on_shmem_exit(resign, 0);
     auto *known = static_cast<Known *>(
