@@ -92,7 +92,7 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
         return;
     draw_row_of_node(e->slot, e->function, grant.view.node);
     note_generator_in_use(e->slot, e->function);
-    log_protection(generator.config.layout, {grant.view.node, core::Protection::registry});
+    log_protection(e->sequence, generator.config.layout, {grant.view.node, core::Protection::registry});
 }
 
 } // namespace

@@ -121,7 +121,7 @@ void draw_number(Slot *slot, Oid function) {
             break;
     }
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
-    log_protection(config.layout, node_at(config, number, 0));
+    log_protection(slot->key.sequence, config.layout, node_at(config, number, 0));
 }
 
 // Before the first draw of the incarnation there is no number. It comes with a row of its own.
