@@ -1,9 +1,11 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
+#include "base/conninfo.hpp"
 #include "shared/clean_stop.hpp"
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
+#include "fleet/grant_file.hpp"
 #include "shared/grants.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/saved_ranges.hpp"
@@ -42,6 +44,8 @@ void attach_memory() {
     trusted_clock_attach_memory();
     single_workers_attach_memory();
     grants_attach_memory();
+    if (!IsUnderPostmaster)
+        grant_file_load();
     clean_stop_register();
 }
 
@@ -66,6 +70,7 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
+    conninfo_keep_out_of_log();
     drop_hooks_install();
     discard_hook_install();
 }
