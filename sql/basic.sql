@@ -32,7 +32,7 @@ INSERT INTO orders (note) VALUES ('one more') RETURNING id = uid_last() AS last;
 SELECT date_trunc('milliseconds', clock_timestamp()) AS before \gset
 SELECT uid_next() AS id \gset
 SELECT generated_at BETWEEN :'before' AND clock_timestamp() + interval '2 s' AS truthful,
-       datacenter_id, worker_id BETWEEN 0 AND 31 AS worker_id, sequence BETWEEN 0 AND 4095 AS sequence,
+       datacenter_id BETWEEN 0 AND 31 AS datacenter_id, worker_id BETWEEN 0 AND 31 AS worker_id, sequence BETWEEN 0 AND 4095 AS sequence,
        abs(extract(epoch FROM clock_timestamp() - generated_at)) < 5 AS recent
   FROM uid_decode(:id);
 SELECT uid_last() = :id AS last;
@@ -61,12 +61,14 @@ $$;
 SELECT rows_of('%', 1);
 SELECT count(DISTINCT (uid_decode(id)).worker_id) AS worker_ids FROM orders;
 SELECT w.type IN (1, 2) AS type, w.launch_date = pg_postmaster_start_time()::date AS launch_date,
-       w.created <= w.modified AS times, w.generator, w.datacenter_id, w.host_name <> '' AS host_name,
+       w.created <= w.modified AS times, w.generator, w.host_name <> '' AS host_name,
        w.port = current_setting('port') AS port,
        w.system_identifier = (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
-       w.timeline, w.id % 32 = w.worker_id AS number_of_draw
-  FROM worker_node AS w, uid_decode(uid_next()) AS d
- WHERE w.worker_id = d.worker_id;
+       w.timeline, s.protection, s.node = d.datacenter_id * 32 + d.worker_id AS node,
+       (s.datacenter_id, s.worker_id) = (d.datacenter_id, d.worker_id) AS fields
+  FROM worker_node AS w, uid_decode(uid_next()) AS d, uid_generator_status AS s
+ WHERE (w.datacenter_id, w.worker_id) = (d.datacenter_id, d.worker_id)
+   AND s.generator = 'uid_generators.uid_default'::regclass;
 SELECT count(*) FROM worker_node;
 
 -- Arithmetic at its bounds.

@@ -46,7 +46,7 @@ SELECT uid_generator_alter('uid_generators.g', backup_worker => false, sequence_
 SELECT uid_next('uid_generators.g') AS id \gset
 SELECT made_by(:id);
 SELECT NOT d.backup AS no_backup, uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, 'uid_generators.g') = :id AS same,
-       (:id - d.worker_id * 512 - d.sequence) % (1 << 16) = 0 AS layout FROM uid_decode(:id, 'uid_generators.g') AS d;
+       (:id - d.datacenter_id * 32768 - d.worker_id * 512 - d.sequence) % (1 << 16) = 0 AS layout FROM uid_decode(:id, 'uid_generators.g') AS d;
 -- and no field of it afterwards. To the value that it has is no change.
 SELECT arguments, outcome(format('SELECT uid_generator_alter(''uid_generators.g'', %s)', arguments)) FROM (VALUES
   ('epoch => ''2024-01-02'''), ('tick_us => 1000'), ('time_bits => 41'), ('datacenter_bits => 2'), ('worker_bits => 5'), ('sequence_bits => 10'),

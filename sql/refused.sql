@@ -191,15 +191,9 @@ UPDATE uid_generator SET worker_bits = 0, datacenter_bits = 0, sequence_bits = 0
 SELECT count(*), count(DISTINCT id) FROM uid_next_batch('uid_generators.narrow', 500) AS id;
 SELECT uid_encode(generated_at, 0, 0, 0, 'uid_generators.narrow') = id
   FROM (SELECT uid_next('uid_generators.narrow') AS id) AS i, uid_decode(id, 'uid_generators.narrow');
-SET uidgen.datacenter_id = 1;
-SELECT outcome('SELECT uid_next(''uid_generators.narrow'')');
-RESET uidgen.datacenter_id;
 
 -- Settings.
-SET uidgen.datacenter_id = -1;
-SET uidgen.datacenter_id = 32;
-SELECT outcome('SELECT uid_next()');
-RESET uidgen.datacenter_id;
+SET uidgen.datacenter_id = -2;
 SET uidgen.segment_step = 0;
 \set VERBOSITY sqlstate
 SET uidgen.max_wait = -1; -- majors word it differently

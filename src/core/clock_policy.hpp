@@ -34,14 +34,18 @@ enum class WhenBack : uint8_t {
 constexpr int64_t no_limit = INT64_C(1) << 60;
 
 // The first sequence number of a tick that the clock moves on to. At low demand most ids are the first of their tick;
-// if they all had the number 0, ids modulo n would not be evenly distributed.
+// if they all had the number 0, ids modulo n would not be evenly distributed. And two databases that share a node by
+// chance would draw the same ids whenever both draw in the same tick.
 struct Spread {
-    uint64_t count; // the first number is in [0, count); 0 or 1: always 0
+    uint64_t count;    // the first number is in [0, count); 0 or 1: always 0
+    uint64_t salt = 0; // the incarnation's own random number
 
     // A multiplication by 2^64 / golden ratio spreads ticks of any arithmetic progression evenly over [0, 1) (Knuth,
-    // The Art of Computer Programming 3, 6.4).
+    // The Art of Computer Programming 3, 6.4). The salt turns that circle by a fixed angle, so the starts are as even
+    // with it as without. And two incarnations keep their distance in all ticks: a salt that were mixed with the tick
+    // would bring them together in one tick of `count`.
     constexpr uint64_t start(int64_t tick) const noexcept {
-        const uint64_t mixed = static_cast<uint64_t>(tick) * UINT64_C(0x9E3779B97F4A7C15);
+        const uint64_t mixed = static_cast<uint64_t>(tick) * UINT64_C(0x9E3779B97F4A7C15) + salt;
         return ((mixed >> 32) * count) >> 32;
     }
 };

@@ -9,7 +9,8 @@
 // orders positions order the ids of one worker.
 //
 // With `backup` the top bit of the worker field separates a generator's backup worker from its primary worker. Worker
-// ids are then drawn from the bits below it.
+// ids are then drawn from the bits below it. A *node* is the value of the datacenter and worker bits together, without
+// the backup bit: its low drawn_worker_bits() are the worker id, the bits above them the datacenter id.
 //
 // Pure arithmetic: no clock, no allocation, no exceptions. Times are microseconds since 1970-01-01 UTC.
 #pragma once
@@ -89,6 +90,22 @@ constexpr int32_t time_shift(const Layout &l) noexcept { return node_bits(l) + l
 // How many bits of the worker field are drawn, and the bit that marks the backup worker (0: the layout has none).
 constexpr int32_t drawn_worker_bits(const Layout &l) noexcept { return l.worker_bits - (l.backup ? 1 : 0); }
 constexpr int64_t backup_bit(const Layout &l) noexcept { return l.backup ? INT64_C(1) << drawn_worker_bits(l) : 0; }
+
+constexpr int32_t drawn_node_bits(const Layout &l) noexcept { return l.datacenter_bits + drawn_worker_bits(l); }
+
+struct NodeFields {
+    int64_t datacenter;
+    int64_t worker; // without the backup bit
+};
+
+constexpr NodeFields fields_of_node(const Layout &l, int64_t node) noexcept {
+    return {node >> drawn_worker_bits(l), node & largest(drawn_worker_bits(l))};
+}
+
+// The fields must fit the layout.
+constexpr int64_t node_of_fields(const Layout &l, const NodeFields &fields) noexcept {
+    return fields.datacenter << drawn_worker_bits(l) | fields.worker;
+}
 
 constexpr LayoutFault check(const Layout &l) noexcept {
     constexpr auto field_fits = [](int32_t bits) { return bits >= 0 && bits <= max_field_bits; };
@@ -176,15 +193,17 @@ constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
 // Turns positions into ids. It is computed once for many ids: encode() of a position gives what encode() of its parts
 // would give, without the checks.
 struct IdEncoder {
-    uint64_t node;     // added to each position: datacenter and worker in place, less the term
+    uint64_t node;     // added to each position: the node and the backup bit in place, less the term
     uint64_t low_mask; // the bits of a position that stay at the bottom: its sequence number, or none
     int32_t gap;       // how far the other bits move up to make room for the node
 };
 
-// The datacenter, the worker and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp)
-// count from its first tick.
-constexpr IdEncoder encoder_of(const Layout &l, int64_t datacenter, int64_t worker, int64_t term = 0) noexcept {
-    const uint64_t datacenter_part = static_cast<uint64_t>(datacenter) << datacenter_shift(l);
+// The node and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp) count from its
+// first tick.
+constexpr IdEncoder encoder_of(const Layout &l, int64_t node_value, bool backup = false, int64_t term = 0) noexcept {
+    const NodeFields fields = fields_of_node(l, node_value);
+    const uint64_t datacenter_part = static_cast<uint64_t>(fields.datacenter) << datacenter_shift(l);
+    const int64_t worker = fields.worker | (backup ? backup_bit(l) : 0);
     const uint64_t node = datacenter_part | static_cast<uint64_t>(worker) << worker_shift(l);
     const uint64_t first_of_term = static_cast<uint64_t>(term) << l.time_bits << l.sequence_bits;
     return {node - (first_of_term << node_bits(l)),

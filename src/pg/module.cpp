@@ -7,6 +7,7 @@
 #include "shared/end_warnings.hpp"
 #include "fleet/grant_file.hpp"
 #include "shared/grants.hpp"
+#include "shared/incarnation.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
@@ -29,6 +30,7 @@ void request_memory() {
     saved_ranges_request_memory();
     lost_generators_request_memory();
     end_warnings_request_memory();
+    incarnation_request_memory();
     trusted_clock_request_memory();
     single_workers_request_memory();
     grants_request_memory();
@@ -41,6 +43,7 @@ void attach_memory() {
     saved_ranges_attach_memory();
     lost_generators_attach_memory();
     end_warnings_attach_memory();
+    incarnation_attach_memory();
     trusted_clock_attach_memory();
     single_workers_attach_memory();
     grants_attach_memory();

@@ -820,8 +820,8 @@ COMMENT ON EVENT TRIGGER uid_forget_dropped IS
 -- ---------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION uid_slots(
-    OUT sequence regclass, OUT kind text, OUT worker_id integer, OUT last_time timestamptz,
-    OUT leased_until timestamptz, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
+    OUT sequence regclass, OUT kind text, OUT protection text, OUT node bigint, OUT datacenter_id integer,
+    OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
     OUT records bigint, OUT flush_waits bigint, OUT standby_waits bigint, OUT clock_waits bigint,
     OUT next_ready boolean, OUT step bigint, OUT step_reason text,
     OUT refills_first bigint, OUT refills_ahead bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
@@ -837,7 +837,7 @@ COMMENT ON FUNCTION uid_slots() IS
   'SELECT on the sequence and is not a member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_status AS
-SELECT g.generator, g.preset, s.worker_id, s.last_time, s.leased_until,
+SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
        s.records, s.flush_waits, s.standby_waits, s.clock_waits, s.ahead_ms,
        s.ring_size, s.ring_filled, s.padded_initial, s.padded_threshold, s.padded_schedule, s.padded_inline,
        s.rejected_puts, s.rejected_takes, s.discarded_stale

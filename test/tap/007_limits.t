@@ -119,7 +119,9 @@ $node->restart;
 # The datacenter id belongs to a server or a database.
 {
 	my $show = 'SELECT datacenter_id FROM uid_decode(uid_next())';
-	is($node->safe_psql('postgres', $show), 0, 'datacenter id 0 without a setting');
+	my $protection = 'SELECT protection FROM uid_generator_status';
+	is($node->safe_psql('postgres', "SELECT count(uid_next()); $protection"), "1\nauto", 'none is set');
+	my $unset = $node->safe_psql('postgres', $show);
 	my $session = hold_open($node);
 	my $before = $session->query_safe('SELECT uid_next()');
 	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET uidgen.datacenter_id = 3');
@@ -127,14 +129,15 @@ $node->restart;
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM uid_next_batch(100) AS id, uid_decode(id) WHERE datacenter_id = 3'),
 		100, 'in batches too');
 	is($session->query_safe("BEGIN; $show; SET LOCAL uidgen.datacenter_id = 31; $show; COMMIT; $show"),
-		"0\n31\n0", 'a change takes effect at once, also within a transaction');
+		"$unset\n31\n$unset", 'a change takes effect at once, also within a transaction');
 	cmp_ok($session->query_safe('SELECT uid_next() >> 22'), '>=', $before >> 22, 'and the time goes on');
 	$session->quit;
 	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET uidgen.datacenter_id = 32');
-	my $error = failure($node, $show);
-	like($error, qr/22023/, 'a number that does not fit is an error');
-	like($error, qr/HINT:.*\b0 to 31\b/, 'that names the range');
-	like(failure($node, 'SELECT count(*) FROM uid_next_batch(5)'), qr/22023/, 'for batches too');
+	my (undef, $drawn, $warning) = $node->psql('postgres', "$show; SELECT count(*) FROM uid_next_batch(5); $protection");
+	is($drawn, "$unset\n5\nauto", 'a number that does not fit is no error');
+	like($warning, qr/WARNING:.*DETAIL:.*\b0 to 31\b/s, 'but a warning, which names the range');
+	(undef, $drawn, $warning) = $node->psql('postgres', 'SELECT count(uid_next())');
+	is("$drawn$warning", 1, 'once');
 	$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET uidgen.datacenter_id');
 	$node->safe_psql('postgres', "CREATE ROLE ordinary LOGIN");
 	like(failure($node, 'SET ROLE ordinary; SET uidgen.datacenter_id = 4'), qr/42501/, 'an ordinary role may not set it');

@@ -2,6 +2,8 @@
 # sticky and static, generators of one layout side by side, and the backup worker's bit. No id is issued twice, whatever
 # the worker ids are.
 #
+# The datacenter id is set, so the drawn bits are those of the worker field; 029_nodes.t has the rest.
+#
 # The sequence of worker_node is moved to where the widest field wraps, instead of starting the server four million
 # times. All clocks stand still.
 use strict;
@@ -10,7 +12,7 @@ use warnings;
 use Test::More;
 use UidgenTest;
 
-my $node = new_node('worker_ids', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
+my $node = new_node('worker_ids', conf => "autovacuum = off\nuidgen.max_wait = 0\nuidgen.datacenter_id = 0\n");
 use_fake_clock($node);
 my $clock = 0.5;
 freeze_clock($node, $clock);
@@ -60,8 +62,8 @@ my @drawn = sort { $bits{$a} <=> $bits{$b} } keys %bits;
 my @everyone = (@drawn, 'sticky', 'static', 'disposable');
 create('field_4', "worker_bits => 4");
 create('field_5', "worker_bits => 5, sequence_bits => 11");
-create('field_10', "datacenter_bits => 0, worker_bits => 10");
-create('field_22', "preset => 'baidu', when_full => 'borrow', when_back => 'hold'");
+create('field_10', "time_bits => 40, datacenter_bits => 1, worker_bits => 10");
+create('field_22', "preset => 'baidu', datacenter_bits => 1, sequence_bits => 12, when_full => 'borrow', when_back => 'hold'");
 create('sticky', "worker_policy => 'sticky'");
 create('static', "worker_policy => 'static', worker_number => 20");
 create('disposable', "worker_policy => 'disposable'");
@@ -128,7 +130,7 @@ is(draw('field_4')->{worker}, $workers{field_4}[5], 'generators of another layou
 # The backup worker: the top bit of the field, which no draw has.
 # ---------------------------------------------------------------------------
 
-create('backup', "preset => 'js53'");
+create('backup', "preset => 'js53', datacenter_bits => 1");
 my (%seen, %backup);
 foreach my $number (0 .. 31)
 {

@@ -250,8 +250,9 @@ class Generator {
     void hand_out(const Call &call, uint64_t pos, bool backup) {
         const Layout &l = c_.layout;
         const int64_t term = term_of(pos);
-        const int64_t worker = ((c_.worker + term) & largest(l.worker_bits)) | (backup ? backup_bit(l) : 0);
-        const int64_t id = encode(encoder_of(l, c_.datacenter, worker, term), pos);
+        const NodeFields fields = {c_.datacenter, (c_.worker + term) & largest(drawn_worker_bits(l))};
+        const int64_t worker = fields.worker | (backup ? backup_bit(l) : 0);
+        const int64_t id = encode(encoder_of(l, node_of_fields(l, fields), backup, term), pos);
         const Decoded d = decode(l, id);
         ASSERT_EQ(d.fault, DecodeFault::none) << "P3";
         EXPECT_TRUE(ids_.insert(id).second) << "P1: twice: " << id;
@@ -400,20 +401,20 @@ constexpr Layout quiet_layout = {INT64_C(1767225600000) * ms, ms, 41, 5, 5, 12};
 TEST(Spread, StartsInsideItsCount) {
     std::mt19937_64 random(20260111);
     for (int32_t bits = 0; bits <= max_field_bits; bits++) {
-        const Spread spread = spread_for(bits);
+        const Spread spread = {spread_for(bits).count, random()};
         EXPECT_LE(spread.count, (UINT64_C(3) << bits) / 4) << "a quarter of the tick is left";
         for (int i = 0; i < 2000; i++) {
             const auto tick = static_cast<int64_t>(random() >> (1 + random() % 40));
             ASSERT_LT(spread.start(tick), std::max(spread.count, UINT64_C(1))) << tick;
         }
     }
-    EXPECT_EQ(Spread{0}.start(12345), 0u);
-    EXPECT_EQ(Spread{1}.start(12345), 0u);
+    EXPECT_EQ((Spread{0, UINT64_MAX}.start(12345)), 0u);
+    EXPECT_EQ((Spread{1, UINT64_MAX}.start(12345)), 0u);
 }
 
 TEST(Spread, ReachesEveryStart) {
     for (int32_t bits : {1, 2, 5, 8, 11, 12, 13, 22}) {
-        const Spread spread = spread_for(bits);
+        const Spread spread = {spread_for(bits).count, UINT64_C(0xD1B54A32D192ED03)};
         std::vector<bool> reached(spread.count);
         for (int64_t tick = 0; tick < 20 * static_cast<int64_t>(spread.count); tick++)
             reached[spread.start(tick)] = true;
@@ -436,7 +437,7 @@ double chi_square_ratio(const std::vector<int64_t> &ids, int64_t n) {
 
 // The first id of each of many ticks.
 template <typename NextTick> std::vector<int64_t> first_ids(const Layout &l, const Spread &spread, NextTick next_tick) {
-    const IdEncoder encoder = encoder_of(l, 3, 17);
+    const IdEncoder encoder = encoder_of(l, node_of_fields(l, {3, 17}));
     std::vector<int64_t> ids;
     for (int i = 0; i < 60000; i++) {
         const int64_t tick = next_tick();
@@ -451,11 +452,12 @@ void expect_even(const std::vector<int64_t> &ids, const char *what) {
 }
 
 TEST(Spread, IdsOfAQuietGeneratorAreEvenModuloN) {
-    for (int64_t step : {1, 10, 1000, 60000, 3600000}) {
-        int64_t tick = 12345678;
-        expect_even(first_ids(quiet_layout, spread_for(12), [&] { return tick += step; }),
-                    std::to_string(step).c_str());
-    }
+    for (uint64_t salt : {UINT64_C(0), UINT64_C(0x0123456789ABCDEF), UINT64_MAX})
+        for (int64_t step : {1, 10, 1000, 60000, 3600000}) {
+            int64_t tick = 12345678;
+            const Spread spread = {spread_for(12).count, salt};
+            expect_even(first_ids(quiet_layout, spread, [&] { return tick += step; }), std::to_string(step).c_str());
+        }
     std::mt19937_64 random(20260112);
     expect_even(first_ids(quiet_layout, spread_for(12), [&] { return static_cast<int64_t>(random() >> 23); }),
                 "random");
@@ -463,6 +465,27 @@ TEST(Spread, IdsOfAQuietGeneratorAreEvenModuloN) {
     expect_even(
         first_ids(quiet_layout, spread_for(12), [&] { return tick += static_cast<int64_t>(1 + random() % 5000); }),
         "random distances");
+}
+
+// Two incarnations with the same node and different salts: the starts of their ticks are as far apart in every tick, so
+// two quiet ones that do not meet in one tick meet in none. How far is even over the salts.
+TEST(Spread, ASaltMovesEveryStartByTheSameDistance) {
+    std::mt19937_64 random(20260113);
+    const uint64_t count = spread_for(12).count;
+    std::vector<int64_t> distances;
+    for (int i = 0; i < 20000; i++) {
+        const Spread a = {count, random()};
+        const Spread b = {count, random()};
+        const auto distance = [&](int64_t tick) { return (b.start(tick) + count - a.start(tick)) % count; };
+        const uint64_t first = distance(4711);
+        distances.push_back(static_cast<int64_t>(first));
+        for (int64_t tick : {INT64_C(0), INT64_C(1), INT64_C(123456789), largest(41)}) {
+            const uint64_t off = (distance(tick) + count - first + 1) % count;
+            ASSERT_LE(off, 2u) << "more than rounding";
+        }
+    }
+    EXPECT_LT(chi_square_ratio(distances, 300), 1.5);
+    EXPECT_GT(chi_square_ratio(distances, 300), 0.6);
 }
 
 // The test notices a missing spread: all ids are even then, and all have one residue modulo 8.

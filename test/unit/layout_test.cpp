@@ -52,7 +52,9 @@ void expect_round_trip(const Layout &l, const Parts &parts, int64_t term = 0) {
     const Decoded d = decode(l, e.id);
     ASSERT_EQ(d.fault, DecodeFault::none);
     expect_parts(d.parts, parts);
-    const IdEncoder encoder = encoder_of(l, parts.datacenter, parts.worker, term);
+    const int64_t drawn = parts.worker & largest(drawn_worker_bits(l));
+    const int64_t node = node_of_fields(l, {parts.datacenter, drawn});
+    const IdEncoder encoder = encoder_of(l, node, parts.worker != drawn, term);
     EXPECT_EQ(encode(encoder, position_of(l, parts, static_cast<uint64_t>(term))), e.id) << "term " << term;
 }
 
@@ -146,8 +148,29 @@ TEST(Layout, TheBackupBitIsTakenFromTheWorkerField) {
         for (int64_t drawn : {INT64_C(0), largest(bits - 1)}) {
             expect_round_trip(l, {7, 1, drawn | backup_bit(l), 3});
             const uint64_t position = position_of(l, {7, 0, 0, 3});
-            EXPECT_NE(encode(encoder_of(l, 1, drawn), position),
-                      encode(encoder_of(l, 1, drawn | backup_bit(l)), position));
+            const int64_t node = node_of_fields(l, {1, drawn});
+            EXPECT_EQ(encode(encoder_of(l, node, true), position) - encode(encoder_of(l, node), position),
+                      backup_bit(l) << worker_shift(l));
+        }
+    }
+}
+
+// A node makes its two fields and is made of them, whether or not the layout has a backup bit.
+TEST(Layout, ANodeIsItsTwoFields) {
+    for (const bool backup : {false, true}) {
+        for (const auto &bits : {std::pair{0, 5}, {5, 5}, {13, 1}, {31, 31}}) {
+            Layout l = widths(1, bits.first, bits.second, 0);
+            l.backup = backup;
+            const int32_t width = bits.first + bits.second - (backup ? 1 : 0);
+            EXPECT_EQ(drawn_node_bits(l), width);
+            for (const int64_t node : {INT64_C(0), largest(width) / 3, largest(width)}) {
+                const NodeFields fields = fields_of_node(l, node);
+                EXPECT_EQ(node_of_fields(l, fields), node);
+                EXPECT_LE(fields.datacenter, largest(l.datacenter_bits));
+                EXPECT_EQ(fields.worker & backup_bit(l), 0);
+                const Decoded d = decode(l, encode(encoder_of(l, node, backup), 1));
+                expect_parts(d.parts, {1, fields.datacenter, fields.worker | backup_bit(l), 0});
+            }
         }
     }
 }
@@ -356,7 +379,7 @@ TEST(Layout, FieldsDoNotOverlap) {
 }
 
 TEST(Layout, PositionsOrderIds) {
-    const IdEncoder node = encoder_of(twitter, 31, 31);
+    const IdEncoder node = encoder_of(twitter, largest(10));
     EXPECT_LT(encode(node, 4095), encode(node, 4096));
     EXPECT_LT(encode(node, (UINT64_C(1) << 53) - 2), encode(node, (UINT64_C(1) << 53) - 1));
     EXPECT_EQ(encode(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
@@ -365,7 +388,7 @@ TEST(Layout, PositionsOrderIds) {
 TEST(Layout, PositionsOrderIdsWithTheSequenceFirst) {
     Layout l = twitter;
     l.sequence_first = true;
-    const IdEncoder node = encoder_of(l, 31, 31);
+    const IdEncoder node = encoder_of(l, largest(10));
     for (uint64_t position : {UINT64_C(0), UINT64_C(4094), UINT64_C(4095), UINT64_C(4096), (UINT64_C(1) << 53) - 2})
         EXPECT_EQ(encode(node, position + 1) - encode(node, position), 1 << 10);
     EXPECT_EQ(encode(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
@@ -383,7 +406,8 @@ TEST(Layout, ATermCountsFromItsFirstTick) {
     const uint64_t first = position_of(l, parts, 0);
     const uint64_t second_term = position_of(l, parts, 1);
     EXPECT_EQ(second_term - first, UINT64_C(1) << 15);
-    EXPECT_EQ(encode(encoder_of(l, 3, 10, 1), second_term) - encode(encoder_of(l, 3, 9, 0), first), 1 << 5);
+    const int64_t first_id = encode(encoder_of(l, node_of_fields(l, {3, 9}), false, 0), first);
+    EXPECT_EQ(encode(encoder_of(l, node_of_fields(l, {3, 10}), false, 1), second_term) - first_id, 1 << 5);
 }
 
 // The largest number of terms: time, worker and sequence fill 63 bits, and every worker id belongs to a term.
@@ -401,7 +425,7 @@ TEST(Layout, TheWidestNode) {
     const Layout l = widths(1, 31, 31, 0);
     expect_round_trip(l, {1, largest(31), largest(31), 0});
     expect_round_trip(l, {1, 0, 0, 0});
-    EXPECT_EQ(encode(encoder_of(l, largest(31), largest(31)), 1), INT64_MAX);
+    EXPECT_EQ(encode(encoder_of(l, largest(62)), 1), INT64_MAX);
 }
 
 Layout random_layout(std::mt19937_64 &random) {

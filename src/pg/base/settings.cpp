@@ -15,7 +15,7 @@ bool bad_samples = false;
 namespace settings {
 
 int max_slots = 1024;
-int datacenter_id = 0;
+int datacenter_id = -1;
 int max_wait_ms = 5000;
 int segment_step = 1000;
 int segment_max_step = 10000000;
@@ -71,8 +71,9 @@ void define(bool preloading, void (*changed)()) {
                                 PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
-                            "ALTER DATABASE name SET uidgen.datacenter_id = 1.",
-                            &datacenter_id, 0, 0, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
+                            "ALTER DATABASE name SET uidgen.datacenter_id = 1. -1 means unset: a hash of the "
+                            "database makes a collision unlikely.",
+                            &datacenter_id, -1, -1, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
                             nullptr, datacenter_id_assigned, nullptr);
     DefineCustomIntVariable(
         "uidgen.max_wait", "Sets the maximum time that a call waits for the clock before it fails.",

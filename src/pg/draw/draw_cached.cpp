@@ -209,7 +209,6 @@ void open_window_on_run(const Call &call) {
 } // namespace
 
 Drawn draw_cached(SessionEntry *e, uint64_t want) {
-    check_datacenter(e);
     GeneratorState &generator = e->slot->generator;
     Call call = {};
     call.e = e;
@@ -221,7 +220,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         const uint64_t floor =
             Max(fresh_from(generator, call.now_us), generator.ring.given_up_below.load(std::memory_order_relaxed));
         drop_stale_positions(e, floor);
-        need_worker_id(e);
+        const core::IdEncoder encoder = encoder_at(e, floor, false); // the only term in cached mode
         const uint64_t next = next_available(e, floor);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
@@ -234,7 +233,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         const core::Run run =
             generator.config.cached.shares ? take_shared(&call, floor, &retry) : take_from_own_run(&call);
         if (run.count > 0) {
-            call.drawn = {run, encoder_at(generator, run.first, false)};
+            call.drawn = {run, encoder};
             open_window_on_run(call);
             return call.drawn;
         }

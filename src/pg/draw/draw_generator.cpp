@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "session/new_slot.hpp"
+#include "shared/nodes.hpp"
 #include "tables/node_writer.hpp"
 #include "tables/sequence_page.hpp"
 #include "base/settings.hpp"
@@ -149,12 +150,13 @@ bool take(Call *call, const core::Decision &decision) {
     GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
         reserve_ahead(e, decision.reserve_until);
-    need_worker_id(e);
+    // No position below the limit is of a later term, and none above the word is of an earlier one.
+    const core::IdEncoder encoder = encoder_at(e, decision.limit - 1, false);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
     if (run.count == 0)
         return false;
     note_seen(&generator, call->view, run.first);
-    call->drawn = {run, encoder_at(generator, run.first, false)};
+    call->drawn = {run, encoder};
     open_window_after(*call, run.first + run.count - 1, decision);
     return true;
 }
@@ -183,9 +185,9 @@ bool take_backup(Call *call, int64_t back) {
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.action == core::ClockAction::take) {
-        need_worker_id(call->e);
+        const core::IdEncoder encoder = encoder_at(call->e, decision.limit - 1, true);
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
-        call->drawn = {run, encoder_at(generator, run.first, true)};
+        call->drawn = {run, encoder};
         return run.count > 0;
     }
     if (back == 0 && decision.action == core::ClockAction::wait)
@@ -211,17 +213,6 @@ bool clock_is_plausible(Call *call) {
         return false;
     trust_clock_offset(call->offset_us);
     return true;
-}
-
-void check_datacenter(const SessionEntry *e) {
-    const core::Layout &layout = e->slot->generator.config.layout;
-    const int64_t most = core::largest(layout.datacenter_bits);
-    if (settings::datacenter_id > most)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("uidgen.datacenter_id %d is out of range for the generator's layout", settings::datacenter_id),
-                 errdetail("The datacenter field of the layout is %d bits wide.", layout.datacenter_bits),
-                 errhint("Set uidgen.datacenter_id to a number from 0 to %lld.", static_cast<long long>(most))));
 }
 
 void read_state(Call *call) {
@@ -288,16 +279,15 @@ void confirm_lease(Call *call, core::Durability level) {
         call->wait.started_us += monotonic_us() - began_us;
 }
 
-void need_worker_id(SessionEntry *e) {
-    if (unlikely(e->slot->generator.worker_id.load(std::memory_order_acquire) == no_worker))
-        draw_worker_id(e->slot, e->function);
-}
-
-core::IdEncoder encoder_at(const GeneratorState &generator, uint64_t position, bool backup) {
-    const core::Layout &layout = generator.config.layout;
-    const int64_t first = generator.worker_id.load(std::memory_order_acquire);
-    const int64_t worker = worker_id_at(generator.config, first, position) | (backup ? core::backup_bit(layout) : 0);
-    return core::encoder_of(layout, settings::datacenter_id, worker, term_of(generator.config, position));
+core::IdEncoder encoder_at(const SessionEntry *e, uint64_t position, bool backup) {
+    GeneratorState &generator = e->slot->generator;
+    if (unlikely(generator.number.load(std::memory_order_acquire) == no_number))
+        draw_number(e->slot, e->function);
+    if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.exchange(true))
+        warn_of_datacenter_id(e->sequence, generator.config);
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    return core::encoder_of(generator.config.layout, node_at(generator.config, number, position).value, backup,
+                            term_of(generator.config, position));
 }
 
 int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
@@ -309,7 +299,6 @@ int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
 }
 
 Drawn draw(SessionEntry *e, uint64_t want) {
-    check_datacenter(e);
     Call call = {};
     call.e = e;
     call.want = want;

@@ -36,9 +36,6 @@ struct Call {
     Drawn drawn;
 };
 
-// Error if uidgen.datacenter_id does not fit the layout.
-void check_datacenter(const SessionEntry *e);
-
 // Reads the clock and the generator's word.
 void read_state(Call *call);
 
@@ -58,11 +55,9 @@ void reserve_if_plausible(Call *call, int64_t until_tick);
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(Call *call, core::Durability level);
 
-// Draws the worker id if there is none yet.
-void need_worker_id(SessionEntry *e);
-
-// The encoder for the id at a position.
-core::IdEncoder encoder_at(const GeneratorState &generator, uint64_t position, bool backup);
+// The encoder for ids in the term of a position. Draws the number that nodes follow from if there is none yet. A caller
+// fetches the encoder before it takes positions, so that no draw fails or sleeps between a position and its node.
+core::IdEncoder encoder_at(const SessionEntry *e, uint64_t position, bool backup);
 
 // How much longer the call may wait; 0: no longer. The first call counts the wait in the slot.
 int64_t left_to_wait_us(Call *call, int64_t *waited_us);

@@ -1,5 +1,6 @@
 #include "slots.hpp"
 
+#include "incarnation.hpp"
 #include "lost_generators.hpp"
 #include "saved_ranges.hpp"
 #include "base/settings.hpp"
@@ -87,8 +88,10 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.backup.reset(init.first_position);
         generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
+        generator.config.policy.spread.salt = incarnation_salt();
         generator.inherited_floor = init.inherited_floor;
-        generator.worker_id.store(no_worker, std::memory_order_relaxed);
+        generator.number.store(no_number, std::memory_order_relaxed);
+        generator.warned.store(false, std::memory_order_relaxed);
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
         initialize(&generator.ring, init.ring_memory, init.config.cached.run);
@@ -144,11 +147,11 @@ void unpin(dsm_handle memory) {
         dsm_unpin_segment(memory);
 }
 
-bool worker_is_taken(const Slot *of, int32_t worker_id) {
+bool node_is_taken(const Slot *of, int64_t node) {
     for (int32_t i = 0; i < header->ever_used; i++) {
         const Slot &other = slots[i];
         if (&other != of && other.kind == SlotKind::generator &&
-            other.generator.worker_id.load(std::memory_order_relaxed) == worker_id &&
+            other.generator.number.load(std::memory_order_relaxed) != no_number && other.generator.drawn_node == node &&
             core::same_layout(other.generator.config.layout, of->generator.config.layout))
             return true;
     }
@@ -156,10 +159,10 @@ bool worker_is_taken(const Slot *of, int32_t worker_id) {
 }
 
 // Relaxed: the row's writer reads them under the directory lock.
-void set_draw(GeneratorState *generator, int64_t draw, int64_t now_us) {
-    generator->worker_draw.store(draw, std::memory_order_relaxed);
-    generator->drawn_at_us = now_us;
-    generator->drawn_datacenter_id = settings::datacenter_id;
+void set_draw(GeneratorState *generator, const NodeDraw &draw) {
+    generator->worker_draw.store(draw.id, std::memory_order_relaxed);
+    generator->drawn_at_us = draw.at_us;
+    generator->drawn_node = draw.node;
     generator->row_owed.store(true, std::memory_order_relaxed);
     generator->row_due.store(0, std::memory_order_relaxed);
 }
@@ -347,22 +350,22 @@ void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {
     LWLockRelease(directory_lock);
 }
 
-bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist) {
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist) {
     GeneratorState &generator = slot->generator;
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    const bool set_already = generator.worker_id.load(std::memory_order_relaxed) != no_worker;
-    const bool free = !set_already && (insist || !worker_is_taken(slot, worker_id));
+    const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
+    const bool free = !set_already && (insist || !node_is_taken(slot, draw.node));
     if (free) {
-        set_draw(&generator, draw, now_us);
-        generator.worker_id.store(worker_id, std::memory_order_release);
+        set_draw(&generator, draw);
+        generator.number.store(number, std::memory_order_release);
     }
     LWLockRelease(directory_lock);
     return set_already || free;
 }
 
-void slot_begin_term(Slot *slot, int64_t draw, int64_t now_us) {
+void slot_begin_term(Slot *slot, const NodeDraw &draw) {
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    set_draw(&slot->generator, draw, now_us);
+    set_draw(&slot->generator, draw);
     LWLockRelease(directory_lock);
 }
 

@@ -48,7 +48,7 @@ struct SlotKey {
 
 enum class SlotKind : uint32_t { unused, generator, segment };
 
-constexpr int32_t no_worker = -1;
+constexpr int64_t no_number = -1;
 
 // Where a generator's worker id comes from.
 enum class WorkerPolicy : uint32_t {
@@ -72,13 +72,14 @@ struct CachedConfig {
     int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
 };
 
-// What the row of uid_generator says, copied when the slot is made.
+// What the row of uid_generator says, copied when the slot is made; and the incarnation's salt.
 struct GeneratorConfig {
     core::Layout layout;
     core::ClockPolicy policy;
     CachedConfig cached;
     WorkerPolicy worker_policy;
     int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // -1: none of its own
 };
 
 // Why a ring was refilled.
@@ -105,25 +106,21 @@ struct GeneratorState {
     GeneratorConfig config;          // never changes
     uint64_t inherited_floor;        // never changes; see SlotInit
     RingState ring;                  // of cached mode
-    // The worker id of this incarnation; with when_back new_worker that of term 0. Set once, under the directory lock.
-    std::atomic<int32_t> worker_id;
-    // The generator's row of worker_node (node_writer.cpp): its id, and the time and the datacenter id of its draw.
-    // Written under the exclusive directory lock; under the shared lock only the id may change.
+    // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
+    // directory lock.
+    std::atomic<int64_t> number;
+    std::atomic<bool> warned; // of a datacenter id that is not used
+    // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
+    // under the exclusive directory lock; under the shared lock only the id may change.
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
-    int32_t drawn_datacenter_id;
+    int64_t drawn_node;
     std::atomic<bool> row_owed;   // the row must be written, for the first time or again
     std::atomic<int64_t> row_due; // a timestamptz: a transaction that ends after it has the row written
 };
 
 inline int64_t term_of(const GeneratorConfig &config, uint64_t position) {
     return static_cast<int64_t>(position >> config.layout.sequence_bits) / config.policy.end;
-}
-
-// The worker id of ids at that position, without the backup bit. `first` is the worker id of term 0; each term has the
-// next one, modulo the width of the field.
-inline int64_t worker_id_at(const GeneratorConfig &config, int64_t first, uint64_t position) {
-    return (first + term_of(config, position)) & core::largest(config.layout.worker_bits);
 }
 
 // Why a segment's range was reserved.
@@ -239,11 +236,18 @@ int32_t slots_next_ring(int32_t from);
 // keeps the slot meanwhile; refill must not raise an error. False: no such slot is at that place.
 bool slots_with_ring(int32_t place, void (*refill)(Slot *slot, void *arg), void *arg);
 
-// Sets the worker id of a generator's slot, unless it has one already. Without `insist`, a worker id that another slot
-// with the same layout has is refused. False: refused, so the caller must draw another one.
-bool slot_set_worker(Slot *slot, int32_t worker_id, int64_t draw, int64_t now_us, bool insist);
+// The draw of a node: the id of its row of worker_node, and what goes into the row.
+struct NodeDraw {
+    int64_t id;
+    int64_t at_us;
+    int64_t node;
+};
 
-// A term has begun. Its worker id follows from the one that is set; `draw` is the id of its row of worker_node.
-void slot_begin_term(Slot *slot, int64_t draw, int64_t now_us);
+// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
+// that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist);
+
+// A term has begun, with another node.
+void slot_begin_term(Slot *slot, const NodeDraw &draw);
 
 } // namespace uidgen::pg

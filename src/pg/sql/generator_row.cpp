@@ -11,6 +11,7 @@
 #include "tables/config_table.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
+#include "shared/nodes.hpp"
 #include "tables/new_rows.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -88,7 +89,7 @@ void row_updated(HeapTuple from, HeapTuple to, TupleDesc desc) {
 void row_inserted(HeapTuple row, TupleDesc desc) {
     const Oid generator = generator_of_row(row, desc);
     const bool builtin = generator == builtin_generator();
-    generator_config_of(row, desc); // raises an error if the row is not valid
+    const GeneratorConfig config = generator_config_of(row, desc); // raises an error if the row is not valid
     if (is_builtin_row(row, desc) != builtin)
         report_generator_field("builtin", builtin ? "false" : "true",
                                builtin ? "Use true for the generator that comes with the extension."
@@ -98,6 +99,8 @@ void row_inserted(HeapTuple row, TupleDesc desc) {
         check_change(generator, builtin_row(generator, true, desc), row, desc);
     end_lease(generator);
     note_new_row(generator);
+    if (datacenter_id_is_unused(config))
+        warn_of_datacenter_id(generator, config);
 }
 
 // Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)

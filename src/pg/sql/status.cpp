@@ -1,6 +1,7 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
 #include "tables/sequence_page.hpp"
+#include "shared/nodes.hpp"
 #include "shared/slots.hpp"
 #include "base/time_source.hpp"
 
@@ -32,6 +33,9 @@ Listing list_sequences() {
 enum Column {
     col_sequence,
     col_kind,
+    col_protection,
+    col_node,
+    col_datacenter,
     col_worker,
     col_last,
     col_until,
@@ -104,9 +108,14 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
     };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t until = tick_of(generator.ticks.written_range().until);
-    const int32_t first_worker = generator.worker_id.load(std::memory_order_acquire);
-    nulls[col_worker] = first_worker == no_worker;
-    values[col_worker] = Int32GetDatum(static_cast<int32>(worker_id_at(config, first_worker, generator.ticks.last())));
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    const core::Node node = node_at(config, number, generator.ticks.last());
+    const core::NodeFields fields = core::fields_of_node(layout, node.value);
+    values[col_protection] = CStringGetTextDatum(protection_name(node.protection));
+    values[col_node] = Int64GetDatum(node.value);
+    values[col_datacenter] = Int32GetDatum(static_cast<int32>(fields.datacenter));
+    values[col_worker] = Int32GetDatum(static_cast<int32>(fields.worker));
+    nulls[col_node] = nulls[col_datacenter] = nulls[col_worker] = number == no_number;
     values[col_last] = instant(last % end);
     values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
@@ -148,7 +157,7 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
 void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool *nulls) {
     const SegmentView view = view_of(segment, rel);
     const core::Range &range = view.range;
-    nulls[col_worker] = nulls[col_last] = nulls[col_until] = true;
+    memset(&nulls[col_protection], true, col_until - col_protection + 1);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = !view.in_use;
     values[col_first] = Int64GetDatum(range.first);
     values[col_length] = Int64GetDatum(static_cast<int64_t>(range.end - range.begin));
@@ -191,7 +200,7 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         values[col_standby_waits] = count_of(slot->standby_waits);
         values[col_clock_waits] = count_of(slot->clock_waits);
         if (!may_see(sequence))
-            memset(&nulls[col_worker], true, columns - col_worker);
+            memset(&nulls[col_protection], true, columns - col_protection);
         else if (is_generator)
             fill_generator(copy.config, slot->generator, values, nulls);
         else

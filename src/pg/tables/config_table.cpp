@@ -288,6 +288,7 @@ GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc) {
     config.layout = layout_of_row(row, desc);
     config.policy = policy_of_row(row, desc, config.layout);
     config.cached = cached_of_row(row, desc, config.layout, config.policy);
+    config.datacenter_id = -1;
     worker_of_row(row, desc, &config);
     return config;
 }

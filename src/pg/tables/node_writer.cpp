@@ -53,7 +53,7 @@ bool is_wanted(const Slot *slot) {
 // Whether this backend must start the writer for the row.
 bool claim(const Wanted &row, TimestampTz now) {
     GeneratorState &generator = row.slot->generator;
-    if (!still_holds_slot(row) || generator.worker_id.load(std::memory_order_relaxed) == no_worker)
+    if (!still_holds_slot(row) || generator.number.load(std::memory_order_relaxed) == no_number)
         return false;
     int64_t due = generator.row_due.load(std::memory_order_relaxed);
     if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
@@ -97,8 +97,7 @@ struct DueRow {
     Oid generator;
     int64_t draw;
     int64_t drawn_at_us;
-    int64_t worker_id;
-    int32_t datacenter_id;
+    core::NodeFields node;
 };
 
 struct DueRows {
@@ -117,14 +116,12 @@ void collect(Slot *slot, void *arg) {
     if (slot->kind != SlotKind::generator || slot->key.database != MyDatabaseId || due->used == due->places)
         return;
     const GeneratorState &generator = slot->generator;
-    const int32_t first_worker = generator.worker_id.load(std::memory_order_relaxed);
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    if (first_worker == no_worker || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
+    if (generator.number.load(std::memory_order_relaxed) == no_number ||
+        !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
         return;
-    // A new term shows in the next position, even if no position of it was drawn.
     due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
-                              worker_id_at(generator.config, first_worker, generator.ticks.last() + 1),
-                              generator.drawn_datacenter_id};
+                              core::fields_of_node(generator.config.layout, generator.drawn_node)};
 }
 
 DueRows rows_due(int64_t after) {
@@ -182,8 +179,8 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         TimestampTzGetDatum(Max(order.now, created)),
         TimestampTzGetDatum(created),
         CStringGetTextDatum(qualified_name(row.generator)),
-        Int32GetDatum(static_cast<int32>(row.worker_id)),
-        Int32GetDatum(row.datacenter_id),
+        Int32GetDatum(static_cast<int32>(row.node.worker)),
+        Int32GetDatum(static_cast<int32>(row.node.datacenter)),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
     };

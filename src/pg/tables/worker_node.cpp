@@ -4,6 +4,7 @@
 
 #include "config_table.hpp"
 #include "base/errors.hpp"
+#include "shared/nodes.hpp"
 #include "sequence_page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -14,7 +15,14 @@ namespace {
 constexpr char sequence_name[] = "worker_node_id_seq";
 
 // The columns of worker_node that identify a row's generator and server, as the install script makes them.
-enum NodeColumn : AttrNumber { node_host_name = 2, node_port, node_created = 7, node_generator, node_worker_id };
+enum NodeColumn : AttrNumber {
+    node_host_name = 2,
+    node_port,
+    node_created = 7,
+    node_generator,
+    node_worker_id,
+    node_datacenter_id
+};
 
 bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
     bool is_null = false;
@@ -22,31 +30,50 @@ bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *exp
     return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
 }
 
-// The worker id of the generator's latest row from this host and port; no_worker if there is none. Rows may be late or
-// lost. Then a new number is drawn, which is safe: `sticky` only makes numbers change seldom.
-int32_t former_worker_id(Oid schema, Oid generator) {
+constexpr int64_t no_node = -1;
+
+// no_node: the row has none of the layout.
+int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
+    bool no_worker = false;
+    bool no_datacenter = false;
+    const int64_t worker = DatumGetInt32(heap_getattr(tuple, node_worker_id, desc, &no_worker));
+    const int64_t datacenter = DatumGetInt32(heap_getattr(tuple, node_datacenter_id, desc, &no_datacenter));
+    const auto fits = [](int64_t value, int32_t bits) { return value >= 0 && value <= core::largest(bits); };
+    if (no_worker || no_datacenter || !fits(worker, core::drawn_worker_bits(layout)) ||
+        !fits(datacenter, layout.datacenter_bits))
+        return no_node;
+    return core::node_of_fields(layout, {datacenter, worker});
+}
+
+// The node in the generator's latest row from this host and port; no_node if there is none. Rows may be late or lost.
+// Then a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
+int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
     Relation rel = table_open(required_table(schema, node_table_name), AccessShareLock);
     const TupleDesc desc = RelationGetDescr(rel);
     SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     TimestampTz latest = PG_INT64_MIN;
-    int32_t worker_id = no_worker;
+    int64_t node = no_node;
     HeapTuple tuple;
     while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
         bool is_null = false;
-        bool has_no_worker = false;
         const TimestampTz created = DatumGetTimestampTz(heap_getattr(tuple, node_created, desc, &is_null));
-        const Datum number = heap_getattr(tuple, node_worker_id, desc, &has_no_worker);
-        if (created >= latest && !has_no_worker && is_text(tuple, desc, node_host_name, address.host) &&
+        const int64_t in_row = node_in_row(tuple, desc, layout);
+        if (created >= latest && in_row != no_node && is_text(tuple, desc, node_host_name, address.host) &&
             is_text(tuple, desc, node_port, address.port) && is_text(tuple, desc, node_generator, name)) {
             latest = created;
-            worker_id = DatumGetInt32(number);
+            node = in_row;
         }
     }
     systable_endscan(scan);
     table_close(rel, AccessShareLock);
-    return worker_id;
+    return node;
+}
+
+// A new term shows in the next position, even if no position of it was drawn.
+int64_t next_node(const GeneratorState &generator, int64_t number) {
+    return node_at(generator.config, number, generator.ticks.last() + 1).value;
 }
 
 } // namespace
@@ -75,31 +102,38 @@ int64_t draw_node_id(Oid schema) {
     return draw.first;
 }
 
-void draw_worker_id(Slot *slot, Oid function) {
+void draw_number(Slot *slot, Oid function) {
     const GeneratorConfig &config = slot->generator.config;
+    const core::NodeSource source = node_source(config);
     const int64_t now_us = wall_clock_us();
     const Oid schema = schema_of_function(function);
-    const int64_t mask = core::largest(core::drawn_worker_bits(config.layout));
-    int32_t former = no_worker;
+    int64_t former = no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
-        former = former_worker_id(schema, slot->key.sequence);
-    // With one try more than there are slots, the draws get past every number that a live generator can hold.
-    const int64_t tries = Min(mask + 1, static_cast<int64_t>(settings::max_slots) + 1);
+        former = former_node(schema, slot->key.sequence, config.layout);
+    // With one try more than there are slots, the draws get past every node that a live generator can hold.
+    const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
+    const int64_t tries = Min(nodes, static_cast<int64_t>(settings::max_slots) + 1);
     for (int64_t i = 1;; i++) {
-        const int64_t draw = draw_node_id(schema); // the row's id, whatever the worker id
-        if (config.worker_policy == WorkerPolicy::fixed) {
-            slot_set_worker(slot, config.worker_number, draw, now_us, true);
+        const int64_t id = draw_node_id(schema); // the row's, whatever the number
+        const auto set = [&](int64_t number, bool insist) {
+            return slot_set_number(slot, number, {id, now_us, next_node(slot->generator, number)}, insist);
+        };
+        if (former != no_node && set(core::number_of(config.layout, source, former), false))
             break;
-        }
-        if (former != no_worker && former <= mask && slot_set_worker(slot, former, draw, now_us, false))
-            break;
-        if (slot_set_worker(slot, static_cast<int32_t>(draw & mask), draw, now_us, i >= tries))
+        if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
             break;
     }
+    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
+    log_protection(config.layout, node_at(config, number, 0));
 }
 
+// Before the first draw of the incarnation there is no number. It comes with a row of its own.
 void draw_row_of_term(Slot *slot, Oid function) {
-    slot_begin_term(slot, draw_node_id(schema_of_function(function)), wall_clock_us());
+    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
+    if (number == no_number)
+        return;
+    const int64_t id = draw_node_id(schema_of_function(function));
+    slot_begin_term(slot, {id, wall_clock_us(), next_node(slot->generator, number)});
 }
 
 } // namespace uidgen::pg

@@ -1,14 +1,15 @@
-// Worker ids: how a generator gets one.
+// How a generator gets the number that its nodes follow from (core/node.hpp).
 //
-// A generator takes a worker id when it is first used after a server start, according to its policy:
-//   disposable  the next value of worker_node's sequence, reserved like any range, modulo the worker ids of the layout.
-//               Numbers that live generators of the same layout hold are skipped while there are others.
-//   sticky      the number in the generator's latest row from this host and port, if no live generator holds it.
+// A generator takes a number when it is first used after a server start, according to its worker policy:
+//   disposable  the next value of worker_node's sequence, reserved like any range. Numbers that lead to the node of a
+//               live generator of the same layout are skipped while there are others.
+//   sticky      the one that leads to the node, or to the worker id, in the generator's latest row from this host and
+//               port, if no live generator holds that node.
 //   static      the number in the generator's row.
 // With each policy the sequence also gives the id of a new row of worker_node, which node_writer.cpp writes.
 //
 // Uniqueness within a generator depends on its lease, not on this number, with one exception: the terms of when_back
-// new_worker. Their numbers are the static one and its successors, one for each term, and the term is part of the
+// new_worker. Their worker ids are the static number and its successors, one for each term, and the term is part of the
 // durable counter. So no call waits for the row.
 #pragma once
 
@@ -18,9 +19,9 @@ namespace uidgen::pg {
 
 constexpr char node_table_name[] = "worker_node";
 
-// Gives the generator in a slot its worker id, unless another backend does so at the same time. `function` is the SQL
+// Gives the generator in a slot its number, unless another backend does so at the same time. `function` is the SQL
 // function that was called, which leads to the extension's tables.
-void draw_worker_id(Slot *slot, Oid function);
+void draw_number(Slot *slot, Oid function);
 
 // The generator in a slot has begun another term, so its worker id has changed. Draws the id of a new row.
 void draw_row_of_term(Slot *slot, Oid function);

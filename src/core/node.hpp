@@ -1,0 +1,100 @@
+// Which node the ids of a generator have (layout.hpp): a pure function of what a person gave and what was drawn.
+//
+// A *number* is drawn for a generator once in an incarnation: the next value of a sequence of its database, or, with
+// worker_policy static, the worker id that was given. The datacenter id is a number that a person gave to a database or
+// to a generator. What the node is made of:
+//
+//   datacenter id      | layout                   | datacenter field | worker field
+//   fits the field     | has a datacenter field   | the id           | the number
+//   fits the worker id | has no datacenter field  | -                | the id (static: the number)
+//   none, or too large | any                      | both: hash of the database + the number (static: as below)
+//
+//   1. Different databases with different ids that fit have different nodes: `set`. The whole id is in the node, and
+//      nothing that is drawn can make up for a difference.
+//   2. All others have nodes that are only unlikely to meet: `automatic`. Two databases start at the same node with a
+//      probability of 1 in 2^drawn_node_bits(), and each number that one of them draws gives it another node.
+//   3. With worker_policy static the worker field is the number, whatever the rest is. The worker field of term t is
+//      number + t, so every term has another one (docs/design.md, P1 12).
+//   4. An id too large for the layout is no error, because then a setting could make generators fail. It is not taken
+//      modulo the width either, because then two databases with different ids would share a node for certain.
+#pragma once
+
+#include "layout.hpp"
+
+namespace uidgen::core {
+
+enum class Protection : uint8_t {
+    automatic, // by the hash of the database
+    set,       // by a number that a person gave
+};
+
+struct Node {
+    int64_t value;
+    Protection protection;
+};
+
+struct NodeSource {
+    int64_t datacenter_id; // negative: none
+    uint64_t database_hash;
+    bool worker_is_given; // worker_policy static
+};
+
+// The finalizer of splitmix64 (Sebastiano Vigna, prng.di.unimi.it, 2015; the variant 13 of David Stafford).
+constexpr uint64_t mix(uint64_t z) noexcept {
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+constexpr uint64_t database_hash(uint64_t system_identifier, uint32_t database) noexcept {
+    return mix(mix(system_identifier) + database);
+}
+
+// The field that a datacenter id goes into is so wide.
+constexpr int32_t datacenter_id_bits(const Layout &l) noexcept {
+    return l.datacenter_bits > 0 ? l.datacenter_bits : drawn_worker_bits(l);
+}
+
+constexpr bool holds_datacenter_id(const Layout &l, int64_t datacenter_id) noexcept {
+    return datacenter_id >= 0 && datacenter_id <= largest(datacenter_id_bits(l));
+}
+
+constexpr Protection protection_of(const Layout &l, const NodeSource &source) noexcept {
+    const bool all_given = source.worker_is_given && l.datacenter_bits == 0;
+    return all_given || holds_datacenter_id(l, source.datacenter_id) ? Protection::set : Protection::automatic;
+}
+
+// How many bits of the node follow from the number that is drawn.
+constexpr int32_t bits_by_number(const Layout &l, const NodeSource &source) noexcept {
+    if (source.worker_is_given)
+        return 0;
+    if (protection_of(l, source) == Protection::automatic)
+        return drawn_node_bits(l);
+    return l.datacenter_bits > 0 ? drawn_worker_bits(l) : 0;
+}
+
+constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number, int64_t term = 0) noexcept {
+    const Protection protection = protection_of(l, source);
+    const bool is_set = protection == Protection::set;
+    const uint64_t mask = static_cast<uint64_t>(largest(drawn_node_bits(l)));
+    const auto by_hash = static_cast<int64_t>(source.database_hash & mask);
+    const int64_t worker = (number + term) & largest(drawn_worker_bits(l));
+    if (!source.worker_is_given && !is_set)
+        return {(by_hash + number) & largest(drawn_node_bits(l)), protection};
+    if (!source.worker_is_given && l.datacenter_bits == 0)
+        return {source.datacenter_id, protection};
+    const int64_t datacenter = l.datacenter_bits == 0 ? 0
+                               : is_set               ? source.datacenter_id
+                                                      : fields_of_node(l, by_hash).datacenter;
+    return {node_of_fields(l, {datacenter, worker}), protection};
+}
+
+// The number with which node_of() gives that node, as far as the node follows from the number.
+constexpr int64_t number_of(const Layout &l, const NodeSource &source, int64_t node) noexcept {
+    if (protection_of(l, source) == Protection::set)
+        return fields_of_node(l, node).worker;
+    const uint64_t number = static_cast<uint64_t>(node) - source.database_hash;
+    return static_cast<int64_t>(number & static_cast<uint64_t>(largest(drawn_node_bits(l))));
+}
+
+} // namespace uidgen::core

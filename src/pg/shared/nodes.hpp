@@ -1,0 +1,27 @@
+// The nodes of the current database's generators (core/node.hpp).
+#pragma once
+
+#include "core/node.hpp"
+#include "slots.hpp"
+
+namespace uidgen::pg {
+
+// What the generator's nodes follow from besides the number in its slot. The datacenter id is that of the generator, or
+// the one that this session sees in uidgen.datacenter_id.
+core::NodeSource node_source(const GeneratorConfig &config);
+
+// The node of ids at a position, from the number in the generator's slot. All ids get their node here.
+core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t position);
+
+const char *protection_name(core::Protection protection);
+
+// Whether a datacenter id is given that the layout cannot hold, so that it is not used.
+bool datacenter_id_is_unused(const GeneratorConfig &config);
+
+// Issues a WARNING in that case. The caller sees to it that it comes once.
+void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config);
+
+// At the database's first draw since the server started, the log says what keeps its ids apart from other databases'.
+void log_protection(const core::Layout &layout, const core::Node &node);
+
+} // namespace uidgen::pg
