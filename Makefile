@@ -45,6 +45,7 @@ $(rooms):
 # /usr/include, or beside headers of another major.
 override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(source)/src -I$(source)/src/pg $(CPPFLAGS) \
     -idirafter $(shell $(PG_CONFIG) --includedir)
+override CPPFLAGS += -DUIDGEN_VERSION='"$(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(source)/uidgen.control)"'
 SHLIB_LINK += $(libpq)
 
 # Of two flags that contradict each other the later one wins. The server's, or those on the command line, stand between

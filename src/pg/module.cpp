@@ -8,6 +8,7 @@
 #include "fleet/grant_file.hpp"
 #include "shared/grants.hpp"
 #include "shared/incarnation.hpp"
+#include "fleet/registrar_status.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
@@ -34,6 +35,7 @@ void request_memory() {
     trusted_clock_request_memory();
     single_workers_request_memory();
     grants_request_memory();
+    registrar_status_request_memory();
 }
 
 void attach_memory() {
@@ -47,6 +49,7 @@ void attach_memory() {
     trusted_clock_attach_memory();
     single_workers_attach_memory();
     grants_attach_memory();
+    registrar_status_attach_memory();
     if (!IsUnderPostmaster)
         grant_file_load();
     clean_stop_register();
