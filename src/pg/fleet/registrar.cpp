@@ -9,7 +9,7 @@
 // It is the only process that writes the file, and a server has one of it (shared/single_worker.hpp).
 
 #include "connection.hpp"
-#include "fleet_call.hpp"
+#include "member_call.hpp"
 #include "grant_file.hpp"
 #include "registrar_status.hpp"
 #include "base/conninfo.hpp"
@@ -281,7 +281,7 @@ void ask_for(int place, const Member &member) {
     const core::FleetSeen seen = grants_fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
     const core::Ask ask = core::ask_of(member.membership, seen, sent_us, lowest, member.order.length);
-    const bool answered = fleet_call(member, ask, &reply);
+    const bool answered = member_call(member, ask, &reply);
     if (answered)
         compare_clocks(sent_us, reply);
     const GrantError error = answered ? error_of(reply, seen) : reply.error;

@@ -1,4 +1,4 @@
-#include "fleet_call.hpp"
+#include "member_call.hpp"
 
 #include <unistd.h>
 
@@ -188,7 +188,7 @@ bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply)
 
 } // namespace
 
-bool fleet_call(const Member &member, const core::Ask &ask, FleetReply *reply) {
+bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply) {
     Parameters p = {};
     *reply = {};
     put_ask(&p, ask);

@@ -15,6 +15,6 @@ struct FleetReply {
 };
 
 // Asks for a member, over the open connection. False: there is no answer, and reply->error says why.
-bool fleet_call(const Member &member, const core::Ask &ask, FleetReply *reply);
+bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply);
 
 } // namespace uidgen::pg
