@@ -1,11 +1,14 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
+#include "base/conninfo.hpp"
 #include "shared/clean_stop.hpp"
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
+#include "fleet/grant_file.hpp"
 #include "shared/grants.hpp"
 #include "shared/incarnation.hpp"
+#include "fleet/registrar_status.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
@@ -32,6 +35,7 @@ void request_memory() {
     trusted_clock_request_memory();
     single_workers_request_memory();
     grants_request_memory();
+    registrar_status_request_memory();
 }
 
 void attach_memory() {
@@ -45,6 +49,9 @@ void attach_memory() {
     trusted_clock_attach_memory();
     single_workers_attach_memory();
     grants_attach_memory();
+    registrar_status_attach_memory();
+    if (!IsUnderPostmaster)
+        grant_file_load();
     clean_stop_register();
 }
 
@@ -74,6 +81,7 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
+    conninfo_keep_out_of_log();
     drop_hooks_install();
     discard_hook_install();
 }

@@ -850,6 +850,44 @@ COMMENT ON EVENT TRIGGER uid_forget_dropped IS
   'Keeps uid_generator and uid_segment free of rows whose sequence was dropped.';
 
 -- ---------------------------------------------------------------------------------------------------------
+-- Fleets: the member's side
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION uid_registrar(
+    OUT connected boolean, OUT registry text, OUT away_since timestamptz, OUT last_error text,
+    OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
+    OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
+    OUT superseded boolean, OUT error text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'uid_registrar';
+COMMENT ON FUNCTION uid_registrar() IS
+  'Returns the state of this server''s registrar, the process that asks the registry of the fleet for grants, once for '
+  'each generator that has drawn with a registry since the server started. It returns no rows if uidgen is not '
+  'preloaded. Only members of pg_monitor may call it.';
+
+CREATE VIEW uid_registry_status AS SELECT * FROM uid_registrar();
+COMMENT ON VIEW uid_registry_status IS
+  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
+  'the registrar is connected to the registry. registry: host, port, dbname and user of uidgen.registry, for members of '
+  'pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator needs it. '
+  'last_error and last_error_at: the last error of any ask. fleet and term: those of the last answer. clock_offset_ms: '
+  'the clock of this server less the one of the registry. Of each generator: database and generator name it; until '
+  'granted_until it draws with its node, even if the registry is away; renewals counts grants since the server '
+  'started; superseded: another server goes on as this generator, so it draws nothing; error: why the last ask failed. '
+  'If no generator has used the registry since the server started, there is one row without a generator.';
+
+CREATE FUNCTION uid_fleet_move() RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
+COMMENT ON FUNCTION uid_fleet_move() IS
+  'Gives up the grants of all generators of this server, in all databases. At their next draw they ask for new nodes, '
+  'in whatever fleet uidgen.registry leads to. Needed after uidgen.registry was changed to another fleet, and on a copy '
+  'of a server that was refused. Only superusers may call it.';
+
+REVOKE EXECUTE ON FUNCTION uid_registrar(), uid_fleet_move() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_registrar() TO pg_monitor;
+GRANT SELECT ON uid_registry_status TO pg_monitor;
+
+-- ---------------------------------------------------------------------------------------------------------
 -- Live state
 -- ---------------------------------------------------------------------------------------------------------
 

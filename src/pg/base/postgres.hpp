@@ -1,4 +1,4 @@
-// The only file that includes server headers.
+// The only file that includes server headers, and libpq's.
 //
 // ereport leaves a function by longjmp, past any destructor. So nothing in src/pg owns a resource by RAII: locals are
 // trivial, and PostgreSQL's resource owners, memory contexts and transaction callbacks do the cleanup.
@@ -83,4 +83,6 @@ extern "C" {
 #include "utils/tuplestore.h"
 #include "utils/varlena.h"
 #include "utils/wait_event.h"
+
+#include "libpq-fe.h"
 }

@@ -1,5 +1,6 @@
 #include "settings.hpp"
 
+#include "conninfo.hpp"
 #include "core/layout.hpp"
 #include "faults.hpp"
 #include "postgres.hpp"
@@ -20,6 +21,7 @@ int segment_step = 1000;
 int segment_max_step = 10000000;
 char *registry = nullptr;
 int registry_lease_ms = 600000;
+int registry_clock_bound_ms = 10000;
 
 namespace {
 
@@ -35,15 +37,20 @@ void registry_assigned(const char *value, void *) {
         fleet_changed(value[0] != '\0');
 }
 
+// In a fleet the registry's settings and the members' are the same ones, so that a registry may be a member, too.
 void define_fleet() {
     DefineCustomStringVariable("uidgen.registry", "Sets the connection string of the registry of this server's fleet.",
                                "It is a connection string of libpq. If it is empty, this server belongs to no fleet.",
-                               &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, nullptr,
+                               &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, conninfo_check,
                                registry_assigned, nullptr);
     DefineCustomIntVariable("uidgen.registry_lease", "Sets the length of the grants that this server asks for.",
                             "While the registry cannot be reached, ids can be drawn until the grant ends.",
                             &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
                             nullptr);
+    DefineCustomIntVariable(
+        "uidgen.registry_clock_bound", "Sets how far two clocks of the servers of a fleet may differ.",
+        "The setting of the registry counts. A member uses its own one for warnings.", &registry_clock_bound_ms, 10000,
+        100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
 }
 
 #ifdef UIDGEN_FAULTS

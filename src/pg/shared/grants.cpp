@@ -155,12 +155,18 @@ void publish(Place *place, const core::Membership &membership) {
 
 } // namespace
 
+bool try_fresh_incarnation(uint64_t *fresh) {
+    do
+        if (!pg_strong_random(fresh, sizeof(*fresh)))
+            return false;
+    while ((*fresh &= static_cast<uint64_t>(PG_INT64_MAX)) == 0);
+    return true;
+}
+
 uint64_t fresh_incarnation() {
     uint64_t fresh = 0;
-    do
-        if (!pg_strong_random(&fresh, sizeof(fresh)))
-            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
-    while ((fresh &= static_cast<uint64_t>(PG_INT64_MAX)) == 0);
+    if (!try_fresh_incarnation(&fresh))
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
     return fresh;
 }
 

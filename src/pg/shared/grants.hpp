@@ -122,5 +122,6 @@ void grants_note_error(int place, SlotKey key, const GrantError &error);
 
 // A random number that was never used: the name of an incarnation. Positive, never 0.
 uint64_t fresh_incarnation();
+bool try_fresh_incarnation(uint64_t *fresh); // raises no error
 
 } // namespace uidgen::pg

@@ -65,8 +65,9 @@ void log_protection(Oid generator, const core::Layout &layout, const core::Node 
     const char *name = get_rel_name(generator);
     const auto value = static_cast<long long>(node.value);
     if (node.protection == core::Protection::registry)
-        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"registry\"", database),
-                      errdetail("Node %lld of generator \"%s\" was granted by the registry of the fleet.", value, name)));
+        ereport(LOG,
+                (errmsg("uidgen's protection of database \"%s\" is \"registry\"", database),
+                 errdetail("Node %lld of generator \"%s\" was granted by the registry of the fleet.", value, name)));
     else if (node.protection == core::Protection::set)
         ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"set\"", database),
                       errdetail("Node %lld of generator \"%s\" follows from a number that was set.", value, name)));
