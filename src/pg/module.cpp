@@ -55,6 +55,11 @@ void attach_memory() {
     clean_stop_register();
 }
 
+void registry_changed(bool in_fleet) {
+    grants_set_fleet(in_fleet);
+    close_all_windows();
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -68,7 +73,7 @@ PGDLLEXPORT void _PG_init(void);
 
 void _PG_init(void) {
     const bool preloading = process_shared_preload_libraries_in_progress;
-    settings::define(preloading, close_all_windows);
+    settings::define(preloading, close_all_windows, registry_changed);
     session_events_register();
     if (!preloading)
         return;

@@ -866,7 +866,7 @@ CREATE FUNCTION uid_slots(
     OUT last_refill timestamptz, OUT rate double precision,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded_initial bigint, OUT padded_threshold bigint,
     OUT padded_schedule bigint, OUT padded_inline bigint, OUT rejected_puts bigint, OUT rejected_takes bigint,
-    OUT discarded_stale bigint, OUT ahead_ms bigint)
+    OUT discarded_stale bigint, OUT ahead_ms bigint, OUT granted_until timestamptz)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_slots() IS
@@ -878,7 +878,7 @@ CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
        s.records, s.flush_waits, s.standby_waits, s.clock_waits, s.ahead_ms,
        s.ring_size, s.ring_filled, s.padded_initial, s.padded_threshold, s.padded_schedule, s.padded_inline,
-       s.rejected_puts, s.rejected_takes, s.discarded_stale
+       s.rejected_puts, s.rejected_takes, s.discarded_stale, s.granted_until
   FROM uid_generator_config g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator: the worker id drawn since the server started, the time in its last id, the end of '
@@ -888,7 +888,8 @@ COMMENT ON VIEW uid_generator_status IS
   'ring_filled is the share that is filled. padded_* count refills by cause: the first one, below the threshold, by '
   'schedule, and by a call. rejected_puts counts ids that the refiller discarded at a full ring (when_ring_full '
   'discard). rejected_takes counts calls that found the ring empty and failed or waited (when_ring_empty error, '
-  'wait). discarded_stale counts ids discarded because they were too old. The values are NULL if the generator was '
+  'wait). discarded_stale counts ids discarded because they were too old. granted_until is the time up to which the '
+  'registry of the fleet has granted the node, or NULL without a registry. The values are NULL if the generator was '
   'not used since the server started.';
 
 CREATE VIEW uid_generator_limits AS

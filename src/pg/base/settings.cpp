@@ -29,12 +29,20 @@ void (*datacenter_id_changed)() = nullptr;
 
 void datacenter_id_assigned(int, void *) { datacenter_id_changed(); }
 
-// In a fleet the registry's settings and the members' are the same ones, so that a registry may be a member, too.
+void (*fleet_changed)(bool in_fleet) = nullptr;
+
+// A reload assigns every setting, changed or not.
+void registry_assigned(const char *value, void *) {
+    if (registry == nullptr || strcmp(value, registry) != 0)
+        fleet_changed(value[0] != '\0');
+}
+
+// The registry and the members have the same settings, so that a registry may be a member, too.
 void define_fleet() {
     DefineCustomStringVariable("uidgen.registry", "Sets the connection string of the registry of this server's fleet.",
                                "It is a connection string of libpq. If it is empty, this server belongs to no fleet.",
                                &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, conninfo_check,
-                               nullptr, nullptr);
+                               registry_assigned, nullptr);
     DefineCustomIntVariable("uidgen.registry_lease", "Sets the length of the grants that this server asks for.",
                             "While the registry cannot be reached, ids can be drawn until the grant ends.",
                             &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
@@ -62,12 +70,13 @@ const config_enum_entry fault_names[] = {
 
 } // namespace
 
-void define(bool preloading, void (*changed)()) {
+void define(bool preloading, void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     datacenter_id_changed = changed;
+    fleet_changed = registry_changed;
     if (preloading)
         DefineCustomIntVariable("uidgen.max_slots",
                                 "Sets the maximum number of generators and segments in use at the same time.",
-                                "Each slot takes less than 1 kB of shared memory.", &max_slots, 1024, 4, 1000000,
+                                "Each slot takes less than 3 kB of shared memory.", &max_slots, 1024, 4, 1000000,
                                 PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "

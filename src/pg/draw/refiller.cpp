@@ -1,5 +1,6 @@
 #include "refiller.hpp"
 
+#include "node_grant.hpp"
 #include "shared/ring_memory.hpp"
 #include "shared/single_worker.hpp"
 #include "base/time_source.hpp"
@@ -48,11 +49,12 @@ bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefil
     return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
 }
 
-// The limit of what may be taken from the word now: durable on this server, and at most max_ahead above the clock.
-uint64_t refill_limit(const GeneratorState &generator, int64_t now_us) {
+// The limit of what may be taken from the word now: durable on this server, at most max_ahead above the clock, and inside
+// the grant.
+uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
     const core::ClockPolicy &policy = generator.config.policy;
     const int64_t now = core::tick_at(generator.config.layout, now_us);
-    const int64_t end = Min(now + policy.max_ahead + 1, policy.end);
+    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
     const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
     return Min(generator.ticks.usable(core::Durability::local), allowance);
 }
@@ -94,8 +96,10 @@ void refill_one(Slot *slot, void *arg) {
     if (look->refilled == 0 && !is_due(generator, ring, &why))
         return;
     const int64_t now_us = wall_clock_us();
-    const uint64_t limit = refill_limit(generator, now_us);
-    const uint64_t floor = fresh_from(generator, now_us);
+    const GrantView grant = present_grant(generator).view;
+    const uint64_t limit = refill_limit(generator, grant, now_us);
+    const uint64_t floor =
+        Max(fresh_from(generator, now_us), static_cast<uint64_t>(grant.from) << generator.config.policy.sequence_bits);
     if (!put_left_over(look->known, &generator, floor))
         return;
     const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "single_worker.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -40,11 +41,13 @@ struct Place {
     ConditionVariable changed;
 };
 
-// Stands before the places. Guarded by the lock.
+// Stands before the places. Guarded by the lock, but for the atomics.
 struct Header {
     core::FleetSeen seen;
-    int32_t unused;    // the first of a list of places that were given up; -1: none
-    int32_t ever_used; // the places before it were taken once
+    int32_t unused;                 // the first of a list of places that were given up; -1: none
+    std::atomic<int32_t> ever_used; // the places before it were taken once; written under the lock
+    std::atomic<uint32_t> epoch;    // grants_epoch(); written by the postmaster
+    uint32_t changes;               // of the setting; the postmaster's
 };
 
 HTAB *directory = nullptr; // in shared memory
@@ -101,8 +104,8 @@ Place *take_unused(const SlotKey &key) {
     int32_t index = header->unused;
     if (index >= 0) {
         header->unused = places[index].next_unused;
-    } else if (header->ever_used < settings::max_slots) {
-        index = header->ever_used++;
+    } else if (header->ever_used.load(std::memory_order_relaxed) < settings::max_slots) {
+        index = header->ever_used.fetch_add(1, std::memory_order_relaxed);
         initialize(&places[index]);
     } else {
         return nullptr;
@@ -186,9 +189,26 @@ void grants_attach_memory() {
     char *memory = static_cast<char *>(ShmemInitStruct(places_name, places_bytes(), &found));
     header = reinterpret_cast<Header *>(memory);
     places = reinterpret_cast<Place *>(TYPEALIGN(core::cache_line, memory + sizeof(Header)));
-    if (!found)
-        *header = {{}, -1, 0};
+    if (!found) {
+        header->seen = {};
+        header->unused = -1;
+        header->ever_used.store(0, std::memory_order_relaxed);
+        header->changes = 1;
+        header->epoch.store(settings::registry[0] != '\0' ? 1 : 0, std::memory_order_relaxed);
+    }
     LWLockRelease(AddinShmemInitLock);
+}
+
+// Acquire: a session that sees the fleet in force reads the high-water mark afterwards (node_grant.cpp).
+uint32_t grants_epoch() { return header->epoch.load(std::memory_order_acquire); }
+
+// The setting is first assigned before there is shared memory. Relaxed stores into the epoch would do: what a session
+// concludes from it rests on the order of its own loads.
+void grants_set_fleet(bool in_fleet) {
+    if (IsUnderPostmaster || header == nullptr)
+        return;
+    header->changes++;
+    header->epoch.store(in_fleet ? header->changes : 0, std::memory_order_release);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -203,7 +223,7 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         place = take_unused(generator);
         if (place != nullptr)
             begin_line(place, fresh);
-    } else if (!place->ordered && !has_mark) {
+    } else if (place->ordered ? !core::same_layout(place->order.layout, order.layout) : !has_mark) {
         begin_line(place, fresh);
     }
     if (place != nullptr) {
@@ -236,6 +256,7 @@ void grants_note_use(int place, int64_t now_us) {
 void grants_want(int place, int64_t lowest) {
     places[place].wanted.store(Max(lowest, 1), std::memory_order_relaxed);
     grants_note_use(place, wall_clock_us());
+    (void)wake_worker(SingleWorker::registrar);
 }
 
 void grants_wait(int place, const GrantView &seen, int64_t timeout_us) {
@@ -258,7 +279,11 @@ GrantError grants_last_error(int place) {
     return error;
 }
 
+// A place of the generator that the caller could not see would have been made under a lock on the sequence, which the
+// DROP has waited for.
 void grants_forget(SlotKey generator) {
+    if (grants_places() == 0)
+        return;
     LWLockAcquire(grants_lock, LW_EXCLUSIVE);
     Place *place = find_place(generator);
     if (place != nullptr)
@@ -267,8 +292,11 @@ void grants_forget(SlotKey generator) {
 }
 
 void grants_forget_database(Oid database) {
+    const int32_t count = grants_places();
+    if (count == 0)
+        return;
     LWLockAcquire(grants_lock, LW_EXCLUSIVE);
-    for (int32_t i = 0; i < header->ever_used; i++)
+    for (int32_t i = 0; i < count; i++)
         if (places[i].used && places[i].key.database == database)
             give_up(&places[i]);
     LWLockRelease(grants_lock);
@@ -294,17 +322,12 @@ void grants_begin_lines() {
 // For the registrar and the status view.
 // ---------------------------------------------------------------------------------------------------------
 
-int grants_places() {
-    LWLockAcquire(grants_lock, LW_SHARED);
-    const int32_t ever_used = header->ever_used;
-    LWLockRelease(grants_lock);
-    return ever_used;
-}
+int grants_places() { return header != nullptr ? header->ever_used.load(std::memory_order_relaxed) : 0; }
 
 bool grants_copy(int place, Member *copy) {
     LWLockAcquire(grants_lock, LW_SHARED);
     const Place &from = places[place];
-    const bool used = place < header->ever_used && from.used;
+    const bool used = place < grants_places() && from.used;
     if (used)
         *copy = {from.key,
                  from.ordered,

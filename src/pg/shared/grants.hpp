@@ -37,6 +37,7 @@ struct GrantOrder {
     int32_t worker_number; // of WorkerPolicy::fixed
     int32_t datacenter_id; // the generator's own or the setting; -1: none
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
+    int64_t former_until;  // the first tick above the high-water mark that it had then
     char preset[NAMEDATALEN];
     char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
     char database[NAMEDATALEN];
@@ -47,12 +48,20 @@ constexpr int no_place = -1;
 void grants_request_memory(); // from shmem_request_hook
 void grants_attach_memory();  // from shmem_startup_hook; afterwards the file of grants is read (grants_restore())
 
+// Whether uidgen.registry is set, and whether it has changed since: 0, or a number that changes with the setting. It is
+// the postmaster's setting that counts, because sessions read theirs late, some in mid-query.
+uint32_t grants_epoch();
+
+// The setting changes. Does nothing but in the postmaster.
+void grants_set_fleet(bool in_fleet);
+
 // ---------------------------------------------------------------------------------------------------------
 // For the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
-// The place of a generator, made with `order` if there is none; no_place: all are in use. `has_mark`: the generator has
-// leased before; without it a grant that the file says is not this generator's, so a new line begins.
+// The place of a generator, made if there is none; no_place: all are in use. `order` replaces the one that it has. A new
+// line begins without `has_mark`, if the place comes from the file (the generator never leased, so the grant in the file
+// is not its own), and if the layout differs.
 int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
 
 GrantView grants_view(int place);
@@ -60,7 +69,7 @@ GrantView grants_view(int place);
 // Notes that a session draws from the generator, by a reading of the wall clock.
 void grants_note_use(int place, int64_t now_us);
 
-// Notes that a grant is wanted that reaches above `lowest` (ticks). Returns at once. The caller then wakes the registrar.
+// Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at once.
 void grants_want(int place, int64_t lowest);
 
 // Sleeps until the view of the place changes, the last error changes, or the time is over. Honours cancel.

@@ -15,6 +15,8 @@ core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t posit
 }
 
 const char *protection_name(core::Protection protection) {
+    if (protection == core::Protection::registry)
+        return "registry";
     return protection == core::Protection::set ? "set" : "auto";
 }
 
@@ -42,7 +44,10 @@ void log_protection(const core::Layout &layout, const core::Node &node) {
         return;
     const char *database = get_database_name(MyDatabaseId);
     const auto value = static_cast<long long>(node.value);
-    if (node.protection == core::Protection::set)
+    if (node.protection == core::Protection::registry)
+        ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"registry\"", database),
+                      errdetail("Its node %lld was granted by the registry of the fleet.", value)));
+    else if (node.protection == core::Protection::set)
         ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"set\"", database),
                       errdetail("Its node %lld follows from a number that was set.", value)));
     else

@@ -283,12 +283,19 @@ Oid required_table(Oid schema, const char *name) {
     return table;
 }
 
+void copy_clipped(char *to, const char *from, size_t size) {
+    const int length = pg_mbcliplen(from, static_cast<int>(strlen(from)), static_cast<int>(size) - 1);
+    memcpy(to, from, static_cast<size_t>(length));
+    to[length] = '\0';
+}
+
 GeneratorConfig generator_config_of(HeapTuple row, TupleDesc desc) {
     GeneratorConfig config = {};
     config.layout = layout_of_row(row, desc);
     config.policy = policy_of_row(row, desc, config.layout);
     config.cached = cached_of_row(row, desc, config.layout, config.policy);
     config.datacenter_id = -1;
+    copy_clipped(config.preset, text_column(row, desc, generator_preset), sizeof(config.preset));
     worker_of_row(row, desc, &config);
     return config;
 }
