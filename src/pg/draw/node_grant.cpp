@@ -18,7 +18,9 @@ constexpr NodeGrant own_node = {no_place, {true, 0, 0, core::no_limit}};
 // The registrar is not woken more often by sessions that have a grant.
 constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 
-uint64_t in_epoch(uint32_t epoch, int place) { return static_cast<uint64_t>(epoch) << 32 | static_cast<uint32_t>(place); }
+uint64_t in_epoch(uint32_t epoch, int place) {
+    return static_cast<uint64_t>(epoch) << 32 | static_cast<uint32_t>(place);
+}
 
 int64_t high_water_mark(const SessionEntry *e) {
     Relation rel = open_sequence(e);
@@ -50,8 +52,8 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     const core::ClockPolicy &policy = config.policy;
     GrantOrder order = {};
     order.layout = config.layout;
-    order.length = Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms),
-                       2 * (policy.max_ahead + policy.lease));
+    order.length =
+        Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
     order.policy = config.worker_policy;
     order.worker_number = config.worker_number;
     order.datacenter_id = config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;

@@ -230,8 +230,10 @@ bool inspect(GrantError *error) {
     const bool installed = PQntuples(result) == 1;
     const bool standby = installed && strcmp(PQgetvalue(result, 0, 1), "t") == 0;
     if (!installed)
-        set_error(error, psprintf("extension \"uidgen\" is not installed in database \"%s\" of the registry", PQdb(connection)),
-                  "Run CREATE EXTENSION uidgen there, or correct dbname in uidgen.registry.");
+        set_error(
+            error,
+            psprintf("extension \"uidgen\" is not installed in database \"%s\" of the registry", PQdb(connection)),
+            "Run CREATE EXTENSION uidgen there, or correct dbname in uidgen.registry.");
     else if (standby)
         set_error(error, "the server that uidgen.registry names is a standby",
                   "Name the primary server of the registry in uidgen.registry, or all its servers.");

@@ -41,9 +41,9 @@ constexpr int64_t idle_lengths = 10;
 // What this process keeps about the member at a place, for as long as its incarnation stays the same.
 struct Known {
     uint64_t incarnation;
-    bool stored;          // in the file
-    bool refused;         // the log says so
-    int64_t renew_at;     // tick; 0: unknown
+    bool stored;           // in the file
+    bool refused;          // the log says so
+    int64_t renew_at;      // tick; 0: unknown
     int64_t not_before_us; // on the monotonic clock
 };
 Known *known = nullptr;
@@ -61,9 +61,9 @@ bool said_clock = false;
 
 // The next thing to do.
 struct Agenda {
-    bool any;     // there are members that are in use
-    bool wanted;  // a session waits for one
-    int place;    // to ask for now; no_place: none
+    bool any;    // there are members that are in use
+    bool wanted; // a session waits for one
+    int place;   // to ask for now; no_place: none
     Member member;
     int64_t next_us; // how long until another one is due
 };

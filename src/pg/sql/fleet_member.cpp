@@ -75,8 +75,7 @@ void put_member(Row *row, const Member &member) {
     put_text(row, col_database, member.order.database);
     put_text(row, col_generator, member.order.generator);
     put(row, col_node, membership.holds, Int64GetDatum(membership.held.node));
-    put_time(row, col_granted_until,
-             membership.holds ? core::start_of(member.order.layout, membership.held.until) : 0);
+    put_time(row, col_granted_until, membership.holds ? core::start_of(member.order.layout, membership.held.until) : 0);
     put(row, col_renewals, true, Int64GetDatum(member.renewals));
     put(row, col_superseded, true, BoolGetDatum(membership.superseded));
     put_text(row, col_error, member.error.message);
@@ -114,8 +113,9 @@ Datum uid_registrar(PG_FUNCTION_ARGS) {
 Datum uid_fleet_move(PG_FUNCTION_ARGS) {
     (void)fcinfo;
     if (!superuser())
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for function %s", "uid_fleet_move"),
-                        errhint("Only a superuser may move a server to another fleet.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for function %s", "uid_fleet_move"),
+                 errhint("Only a superuser may move a server to another fleet.")));
     if (!slots_exist())
         report_not_preloaded();
     grants_begin_lines();
