@@ -7,14 +7,6 @@ constexpr char setting_name[] = "uidgen.registry";
 
 emit_log_hook_type next_emit_log_hook = nullptr;
 
-bool may_show(const char *keyword) {
-    const char *const shown[] = {"host", "port", "dbname", "user"};
-    for (const char *candidate : shown)
-        if (strcmp(keyword, candidate) == 0)
-            return true;
-    return false;
-}
-
 // A connection string in the place of a database's name may contain a password.
 bool is_plain(const char *value) { return strpbrk(value, "=@:") == nullptr; }
 
@@ -56,15 +48,17 @@ bool conninfo_check(char **value, void **, GucSource) {
 }
 
 const char *conninfo_redacted(const char *conninfo) {
-    StringInfoData shown;
-    initStringInfo(&shown);
+    const char *const shown[] = {"host", "port", "dbname", "user"};
+    StringInfoData text;
+    initStringInfo(&text);
     PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
-    for (const PQconninfoOption *option = options; option != nullptr && option->keyword != nullptr; option++)
-        if (option->val != nullptr && option->val[0] != '\0' && may_show(option->keyword))
-            appendStringInfo(&shown, "%s%s=%s", shown.len > 0 ? " " : "", option->keyword,
-                             is_plain(option->val) ? option->val : "...");
+    for (const char *keyword : shown)
+        for (const PQconninfoOption *option = options; option != nullptr && option->keyword != nullptr; option++)
+            if (strcmp(option->keyword, keyword) == 0 && option->val != nullptr && option->val[0] != '\0')
+                appendStringInfo(&text, "%s%s=%s", text.len > 0 ? " " : "", keyword,
+                                 is_plain(option->val) ? option->val : "...");
     PQconninfoFree(options);
-    return shown.data;
+    return text.data;
 }
 
 void conninfo_keep_out_of_log() {

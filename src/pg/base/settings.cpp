@@ -37,7 +37,7 @@ void registry_assigned(const char *value, void *) {
         fleet_changed(value[0] != '\0');
 }
 
-// In a fleet the registry's settings and the members' are the same ones, so that a registry may be a member, too.
+// The registry and the members have the same settings, so that a registry may be a member, too.
 void define_fleet() {
     DefineCustomStringVariable("uidgen.registry", "Sets the connection string of the registry of this server's fleet.",
                                "It is a connection string of libpq. If it is empty, this server belongs to no fleet.",

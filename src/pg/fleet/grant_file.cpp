@@ -35,6 +35,7 @@ struct Header {
 // Followed by its former incarnations.
 struct Entry {
     SlotKey key;
+    core::Layout layout; // which the generator must still have
     uint64_t incarnation;
     uint32_t former_count;
     bool holds;
@@ -135,33 +136,31 @@ pg_crc32c checksum(const void *content, size_t bytes) {
     return crc;
 }
 
-bool take_membership(Input *input, SlotKey *key, core::Membership *membership) {
-    Entry entry;
-    if (!take(input, &entry, sizeof(entry)) || entry.former_count > core::most_former)
+bool take_entry(Input *input, Entry *entry, core::Membership *membership) {
+    if (!take(input, entry, sizeof(*entry)) || entry->former_count > core::most_former)
         return false;
-    *key = entry.key;
     *membership = {};
-    membership->incarnation = entry.incarnation;
-    membership->former_count = entry.former_count;
-    membership->holds = entry.holds;
-    membership->superseded = entry.superseded;
-    membership->held = entry.held;
-    return take(input, membership->former, sizeof(membership->former[0]) * entry.former_count);
+    membership->incarnation = entry->incarnation;
+    membership->former_count = entry->former_count;
+    membership->holds = entry->holds;
+    membership->superseded = entry->superseded;
+    membership->held = entry->held;
+    return take(input, membership->former, sizeof(membership->former[0]) * entry->former_count);
 }
 
 // Each membership begins its next incarnation. Null: all were restored.
 const char *restore(Input input, const Header &header) {
     grants_restore_fleet(header.seen);
     for (uint32 i = 0; i < header.count; i++) {
-        SlotKey key;
+        Entry entry;
         core::Membership membership;
         uint64_t fresh = 0;
-        if (!take_membership(&input, &key, &membership))
+        if (!take_entry(&input, &entry, &membership))
             return "An entry is incomplete.";
         if (!try_fresh_incarnation(&fresh))
             return "Random values could not be generated.";
         core::begin_incarnation(&membership, fresh);
-        if (!grants_restore(key, membership))
+        if (!grants_restore(entry.key, entry.layout, membership))
             return "There is no place left in shared memory.";
     }
     return nullptr;
@@ -214,10 +213,11 @@ char *read_whole(int file, size_t *bytes) {
 // Writing
 // ---------------------------------------------------------------------------------------------------------
 
-void put_membership(StringInfo output, const SlotKey &key, const core::Membership &membership) {
+void put_entry(StringInfo output, const Member &member, const core::Membership &membership) {
     Entry entry;
     memset(static_cast<void *>(&entry), 0, sizeof(entry));
-    entry.key = key;
+    entry.key = member.key;
+    entry.layout = member.order.layout;
     entry.incarnation = membership.incarnation;
     entry.former_count = membership.former_count;
     entry.holds = membership.holds;
@@ -234,7 +234,7 @@ void put_all(StringInfo output, Header *header, int changed, const core::Members
     const int places = grants_places();
     for (int place = 0; place < places; place++)
         if (grants_copy(place, &member)) {
-            put_membership(output, member.key, place == changed ? *membership : member.membership);
+            put_entry(output, member, place == changed ? *membership : member.membership);
             header->count++;
         }
     memcpy(output->data, header, sizeof(*header));

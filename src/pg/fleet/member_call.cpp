@@ -92,14 +92,14 @@ const char *policy_name(WorkerPolicy policy) {
     return "static";
 }
 
-// A generator that joins names the node that it drew with so far, and the lowest tick that it can still use.
+// A generator that joins names the node that it drew with so far.
 void put_order(Parameters *p, const GrantOrder &order, const core::Ask &ask) {
     const bool joins = !ask.holds && order.former_node >= 0;
     put(p, policy_name(order.policy));
     put_if(p, order.policy == WorkerPolicy::fixed, order.worker_number);
     put_if(p, order.datacenter_id >= 0, order.datacenter_id);
     put_if(p, joins, order.former_node);
-    put_if(p, joins, ask.lowest);
+    put_if(p, joins, order.former_until);
 }
 
 void put_server(Parameters *p, const GrantOrder &order) {

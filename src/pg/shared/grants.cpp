@@ -223,7 +223,7 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         place = take_unused(generator);
         if (place != nullptr)
             begin_line(place, fresh);
-    } else if (place->ordered ? !core::same_layout(place->order.layout, order.layout) : !has_mark) {
+    } else if (!core::same_layout(place->order.layout, order.layout) || !(place->ordered || has_mark)) {
         begin_line(place, fresh);
     }
     if (place != nullptr) {
@@ -231,7 +231,12 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         place->order = order;
     }
     LWLockRelease(grants_lock);
-    return place != nullptr ? static_cast<int>(place - places) : no_place;
+    if (place == nullptr)
+        return no_place;
+    const auto index = static_cast<int>(place - places);
+    grants_note_use(index, wall_clock_us());
+    (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
+    return index;
 }
 
 GrantView grants_view(int place) {
@@ -348,13 +353,14 @@ core::FleetSeen grants_fleet_seen() {
     return seen;
 }
 
-bool grants_restore(SlotKey key, const core::Membership &membership) {
+bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership) {
     LWLockAcquire(grants_lock, LW_EXCLUSIVE);
     Place *place = find_place(key);
     if (place == nullptr)
         place = take_unused(key);
     if (place != nullptr) {
         place->order = {};
+        place->order.layout = layout;
         place->membership = membership;
         place->view.publish(view_of(membership));
     }
