@@ -41,8 +41,12 @@ $(OBJS): | $(rooms)
 $(rooms):
 	mkdir -p $@
 
-# Server headers by -isystem: their warnings are not ours to mend.
-override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(source)/src -I$(source)/src/pg $(CPPFLAGS)
+# Server headers by -isystem: their warnings are not ours to mend. libpq's header comes last, because it may stand in
+# /usr/include, or beside headers of another major.
+override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(source)/src -I$(source)/src/pg $(CPPFLAGS) \
+    -idirafter $(shell $(PG_CONFIG) --includedir)
+override CPPFLAGS += -DUIDGEN_VERSION='"$(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(source)/uidgen.control)"'
+SHLIB_LINK += $(libpq)
 
 # Of two flags that contradict each other the later one wins. The server's, or those on the command line, stand between
 # our wishes and our needs. PostgreSQL's headers need -fwrapv and -fno-strict-aliasing. The prefix maps make the library

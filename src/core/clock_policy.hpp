@@ -6,6 +6,21 @@
 // A generator with when_back new_worker has *terms*: it begins a new one when the clock moved backwards. Within a term
 // ticks run from 0 to end - 1, and the word counts term x end + tick, so the word still only grows. All other
 // generators stay in term 0.
+//
+// In a fleet a generator draws inside *grants* (grant.hpp): the ticks granted_from <= t < granted_until of a node. A
+// generator without a registry has one grant of all ticks. Why each id lies inside a grant of its node:
+//
+//   1. The caller reads one grant before it decides, and gives every position of that decision the grant's node. A
+//      grant that has become old is still right, so it does not matter what happens between the decision and the swap.
+//   2. Positions that a decision allows are at or above `floor` and below `limit`. The floor is at or above the first
+//      position of granted_from, and the limit at or below that of granted_until. So are those of a backup worker.
+//   3. The word hands out each position once. So each pair (node, position) occurs at most once in a line: within a
+//      node the positions differ, whichever grants they came from. Other lines have other ticks of the node.
+//   4. A lease ends at or below granted_until. What it adds to the leased ticks begins at or above granted_begin(): the
+//      caller publishes it from there, which raises the word over the gap below, and raises the backup worker's word
+//      too. So a grant of another node, or a later one of the same node, leaves nothing of the gap to be drawn.
+//   5. If the next position is at or above granted_until, the answer is `ask`, as soon as the clock allows that tick. So
+//      a grant that ends ends the draws, and a clock that is behind is reported as such.
 #pragma once
 
 #include <algorithm>
@@ -78,6 +93,7 @@ enum class ClockAction : uint8_t {
     backup,     // use the backup worker: decide_backup()
     clock_back, // an error: the clock moved backwards by wait_ticks
     new_term,   // begin a term at the tick of `floor`, with a lease up to reserve_until
+    ask,        // no grant holds the next tick: get one that reaches above the tick `wanted`, then decide again
 };
 
 struct Decision {
@@ -88,6 +104,7 @@ struct Decision {
     // without waiting for its flush; else 0.
     int64_t reserve_until;
     int64_t wait_ticks; // wait: how far the clock is behind; clock_back, backup: how far it moved backwards, or 0
+    int64_t wanted = 0; // ask: the lowest tick of the layout that can be used
 };
 
 // The input of a decision.
@@ -103,6 +120,8 @@ struct ClockState {
     uint64_t usable;
     uint64_t written;
     bool written_by_lost = false; // `written` comes from lost generators: this generator has no reading of the clock
+    int64_t granted_from = 0;     // ticks of the layout, in each term
+    int64_t granted_until = no_limit; // the first tick beyond; at or below granted_from: there is no grant
 };
 
 constexpr int64_t nothing_seen = -1;
@@ -117,15 +136,18 @@ constexpr int64_t least_extension(const ClockPolicy &p) noexcept { return (p.lea
 struct Term {
     int64_t begin; // its first tick
     int64_t end;   // the first tick after it
+    int64_t until; // the first tick after the grant, at most `end`
     int64_t now;
     uint64_t floor;
     int64_t back; // how far the clock moved backwards; 0 or less: it did not
 
     constexpr Term(const ClockPolicy &p, const ClockState &v) noexcept
         : begin(static_cast<int64_t>(v.last >> p.sequence_bits) / p.end * p.end), end(begin + p.end),
-          now(begin + std::min(v.now, p.end)), floor(0), back(0) {
+          until(begin + std::min(v.granted_until, p.end)), now(begin + std::min(v.now, p.end)), floor(0), back(0) {
         if (v.now > 0) // the last tick starts at 0, because no tick is left to borrow from
             floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
+        if (v.granted_from > 0)
+            floor = std::max(floor, static_cast<uint64_t>(begin + std::min(v.granted_from, p.end)) << p.sequence_bits);
         // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock
         // that moved backwards while the server was down.
         const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
@@ -139,7 +161,7 @@ struct Term {
 
     // The end of a lease that starts at `from`: never more than max_ahead above the clock (P4).
     constexpr int64_t lease_end(const ClockPolicy &p, int64_t from) const noexcept {
-        return std::min({from + p.lease, now + p.max_ahead + 1, end});
+        return std::min({from + p.lease, now + p.max_ahead + 1, until});
     }
 };
 
@@ -151,18 +173,22 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t
     const int64_t next_tick = tick(next);
     const int64_t allowed = std::max(t.now + ahead, held);
 
-    // What must fit below max_ahead: one tick of the present lease, or the shortest extension.
+    // What must fit below max_ahead: one tick of the present lease, or the shortest extension. The last lease of a grant
+    // may be shorter.
     const int64_t ticks = next < v.written ? 1 : least_extension(p);
-    const int64_t beyond_lease = std::min(next_tick + ticks, t.end) - (t.now + p.max_ahead + 1);
+    const int64_t last_end = std::max(std::min(next_tick + ticks, t.until), next_tick + 1);
+    const int64_t beyond_lease = last_end - (t.now + p.max_ahead + 1);
     // `held` does not move while the clock approaches it, so it shortens no wait.
     const int64_t beyond_clock = next_tick > allowed ? next_tick - (t.now + ahead) : 0;
     const int64_t behind = std::max(beyond_lease, beyond_clock);
     if (behind > 0)
         return {ClockAction::wait, t.floor, 0, 0, behind};
+    if (next_tick >= t.until)
+        return {ClockAction::ask, t.floor, 0, 0, 0, next_tick - t.begin};
 
     if (next < v.usable) {
         // The allowance ends above the tick of `next`, so it is above 0.
-        const uint64_t allowance = position(std::min(std::min(allowed, t.now + p.max_ahead) + 1, t.end));
+        const uint64_t allowance = position(std::min(std::min(allowed, t.now + p.max_ahead) + 1, t.until));
         const uint64_t limit = std::min(v.usable, allowance);
         if (v.written > v.usable)
             return {ClockAction::take, t.floor, limit, 0, 0};
@@ -208,6 +234,12 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
 }
 
 } // namespace detail
+
+// The first position of the grant, in the present term: no lease begins below it.
+constexpr uint64_t granted_begin(const ClockPolicy &p, const ClockState &v) noexcept {
+    const detail::Term t(p, v);
+    return static_cast<uint64_t>(t.begin + std::min(v.granted_from, p.end)) << p.sequence_bits;
+}
 
 // The generator's next step. `may_borrow`: the backup worker has no number left in the clock's tick either.
 constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_borrow = false) noexcept {

@@ -26,6 +26,7 @@ namespace uidgen::core {
 enum class Protection : uint8_t {
     automatic, // by the hash of the database
     set,       // by a number that a person gave
+    registry,  // by a grant of the fleet's registry
 };
 
 struct Node {

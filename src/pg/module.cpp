@@ -1,16 +1,20 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
+#include "base/conninfo.hpp"
 #include "shared/clean_stop.hpp"
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
 #include "shared/end_warnings.hpp"
+#include "fleet/grant_file.hpp"
+#include "shared/grants.hpp"
 #include "shared/incarnation.hpp"
+#include "fleet/registrar_status.hpp"
 #include "shared/lost_generators.hpp"
-#include "shared/refiller_registry.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
 #include "session/session_events.hpp"
 #include "base/settings.hpp"
+#include "shared/single_worker.hpp"
 #include "shared/slots.hpp"
 #include "shared/trusted_clock.hpp"
 
@@ -29,7 +33,9 @@ void request_memory() {
     end_warnings_request_memory();
     incarnation_request_memory();
     trusted_clock_request_memory();
-    refiller_registry_request_memory();
+    single_workers_request_memory();
+    grants_request_memory();
+    registrar_status_request_memory();
 }
 
 void attach_memory() {
@@ -41,8 +47,17 @@ void attach_memory() {
     end_warnings_attach_memory();
     incarnation_attach_memory();
     trusted_clock_attach_memory();
-    refiller_registry_attach_memory();
+    single_workers_attach_memory();
+    grants_attach_memory();
+    registrar_status_attach_memory();
+    if (!IsUnderPostmaster)
+        grant_file_load();
     clean_stop_register();
+}
+
+void registry_changed(bool in_fleet) {
+    grants_set_fleet(in_fleet);
+    close_all_windows();
 }
 
 } // namespace
@@ -58,7 +73,7 @@ PGDLLEXPORT void _PG_init(void);
 
 void _PG_init(void) {
     const bool preloading = process_shared_preload_libraries_in_progress;
-    settings::define(preloading, close_all_windows);
+    settings::define(preloading, close_all_windows, registry_changed);
     session_events_register();
     if (!preloading)
         return;
@@ -66,6 +81,7 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
+    conninfo_keep_out_of_log();
     drop_hooks_install();
     discard_hook_install();
 }

@@ -804,6 +804,44 @@ COMMENT ON EVENT TRIGGER uid_forget_dropped IS
   'Keeps uid_generator and uid_segment free of rows whose sequence was dropped.';
 
 -- ---------------------------------------------------------------------------------------------------------
+-- Fleets: the member's side
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION uid_registrar(
+    OUT connected boolean, OUT registry text, OUT away_since timestamptz, OUT last_error text,
+    OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
+    OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
+    OUT superseded boolean, OUT error text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'uid_registrar';
+COMMENT ON FUNCTION uid_registrar() IS
+  'Returns the state of this server''s registrar, the process that asks the registry of the fleet for grants, once for '
+  'each generator that has drawn with a registry since the server started. It returns no rows if uidgen is not '
+  'preloaded. Only members of pg_monitor may call it.';
+
+CREATE VIEW uid_registry_status AS SELECT * FROM uid_registrar();
+COMMENT ON VIEW uid_registry_status IS
+  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
+  'the registrar is connected to the registry. registry: host, port, dbname and user of uidgen.registry, for members of '
+  'pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator needs it. '
+  'last_error and last_error_at: the last error of any ask. fleet and term: those of the last answer. clock_offset_ms: '
+  'the clock of this server less the one of the registry. Of each generator: database and generator name it; until '
+  'granted_until it draws with its node, even if the registry is away; renewals counts grants since the server '
+  'started; superseded: another server goes on as this generator, so it draws nothing; error: why the last ask failed. '
+  'If no generator has used the registry since the server started, there is one row without a generator.';
+
+CREATE FUNCTION uid_fleet_move() RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
+COMMENT ON FUNCTION uid_fleet_move() IS
+  'Gives up the grants of all generators of this server, in all databases. At their next draw they ask for new nodes, '
+  'in whatever fleet uidgen.registry leads to. Needed after uidgen.registry was changed to another fleet, and on a copy '
+  'of a server that was refused. Only superusers may call it.';
+
+REVOKE EXECUTE ON FUNCTION uid_registrar(), uid_fleet_move() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_registrar() TO pg_monitor;
+GRANT SELECT ON uid_registry_status TO pg_monitor;
+
+-- ---------------------------------------------------------------------------------------------------------
 -- Live state
 -- ---------------------------------------------------------------------------------------------------------
 
@@ -816,7 +854,7 @@ CREATE FUNCTION uid_slots(
     OUT last_refill timestamptz, OUT rate double precision,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded_initial bigint, OUT padded_threshold bigint,
     OUT padded_schedule bigint, OUT padded_inline bigint, OUT rejected_puts bigint, OUT rejected_takes bigint,
-    OUT discarded_stale bigint, OUT ahead_ms bigint)
+    OUT discarded_stale bigint, OUT ahead_ms bigint, OUT granted_until timestamptz)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_slots() IS
@@ -828,10 +866,10 @@ CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
        s.records, s.flush_waits, s.standby_waits, s.clock_waits, s.ahead_ms,
        s.ring_size, s.ring_filled, s.padded_initial, s.padded_threshold, s.padded_schedule, s.padded_inline,
-       s.rejected_puts, s.rejected_takes, s.discarded_stale
+       s.rejected_puts, s.rejected_takes, s.discarded_stale, s.granted_until
   FROM uid_generator_config g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
-  'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of other '
+  'Live state of each generator. protection is registry if the registry of the fleet grants the node, set if a number that was given keeps its ids apart from those of other '
   'databases, and auto if only a hash of the database does. node is datacenter_id and worker_id together. These four '
   'are those of this session''s next id. last_time is the time in the last id, leased_until the end of the lease, and '
   'records the number of records written. flush_waits, standby_waits and clock_waits count the calls that waited for a '
@@ -840,7 +878,8 @@ COMMENT ON VIEW uid_generator_status IS
   'share that is filled. padded_* count refills by cause: the first one, below the threshold, by schedule, and by a '
   'call. rejected_puts counts ids that the refiller discarded at a full ring (when_ring_full discard). rejected_takes '
   'counts calls that found the ring empty and failed or waited (when_ring_empty error, wait). discarded_stale counts '
-  'ids discarded because they were too old. The values are NULL if the generator was not used since the server started.';
+  'ids discarded because they were too old. granted_until is the time up to which the registry of the fleet has granted '
+  'the node, or NULL without a registry. The values are NULL if the generator was not used since the server started.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,

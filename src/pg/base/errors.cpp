@@ -193,6 +193,34 @@ void report_ring_empty(Oid generator, int64_t waited_ms) {
                             quote_literal_cstr(qualified_name(generator)))));
 }
 
+void report_no_grant(Oid generator, const char *message, const char *hint, int64_t waited_ms) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("generator \"%s\" has no node from the registry", name_of(generator)),
+             message[0] != '\0' ? errdetail("The last attempt to get one failed: %s", message)
+                                : errdetail("The registry has not answered yet. The call waited %lld ms and took "
+                                            "no id.",
+                                            static_cast<long long>(waited_ms)),
+             errhint("%s", hint[0] != '\0' ? hint : "Check uidgen.registry and the view uid_registry_status.")));
+}
+
+void report_no_grant_place(int places) {
+    ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                    errmsg("all %d places for generators of a fleet are in use", places),
+                    errdetail("Each generator that has drawn since the server started, or that holds a grant of the "
+                              "registry, has a place until it is dropped."),
+                    errhint("Increase uidgen.max_slots in postgresql.conf and restart the server.")));
+}
+
+void report_no_term_in_fleet(Oid generator, int64_t back_us) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" cannot begin a new term while uidgen.registry is set", name_of(generator)),
+                    errdetail("The clock moved backwards by %.3f s. The ids of a new term would need another node.",
+                              static_cast<double>(back_us) / 1e6),
+                    errhint("Correct the server's clock, or change when_back or tolerance_ms of the generator with "
+                            "uid_generator_alter().")));
+}
+
 void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed", name_of(generator),

@@ -47,6 +47,16 @@ const char *qualified_name(Oid relation);
 // The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
 
+// No grant of the fleet's registry holds the tick that comes next. `message` and `hint` are the registry's or libpq's;
+// empty: there was no answer yet.
+[[noreturn]] void report_no_grant(Oid generator, const char *message, const char *hint, int64_t waited_ms);
+
+// All places for generators of a fleet are in use.
+[[noreturn]] void report_no_grant_place(int places);
+
+// The clock moved backwards, and a term cannot begin in a fleet.
+[[noreturn]] void report_no_term_in_fleet(Oid generator, int64_t back_us);
+
 // The caller has waited for waited_ms, and the clock is still behind by behind_us.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
 

@@ -1,4 +1,4 @@
-// The only file that includes server headers.
+// The only file that includes server headers, and libpq's.
 //
 // ereport leaves a function by longjmp, past any destructor. So nothing in src/pg owns a resource by RAII: locals are
 // trivial, and PostgreSQL's resource owners, memory contexts and transaction callbacks do the cleanup.
@@ -41,6 +41,7 @@ extern "C" {
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
@@ -53,6 +54,7 @@ extern "C" {
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
 #include "storage/bufmgr.h"
+#include "storage/condition_variable.h"
 #include "storage/dsm.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
@@ -81,4 +83,6 @@ extern "C" {
 #include "utils/tuplestore.h"
 #include "utils/varlena.h"
 #include "utils/wait_event.h"
+
+#include "libpq-fe.h"
 }

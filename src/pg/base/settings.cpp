@@ -1,5 +1,6 @@
 #include "settings.hpp"
 
+#include "conninfo.hpp"
 #include "core/layout.hpp"
 #include "faults.hpp"
 #include "postgres.hpp"
@@ -18,12 +19,39 @@ int datacenter_id = -1;
 int max_wait_ms = 5000;
 int segment_step = 1000;
 int segment_max_step = 10000000;
+char *registry = nullptr;
+int registry_lease_ms = 600000;
+int registry_clock_bound_ms = 10000;
 
 namespace {
 
 void (*datacenter_id_changed)() = nullptr;
 
 void datacenter_id_assigned(int, void *) { datacenter_id_changed(); }
+
+void (*fleet_changed)(bool in_fleet) = nullptr;
+
+// A reload assigns every setting, changed or not.
+void registry_assigned(const char *value, void *) {
+    if (registry == nullptr || strcmp(value, registry) != 0)
+        fleet_changed(value[0] != '\0');
+}
+
+// The registry and the members have the same settings, so that a registry may be a member, too.
+void define_fleet() {
+    DefineCustomStringVariable("uidgen.registry", "Sets the connection string of the registry of this server's fleet.",
+                               "It is a connection string of libpq. If it is empty, this server belongs to no fleet.",
+                               &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, conninfo_check,
+                               registry_assigned, nullptr);
+    DefineCustomIntVariable("uidgen.registry_lease", "Sets the length of the grants that this server asks for.",
+                            "While the registry cannot be reached, ids can be drawn until the grant ends.",
+                            &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
+                            nullptr);
+    DefineCustomIntVariable(
+        "uidgen.registry_clock_bound", "Sets how far two clocks of the servers of a fleet may differ.",
+        "The setting of the registry counts. A member uses its own one for warnings.", &registry_clock_bound_ms, 10000,
+        100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
+}
 
 #ifdef UIDGEN_FAULTS
 const config_enum_entry fault_names[] = {
@@ -42,12 +70,13 @@ const config_enum_entry fault_names[] = {
 
 } // namespace
 
-void define(bool preloading, void (*changed)()) {
+void define(bool preloading, void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     datacenter_id_changed = changed;
+    fleet_changed = registry_changed;
     if (preloading)
         DefineCustomIntVariable("uidgen.max_slots",
                                 "Sets the maximum number of generators and segments in use at the same time.",
-                                "Each slot takes less than 1 kB of shared memory.", &max_slots, 1024, 4, 1000000,
+                                "Each slot takes less than 3 kB of shared memory.", &max_slots, 1024, 4, 1000000,
                                 PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
@@ -67,6 +96,7 @@ void define(bool preloading, void (*changed)()) {
                             "The step is the number of values that a segment reserves at a time. "
                             "A change takes effect when the next range is reserved.",
                             &segment_step, 1000, 1, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    define_fleet();
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,
                              &active_fault, 0, fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);

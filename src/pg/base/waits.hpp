@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "postgres.hpp"
+
 namespace uidgen::pg {
 
 // Sleeps for at most that long, or until the latch is set. Honours cancel and shutdown. Shown as the wait event
@@ -14,6 +16,14 @@ void sleep_for_ring(int64_t us);
 
 // The same, for the refiller itself: UidgenRefiller.
 void sleep_as_refiller(int64_t us);
+
+// The same, for the registrar, until its socket (PGINVALID_SOCKET: none) is ready for one of the events, too:
+// UidgenRegistrar. Returns what happened.
+uint32 wait_as_registrar(pgsocket socket, uint32 events, int64_t us);
+
+// The same, for a grant of the registry: UidgenGrant. Returns when the condition variable is signaled, too; the caller
+// has prepared to sleep on it. True: the time is over.
+bool sleep_for_grant(ConditionVariable *changed, int64_t us);
 
 // The same, for a synchronous standby, shown as PostgreSQL's own SyncRep. Returns when the session is asked to cancel
 // or to end; the caller must handle that.

@@ -85,7 +85,8 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
 void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = call->e->slot->generator;
     const WhenRingEmpty policy = policy_now(generator);
-    if (policy == WhenRingEmpty::error && decision.action != core::ClockAction::exhausted) {
+    const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
+    if (policy == WhenRingEmpty::error && may_go_on) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
         wake_refiller();
@@ -206,6 +207,33 @@ void open_window_on_run(const Call &call) {
         e->run_first = e->run_end; // the window holds the rest, until close_window()
 }
 
+// No position below it is handed out: it would be too old, was invalidated, or lies below the grant.
+uint64_t floor_of(const Call &call) {
+    const GeneratorState &generator = call.e->slot->generator;
+    const uint64_t fresh = fresh_from(generator, call.now_us);
+    return Max(Max(fresh, generator.ring.discarded_below.load(std::memory_order_relaxed)),
+               core::granted_begin(generator.config.policy, call.view));
+}
+
+// The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
+// found that (node_grant.hpp): another session may have joined one since, and may have filled the ring inside its grant.
+// A run lies in one tick, so what holds for one of its positions holds for all.
+uint64_t end_of_grant(const Call &call) {
+    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
+    if (likely(!call.grant.in_fleet()))
+        return call.view.written;
+    return static_cast<uint64_t>(Min(call.grant.view.until, policy.end)) << policy.sequence_bits;
+}
+
+// The next position lies beyond the grant. In no fleet the next try sees more.
+void get_later_end(Call *call, uint64_t position) {
+    if (!call->grant.in_fleet())
+        return;
+    const core::ClockPolicy &policy = call->e->slot->generator.config.policy;
+    const auto tick = static_cast<int64_t>(position >> policy.sequence_bits);
+    execute(call, {core::ClockAction::ask, 0, 0, 0, 0, tick});
+}
+
 } // namespace
 
 Drawn draw_cached(SessionEntry *e, uint64_t want) {
@@ -217,11 +245,15 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         read_state(&call);
         if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
-        const uint64_t floor =
-            Max(fresh_from(generator, call.now_us), generator.ring.discarded_below.load(std::memory_order_relaxed));
+        const uint64_t floor = floor_of(call);
+        const uint64_t end = end_of_grant(call);
         drop_stale_positions(e, floor);
-        const core::IdEncoder encoder = encoder_at(e, floor, false); // the only term in cached mode
         const uint64_t next = next_available(e, floor);
+        if (next >= end) {
+            get_later_end(&call, next);
+            continue;
+        }
+        const core::IdEncoder encoder = encoder_at(call, floor, false); // the only term in cached mode
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
             execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
@@ -232,6 +264,10 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         bool retry = false;
         const core::Run run =
             generator.config.cached.shares ? take_shared(&call, floor, &retry) : take_from_own_run(&call);
+        if (run.count > 0 && run.first >= end) {
+            generator.ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+            continue; // another session installed a later run meanwhile
+        }
         if (run.count > 0) {
             call.drawn = {run, encoder};
             open_window_on_run(call);

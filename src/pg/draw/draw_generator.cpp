@@ -64,8 +64,17 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     return written < until;
 }
 
+// Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
+void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
+    GeneratorState &generator = call->e->slot->generator;
+    const uint64_t from = core::granted_begin(generator.config.policy, call->view);
+    if (call->grant.in_fleet() && from > 0)
+        generator.backup.discard_below(from);
+    reserve_lease(call->e, from, until_tick, prefetch);
+}
+
 // Does not wait for the flush.
-void reserve_ahead(SessionEntry *e, int64_t until_tick) { reserve_lease(e, 0, until_tick, true); }
+void reserve_ahead(Call *call, int64_t until_tick) { reserve_in_grant(call, until_tick, true); }
 
 void wait_for_clock(Call *call, int64_t missing_us) {
     int64_t waited_us = 0;
@@ -73,6 +82,20 @@ void wait_for_clock(Call *call, int64_t missing_us) {
     if (left_us <= 0)
         report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms);
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
+}
+
+// A change of the setting is noticed within this time.
+constexpr int64_t longest_wait_us = 1000 * us_per_ms;
+
+void wait_for_grant(Call *call, int64_t wanted_tick) {
+    int64_t waited_us = 0;
+    grants_want(call->grant.place, wanted_tick);
+    const int64_t left_us = left_to_wait_us(call, &waited_us);
+    if (left_us <= 0) {
+        const GrantError error = grants_last_error(call->grant.place);
+        report_no_grant(call->e->sequence, error.message, error.hint, waited_us / us_per_ms);
+    }
+    grants_wait(call->grant.place, call->grant.view, Min(left_us, longest_wait_us));
 }
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
@@ -86,7 +109,8 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
     // does not compare with the clock that other sessions have seen. In the clock's own tick a session that saw a later
     // tick has moved the word beyond the window; on a tick ahead it may not have.
     const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
-    if (notices && tick != decision.floor >> layout.sequence_bits)
+    const int64_t clock_tick = term_of(e->slot->generator.config, last) * policy.end + call.view.now;
+    if (notices && static_cast<int64_t>(tick) != clock_tick)
         return;
     const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
@@ -149,9 +173,9 @@ bool take(Call *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
-        reserve_ahead(e, decision.reserve_until);
+        reserve_ahead(call, decision.reserve_until);
     // No position below the limit is of a later term, and none above the word is of an earlier one.
-    const core::IdEncoder encoder = encoder_at(e, decision.limit - 1, false);
+    const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, false);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
     if (run.count == 0)
         return false;
@@ -165,6 +189,9 @@ void begin_term(Call *call, const core::Decision &decision) {
     if (!clock_shows_it_again(call))
         return;
     const GeneratorConfig &config = call->e->slot->generator.config;
+    // A grant holds each tick for one term only.
+    if (call->grant.in_fleet())
+        report_no_term_in_fleet(call->e->sequence, decision.wait_ticks * config.layout.tick_us);
     const int64_t term = term_of(config, decision.floor);
     if (term >= core::terms_of(config.layout, config.policy))
         report_no_worker_left(call->e->sequence, term - 1);
@@ -178,6 +205,12 @@ void begin_term(Call *call, const core::Decision &decision) {
     }
 }
 
+void note_use_of_grant(const Call *call) {
+    grants_note_use(call->grant.place, call->now_us);
+    if (call->grant.view.granted)
+        hurry_renewal(call->e, call->grant, call->view.now);
+}
+
 // Takes from the backup worker in the clock's tick. If it has none left there, the primary worker borrows.
 bool take_backup(Call *call, int64_t back) {
     GeneratorState &generator = call->e->slot->generator;
@@ -185,7 +218,7 @@ bool take_backup(Call *call, int64_t back) {
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.action == core::ClockAction::take) {
-        const core::IdEncoder encoder = encoder_at(call->e, decision.limit - 1, true);
+        const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, true);
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, encoder};
         return run.count > 0;
@@ -224,11 +257,16 @@ void read_state(Call *call) {
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
     call->view.written_by_lost = call->view.written <= generator.first_above_lost;
+    call->grant = read_node_grant(call->e); // after `usable` and `written` (node_grant.hpp)
+    call->view.granted_from = call->grant.view.from;
+    call->view.granted_until = call->grant.view.until;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
     // ticks meanwhile, and the clock would seem to have gone back.
     call->now_us = sample_wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
+    if (unlikely(call->grant.in_fleet()))
+        note_use_of_grant(call);
 }
 
 bool execute(Call *call, const core::Decision &decision) {
@@ -242,7 +280,7 @@ bool execute(Call *call, const core::Decision &decision) {
         break;
     case core::ClockAction::reserve:
         if (clock_is_plausible(call))
-            reserve_lease(e, 0, decision.reserve_until, false);
+            reserve_in_grant(call, decision.reserve_until, false);
         break;
     case core::ClockAction::wait:
         wait_for_clock(call, decision.wait_ticks * tick_us);
@@ -251,6 +289,9 @@ bool execute(Call *call, const core::Decision &decision) {
         return take_backup(call, decision.wait_ticks);
     case core::ClockAction::new_term:
         begin_term(call, decision);
+        break;
+    case core::ClockAction::ask:
+        wait_for_grant(call, decision.wanted);
         break;
     case core::ClockAction::clock_back:
         if (clock_shows_it_again(call))
@@ -266,7 +307,7 @@ bool execute(Call *call, const core::Decision &decision) {
 
 void reserve_if_plausible(Call *call, int64_t until_tick) {
     if (clock_is_plausible(call))
-        reserve_ahead(call->e, until_tick);
+        reserve_ahead(call, until_tick);
 }
 
 void confirm_lease(Call *call, core::Durability level) {
@@ -279,7 +320,10 @@ void confirm_lease(Call *call, core::Durability level) {
         call->wait.started_us += monotonic_us() - began_us;
 }
 
-core::IdEncoder encoder_at(const SessionEntry *e, uint64_t position, bool backup) {
+core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup) {
+    SessionEntry *e = call.e;
+    if (unlikely(call.grant.in_fleet()))
+        return granted_encoder(e, call.grant, position, backup);
     GeneratorState &generator = e->slot->generator;
     if (unlikely(generator.number.load(std::memory_order_acquire) == no_number))
         draw_number(e->slot, e->function);

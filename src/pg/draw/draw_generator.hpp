@@ -1,7 +1,7 @@
 // Drawing from a generator: the loop around core's decide(), with its clock, its records and its waits.
 #pragma once
 
-#include "session/session.hpp"
+#include "node_grant.hpp"
 
 namespace uidgen::pg {
 
@@ -31,12 +31,13 @@ struct Call {
     core::Durability level;
     int64_t now_us;
     int64_t offset_us; // of the wall clock above the monotonic clock
+    NodeGrant grant;   // what this try draws with
     core::ClockState view;
     BoundedWait wait;
     Drawn drawn;
 };
 
-// Reads the clock and the generator's word.
+// Reads the clock, the generator's word and its grant.
 void read_state(Call *call);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
@@ -55,9 +56,10 @@ void reserve_if_plausible(Call *call, int64_t until_tick);
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(Call *call, core::Durability level);
 
-// The encoder for ids in the term of a position. Draws the number that nodes follow from if there is none yet. A caller
-// fetches the encoder before it takes positions, so that no draw fails or sleeps between a position and its node.
-core::IdEncoder encoder_at(const SessionEntry *e, uint64_t position, bool backup);
+// The encoder for ids in the term of a position, with the node of the call's grant or the generator's own. Draws the
+// number that nodes follow from if there is none yet. A caller fetches the encoder before it takes positions, so that no
+// draw fails or sleeps between a position and its node.
+core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup);
 
 // How much longer the call may wait; 0: no longer. The first call counts the wait in the slot.
 int64_t left_to_wait_us(Call *call, int64_t *waited_us);

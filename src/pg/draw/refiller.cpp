@@ -1,7 +1,8 @@
 #include "refiller.hpp"
 
-#include "shared/refiller_registry.hpp"
+#include "node_grant.hpp"
 #include "shared/ring_memory.hpp"
+#include "shared/single_worker.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 
@@ -48,11 +49,12 @@ bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefil
     return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
 }
 
-// The limit of what may be taken from the word now: durable on this server, and at most max_ahead above the clock.
-uint64_t refill_limit(const GeneratorState &generator, int64_t now_us) {
+// The limit of what may be taken from the word now: durable on this server, at most max_ahead above the clock, and inside
+// the grant.
+uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
     const core::ClockPolicy &policy = generator.config.policy;
     const int64_t now = core::tick_at(generator.config.layout, now_us);
-    const int64_t end = Min(now + policy.max_ahead + 1, policy.end);
+    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
     const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
     return Min(generator.ticks.usable(core::Durability::local), allowance);
 }
@@ -94,8 +96,10 @@ void refill_one(Slot *slot, void *arg) {
     if (look->refilled == 0 && !is_due(generator, ring, &why))
         return;
     const int64_t now_us = wall_clock_us();
-    const uint64_t limit = refill_limit(generator, now_us);
-    const uint64_t floor = fresh_from(generator, now_us);
+    const GrantView grant = present_grant(generator).view;
+    const uint64_t limit = refill_limit(generator, grant, now_us);
+    const uint64_t floor =
+        Max(fresh_from(generator, now_us), static_cast<uint64_t>(grant.from) << generator.config.policy.sequence_bits);
     if (!put_left_over(look->known, &generator, floor))
         return;
     const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
@@ -141,16 +145,14 @@ void unmap_unvisited(Known *known, uint64_t round) {
         }
 }
 
-void resign(int, Datum) { resign_as_refiller(MyLatch); }
+void resign(int, Datum) { resign_as_worker(SingleWorker::refiller); }
 
-// Whether the refiller may end because there is no ring. A caller may have made a ring meanwhile, and left it to this
-// refiller. So the refiller resigns first, and looks again. A session makes a ring under the directory lock, and looks
-// for a refiller afterwards. The refiller looks for rings under the same lock. So either it finds the ring, or the
-// session finds no refiller and starts one.
+// Whether the refiller may end because there is no ring (single_worker.hpp). A session makes a ring under the directory
+// lock, and the refiller looks for rings under the same lock.
 bool may_end() {
-    refiller_found_nothing();
-    resign_as_refiller(MyLatch);
-    return slots_next_ring(0) < 0 || !become_refiller(MyLatch);
+    worker_found_nothing(SingleWorker::refiller);
+    resign_as_worker(SingleWorker::refiller);
+    return slots_next_ring(0) < 0 || !become_worker(SingleWorker::refiller);
 }
 
 // Runs until asked to stop, or until no generator in cached mode is in use.
@@ -205,26 +207,7 @@ uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
     return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
 }
 
-void wake_refiller() {
-    Latch *refiller = running_refiller();
-    if (refiller != nullptr) {
-        SetLatch(refiller);
-        return;
-    }
-    if (!may_start_refiller(monotonic_us()))
-        return;
-    BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-    worker.bgw_start_time = BgWorkerStart_PostmasterStart;
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
-    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
-    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_refiller_main");
-    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen refiller");
-    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen refiller");
-    if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
-        ereport(DEBUG1, (errmsg("out of background worker slots for the uidgen refiller"),
-                         errhint("Increase max_worker_processes. Until then, calls refill rings themselves.")));
-}
+void wake_refiller() { (void)wake_worker(SingleWorker::refiller); }
 
 } // namespace uidgen::pg
 
@@ -238,7 +221,7 @@ void uidgen_refiller_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
     BackgroundWorkerUnblockSignals();
-    if (!become_refiller(MyLatch))
+    if (!become_worker(SingleWorker::refiller))
         proc_exit(0); // another refiller was first
     on_shmem_exit(resign, 0);
     auto *known = static_cast<Known *>(

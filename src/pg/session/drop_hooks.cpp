@@ -2,6 +2,7 @@
 
 #include "tables/dropped_rows.hpp"
 #include "base/faults.hpp"
+#include "shared/grants.hpp"
 #include "shared/slots.hpp"
 
 namespace uidgen::pg {
@@ -86,8 +87,10 @@ void object_accessed(ObjectAccessType access, Oid class_id, Oid object, int sub_
 void purge_dropped_databases() {
     ListCell *cell;
     foreach (cell, dropped_databases)
-        if (!fault_is(Fault::keep_slot))
+        if (!fault_is(Fault::keep_slot)) {
             slots_free_database(lfirst_oid(cell));
+            grants_forget_database(lfirst_oid(cell));
+        }
 }
 
 void look_up_pending_drops() {
@@ -100,7 +103,10 @@ void look_up_pending_drops() {
     }
 }
 
-void free_lost(Oid sequence) { slot_free({MyDatabaseId, sequence}, Fate::lost); }
+void free_lost(Oid sequence) {
+    slot_free({MyDatabaseId, sequence}, Fate::lost);
+    grants_forget({MyDatabaseId, sequence});
+}
 
 enum class Outcome { committed, aborted, prepared };
 

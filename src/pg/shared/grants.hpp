@@ -2,17 +2,23 @@
 // draw and the registrar, which asks the registry.
 //
 // There is one table with a place for each generator that draws while uidgen.registry is set (as many as there are
-// slots). A place outlives its generator's slot, because a grant lasts longer than a slot that is reclaimed.
+// slots). A place outlives its generator's slot, because a grant lasts longer than a slot that is reclaimed. It ends
+// when the generator is dropped.
 //
 // Locking contract
 //   1. One LWLock, the grants lock, guards keys, orders and memberships. No I/O and no wait happens under it. It is
 //      never held together with the directory lock or a page lock, except that it may be taken after the directory lock.
-//   2. What sessions read to draw, the view of a grant, is published by a sequence lock: one writer at a time (under
-//      the exclusive grants lock), readers without a lock.
-//   3. The registrar is the only process that changes a membership, except for grants_begin_line() (under the lock).
+//   2. What sessions read to draw, the view of a grant, is published by a sequence lock (core/grant_view.hpp): one
+//      writer at a time (under the exclusive grants lock), readers without a lock.
+//   3. The registrar is the only process that changes a membership, except for grants_begin_lines() and a place's first
+//      grants_place() (under the lock). grants_publish() therefore refuses a membership that follows from another one
+//      than the place has.
+//   4. A session may keep the number of a place as long as it may use the generator's slot: a place is given up only
+//      under a lock that excludes all users of the generator.
 #pragma once
 
 #include "base/compat.hpp"
+#include "core/grant_view.hpp"
 #include "core/membership.hpp"
 #include "slots.hpp"
 
@@ -20,14 +26,10 @@ namespace uidgen::pg {
 
 // What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
 // before the word is swapped. A view that has become old is still right: its ticks belong to its node for ever.
-struct GrantView {
-    bool granted;
-    int64_t node;
-    int64_t from;  // ticks of the layout
-    int64_t until; // the first tick beyond
-};
+using core::GrantView;
 
-// What the registrar needs to ask for a generator. Set by the session that makes the place.
+// What the registrar needs to ask for a generator. Set by the session that makes the place, and by each that wants a
+// grant.
 struct GrantOrder {
     core::Layout layout;
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
@@ -35,6 +37,7 @@ struct GrantOrder {
     int32_t worker_number; // of WorkerPolicy::fixed
     int32_t datacenter_id; // the generator's own or the setting; -1: none
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
+    int64_t former_until;  // the first tick above the high-water mark that it had then
     char preset[NAMEDATALEN];
     char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
     char database[NAMEDATALEN];
@@ -43,17 +46,28 @@ struct GrantOrder {
 constexpr int no_place = -1;
 
 void grants_request_memory(); // from shmem_request_hook
-void grants_attach_memory();  // from shmem_startup_hook; reads the file of grants (grant_file.hpp)
+void grants_attach_memory();  // from shmem_startup_hook; afterwards the file of grants is read (grants_restore())
+
+// Whether uidgen.registry is set, and whether it has changed since: 0, or a number that changes with the setting. It is
+// the postmaster's setting that counts, because sessions read theirs late, some in mid-query.
+uint32_t grants_epoch();
+
+// The setting changes. Does nothing but in the postmaster.
+void grants_set_fleet(bool in_fleet);
 
 // ---------------------------------------------------------------------------------------------------------
 // For the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
-// The place of a generator, made with `order` if there is none; no_place: all are in use. `has_mark`: the generator has
-// leased before; without it a grant that the file says is not this generator's, so a new line begins.
+// The place of a generator, made if there is none; no_place: all are in use. `order` replaces the one that it has. A new
+// line begins without `has_mark`, if the place comes from the file (the generator never leased, so the grant in the file
+// is not its own), and if the layout differs.
 int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
 
 GrantView grants_view(int place);
+
+// Notes that a session draws from the generator, by a reading of the wall clock.
+void grants_note_use(int place, int64_t now_us);
 
 // Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at once.
 void grants_want(int place, int64_t lowest);
@@ -82,10 +96,11 @@ void grants_begin_lines();
 
 struct Member {
     SlotKey key;
-    GrantOrder order;
+    bool ordered;     // false: only the file knows it; no session has used it since the server's start
+    GrantOrder order; // if not ordered, only the layout
     core::Membership membership;
-    int64_t wanted;     // the lowest tick that sessions have asked for; 0: none
-    int64_t used_at_us; // when a session last read or wanted it, on the wall clock
+    int64_t wanted;     // the lowest tick that a session has asked for last; 0: none, or the grant covers it
+    int64_t used_at_us; // when a session last read or wanted it, on the wall clock; 0: never
     int64_t renewals;   // grants accepted since the server's start
     GrantError error;
 };
@@ -94,8 +109,19 @@ int grants_places();                       // the number of places ever used
 bool grants_copy(int place, Member *copy); // false: unused
 core::FleetSeen grants_fleet_seen();
 
-// Publishes what accept() made of an answer, after the file was written. Wakes the sessions that wait for the place.
-void grants_publish(int place, SlotKey key, const core::Membership &membership, const core::FleetSeen &seen);
+// In the postmaster, at the start: what the file of grants says. The grant counts at once; the next incarnation must
+// have begun already (core::begin_incarnation()). False: there is no place left.
+bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership);
+void grants_restore_fleet(const core::FleetSeen &seen);
+
+// Publishes what accept() or begin_incarnation() made of the membership that grants_copy() gave, after the file was
+// written. Wakes the sessions that wait for the place. False: the place belongs to another generator by now, or has
+// begun another line, so nothing is published.
+bool grants_publish(int place, SlotKey key, const core::Membership &membership, const core::FleetSeen &seen);
 void grants_note_error(int place, SlotKey key, const GrantError &error);
+
+// A random number that was never used: the name of an incarnation. Positive, never 0.
+uint64_t fresh_incarnation();
+bool try_fresh_incarnation(uint64_t *fresh); // raises no error
 
 } // namespace uidgen::pg

@@ -23,6 +23,8 @@ core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t posit
 }
 
 const char *protection_name(core::Protection protection) {
+    if (protection == core::Protection::registry)
+        return "registry";
     return protection == core::Protection::set ? "set" : "auto";
 }
 
@@ -62,7 +64,11 @@ void log_protection(Oid generator, const core::Layout &layout, const core::Node 
     const char *database = get_database_name(MyDatabaseId);
     const char *name = get_rel_name(generator);
     const auto value = static_cast<long long>(node.value);
-    if (node.protection == core::Protection::set)
+    if (node.protection == core::Protection::registry)
+        ereport(LOG,
+                (errmsg("uidgen's protection of database \"%s\" is \"registry\"", database),
+                 errdetail("Node %lld of generator \"%s\" was granted by the registry of the fleet.", value, name)));
+    else if (node.protection == core::Protection::set)
         ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"set\"", database),
                       errdetail("Node %lld of generator \"%s\" follows from a number that was set.", value, name)));
     else

@@ -92,6 +92,9 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.first_above_lost = init.first_above_lost;
         generator.number.store(no_number, std::memory_order_relaxed);
         generator.warned.store(false, std::memory_order_relaxed);
+        generator.worker_draw.store(0, std::memory_order_relaxed);
+        generator.grant_place.store(0, std::memory_order_relaxed);
+        generator.granted_node.store(-1, std::memory_order_relaxed);
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
         initialize(&generator.ring, init.ring_memory, init.config.cached.run);

@@ -78,8 +78,9 @@ struct GeneratorConfig {
     core::ClockPolicy policy;
     CachedConfig cached;
     WorkerPolicy worker_policy;
-    int32_t worker_number; // of WorkerPolicy::fixed
-    int32_t datacenter_id; // -1: none of its own
+    int32_t worker_number;    // of WorkerPolicy::fixed
+    int32_t datacenter_id;    // -1: none of its own
+    char preset[NAMEDATALEN]; // shortened if need be
 };
 
 // Why a ring was refilled.
@@ -115,6 +116,10 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
     int64_t drawn_node;
+    // In a fleet (grants.hpp): the generator's place, below the epoch in which it was found (0: not in a fleet), and the
+    // node of the registry that drawn_node shows (-1: none).
+    std::atomic<uint64_t> grant_place;
+    std::atomic<int64_t> granted_node;
     std::atomic<bool> row_owed;   // the row must be written, for the first time or again
     std::atomic<int64_t> row_due; // a timestamptz: a transaction that ends after it has the row written
 };
@@ -247,7 +252,7 @@ struct NodeDraw {
 // that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
 bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist);
 
-// A term has begun, with another node.
+// A term or a grant has begun, with another node.
 void slot_begin_term(Slot *slot, const NodeDraw &draw);
 
 } // namespace uidgen::pg

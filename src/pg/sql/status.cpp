@@ -1,6 +1,7 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
 #include "tables/sequence_page.hpp"
+#include "draw/node_grant.hpp"
 #include "shared/nodes.hpp"
 #include "shared/slots.hpp"
 #include "base/time_source.hpp"
@@ -59,6 +60,7 @@ enum Column {
     col_rejected_takes,
     col_too_old,
     col_ahead,
+    col_granted,
     columns
 };
 
@@ -96,6 +98,25 @@ void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values,
     memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
 }
 
+// The node that the next id will have, as far as it is known.
+void fill_node(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
+    const NodeGrant grant = present_grant(generator);
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    const core::Node node = grant.in_fleet() ? core::Node{grant.view.node, core::Protection::registry}
+                                             : node_at(config, number, generator.ticks.last());
+    const bool is_known = grant.in_fleet() ? grant.view.granted : number != no_number;
+    const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
+    values[col_protection] = CStringGetTextDatum(protection_name(node.protection));
+    values[col_node] = Int64GetDatum(node.value);
+    values[col_datacenter] = Int32GetDatum(static_cast<int32>(fields.datacenter));
+    values[col_worker] = Int32GetDatum(static_cast<int32>(fields.worker));
+    nulls[col_node] = nulls[col_datacenter] = nulls[col_worker] = !is_known;
+    nulls[col_granted] = !grant.in_fleet() || !is_known;
+    if (!nulls[col_granted])
+        values[col_granted] = TimestampTzGetDatum(
+            to_timestamptz(core::start_of(config.layout, Min(grant.view.until, config.policy.end))));
+}
+
 // `config` is a copy of the slot's. Nothing here may depend on which sequence the slot belongs to now.
 void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
     const core::Layout &layout = config.layout;
@@ -108,20 +129,13 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
     };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t until = tick_of(generator.ticks.written_range().until);
-    const int64_t number = generator.number.load(std::memory_order_acquire);
-    const core::Node node = node_at(config, number, generator.ticks.last());
-    const core::NodeFields fields = core::fields_of_node(layout, node.value);
-    values[col_protection] = CStringGetTextDatum(protection_name(node.protection));
-    values[col_node] = Int64GetDatum(node.value);
-    values[col_datacenter] = Int32GetDatum(static_cast<int32>(fields.datacenter));
-    values[col_worker] = Int32GetDatum(static_cast<int32>(fields.worker));
-    nulls[col_node] = nulls[col_datacenter] = nulls[col_worker] = number == no_number;
     values[col_last] = instant(last % end);
     values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
     for (int column = col_next_ready; column < columns; column++)
         nulls[column] = true;
     nulls[col_ahead] = false;
+    fill_node(config, generator, values, nulls);
     const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_us();
     values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
     if (config.cached.on)

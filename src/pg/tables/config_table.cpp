@@ -225,6 +225,12 @@ Oid required_table(Oid schema, const char *name) {
     return table;
 }
 
+void copy_clipped(char *to, const char *from, size_t size) {
+    const int length = pg_mbcliplen(from, static_cast<int>(strlen(from)), static_cast<int>(size) - 1);
+    memcpy(to, from, static_cast<size_t>(length));
+    to[length] = '\0';
+}
+
 GeneratorConfig generator_config_of(Row row) {
     GeneratorConfig config = {};
     config.layout = layout_of_row(row);
@@ -232,6 +238,7 @@ GeneratorConfig generator_config_of(Row row) {
     config.cached = cached_of_row(row, config.layout, config.policy);
     worker_of_row(row, &config);
     config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
+    copy_clipped(config.preset, text_column(row, "preset"), sizeof(config.preset));
     return config;
 }
 

@@ -16,6 +16,9 @@ Oid schema_of_function(Oid function);
 Oid extension_table(Oid schema, const char *name);
 Oid required_table(Oid schema, const char *name); // error if it does not exist
 
+// Copies a name into a field of that size, without cutting a character in two.
+void copy_clipped(char *to, const char *from, size_t size);
+
 // The configuration in a row of uid_generator; error if it is not valid.
 GeneratorConfig generator_config_of(Row row);
 

@@ -53,7 +53,7 @@ bool is_wanted(const Slot *slot) {
 // Whether this backend must start the writer for the row.
 bool claim(const Wanted &row, TimestampTz now) {
     GeneratorState &generator = row.slot->generator;
-    if (!still_holds_slot(row) || generator.number.load(std::memory_order_relaxed) == no_number)
+    if (!still_holds_slot(row) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
         return false;
     int64_t due = generator.row_due.load(std::memory_order_relaxed);
     if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
@@ -118,8 +118,7 @@ void collect(Slot *slot, void *arg) {
         return;
     const GeneratorState &generator = slot->generator;
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    if (generator.number.load(std::memory_order_relaxed) == no_number ||
-        !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
+    if (draw == 0 || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
         return;
     due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
                               core::fields_of_node(generator.config.layout, generator.drawn_node),

@@ -30,8 +30,6 @@ bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *exp
     return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
 }
 
-constexpr int64_t no_node = -1;
-
 // no_node: the row has none of the layout.
 int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
     bool no_worker = false;
@@ -45,8 +43,14 @@ int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout)
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
-// The node in the generator's latest row from this host and port; no_node if there is none. Rows may be late or lost.
-// Then a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
+// A new term shows in the next position, even if no position of it was drawn.
+int64_t next_node(const GeneratorState &generator, int64_t number) {
+    return node_at(generator.config, number, generator.ticks.last() + 1).value;
+}
+
+} // namespace
+
+// If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
@@ -70,13 +74,6 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     table_close(rel, AccessShareLock);
     return node;
 }
-
-// A new term shows in the next position, even if no position of it was drawn.
-int64_t next_node(const GeneratorState &generator, int64_t number) {
-    return node_at(generator.config, number, generator.ticks.last() + 1).value;
-}
-
-} // namespace
 
 ServerAddress address_of_server() {
     ServerAddress address = {};
@@ -134,6 +131,10 @@ void draw_row_of_term(Slot *slot, Oid function) {
         return;
     const int64_t id = draw_node_id(schema_of_function(function));
     slot_begin_term(slot, {id, wall_clock_us(), next_node(slot->generator, number)});
+}
+
+void draw_row_of_node(Slot *slot, Oid function, int64_t node) {
+    slot_begin_term(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node});
 }
 
 } // namespace uidgen::pg

@@ -26,6 +26,13 @@ void draw_number(Slot *slot, Oid function);
 // The generator in a slot has begun another term, so its worker id has changed. Draws the id of a new row.
 void draw_row_of_term(Slot *slot, Oid function);
 
+// The generator in a slot draws with another node of the registry. Draws the id of a new row.
+void draw_row_of_node(Slot *slot, Oid function, int64_t node);
+
+// The node in the generator's latest row from this host and port; no_node if there is none. Rows may be late or lost.
+constexpr int64_t no_node = -1;
+int64_t former_node(Oid schema, Oid generator, const core::Layout &layout);
+
 // The next value of worker_node's sequence.
 int64_t draw_node_id(Oid schema);
 

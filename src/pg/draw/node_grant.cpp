@@ -1,0 +1,139 @@
+#include "node_grant.hpp"
+
+#include "base/errors.hpp"
+#include "base/settings.hpp"
+#include "core/high_water_mark.hpp"
+#include "shared/nodes.hpp"
+#include "shared/single_worker.hpp"
+#include "tables/config_table.hpp"
+#include "tables/node_writer.hpp"
+#include "tables/sequence_page.hpp"
+#include "tables/worker_node.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr NodeGrant own_node = {no_place, {true, 0, 0, core::no_limit}};
+
+// The registrar is not woken more often by sessions that have a grant.
+constexpr int64_t between_wakes_us = 1000 * us_per_ms;
+
+uint64_t in_epoch(uint32_t epoch, int place) {
+    return static_cast<uint64_t>(epoch) << 32 | static_cast<uint32_t>(place);
+}
+
+int64_t high_water_mark(const SessionEntry *e) {
+    Relation rel = open_sequence(e);
+    const int64_t mark = page_state(rel).counter.last_value;
+    relation_close(rel, NoLock);
+    return mark;
+}
+
+// The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
+// from the policy, or from the generator's row.
+int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
+    const GeneratorState &generator = e->slot->generator;
+    const GeneratorConfig &config = generator.config;
+    if (generator.grant_place.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
+        return no_node;
+    const uint64_t position = generator.ticks.last();
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    if (number != no_number)
+        return node_at(config, number, position).value;
+    if (config.worker_policy == WorkerPolicy::fixed)
+        return node_at(config, config.worker_number, position).value;
+    return former_node(schema_of_function(e->function), e->sequence, config.layout);
+}
+
+int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
+
+GrantOrder order_of(const SessionEntry *e, int64_t mark) {
+    const GeneratorConfig &config = e->slot->generator.config;
+    const core::ClockPolicy &policy = config.policy;
+    GrantOrder order = {};
+    order.layout = config.layout;
+    order.length =
+        Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
+    order.policy = config.worker_policy;
+    order.worker_number = config.worker_number;
+    order.datacenter_id = config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
+    order.former_node = own_node_so_far(e, mark);
+    order.former_until = core::ticks_of_mark(config.layout, policy, mark) % policy.end + 1;
+    strlcpy(order.preset, config.preset, sizeof(order.preset));
+    copy_clipped(order.generator, qualified_name(e->sequence), sizeof(order.generator));
+    copy_clipped(order.database, get_database_name(MyDatabaseId), sizeof(order.database));
+    return order;
+}
+
+// Release: pairs with read_node_grant(), so that a session that has the place sees it initialized.
+int find_place(SessionEntry *e, uint32_t epoch) {
+    const int64_t mark = high_water_mark(e); // after the epoch
+    const int place = grants_place(e->slot->key, order_of(e, mark), mark > core::no_lease_yet);
+    if (place == no_place)
+        report_no_grant_place(settings::max_slots);
+    e->slot->generator.grant_place.store(in_epoch(epoch, place), std::memory_order_release);
+    return place;
+}
+
+// uidgen.registry was reset. The row of worker_node shows the generator's own node again.
+void leave_fleet(SessionEntry *e) {
+    GeneratorState &generator = e->slot->generator;
+    generator.grant_place.store(0, std::memory_order_relaxed);
+    if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
+        return;
+    draw_row_of_term(e->slot, e->function);
+    note_generator_in_use(e->slot, e->function);
+}
+
+// A try with an older view leaves the row to one with the present view.
+void show_node(SessionEntry *e, const NodeGrant &grant) {
+    GeneratorState &generator = e->slot->generator;
+    int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
+    if (likely(shown == grant.view.node) || !core::same_view(grants_view(grant.place), grant.view) ||
+        !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
+        return;
+    draw_row_of_node(e->slot, e->function, grant.view.node);
+    note_generator_in_use(e->slot, e->function);
+    log_protection(e->sequence, generator.config.layout, {grant.view.node, core::Protection::registry});
+}
+
+} // namespace
+
+NodeGrant read_node_grant(SessionEntry *e) {
+    const uint32_t epoch = grants_epoch();
+    const uint64_t known = e->slot->generator.grant_place.load(std::memory_order_acquire);
+    if (likely(epoch == 0)) {
+        if (unlikely(known != 0))
+            leave_fleet(e);
+        return own_node;
+    }
+    const int place = known >> 32 == epoch ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
+    return {place, grants_view(place)};
+}
+
+core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, uint64_t position, bool backup) {
+    const GeneratorConfig &config = e->slot->generator.config;
+    show_node(e, grant);
+    return core::encoder_of(config.layout, grant.view.node, backup, term_of(config, position));
+}
+
+void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
+    static int64_t woken_at_us = 0;
+    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    if (likely(grant.view.until - now >= policy.lease + policy.max_ahead) ||
+        monotonic_coarse_us() - woken_at_us < between_wakes_us)
+        return;
+    woken_at_us = monotonic_coarse_us();
+    (void)wake_worker(SingleWorker::registrar);
+}
+
+NodeGrant present_grant(const GeneratorState &generator) {
+    const uint32_t epoch = grants_epoch();
+    if (epoch == 0)
+        return own_node;
+    const uint64_t known = generator.grant_place.load(std::memory_order_acquire);
+    const int place = static_cast<int>(static_cast<uint32_t>(known));
+    return {place, known >> 32 == epoch ? grants_view(place) : core::no_grant};
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,37 @@
+// The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
+//
+// While uidgen.registry is set, a generator draws inside grants (shared/grants.hpp), whose ticks bound what decide()
+// allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a fleet needs no
+// pause:
+//   1. The sessions follow the postmaster's setting, not their own, which they read late.
+//   2. A try that has found no fleet uses ticks of a lease that it has seen before. The first session that finds the
+//      fleet reads the high-water mark afterwards, under the page's lock. So all of those ticks are at or below the mark
+//      that it shows to the registry together with the generator's own node.
+#pragma once
+
+#include "session/session.hpp"
+#include "shared/grants.hpp"
+
+namespace uidgen::pg {
+
+struct NodeGrant {
+    int place; // no_place: in no fleet, and `view` holds all ticks
+    GrantView view;
+
+    bool in_fleet() const { return place != no_place; }
+};
+
+// Error if the server has no place left for the generator.
+NodeGrant read_node_grant(SessionEntry *e);
+
+// The encoder for ids of that grant, in the term of a position. A node that the generator's row of worker_node does not
+// show yet gets a row.
+core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, uint64_t position, bool backup);
+
+// Wakes the registrar if less of the grant is left from the clock's tick on than the generator may need for a lease.
+void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now);
+
+// The grant of a generator for a reader that has no entry; in_fleet() without a grant: the generator has not drawn yet.
+NodeGrant present_grant(const GeneratorState &generator);
+
+} // namespace uidgen::pg

@@ -1,0 +1,312 @@
+#include "grant_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/settings.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
+constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
+constexpr uint32 file_format = 0x75696701;
+
+// All bytes of these are set, so that they can be compared and summed.
+struct Identity {
+    uint64 system_identifier;
+    uint64 directory_inode;
+    uint64 file_inode;
+    int64 born_seconds;
+    uint32 born_ns;
+    uint32 timeline;
+    char host[256];
+    char directory[MAXPGPATH];
+};
+
+struct Header {
+    uint32 format;
+    uint32 count;
+    Identity identity;
+    core::FleetSeen seen;
+};
+
+// Followed by its former incarnations.
+struct Entry {
+    SlotKey key;
+    core::Layout layout; // which the generator must still have
+    uint64_t incarnation;
+    uint32_t former_count;
+    bool holds;
+    bool superseded;
+    core::Grant held;
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// Identity
+// ---------------------------------------------------------------------------------------------------------
+
+bool real_path(const char *path, char *into, size_t bytes) {
+    char *resolved = realpath(path, nullptr);
+    const bool fits = resolved != nullptr && strlcpy(into, resolved, bytes) < bytes;
+    free(resolved);
+    return fits;
+}
+
+// Of the open file, this directory and this host. False: the system does not tell.
+bool identify(int file, Identity *identity) {
+    struct stat directory;
+    struct statx own;
+    memset(identity, 0, sizeof(*identity));
+    if (gethostname(identity->host, sizeof(identity->host) - 1) != 0 ||
+        !real_path(DataDir, identity->directory, sizeof(identity->directory)) || stat(DataDir, &directory) != 0 ||
+        statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &own) != 0)
+        return false;
+    identity->directory_inode = directory.st_ino;
+    identity->file_inode = own.stx_ino;
+    if ((own.stx_mask & STATX_BTIME) != 0) {
+        identity->born_seconds = own.stx_btime.tv_sec;
+        identity->born_ns = own.stx_btime.tv_nsec;
+    }
+    return true;
+}
+
+bool recovery_is_requested() {
+    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
+    for (const char *signal : signals)
+        if (access(signal, F_OK) == 0)
+            return true;
+    return false;
+}
+
+bool was_primary(DBState state) {
+    return state == DB_SHUTDOWNED || state == DB_SHUTDOWNING || state == DB_IN_PRODUCTION ||
+           state == DB_IN_CRASH_RECOVERY;
+}
+
+// The timeline that the server will write to; 0: it may begin a new one.
+uint32 coming_timeline(uint64 *system_identifier) {
+    bool crc_ok = false;
+    ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+    *system_identifier = control->system_identifier;
+    const bool goes_on = crc_ok && was_primary(control->state) && !recovery_is_requested();
+    const uint32 timeline = Max(control->checkPointCopy.ThisTimeLineID, control->minRecoveryPointTLI);
+    pfree(control);
+    return goes_on ? timeline : 0;
+}
+
+// Null: they are the same.
+const char *difference(const Identity &then, const Identity &now) {
+    if (then.system_identifier != now.system_identifier)
+        return "It was written by another database cluster.";
+    if (strncmp(then.host, now.host, sizeof(then.host)) != 0)
+        return "It was written on another host.";
+    if (strncmp(then.directory, now.directory, sizeof(then.directory)) != 0 ||
+        then.directory_inode != now.directory_inode)
+        return "It was written in another data directory.";
+    if (then.file_inode != now.file_inode || then.born_seconds != now.born_seconds || then.born_ns != now.born_ns)
+        return "It is a copy of the file that was written.";
+    return then.timeline != now.timeline ? "It was written on another timeline." : nullptr;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Reading
+// ---------------------------------------------------------------------------------------------------------
+
+// A cursor over the whole content, whose checksum was verified.
+struct Input {
+    const char *next;
+    const char *end;
+};
+
+bool take(Input *input, void *into, size_t bytes) {
+    if (static_cast<size_t>(input->end - input->next) < bytes)
+        return false;
+    memcpy(into, input->next, bytes);
+    input->next += bytes;
+    return true;
+}
+
+pg_crc32c checksum(const void *content, size_t bytes) {
+    pg_crc32c crc;
+    INIT_CRC32C(crc);
+    COMP_CRC32C(crc, content, bytes);
+    FIN_CRC32C(crc);
+    return crc;
+}
+
+bool take_entry(Input *input, Entry *entry, core::Membership *membership) {
+    if (!take(input, entry, sizeof(*entry)) || entry->former_count > core::most_former)
+        return false;
+    *membership = {};
+    membership->incarnation = entry->incarnation;
+    membership->former_count = entry->former_count;
+    membership->holds = entry->holds;
+    membership->superseded = entry->superseded;
+    membership->held = entry->held;
+    return take(input, membership->former, sizeof(membership->former[0]) * entry->former_count);
+}
+
+// Each membership begins its next incarnation. Null: all were restored.
+const char *restore(Input input, const Header &header) {
+    grants_restore_fleet(header.seen);
+    for (uint32 i = 0; i < header.count; i++) {
+        Entry entry;
+        core::Membership membership;
+        uint64_t fresh = 0;
+        if (!take_entry(&input, &entry, &membership))
+            return "An entry is incomplete.";
+        if (!try_fresh_incarnation(&fresh))
+            return "Random values could not be generated.";
+        core::begin_incarnation(&membership, fresh);
+        if (!grants_restore(entry.key, entry.layout, membership))
+            return "There is no place left in shared memory.";
+    }
+    return nullptr;
+}
+
+// Null: it counts, and its memberships are restored.
+const char *judge(int file, Input content) {
+    Header header;
+    Identity now;
+    pg_crc32c crc;
+    const size_t bytes = static_cast<size_t>(content.end - content.next);
+    if (bytes < sizeof(header) + sizeof(crc))
+        return "It is too short.";
+    memcpy(&crc, content.end - sizeof(crc), sizeof(crc));
+    if (!EQ_CRC32C(crc, checksum(content.next, bytes - sizeof(crc))))
+        return "Its checksum is wrong.";
+    content.end -= sizeof(crc);
+    (void)take(&content, &header, sizeof(header));
+    if (header.format != file_format)
+        return "It was written by another version of uidgen.";
+    if (header.count > static_cast<uint32>(settings::max_slots))
+        return "It has more entries than uidgen.max_slots allows.";
+    if (!identify(file, &now))
+        return "Its own inode, the host or the data directory could not be determined.";
+    now.timeline = coming_timeline(&now.system_identifier);
+    if (now.timeline == 0)
+        return "The server is a standby or recovers from a backup.";
+    const char *why = difference(header.identity, now);
+    return why != nullptr ? why : restore(content, header);
+}
+
+// The whole file, palloc'd; null: it cannot be read.
+char *read_whole(int file, size_t *bytes) {
+    struct stat about;
+    if (fstat(file, &about) != 0 || about.st_size > static_cast<off_t>(MaxAllocSize))
+        return nullptr;
+    *bytes = static_cast<size_t>(about.st_size);
+    char *content = static_cast<char *>(palloc(*bytes + 1));
+    size_t have = 0;
+    while (have < *bytes) {
+        const ssize_t got = read(file, content + have, *bytes - have);
+        if (got <= 0)
+            return nullptr;
+        have += static_cast<size_t>(got);
+    }
+    return content;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Writing
+// ---------------------------------------------------------------------------------------------------------
+
+void put_entry(StringInfo output, const Member &member, const core::Membership &membership) {
+    Entry entry;
+    memset(static_cast<void *>(&entry), 0, sizeof(entry));
+    entry.key = member.key;
+    entry.layout = member.order.layout;
+    entry.incarnation = membership.incarnation;
+    entry.former_count = membership.former_count;
+    entry.holds = membership.holds;
+    entry.superseded = membership.superseded;
+    entry.held = membership.held;
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(&entry), sizeof(entry));
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(membership.former),
+                           static_cast<int>(sizeof(membership.former[0]) * membership.former_count));
+}
+
+void put_all(StringInfo output, Header *header, int changed, const core::Membership *membership) {
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(header), sizeof(*header));
+    Member member;
+    const int places = grants_places();
+    for (int place = 0; place < places; place++)
+        if (grants_copy(place, &member)) {
+            put_entry(output, member, place == changed ? *membership : member.membership);
+            header->count++;
+        }
+    memcpy(output->data, header, sizeof(*header));
+    const pg_crc32c crc = checksum(output->data, static_cast<size_t>(output->len));
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(&crc), sizeof(crc));
+}
+
+bool write_whole(int file, const char *content, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t written = write(file, content + done, bytes - done);
+        if (written < 0)
+            return false;
+        done += static_cast<size_t>(written);
+    }
+    return true;
+}
+
+// The name of a file says nothing about its inode, so the file is made first.
+bool write_content(int file, const core::FleetSeen &seen, int changed, const core::Membership *membership) {
+    Header header;
+    memset(static_cast<void *>(&header), 0, sizeof(header));
+    header.format = file_format;
+    header.seen = seen;
+    if (!identify(file, &header.identity))
+        return false;
+    header.identity.system_identifier = GetSystemIdentifier();
+    header.identity.timeline = GetWALInsertionTimeLine();
+    StringInfoData output;
+    initStringInfo(&output);
+    put_all(&output, &header, changed, membership);
+    const bool written = write_whole(file, output.data, static_cast<size_t>(output.len));
+    pfree(output.data);
+    return written;
+}
+
+} // namespace
+
+void grant_file_load() {
+    const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
+    if (file < 0) {
+        if (errno != ENOENT)
+            ereport(LOG, (errcode_for_file_access(), errmsg("could not open file \"%s\": %m", file_name)));
+        return;
+    }
+    size_t bytes = 0;
+    char *content = read_whole(file, &bytes);
+    const char *why = content != nullptr ? judge(file, {content, content + bytes}) : "It could not be read.";
+    CloseTransientFile(file);
+    if (content != nullptr)
+        pfree(content);
+    if (why == nullptr)
+        return;
+    ereport(LOG, (errmsg("ignoring file \"%s\"", file_name), errdetail("%s", why),
+                  errhint("Its generators ask the registry for new nodes.")));
+    (void)durable_unlink(file_name, LOG);
+}
+
+bool grant_file_write(const core::FleetSeen &seen, int changed, const core::Membership *membership) {
+    (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
+    const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
+    if (file < 0) {
+        ereport(LOG, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary_name)));
+        return false;
+    }
+    const bool written = write_content(file, seen, changed, membership);
+    if (!written)
+        ereport(LOG, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary_name)));
+    if (CloseTransientFile(file) != 0 || !written) {
+        (void)unlink(temporary_name);
+        return false;
+    }
+    return durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,20 @@
+// The call of the registry's function uid_fleet_call(), as the registrar sends it and reads its answer.
+#pragma once
+
+#include "shared/grants.hpp"
+
+namespace uidgen::pg {
+
+constexpr int fleet_protocol = 1;
+
+struct FleetReply {
+    core::Answer answer;
+    GrantError error;          // of a refusal
+    int64_t retry_after_us;    // of a refusal; 0: it does not say
+    int64_t registry_clock_us; // when it answered
+};
+
+// Asks for a member, over the open connection. False: there is no answer, and reply->error says why.
+bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply);
+
+} // namespace uidgen::pg

@@ -1,0 +1,33 @@
+// Background workers of which a server runs at most one of each kind, and only while it is needed: the first process
+// that needs one starts it.
+//
+// How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
+// worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
+// work, or the session finds no worker and starts one.
+#pragma once
+
+#include "base/compat.hpp"
+
+namespace uidgen::pg {
+
+enum class SingleWorker : uint32_t {
+    refiller,  // fills rings of generators in cached mode
+    registrar, // asks the registry of the fleet for grants
+};
+
+void single_workers_request_memory(); // from shmem_request_hook
+void single_workers_attach_memory();  // from shmem_startup_hook
+
+// Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
+// worker_found_nothing(). Allocates nothing and raises no error. False: no background worker can be started.
+bool wake_worker(SingleWorker kind);
+
+// Registers this process as the worker. False: another one is running.
+bool become_worker(SingleWorker kind);
+
+// Does nothing if another process is registered.
+void resign_as_worker(SingleWorker kind);
+
+void worker_found_nothing(SingleWorker kind);
+
+} // namespace uidgen::pg

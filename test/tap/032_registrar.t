@@ -1,0 +1,285 @@
+# The member's side of a fleet: the registrar, its file of grants, and what callers see when the registry is away or
+# refuses. Registry and members are servers of their own.
+use strict;
+use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+use UidgenTest;
+
+my $password = 'sesame-7311';
+my $registry = new_node('registry', conf => "uidgen.registry_clock_bound = '30s'\n");
+start_uidgen($registry);
+$registry->safe_psql('postgres', <<"END");
+CREATE ROLE uid_fleet LOGIN PASSWORD '$password';
+SELECT uid_fleet_admit('uid_fleet');
+CREATE ROLE stranger LOGIN PASSWORD '$password';
+CREATE DATABASE bare;
+END
+my $hba = slurp_file($registry->data_dir . '/pg_hba.conf');
+write_file($registry->data_dir . '/pg_hba.conf', "local all uid_fleet,stranger scram-sha-256\n$hba");
+$registry->reload;
+
+my $server = 'host=' . $registry->host . ' port=' . $registry->port;
+my $good = "$server dbname=postgres user=uid_fleet password=$password";
+# Of several hosts the first one that answers.
+my $several = 'host=' . $registry->host . ',' . $registry->host . ' port=1,' . $registry->port
+  . " dbname=postgres user=uid_fleet password=$password";
+
+my @shown;    # all that a member has shown
+
+sub write_file
+{
+	my ($path, $content) = @_;
+	open my $fh, '>:raw', $path or die "could not write $path: $!";
+	print $fh $content;
+	close $fh;
+	return;
+}
+
+# The statement would be in the log, so the setting goes to the file.
+sub set_registry
+{
+	my ($node, $conninfo) = @_;
+	$node->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
+	$node->reload;
+	return;
+}
+
+sub new_member
+{
+	my ($name, $conninfo, %opts) = @_;
+	my $node = new_node($name, %opts, conf => "uidgen.registry = '$conninfo'\n");
+	start_uidgen($node);
+	return $node;
+}
+
+sub status
+{
+	my ($node, $columns) = @_;
+	return $node->safe_psql('postgres', "SELECT $columns FROM uid_registry_status WHERE generator LIKE '%uid%'");
+}
+
+# The node in an id.
+my $node_of = q{(d.datacenter_id << 5) | d.worker_id FROM uid_decode(uid_next()) d};
+
+sub drawn_node
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', "SELECT $node_of");
+}
+
+# Waits for the process.
+sub registrar_pid
+{
+	my ($node) = @_;
+	my $processes = "FROM pg_stat_activity WHERE backend_type = 'uidgen registrar'";
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 $processes") or die 'no registrar runs';
+	return $node->safe_psql('postgres', "SELECT pid $processes");
+}
+
+sub lines_of
+{
+	my ($node, $pattern) = @_;
+	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
+}
+
+# Waits for lines in the log of a server, which may be late.
+sub wait_for_lines
+{
+	my ($node, $pattern, $count) = @_;
+	foreach (1 .. 1800)
+	{
+		return lines_of($node, $pattern) if lines_of($node, $pattern) >= $count;
+		Time::HiRes::sleep(0.1);
+	}
+	return lines_of($node, $pattern);
+}
+
+# The first draw
+
+my $member = new_member('member', $several);
+my $node = drawn_node($member);
+like($node, qr/^\d+$/, 'the first draw waits for its node');
+is(status($member, 'node'), $node, 'the status shows the node of the ids');
+is(status($member, 'connected, superseded, error IS NULL'), 't|f|t', 'the registrar is connected');
+is(status($member, "granted_until > now() + interval '5 min'"), 't', 'the grant lasts for minutes');
+is(status($member, 'registry'),
+	'host=' . $registry->host . ',' . $registry->host . ' port=1,' . $registry->port . ' dbname=postgres user=uid_fleet',
+	'the connection string is shown without its password');
+is($registry->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'uidgen registrar'"),
+	'1', 'one connection to the registry');
+$member->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE ROLE other LOGIN');
+is($member->safe_psql('postgres', 'SET ROLE watcher; SELECT registry IS NULL, node IS NOT NULL FROM uid_registry_status'),
+	'f|t', 'pg_monitor contains pg_read_all_settings');
+is(sqlstate($member, 'SET ROLE other; SELECT * FROM uid_registry_status'), '42501', 'others do not see the view');
+is(sqlstate($member, 'SET ROLE other; SELECT uid_fleet_move()'), '42501', 'and do not move the server');
+
+# Restarts without the registry
+
+$member->stop;
+$registry->stop;
+start_node($member);
+is(drawn_node($member), $node, 'a restart goes on with its grant while the registry is down');
+my $pid = registrar_pid($member);
+$member->poll_query_until('postgres', 'SELECT away_since IS NOT NULL FROM uid_registry_status')
+  or die 'the registry is not away';
+is(wait_for_lines($member, 'LOG:  cannot use the registry of this server', 1), 1, 'one line says that the registry is away');
+kill 'KILL', $pid;
+$member->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid")
+  or die 'the registrar was not killed';
+is(drawn_node($member), $node, 'killing the registrar changes nothing');
+$member->stop('immediate');
+start_node($member);
+is(drawn_node($member), $node, 'nor does a crash');
+
+$registry->start;
+$member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
+is(wait_for_lines($member, 'connected to the registry of this server.s fleet again', 1), 1,
+	'one line says that it is back');
+$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status', 't');
+is(drawn_node($member), $node, 'the registry lets the member keep its node');
+$registry->stop('immediate');
+$registry->start;
+is(drawn_node($member), $node, 'the registry may crash');
+$member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
+
+# Copies
+
+sub copy_of
+{
+	my ($name, $original) = @_;
+	my $copy = PostgreSQL::Test::Cluster->new($name);
+	system_or_bail('cp', '-a', $original->data_dir, $copy->data_dir);
+	$copy->append_conf('postgresql.conf',
+		'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
+	return $copy;
+}
+
+my $file = 'pg_stat_tmp/uidgen.grants';
+$member->stop;
+my $copy = copy_of('copy', $member);
+$member->start;
+start_node($copy);
+is(lines_of($copy, 'written in another data directory'), 1, 'a copy finds that its file is not its own');
+my $other = drawn_node($copy);
+isnt($other, $node, 'and gets a node of its own');
+is(drawn_node($member), $node, 'the original keeps its node');
+
+$copy->stop;
+my $grants = slurp_file($copy->data_dir . "/$file");
+unlink $copy->data_dir . "/$file" or die;
+write_file($copy->data_dir . '/another', 'takes the inode');
+write_file($copy->data_dir . "/$file", $grants);
+start_node($copy);
+is(lines_of($copy, 'a copy of the file that was written'), 1, 'a file that was put back does not count');
+my $third = drawn_node($copy);
+isnt($third, $other, 'and another node is drawn');
+
+$copy->stop;
+$grants = slurp_file($copy->data_dir . "/$file");
+open my $fh, '+<:raw', $copy->data_dir . "/$file" or die;
+seek $fh, length($grants) / 2, 0;
+print $fh chr(ord(substr($grants, length($grants) / 2, 1)) ^ 1);
+close $fh;
+start_node($copy);
+is(lines_of($copy, 'checksum is wrong'), 1, 'a damaged file does not count');
+isnt(drawn_node($copy), $third, 'and another node is drawn');
+$copy->stop;
+
+$member->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($member, 'backup', has_streaming => 1);
+start_node($standby);
+$member->wait_for_catchup($standby, 'replay');
+is(sqlstate($standby, 'SELECT uid_next()'), '25006', 'a standby draws nothing');
+$standby->promote;
+isnt(drawn_node($standby), $node, 'a promoted standby gets a node of its own');
+is(drawn_node($member), $node, 'and its former primary keeps its own');
+
+# A server that was a primary, and becomes a standby in the same directory.
+$standby->stop;
+$member->stop;
+$member->append_conf('postgresql.conf', "primary_conninfo = '" . $standby->connstr . "'\n");
+$member->set_standby_mode;
+start_node($member);
+is(lines_of($member, 'standby or recovers from a backup'), 1, 'a standby gives up its grants');
+$member->promote;
+isnt(drawn_node($member), $node, 'they do not count after a promotion');
+is(status($member, 'superseded'), 'f', 'the server is a newcomer');
+
+# Moving
+
+$node = status($member, 'node');
+$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+isnt(drawn_node($member), $node, 'uid_fleet_move() begins anew');
+
+# Refusals
+
+my $beginner = new_member('beginner', "$server dbname=postgres user=uid_fleet password=$password-not");
+
+# What a draw says in the end.
+sub error_like
+{
+	my ($expected, $name) = @_;
+	my ($state, $error, $matched);
+	foreach (1 .. 180)
+	{
+		($state, $error) = sqlstate($beginner, "SET uidgen.max_wait = '1s'; SELECT uid_next()");
+		push @shown, $error, status($beginner, 'u FROM uid_registry_status u --');
+		$matched = $error =~ $expected;
+		last if $matched;
+	}
+	ok($matched && $state ne '00000', $name) or diag($error);
+	return $error;
+}
+
+error_like(qr/password authentication failed for user "uid_fleet"/, 'a wrong password');
+set_registry($beginner, 'host=' . $registry->host . " port=1 dbname=postgres password=$password");
+error_like(qr/connection to server .* failed: No such file/, 'a wrong port');
+set_registry($beginner, "$server dbname=nowhere user=uid_fleet password=$password");
+error_like(qr/database "nowhere" does not exist/, 'a wrong database');
+set_registry($beginner, "$server dbname=bare user=uid_fleet password=$password");
+like(error_like(qr/extension "uidgen" is not installed in database "bare"/, 'no extension'),
+	qr/HINT: .*CREATE EXTENSION uidgen/, 'with a hint');
+set_registry($beginner, "$server dbname=postgres user=stranger password=$password");
+like(error_like(qr/permission denied for function uid_fleet_call/, 'a role without rights'),
+	qr/HINT: .*uid_fleet_admit/, 'with a hint');
+my $mirror = PostgreSQL::Test::Cluster->new('mirror');
+$registry->backup('backup');
+$mirror->init_from_backup($registry, 'backup', has_streaming => 1);
+start_node($mirror);
+my $at_mirror = 'host=' . $mirror->host . ' port=' . $mirror->port;
+set_registry($beginner, "$at_mirror dbname=postgres user=uid_fleet password=$password");
+error_like(qr/names is a standby/, 'a standby of the registry');
+
+my ($state, $error) = sqlstate($beginner, "ALTER SYSTEM SET uidgen.registry = 'host=a password $password'");
+is($state, '22023', 'a string that libpq cannot parse is refused');
+unlike($error =~ s/^LINE.*//msr, qr/$password/, 'and not quoted');
+
+# Of two servers, the primary.
+set_registry($beginner,
+	'host=' . $mirror->host . ',' . $registry->host . ' port=' . $mirror->port . ',' . $registry->port
+	  . " dbname=postgres user=uid_fleet password=$password");
+$beginner->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
+like(drawn_node($beginner), qr/^\d+$/, 'with the right setting it draws');
+
+# Leaving
+
+set_registry($beginner, '');
+$beginner->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'uidgen registrar'")
+  or die 'the registrar does not end';
+pass('without the setting the registrar ends');
+is($beginner->safe_psql('postgres', 'SELECT connected FROM uid_registry_status LIMIT 1'), 'f', 'and is not connected');
+
+push @shown, slurp_file($_->logfile) =~ s/^.*(?:statement: |STATEMENT: ).*ALTER SYSTEM.*$//mgr
+  foreach ($member, $beginner, $copy);
+is(scalar(grep { /$password/ } @shown), 0, 'no password in logs, errors and views');
+cmp_ok(lines_of($beginner, 'parameter "uidgen.registry" changed\n'), '>=', 7, 'reloads are logged without the value');
+
+$_->stop foreach ($mirror, $beginner, $member, $registry);
+done_testing();
