@@ -32,6 +32,7 @@ extern "C" {
 #include "catalog/pg_index.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
 #include "commands/event_trigger.h"
 #include "commands/sequence.h"
 #include "commands/trigger.h"

@@ -16,6 +16,7 @@ namespace settings {
 int max_slots = 1024;
 int datacenter_id = 0;
 int max_wait_ms = 5000;
+int registry_clock_bound_ms = 10000;
 int segment_step = 1000;
 int segment_max_step = 10000000;
 
@@ -58,6 +59,11 @@ void define(bool preloading, void (*changed)()) {
         "uidgen.max_wait", "Sets the maximum time that a call waits for the clock before it fails.",
         "A call waits when its id would be ahead of the clock by more than the generator's max_ahead_ms.", &max_wait_ms,
         5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("uidgen.registry_clock_bound",
+                            "Sets the limit on the difference between two clocks of the fleet, on its registry.",
+                            "Uniqueness relies on it only after the registry has lost commits.",
+                            &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
+                            nullptr);
     DefineCustomIntVariable("uidgen.segment_max_step",
                             "Sets the maximum step of a segment without a max_step of its own.",
                             "The step doubles when a range is used up within 15 minutes.", &segment_max_step, 10000000,

@@ -3,11 +3,12 @@
 
 namespace uidgen::pg::settings {
 
-extern int max_slots;        // uidgen.max_slots
-extern int datacenter_id;    // uidgen.datacenter_id
-extern int max_wait_ms;      // uidgen.max_wait
-extern int segment_step;     // uidgen.segment_step
-extern int segment_max_step; // uidgen.segment_max_step
+extern int max_slots;               // uidgen.max_slots
+extern int datacenter_id;           // uidgen.datacenter_id
+extern int max_wait_ms;             // uidgen.max_wait
+extern int registry_clock_bound_ms; // uidgen.registry_clock_bound
+extern int segment_step;            // uidgen.segment_step
+extern int segment_max_step;        // uidgen.segment_max_step
 
 // Called while shared_preload_libraries are loaded, and also for a library loaded later. The latter cannot have shared
 // memory, so it defines no setting for it. `changed` is called when ids must carry another datacenter id from now on,
