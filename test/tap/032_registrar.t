@@ -72,13 +72,23 @@ sub drawn_node
 	return $node->safe_psql('postgres', "SELECT $node_of");
 }
 
-# Waits for the process.
+sub wait_until
+{
+	my ($what, $condition) = @_;
+	foreach (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if $condition->();
+		Time::HiRes::sleep(0.05);
+	}
+	die "timed out waiting for $what";
+}
+
 sub registrar_pid
 {
 	my ($node) = @_;
-	my $processes = "FROM pg_stat_activity WHERE backend_type = 'uidgen registrar'";
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 $processes") or die 'no registrar runs';
-	return $node->safe_psql('postgres', "SELECT pid $processes");
+	my @pids;
+	wait_until('the registrar', sub { @pids = background_pids($node, 'registrar'); @pids == 1 });
+	return $pids[0];
 }
 
 sub lines_of
@@ -91,11 +101,7 @@ sub lines_of
 sub wait_for_lines
 {
 	my ($node, $pattern, $count) = @_;
-	foreach (1 .. 1800)
-	{
-		return lines_of($node, $pattern) if lines_of($node, $pattern) >= $count;
-		Time::HiRes::sleep(0.1);
-	}
+	wait_until($pattern, sub { lines_of($node, $pattern) >= $count });
 	return lines_of($node, $pattern);
 }
 
@@ -129,8 +135,8 @@ $member->poll_query_until('postgres', 'SELECT away_since IS NOT NULL FROM uid_re
   or die 'the registry is not away';
 is(wait_for_lines($member, 'LOG:  cannot use the registry of this server', 1), 1, 'one line says that the registry is away');
 kill 'KILL', $pid;
-$member->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid")
-  or die 'the registrar was not killed';
+wait_until('the end of the registrar', sub { !kill 0, $pid });
+$member->poll_query_until('postgres', 'SELECT true') or die 'no restart';
 is(drawn_node($member), $node, 'killing the registrar changes nothing');
 $member->stop('immediate');
 start_node($member);
@@ -270,9 +276,7 @@ like(drawn_node($beginner), qr/^\d+$/, 'with the right setting it draws');
 # Leaving
 
 set_registry($beginner, '');
-$beginner->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'uidgen registrar'")
-  or die 'the registrar does not end';
+wait_until('the end of the registrar', sub { background_pids($beginner, 'registrar') == 0 });
 pass('without the setting the registrar ends');
 is($beginner->safe_psql('postgres', 'SELECT connected FROM uid_registry_status LIMIT 1'), 'f', 'and is not connected');
 

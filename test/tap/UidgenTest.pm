@@ -18,6 +18,7 @@
 #   my ($out, $err) = finish_query($session);  # wait for it
 #   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);
+#   my @pids = background_pids($node, 'refiller');
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
 #
 #   make_registry($node);                      # after start_uidgen
@@ -42,7 +43,7 @@ use Time::HiRes;
 
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw
-  wait_for_node_rows make_registry registry_line join_fleet node_of);
+  wait_for_node_rows background_pids make_registry registry_line join_fleet node_of);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -299,6 +300,23 @@ sub node_of
 	$generator //= 'uid_generators.uid_default';
 	return $node->safe_psql('postgres',
 		"SELECT node FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+# The processes "uidgen NAME" of a server. Of a background process without a connection only the process table tells.
+sub background_pids
+{
+	my ($node, $name) = @_;
+	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+	my @found;
+	foreach my $stat (glob '/proc/[0-9]*/stat')
+	{
+		open my $fh, '<', $stat or next;
+		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
+		next unless $parent == $postmaster;
+		open my $command, '<', "/proc/$pid/cmdline" or next;
+		push @found, $pid if (<$command> // '') =~ /uidgen $name/;
+	}
+	return @found;
 }
 
 # Makes a standby unresponsive: stops its walsender on the primary.
