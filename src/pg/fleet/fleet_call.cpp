@@ -70,15 +70,16 @@ const char *name_of_argument(FunctionCallInfo fcinfo, int number) {
 }
 
 [[noreturn]] void report_argument(FunctionCallInfo fcinfo, int number, const char *value) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("invalid value for argument \"%s\" of uid_fleet_call: %s", name_of_argument(fcinfo, number),
-                           value)));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for argument \"%s\" of uid_fleet_call: %s",
+                                                              name_of_argument(fcinfo, number), value)));
 }
 
 void check_not_null(FunctionCallInfo fcinfo, int number) {
     if (PG_ARGISNULL(number))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("argument \"%s\" of uid_fleet_call must not be null", name_of_argument(fcinfo, number))));
+        ereport(ERROR,
+                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                 errmsg("argument \"%s\" of uid_fleet_call must not be null", name_of_argument(fcinfo, number))));
 }
 
 int64_t in_bounds(FunctionCallInfo fcinfo, int number, int64_t value, int64_t least, int64_t most) {
@@ -199,8 +200,7 @@ Call read_call(FunctionCallInfo fcinfo) {
     read_policy(fcinfo, &call);
     call.former_node = no_node;
     if (!PG_ARGISNULL(arg_former_node)) {
-        call.former_node =
-            bigint_argument(fcinfo, arg_former_node, 0, core::largest(drawn_node_bits(call.layout)));
+        call.former_node = bigint_argument(fcinfo, arg_former_node, 0, core::largest(drawn_node_bits(call.layout)));
         call.former_until = bigint_argument(fcinfo, arg_former_until, 0, end);
     }
     call.holder.host = text_argument(fcinfo, arg_host);
@@ -240,19 +240,30 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
     const int64_t from = core::beginning(layout, view, call.ask);
     switch (why) {
     case core::Refusal::other_fleet:
-        return {"other_fleet", "the registry belongs to another fleet",
-                "Correct uidgen.registry, or run SELECT uid_fleet_move() to join the fleet of this registry.", never, {}};
+        return {"other_fleet",
+                "the registry belongs to another fleet",
+                "Correct uidgen.registry, or run SELECT uid_fleet_move() to join the fleet of this registry.",
+                never,
+                {}};
     case core::Refusal::stale_registry:
-        return {"stale_registry", "the registry has lost its latest term, or another server is the registry now",
-                "Make sure that no other server is the registry, and run SELECT uid_fleet_fence() on this one.", never, {}};
+        return {"stale_registry",
+                "the registry has lost its latest term, or another server is the registry now",
+                "Make sure that no other server is the registry, and run SELECT uid_fleet_fence() on this one.",
+                never,
+                {}};
     case core::Refusal::superseded:
-        return {"superseded", "another server goes on with the grant of this generator, or it was taken over",
-                "If this server is a copy of another one, run SELECT uid_fleet_move() here.", never, {}};
+        return {"superseded",
+                "another server goes on with the grant of this generator, or it was taken over",
+                "If this server is a copy of another one, run SELECT uid_fleet_move() here.",
+                never,
+                {}};
     case core::Refusal::fenced: {
         const int64_t missing_us = (core::fence_tick(layout, view) - from) * layout.tick_us;
-        return {"fenced", "the registry may have lost grants and accepts no newcomer yet",
+        return {"fenced",
+                "the registry may have lost grants and accepts no newcomer yet",
                 psprintf("It accepts newcomers from %s on.", show_time(view.now_us + missing_us)),
-                retry_at(registry, view.now_us + missing_us), {}};
+                retry_at(registry, view.now_us + missing_us),
+                {}};
     }
     case core::Refusal::ahead: {
         const int64_t missing_us = (call.ask.lowest - from) * layout.tick_us;
@@ -261,7 +272,8 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
                          static_cast<double>(missing_us + view.bound_us) / 1e6),
                 "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, wait "
                 "until it has caught up.",
-                retry_at(registry, view.now_us + missing_us), {}};
+                retry_at(registry, view.now_us + missing_us),
+                {}};
     }
     case core::Refusal::none:
         break;
@@ -273,13 +285,16 @@ Reply refuse_none_free(const Registry *registry, int32_t pool, const Call &call)
     const NodeRange range = nodes_for(call);
     const long long nodes = static_cast<long long>(range.last - range.first + 1);
     int64_t until = 0;
-    Reply reply = {"none_free", psprintf("all %lld nodes of the layout are in use", nodes),
-                   "Use a layout with more datacenter and worker bits.", never, {}};
+    Reply reply = {"none_free",
+                   psprintf("all %lld nodes of the layout are in use", nodes),
+                   "Use a layout with more datacenter and worker bits.",
+                   never,
+                   {}};
     if (call.datacenter_id != any_datacenter)
         reply.message = psprintf("all %lld nodes with datacenter id %d are in use", nodes, call.datacenter_id);
     if (read_next_until(pool, range, &until)) {
-        const int64_t missing_us = (until - core::beginning(call.layout, registry->state.view, call.ask)) *
-                                   call.layout.tick_us;
+        const int64_t missing_us =
+            (until - core::beginning(call.layout, registry->state.view, call.ask)) * call.layout.tick_us;
         reply.retry_after_ms = retry_at(registry, registry->state.view.now_us + missing_us);
         reply.hint = psprintf("The grant of a node ends in %.0f s. Use a layout with more datacenter and worker bits.",
                               static_cast<double>(Max(missing_us, 0)) / 1e6);
@@ -291,22 +306,30 @@ const char *text_or(const char *value, const char *other) { return value == null
 
 Reply refuse_taken(const Registry *registry, const Call &call, const NodeRecord &taken) {
     if (taken.reserved)
-        return {"node_taken", psprintf("worker number %d is reserved for a generator outside", call.worker_number),
-                "Use another worker_number.", never, {}};
+        return {"node_taken",
+                psprintf("worker number %d is reserved for a generator outside", call.worker_number),
+                "Use another worker_number.",
+                never,
+                {}};
     const char *until = show_time(core::start_of(call.layout, taken.row.until));
     const int64_t missing_us =
         (taken.row.until - core::beginning(call.layout, registry->state.view, call.ask)) * call.layout.tick_us;
     const int64_t retry_ms = retry_at(registry, registry->state.view.now_us + missing_us);
     if (taken.row.line == 0)
-        return {"node_taken", psprintf("worker number %d may have been used until %s", call.worker_number, until),
-                "Wait, or use another worker_number.", retry_ms, {}};
-    return {"node_taken",
-            psprintf("worker number %d is held by generator \"%s\" of database \"%s\" on %s:%s until %s",
-                     call.worker_number, text_or(taken.holder.generator, ""), text_or(taken.holder.database, ""),
-                     text_or(taken.holder.host, ""), text_or(taken.holder.port, ""), until),
-            "Use another worker_number. If the holder no longer runs, wait, or run SELECT uid_fleet_takeover(pool, node) "
-            "on the registry.",
-            retry_ms, {}};
+        return {"node_taken",
+                psprintf("worker number %d may have been used until %s", call.worker_number, until),
+                "Wait, or use another worker_number.",
+                retry_ms,
+                {}};
+    return {
+        "node_taken",
+        psprintf("worker number %d is held by generator \"%s\" of database \"%s\" on %s:%s until %s",
+                 call.worker_number, text_or(taken.holder.generator, ""), text_or(taken.holder.database, ""),
+                 text_or(taken.holder.host, ""), text_or(taken.holder.port, ""), until),
+        "Use another worker_number. If the holder no longer runs, wait, or run SELECT uid_fleet_takeover(pool, node) "
+        "on the registry.",
+        retry_ms,
+        {}};
 }
 
 // The last part of a qualified name; the whole text if it is no such name.
@@ -323,10 +346,12 @@ Reply refuse_epoch(const Call &call, int64_t epoch_us) {
             psprintf("the generators of preset \"%s\" in this fleet have another epoch", call.preset),
             psprintf("Drop the generator, and run SELECT uid_generator_create(%s, preset => %s, epoch => %s).",
                      literal(last_part(call.holder.generator)), literal(call.preset), literal(show_time(epoch_us))),
-            never, {}};
+            never,
+            {}};
 }
 
-constexpr Reply handing_over = {"handing_over", "the registry is being handed over to another server",
+constexpr Reply handing_over = {"handing_over",
+                                "the registry is being handed over to another server",
                                 "Wait for the switchover. To stay with this server, run "
                                 "SELECT uid_fleet_handover(cancel => true) there.",
                                 1000,
@@ -370,8 +395,8 @@ void check_shown(const Registry *registry, const Call &call, const NodeRecord *b
 
 Holder holder_of(const Call &call, int64_t node) {
     Holder holder = call.holder;
-    holder.asked_datacenter = call.datacenter_id != any_datacenter &&
-                              node >> core::drawn_worker_bits(call.layout) == call.datacenter_id;
+    holder.asked_datacenter =
+        call.datacenter_id != any_datacenter && node >> core::drawn_worker_bits(call.layout) == call.datacenter_id;
     return holder;
 }
 
@@ -385,8 +410,8 @@ bool extend(const Registry *registry, const Exchange &e, const core::Ask &ask, c
     const NodeRecord after = {*row, false, holder_of(call, row->node)};
     if (before == nullptr || before->row.incarnation != ask.incarnation)
         clear_incarnation(e.pool, ask.incarnation, row->node);
-    const bool written = before == nullptr ? insert_node(e.pool, after, view.now_us)
-                                           : update_node(e.pool, *before, after, view.now_us);
+    const bool written =
+        before == nullptr ? insert_node(e.pool, after, view.now_us) : update_node(e.pool, *before, after, view.now_us);
     if (written)
         warn_of_clock(registry, call, before);
     return written;
@@ -414,8 +439,8 @@ core::Judgement judge_call(const Registry *registry, const Exchange &e, core::As
     *has_row = ask->holds ? read_node(e.pool, ask->held.node, record) : read_node_of_incarnations(e.pool, *ask, record);
     const core::Judgement first = judged();
     NodeRecord later;
-    if (!ask->holds || first.verdict != core::Verdict::newcomer ||
-        !read_node_of_incarnations(e.pool, *ask, &later) || later.row.node == ask->held.node)
+    if (!ask->holds || first.verdict != core::Verdict::newcomer || !read_node_of_incarnations(e.pool, *ask, &later) ||
+        later.row.node == ask->held.node)
         return first;
     ask->holds = false;
     *record = later;

@@ -41,9 +41,7 @@ Datum value_of(int column, bool *is_null) {
 void add_bigint(Parameters *p, int64_t value) { add(p, INT8OID, Int64GetDatum(value)); }
 void add_integer(Parameters *p, int32_t value) { add(p, INT4OID, Int32GetDatum(value)); }
 void add_boolean(Parameters *p, bool value) { add(p, BOOLOID, BoolGetDatum(value)); }
-void add_time(Parameters *p, int64_t unix_us) {
-    add(p, TIMESTAMPTZOID, TimestampTzGetDatum(to_timestamptz(unix_us)));
-}
+void add_time(Parameters *p, int64_t unix_us) { add(p, TIMESTAMPTZOID, TimestampTzGetDatum(to_timestamptz(unix_us))); }
 void add_text(Parameters *p, const char *value) {
     add(p, TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr);
 }

@@ -192,8 +192,7 @@ int32_t insert_pool(const core::Layout &layout, const char *preset) {
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_fleet_pool WHERE pool = $1",
-                          nullptr, 0};
+    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_fleet_pool WHERE pool = $1", nullptr, 0};
     Parameters p = {};
     add_integer(&p, pool);
     if (execute(&query, p) == 0)
@@ -203,8 +202,7 @@ bool read_pool(int32_t pool, core::Layout *layout) {
 }
 
 bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_preset WHERE preset = $1",
-                          nullptr, 0};
+    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_preset WHERE preset = $1", nullptr, 0};
     Parameters p = {};
     add_text(&p, preset);
     if (execute(&query, p) == 0)
@@ -387,7 +385,7 @@ void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, co
 int64_t newest_until_us() {
     static Query query = {"SELECT max((EXTRACT(epoch FROM p.epoch) * 1000000)::bigint "
                           "+ p.tick_us * (SELECT n.granted_until FROM %1$s.uid_fleet_node n "
-                          "WHERE n.pool = p.pool AND NOT n.reserved ORDER BY n.granted_until DESC LIMIT 1)) "
+                          "WHERE n.pool = p.pool AND n.line <> 0 ORDER BY n.granted_until DESC LIMIT 1)) "
                           "FROM %1$s.uid_fleet_pool p",
                           nullptr, 0};
     const Parameters none = {};

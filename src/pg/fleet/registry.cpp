@@ -29,9 +29,10 @@ void check_own_transaction(Oid function) {
                         errhint("Connect to the registry's primary: target_session_attrs=read-write.")));
     if (IsTransactionBlock() || IsSubTransaction() || !is_outermost_guc_level() ||
         TransactionIdIsValid(GetTopTransactionIdIfAny()))
-        ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION), errmsg("%s() must be the only statement of a "
-                                                                        "transaction",
-                                                                        name),
+        ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+                        errmsg("%s() must be the only statement of a "
+                               "transaction",
+                               name),
                         errdetail("Its result counts only once it is committed."),
                         errhint("Run it outside of transaction blocks and of other functions.")));
     if (IsolationUsesXactSnapshot())
@@ -152,11 +153,11 @@ void raise_fence(Registry *registry, const char *reason) {
     read_median(registry);
     view = core::fenced(view, newest_until_us());
     write_fence(view);
-    ereport(LOG, (errmsg("registry accepts no newcomers for %.0f s: %s",
-                         static_cast<double>(view.fence_base_us + 2 * view.bound_us + view.longest_us - view.now_us) /
-                             1e6,
-                         reason),
-                  errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes.")));
+    ereport(LOG,
+            (errmsg("registry accepts no newcomers for %.0f s: %s",
+                    static_cast<double>(view.fence_base_us + 2 * view.bound_us + view.longest_us - view.now_us) / 1e6,
+                    reason),
+             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes.")));
 }
 
 void read_median(Registry *registry) {
