@@ -13,8 +13,9 @@ SELECT pg_describe_object(d.classid, d.objid, 0) AS without_comment
 SELECT obj_description(oid, 'pg_extension') IS NOT NULL AS extension FROM pg_extension WHERE extname = 'uidgen';
 SELECT c.relname, a.attname AS column_without_comment
   FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
- WHERE c.relname IN ('uid_generator', 'uid_segment', 'worker_node') AND c.relkind = 'r' AND a.attnum > 0
-   AND NOT a.attisdropped AND col_description(c.oid, a.attnum) IS NULL
+ WHERE c.relname IN ('uid_generator', 'uid_segment', 'worker_node', 'uid_fleet_state', 'uid_fleet_pool',
+                     'uid_fleet_node')
+   AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND col_description(c.oid, a.attnum) IS NULL
  ORDER BY 1, 2;
 
 -- The objects themselves, and for functions how they may be used.

@@ -65,7 +65,8 @@ bool take_over(Registry *registry, void *arg) {
 constexpr int64_t no_epoch = PG_INT64_MIN;
 
 struct Reservation {
-    int32_t pool; // no_pool: that of `layout`
+    bool has_pool; // otherwise the layout is that of the preset
+    int32_t pool;
     int32_t count;
     const char *preset;
     int64_t epoch_us; // no_epoch: that of the preset
@@ -102,7 +103,7 @@ core::Layout layout_of_preset(const Reservation &r) {
 // False: needs the exclusive lock.
 bool find_pool_to_reserve(const Registry *registry, Reservation *r) {
     core::Layout *layout = &r->call.layout;
-    if (r->pool != no_pool) {
+    if (r->has_pool) {
         if (!read_pool(r->pool, layout))
             ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", r->pool),
                             errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools.")));
@@ -166,7 +167,8 @@ Reservation read_reservation(FunctionCallInfo fcinfo) {
     r.preset = PG_ARGISNULL(1) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(1));
     const TimestampTz epoch = PG_ARGISNULL(2) ? 0 : PG_GETARG_TIMESTAMPTZ(2);
     r.epoch_us = PG_ARGISNULL(2) ? no_epoch : TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
-    r.pool = PG_ARGISNULL(3) ? no_pool : PG_GETARG_INT32(3) <= no_pool ? -1 : PG_GETARG_INT32(3);
+    r.has_pool = !PG_ARGISNULL(3);
+    r.pool = r.has_pool ? PG_GETARG_INT32(3) : no_pool;
     r.nodes = static_cast<NodeRecord *>(palloc0(sizeof(NodeRecord) * static_cast<Size>(r.count + 1)));
     r.call.reserves = true;
     r.call.holder.policy = "reserved";

@@ -385,7 +385,7 @@ void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, co
 int64_t newest_until_us() {
     static Query query = {"SELECT max((EXTRACT(epoch FROM p.epoch) * 1000000)::bigint "
                           "+ p.tick_us * (SELECT n.granted_until FROM %1$s.uid_fleet_node n "
-                          "WHERE n.pool = p.pool AND NOT n.reserved ORDER BY n.granted_until DESC LIMIT 1)) "
+                          "WHERE n.pool = p.pool AND n.line <> 0 ORDER BY n.granted_until DESC LIMIT 1)) "
                           "FROM %1$s.uid_fleet_pool p",
                           nullptr, 0};
     const Parameters none = {};

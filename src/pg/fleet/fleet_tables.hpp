@@ -97,7 +97,8 @@ void raise_until(int32_t pool, int64_t node, int64_t until, int64_t from, const 
 // A row of worker_node for a node that was granted.
 void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us);
 
-// The end of the latest grant of all pools; 0: there is none.
+// The end of the latest grant of all pools; 0: there is none. Reservations, and the use of nodes without the registry,
+// are no grants.
 int64_t newest_until_us();
 // The median clock of three or more servers heard since then, as an offset. False: there are too few.
 bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us);

@@ -1,0 +1,404 @@
+-- The registry of a fleet, called by hand with made-up members. No clock is printed.
+CREATE EXTENSION uidgen;
+\set SHOW_CONTEXT never
+
+CREATE ROLE uidgen_fleet;
+CREATE ROLE uidgen_plain;
+
+-- What a member keeps: its incarnations, its grant, and the latest answer that its server has seen.
+CREATE TABLE member (
+  name text PRIMARY KEY, incarnation bigint, former bigint[] NOT NULL DEFAULT '{}',
+  fleet bigint, term bigint, serial bigint,
+  node bigint, granted_from bigint, granted_until bigint, line bigint, held_term bigint, held_serial bigint);
+
+-- Asks as a member does, and keeps the answer unless it is lost. The layout has two worker bits and ticks of a
+-- millisecond, unless told otherwise. `ahead` moves the member's clock.
+CREATE FUNCTION ask(who text, lost boolean DEFAULT false, ahead interval DEFAULT '0', length bigint DEFAULT 600000,
+    preset text DEFAULT 'custom', epoch timestamptz DEFAULT '2026-01-01 00:00:00+00', datacenter_bits integer DEFAULT 0,
+    worker_bits integer DEFAULT 2, backup boolean DEFAULT false, policy text DEFAULT 'disposable',
+    worker_number integer DEFAULT NULL, datacenter_id integer DEFAULT NULL, former_node bigint DEFAULT NULL,
+    former_ahead interval DEFAULT '1 second', host text DEFAULT 'host', generator text DEFAULT 'uid_generators.g')
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  m member := (SELECT member FROM member WHERE name = who);
+  a record;
+  clock_us bigint := extract(epoch FROM clock_timestamp() + ahead) * 1000000;
+  epoch_us bigint := extract(epoch FROM epoch) * 1000000;
+  former_until bigint := CASE WHEN former_node IS NOT NULL THEN
+    (extract(epoch FROM clock_timestamp() + former_ahead) * 1000 - epoch_us / 1000)::bigint END;
+BEGIN
+  SELECT * INTO a FROM uid_fleet_call(1, m.incarnation, m.former, m.fleet, m.term, m.serial,
+    m.node, m.granted_from, m.granted_until, m.line, m.held_term, m.held_serial,
+    clock_us, (clock_us - epoch_us) / 1000, length, preset, epoch_us, 1000, 41, datacenter_bits, worker_bits, 12, false,
+    backup, policy, worker_number, datacenter_id, former_node, former_until,
+    host, '5432', 7, 1, 'db', generator, '0.1.0');
+  IF a.refusal IS NOT NULL THEN
+    IF num_nulls(a.node, a.granted_from, a.granted_until, a.line) < 4 OR a.message IS NULL OR a.hint IS NULL THEN
+      RETURN 'not a refusal: ' || a;
+    END IF;
+    RETURN a.refusal || CASE WHEN a.retry_after_ms > 0 THEN ', passes' ELSE '' END;
+  END IF;
+  IF num_nulls(a.message, a.hint, a.retry_after_ms) < 3 OR a.granted_until <= a.granted_from OR a.serial IS NULL THEN
+    RETURN 'not a grant: ' || a;
+  END IF;
+  IF NOT lost THEN
+    UPDATE member SET (former, fleet, term, serial, node, granted_from, granted_until, line, held_term, held_serial) =
+      ('{}', a.fleet, a.term, a.serial, a.node, a.granted_from, a.granted_until, a.line, a.term, a.serial)
+     WHERE name = who;
+  END IF;
+  RETURN 'node ' || a.node || CASE WHEN a.line = m.incarnation THEN ', new line' ELSE '' END
+      || CASE WHEN a.granted_until < m.granted_until AND a.node = m.node THEN ', shorter!' ELSE '' END;
+END
+$$;
+CREATE FUNCTION born(who text, number bigint) RETURNS void LANGUAGE sql AS
+  $$ INSERT INTO member (name, incarnation) VALUES (who, number) $$;
+-- The next life of a member: after a restart.
+CREATE FUNCTION restarted(who text, number bigint) RETURNS void LANGUAGE sql AS
+  $$ UPDATE member SET former = former || incarnation, incarnation = number WHERE name = who $$;
+-- A copy of a member's files.
+CREATE FUNCTION copied(who text, copy text) RETURNS void LANGUAGE sql AS
+  $$ INSERT INTO member SELECT (jsonb_populate_record(m, jsonb_build_object('name', copy))).* FROM member m
+      WHERE name = who $$;
+CREATE FUNCTION nodes_end(nodes bigint[], since interval) RETURNS void LANGUAGE sql AS
+  $$ UPDATE uid_fleet_node SET granted_until = (extract(epoch FROM clock_timestamp() - since
+       - timestamptz '2026-01-01 00:00:00+00') * 1000)::bigint WHERE pool = 1 AND node = ANY (nodes) $$;
+
+-- No registry yet.
+SELECT born('a', 11), born('b', 21), born('c', 31), born('d', 41), born('e', 51);
+\set VERBOSITY terse
+SELECT ask('a');
+SELECT uid_fleet_fence();
+\set VERBOSITY default
+
+SELECT uid_fleet_admit('uidgen_fleet');
+SELECT uid_fleet_admit('uidgen_fleet');
+SELECT uid_fleet_admit('uidgen_nobody');
+SELECT uid_fleet_admit(NULL);
+SELECT count(*), min(term) AS term FROM uid_fleet_state;
+SELECT unnest(setconfig) FROM pg_db_role_setting WHERE setrole = 'uidgen_fleet'::regrole;
+
+-- Newcomers get nodes of their own; a member that asks again keeps its node, and so does one whose answer was lost.
+SELECT ask('a');
+SELECT ask('a');
+SELECT ask('b', lost => true);
+SELECT ask('b');
+SELECT ask('b');
+SELECT granted_until - granted_from BETWEEN 600000 AND 660000 AS adds_nothing FROM member WHERE name = 'b';
+-- A restart, two restarts without an answer, and one whose answer was lost.
+SELECT restarted('a', 12);
+SELECT ask('a');
+SELECT restarted('a', 13), restarted('a', 14);
+SELECT ask('a', lost => true);
+SELECT ask('a');
+-- Of two that follow the same life the second is refused, and the first goes on.
+SELECT copied('a', 'copy'), restarted('a', 15), restarted('copy', 16);
+SELECT ask('a');
+SELECT ask('copy');
+SELECT ask('a');
+
+-- All nodes in use.
+SELECT ask('c');
+SELECT ask('d');
+SELECT ask('e');
+SELECT message, hint LIKE 'The grant of a node ends in % s. Use a layout%' AS hint
+  FROM uid_fleet_call(1, 51, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+    'custom', 1767225600000000, 1000, 41, 0, 2, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
+    7, 1, 'db', 'g', '0.1.0');
+-- The node whose grant ended first comes first. The former holder then is a newcomer, and finds none.
+SELECT nodes_end(ARRAY[2], '1 s'), nodes_end(ARRAY[3], '2 s');
+SELECT ask('e');
+SELECT name, node FROM member WHERE node = 3 ORDER BY name;
+SELECT ask('c'), node FROM member WHERE name = 'c';
+SELECT ask('b');
+
+-- Taking over, which only a holder that is dead survives.
+SELECT uid_fleet_takeover(1, 3) < now() + interval '12 s' AS soon;
+SELECT state FROM uid_fleet WHERE pool = 1 AND node = 3;
+SELECT ask('e');
+SELECT uid_fleet_takeover(1, 3) IS NULL AS again;
+SELECT uid_fleet_takeover(1, 4);
+SELECT uid_fleet_takeover(9, 1);
+SELECT uid_fleet_takeover(NULL, 1) IS NULL AS is_null;
+
+-- Static and sticky, in a layout of its own.
+CREATE FUNCTION ask_for(who text, number integer, host text DEFAULT 'host') RETURNS text LANGUAGE plpgsql AS
+  $$ BEGIN RETURN ask(who, worker_bits => 4, policy => 'static', worker_number => number, host => host); END $$;
+SELECT born('s1', 101), born('s2', 102), born('t1', 111), born('t2', 112), born('t3', 113), born('t4', 114);
+SELECT ask_for('s1', 9);
+SELECT ask_for('s2', 9);
+SELECT ask_for('s2', 10);
+SELECT regexp_replace(message, 'until .*', 'until ...') AS message, hint, retry_after_ms > 0 AS passes
+  FROM uid_fleet_call(1, 103, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+    'custom', 1767225600000000, 1000, 41, 0, 4, 12, false, false, 'static', 9, NULL, NULL, NULL, 'host', '5432',
+    7, 1, 'db', 'g', '0.1.0');
+SELECT ask('t1', worker_bits => 4, policy => 'sticky', host => 'sticky');
+-- Its former grant still runs.
+SELECT ask('t2', worker_bits => 4, policy => 'sticky', host => 'sticky');
+UPDATE uid_fleet_node SET granted_until = granted_from WHERE policy = 'sticky';
+SELECT ask('t3', worker_bits => 4, policy => 'sticky', host => 'sticky');
+SELECT ask('t4', worker_bits => 4, policy => 'sticky', host => 'other');
+
+-- Datacenter ids: those that members ask for are left to them.
+CREATE FUNCTION ask_dc(who text, datacenter_id integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS
+  $$ BEGIN RETURN ask(who, datacenter_bits => 1, worker_bits => 1, datacenter_id => datacenter_id); END $$;
+SELECT born('u1', 201), born('u2', 202), born('u3', 203), born('u4', 204), born('u5', 205), born('u6', 206);
+SELECT ask_dc('u1', 1);
+SELECT ask_dc('u2');
+SELECT ask_dc('u3');
+SELECT ask_dc('u4', 0);
+SELECT ask_dc('u4');
+SELECT ask_dc('u5');
+SELECT node, datacenter_id, worker_id, state, generator, database, host, port, version, policy
+  FROM uid_fleet WHERE pool = 3 ORDER BY node;
+-- A layout without the field does not mind.
+SELECT born('v1', 211), born('v2', 212);
+SELECT ask('v1', worker_bits => 3, datacenter_id => 12) LIKE 'node %' AS granted;
+-- With a backup worker one bit is not drawn.
+SELECT ask('v2', worker_bits => 1, backup => true);
+SELECT ask('u6', worker_bits => 1, backup => true);
+
+-- A preset has one epoch in a fleet.
+SELECT born('w1', 301), born('w2', 302);
+SELECT ask('w1', preset => 'leaf', worker_bits => 10, epoch => '2026-02-01 00:00:00+00') LIKE 'node %' AS granted;
+SELECT ask('w2', preset => 'leaf', worker_bits => 10);
+SET timezone = 'UTC';
+SELECT refusal, message, hint
+  FROM uid_fleet_call(1, 303, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+    'leaf', 1767225600000000, 1000, 41, 0, 10, 12, false, false, 'static', 9, NULL, NULL, NULL, 'host', '5432',
+    7, 1, 'db', 'uid_generators."my.Gen"', '0.1.0');
+SELECT ask('w2', preset => 'custom', worker_bits => 10) LIKE 'node %' AS granted;
+
+-- Joining: the node used so far is left alone until the member's high-water mark is over, unless it has a holder.
+SELECT born('x1', 401), born('x2', 402), born('x3', 403);
+SELECT ask('x1', worker_bits => 5, former_node => 30, former_ahead => '1 hour') LIKE 'node %' AS granted;
+SELECT ask('x2', worker_bits => 5, policy => 'static', worker_number => 30);
+SELECT state, host FROM uid_fleet WHERE preset = 'custom' AND node = 30;
+SELECT ask('x2', worker_bits => 5, policy => 'static', worker_number => 29, former_node => 29, former_ahead => '-1 s');
+SELECT ask('x3', worker_bits => 5, former_node => 29, former_ahead => '1 hour') LIKE 'node %' AS granted;
+SELECT ask('x2', worker_bits => 5);
+
+-- Nodes for generators outside.
+SELECT count(*), count(DISTINCT node) AS nodes, count(DISTINCT granted_until) AS ends,
+       bool_and(node = datacenter_id * 32 + worker_id AND granted_from <= clock_timestamp()) AS consistent, max(granted_until)
+  FROM uid_fleet_reserve(3);
+SELECT count(*) FROM uid_fleet_reserve(0);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu');
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', '2026-03-01 00:00:00+00');
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu');
+SELECT * FROM uid_fleet_reserve(1, pool => 4711);
+SELECT * FROM uid_fleet_reserve(1, pool => 0);
+SELECT * FROM uid_fleet_reserve(-1);
+SELECT * FROM uid_fleet_reserve(NULL);
+SELECT * FROM uid_fleet_reserve(1, NULL);
+SELECT * FROM uid_fleet_reserve(1, 'nonsense');
+SELECT * FROM uid_fleet_reserve(1, 'leaf', '-infinity');
+SELECT count(*) FROM uid_fleet_reserve(8, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3));
+SELECT born('y', 501);
+SELECT count(*) FROM uid_fleet_reserve(7, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3));
+SELECT ask('y', worker_bits => 3);
+UPDATE uid_fleet_node SET granted_until = granted_from
+ WHERE pool = (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3) AND NOT reserved;
+SELECT ask('y', worker_bits => 3) LIKE 'node %' AS granted;
+SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_fleet_pools ORDER BY pool;
+
+-- A handover: nothing is granted, until it is cancelled or another server takes over.
+SELECT uid_fleet_handover();
+SELECT ask('b');
+SELECT * FROM uid_fleet_reserve(1);
+SELECT uid_fleet_takeover(1, 2);
+SELECT uid_fleet_handover(cancel => true);
+SELECT ask('b');
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET host = 'the former one';
+SELECT ask('b');
+SELECT term, closed, host <> 'the former one' AS recorded FROM uid_fleet_state;
+
+-- A fence: holders that show a grant that reaches far enough keep their nodes, and newcomers wait.
+SELECT ask('b', length => 600000);
+SELECT born('z1', 601), born('z2', 602), born('z3', 603);
+SELECT ask('z1', worker_bits => 6, length => 5000) LIKE 'node %' AS granted;
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS granted;
+SELECT uid_fleet_fence() > now() + interval '620 s' AS from_then_on;
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+SELECT ask('z1', worker_bits => 6);
+SELECT ask('z3', worker_bits => 6);
+SELECT term FROM member WHERE name IN ('z1', 'z2') ORDER BY term;
+\set VERBOSITY terse
+SELECT * FROM uid_fleet_reserve(1);
+\set VERBOSITY default
+SELECT count(*) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
+-- Another server has changed: the same fence.
+UPDATE uid_fleet_state SET timeline = timeline + 1;
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+SELECT term FROM uid_fleet_state;
+-- A member has seen an answer that the registry has lost.
+UPDATE member SET serial = serial + 1000 WHERE name = 'z2';
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+SELECT term FROM uid_fleet_state;
+-- A member has seen a later term: this server must not be the registry any more.
+UPDATE member SET term = term + 7 WHERE name = 'z2';
+SELECT ask('z2', worker_bits => 6);
+SELECT ask('a');
+SELECT term, term_shown FROM uid_fleet_state;
+SELECT uid_fleet_fence() > now() AS fenced;
+SELECT term, term_shown FROM uid_fleet_state;
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+-- Another fleet.
+UPDATE member SET fleet = fleet - 1 WHERE name = 'z2';
+SELECT ask('z2', worker_bits => 6);
+UPDATE uid_fleet_state SET fence_base = NULL;
+
+-- A clock that is far ahead gets nothing that it can use. The median of the fleet's clocks decides, if the registry's
+-- own clock is behind. It counts servers, of which three are needed.
+SELECT born('clock' || n, 700 + n) FROM generate_series(1, 9) n;
+SELECT ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1');
+SELECT ask('clock1', worker_bits => 7, host => 'h1') LIKE 'node %' AS granted;
+SELECT ask('clock2', worker_bits => 7, host => 'h2') LIKE 'node %' AS granted;
+SELECT ask('clock3', worker_bits => 7, host => 'h3') LIKE 'node %' AS granted;
+SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
+UPDATE uid_fleet_node SET clock_offset_us = 0, last_heard = now() - interval '11 minutes';
+SELECT ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
+SELECT ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
+SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
+SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
+SELECT ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h2') LIKE 'node %' AS extended;
+SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3') LIKE 'node %' AS extended;
+SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4') LIKE 'node %' AS granted;
+SELECT host, date_trunc('minute', clock_offset + interval '1 s') AS offset FROM uid_fleet
+ WHERE host LIKE 'h_' ORDER BY host;
+-- A clock that is behind gets a node too.
+SELECT ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5') LIKE 'node %' AS granted;
+
+-- Bad input.
+CREATE FUNCTION bad(name text, value text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  names text[] := (SELECT proargnames[1:36] FROM pg_proc WHERE proname = 'uid_fleet_call');
+  good text[] := ARRAY['1', '999', '''{}''', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL',
+    '1800000000000000', '100', '1000', '''custom''', '1767225600000000', '1000', '41', '5', '5', '12', 'false', 'false',
+    '''disposable''', 'NULL', 'NULL', 'NULL', 'NULL', '''h''', '''1''', '7', '1', '''d''', '''g''', '''v'''];
+  part text;
+BEGIN
+  FOREACH part IN ARRAY string_to_array(name, ' ') LOOP
+    good[array_position(names, part)] := split_part(value, ' ', array_position(string_to_array(name, ' '), part));
+  END LOOP;
+  RETURN format('SELECT refusal FROM uid_fleet_call(%s)', array_to_string(good, ', '));
+END
+$$;
+\set VERBOSITY sqlstate
+SELECT bad('protocol', v) FROM unnest(ARRAY['NULL', '0', '2', '-1']) v \gexec
+SELECT bad(n, 'NULL') FROM unnest(ARRAY['incarnation', 'clock_us', 'lowest', 'length', 'epoch_us', 'tick_us', 'time_bits',
+  'datacenter_bits', 'worker_bits', 'sequence_bits', 'sequence_first', 'backup_worker', 'policy', 'host', 'port',
+  'system_identifier', 'timeline', 'database', 'generator', 'version']) n \gexec
+SELECT bad(n, '-9223372036854775808') FROM unnest(ARRAY['incarnation', 'fleet', 'term', 'serial', 'clock_us', 'lowest',
+  'length', 'epoch_us', 'tick_us']) n \gexec
+SELECT bad(n, '9223372036854775807') FROM unnest(ARRAY['term', 'clock_us', 'lowest', 'epoch_us', 'tick_us']) n \gexec
+SELECT bad(n, v) FROM unnest(ARRAY['time_bits', 'datacenter_bits', 'worker_bits', 'sequence_bits']) n,
+  unnest(ARRAY['-1', '48', '2147483647']) v \gexec
+SELECT bad('datacenter_bits worker_bits', '31 31') \gexec
+SELECT bad('worker_bits backup_worker', '0 true') \gexec
+SELECT bad('former', v) FROM unnest(ARRAY['ARRAY[0]', 'ARRAY[NULL]::bigint[]', 'array_fill(1::bigint,ARRAY[65])',
+  'ARRAY[[1],[2]]']) v \gexec
+SELECT bad('policy', v) FROM unnest(ARRAY['''''', '''Static''', '''static''']) v \gexec
+SELECT bad('policy worker_number', '''static'' ' || v) FROM unnest(ARRAY['-1', '32']) v \gexec
+SELECT bad('datacenter_id', v) FROM unnest(ARRAY['-1', '32']) v \gexec
+SELECT bad('former_node former_until', v) FROM unnest(ARRAY['-1 5', '1024 5', '5 -1', '5 NULL', '5 9223372036854775807']) v \gexec
+SELECT bad('fleet term serial held_node held_from held_until held_line held_term held_serial', v)
+  FROM unnest(ARRAY['1 1 1 -1 1 1 1 1 1', '1 1 1 1024 1 1 1 1 1', '1 1 1 1 5 4 1 1 1', '1 1 1 1 1 5 0 1 1', '1 1 1 1 1 5 1 2 1',
+    '1 1 1 1 1 5 1 1 NULL', '1 1 1 1 1 9223372036854775807 1 1 1']) v \gexec
+SELECT bad('host', 'repeat(''x'',2000)') \gexec
+\set VERBOSITY default
+-- A grant without end, shown by a member that the registry does not know.
+UPDATE member SET (node, granted_until, term, held_term, serial) = (77, 2199023255552, s.term, s.term - 1, 1)
+  FROM uid_fleet_state s WHERE name = 'y';
+UPDATE member SET (fleet, line, granted_from, held_serial) = (s.fleet, 5, 0, 1) FROM uid_fleet_state s WHERE name = 'y';
+SELECT ask('y', worker_bits => 7);
+-- Whatever was asked: nodes are in range, and no incarnation has two of them.
+SELECT count(*) FILTER (WHERE node >= nodes) AS beyond FROM uid_fleet_node JOIN uid_fleet_pools USING (pool);
+
+-- One row of worker_node for each node that a newcomer got.
+SELECT host_name, port, generator, worker_id, datacenter_id, system_identifier, timeline
+  FROM worker_node WHERE host_name = 'h1' OR datacenter_id > 0 ORDER BY id;
+
+-- The transaction is the call's own.
+BEGIN;
+SELECT ask('clock1', worker_bits => 7);
+ROLLBACK;
+SELECT ask('a'), ask('clock1', worker_bits => 7);
+DO $$ BEGIN PERFORM ask('clock1', worker_bits => 7); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+CREATE FUNCTION with_set() RETURNS text LANGUAGE plpgsql SET work_mem = '4MB' AS $$ BEGIN RETURN ask('clock1', worker_bits => 7); END $$;
+SELECT with_set();
+SELECT txid_current() > 0 AS has_id, ask('clock1', worker_bits => 7);
+SET default_transaction_isolation = 'serializable';
+SELECT ask('clock1', worker_bits => 7);
+RESET default_transaction_isolation;
+SET default_transaction_read_only = on;
+SELECT ask('clock1', worker_bits => 7);
+RESET default_transaction_read_only;
+-- The commit is flushed, whatever the session wants. A stronger setting is kept.
+CREATE FUNCTION ask_commit() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN RETURN ask('clock1', worker_bits => 7) || ', ' || current_setting('synchronous_commit'); END $$;
+SET synchronous_commit = off;
+SELECT ask_commit();
+SHOW synchronous_commit;
+SET synchronous_commit = remote_apply;
+SELECT ask_commit();
+RESET synchronous_commit;
+
+-- Rights: a member's role may call the function and nothing else; others may not do that either.
+CREATE FUNCTION as_role() RETURNS text LANGUAGE sql AS $$ SELECT refusal FROM uid_fleet_call(1, 999, NULL, 1, 1, 1,
+  NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000, 'custom', 1767225600000000, 1000, 41, 5, 5, 12,
+  false, false, 'disposable', NULL, NULL, NULL, NULL, 'h', '1', 7, 1, 'd', 'g', 'v') $$;
+SET ROLE uidgen_fleet;
+SELECT as_role();
+\set VERBOSITY terse
+SELECT * FROM uid_fleet_state;
+SELECT * FROM uid_fleet_node;
+SELECT * FROM uid_fleet;
+SELECT uid_fleet_fence();
+SELECT uid_fleet_handover();
+SELECT uid_fleet_takeover(1, 1);
+SELECT * FROM uid_fleet_reserve(1);
+SELECT uid_fleet_admit('uidgen_plain');
+SET ROLE uidgen_plain;
+SELECT as_role();
+SELECT * FROM uid_fleet_pools;
+SELECT nextval('uid_fleet_serial');
+RESET ROLE;
+GRANT pg_monitor TO uidgen_plain;
+SET ROLE uidgen_plain;
+SELECT count(*) > 10 AS monitors FROM uid_fleet;
+SELECT count(*) > 5 AS monitors FROM uid_fleet_pools;
+SELECT * FROM uid_fleet_node;
+RESET ROLE;
+\set VERBOSITY default
+
+-- A hostile search_path: names in front of the extension's and of pg_catalog.
+CREATE SCHEMA hostile AUTHORIZATION uidgen_plain;
+GRANT USAGE ON SCHEMA hostile TO uidgen_fleet;
+SET ROLE uidgen_plain;
+CREATE FUNCTION hostile.trap(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
+CREATE OPERATOR hostile.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = hostile.trap);
+CREATE TABLE hostile.uid_fleet_state (LIKE public.uid_generator);
+CREATE TABLE hostile.pg_extension (extname text);
+RESET ROLE;
+SET search_path = hostile, public, pg_catalog;
+SELECT public.ask('clock1', worker_bits => 7);
+SELECT count(*) > 10 AS shown FROM public.uid_fleet;
+RESET search_path;
+-- The same session, after the schema got another name; and the schema has a name that must be quoted.
+ALTER SCHEMA public RENAME TO "Pub""lic";
+SET search_path = "Pub""lic";
+SELECT ask('clock1', worker_bits => 7);
+SELECT uid_fleet_admit('uidgen_fleet');
+SELECT count(*) > 10 AS shown FROM uid_fleet;
+ALTER SCHEMA "Pub""lic" RENAME TO public;
+RESET search_path;
+SELECT ask('clock1', worker_bits => 7);
+
+DROP SCHEMA hostile CASCADE;
+REVOKE EXECUTE ON FUNCTION uid_fleet_call FROM uidgen_fleet;
+REVOKE USAGE ON SCHEMA public FROM uidgen_fleet;
+ALTER ROLE uidgen_fleet IN DATABASE contrib_regression RESET ALL;
+DROP ROLE uidgen_fleet, uidgen_plain;
+DROP TABLE member CASCADE;
+DROP EXTENSION uidgen;
