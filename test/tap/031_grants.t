@@ -10,6 +10,7 @@ use Time::HiRes;
 use UidgenTest;
 
 my $registry = new_node('registry');
+use_fake_clock($registry);
 start_uidgen($registry);
 $registry->safe_psql('postgres', q{CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')});
 my $conninfo = 'host=' . $registry->host . ' port=' . $registry->port . ' dbname=postgres user=uid_fleet';
@@ -196,6 +197,7 @@ like((finish_query($session))[1], qr/canceling statement/, 'the wait can be canc
 
 # The wait ends when the registry is back.
 send_query($session, 'SELECT uid_next() > 0');
+set_clock($registry, '+3600s');
 start_node($registry);
 is((finish_query($session))[0], 't', 'a waiting draw gets its grant');
 $session->quit;
