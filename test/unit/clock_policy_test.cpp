@@ -300,8 +300,8 @@ const PolicyCase policy_cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, PolicyTable, ::testing::ValuesIn(policy_cases));
 
-// Inside a grant of the ticks from .. until - 1. Otherwise as above: ticks below 300 are usable (position 1200), and the
-// next lease is written up to 311.
+// Inside a grant of the ticks from .. until - 1. Otherwise as above: ticks below 300 are usable (position 1200), and
+// the next lease is written up to 311.
 struct GrantCase {
     const char *when;
     const ClockPolicy &policy;

@@ -295,7 +295,8 @@ void set_up(Fleet *fleet, WhenFull full, WhenBack back) {
     const int64_t lease = leases[random() % std::size(leases)];
     const int64_t ahead = lease + up_to(static_cast<int32_t>(2 * lease));
     const int64_t tolerances[] = {0, lease, no_limit};
-    fleet->policy = {l.sequence_bits, largest(l.time_bits) + 1, lease, ahead, full, back, tolerances[random() % 3], {0}};
+    fleet->policy = {
+        l.sequence_bits, largest(l.time_bits) + 1, lease, ahead, full, back, tolerances[random() % 3], {0}};
     if (random() % 2 == 0)
         fleet->policy.spread = spread_for(l.sequence_bits);
     fleet->until.resize(static_cast<size_t>(largest(drawn_node_bits(l)) + 1));
@@ -392,9 +393,7 @@ TEST(FleetHistories, NodeAfterTakeMutantIsCaught) {
 TEST(FleetHistories, IgnoresUntilMutantIsCaught) {
     EXPECT_NE(run_histories(WhenFull::borrow, WhenBack::hold, Mutant::ignores_until, 600).unsound, "");
 }
-TEST(FleetHistories, IgnoresFromMutantIsCaught) {
-    expect_caught(Mutant::ignores_from, "P1: no id twice in the fleet");
-}
+TEST(FleetHistories, IgnoresFromMutantIsCaught) { expect_caught(Mutant::ignores_from, "P1: no id twice in the fleet"); }
 TEST(FleetHistories, LeasesBeyondMutantIsCaught) {
     expect_caught(Mutant::leases_beyond, "a lease ends inside the grant");
 }

@@ -30,9 +30,9 @@ using View = SharedGrantView<Stepped>;
 //   forbidden   fields of two grants; the first grant after the second
 
 const Table one_publication = {
-    "first first",  "first busy", "first second", // the writer begins after the first try
-    "busy busy",    "busy second",                // during it
-    "second second",                              // before it
+    "first first",   "first busy",  "first second", // the writer begins after the first try
+    "busy busy",     "busy second",                 // during it
+    "second second",                                // before it
 };
 
 template <typename SharedView> struct ReadAndPublish {

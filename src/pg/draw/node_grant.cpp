@@ -15,6 +15,8 @@ namespace {
 
 constexpr NodeGrant own_node = {no_place, {true, 0, 0, core::no_limit}};
 
+constexpr int64_t no_node = -1;
+
 // The registrar is not woken more often by sessions that have a grant.
 constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 

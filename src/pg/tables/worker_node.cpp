@@ -30,6 +30,8 @@ bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *exp
     return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
 }
 
+constexpr int64_t no_node = -1;
+
 // no_node: the row has none of the layout.
 int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
     bool no_worker = false;
