@@ -51,6 +51,7 @@ SELECT 'created' AS create FROM uid_generator_create('before');
 SET uidgen.datacenter_id = 32;
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.before');
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.before');
+SELECT 'created' AS create FROM uid_generator_create('whole', 'leaf');
 SELECT 'created' AS create FROM uid_generator_create('after', 'js53');
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.after');
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.after');
@@ -86,7 +87,29 @@ SELECT count(uid_generator_create('crowd_' || n, 'js53', sequence_bits => 15, da
   FROM generate_series(1, 16) n;
 SELECT count(DISTINCT node_of(id, g)) AS nodes
   FROM (SELECT g, uid_next(g) AS id FROM (SELECT ('uid_generators.crowd_' || n)::regclass AS g FROM generate_series(1, 16) n) x) y;
+
+-- The rows of worker_node of several databases: which pairs shared a node. Two generators of one database are none, nor
+-- are an earlier and a later one, other layouts, and rows of applications.
+CREATE TABLE nodes (LIKE worker_node);
+INSERT INTO nodes (id, system_identifier, database, generator, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline, tags)
+SELECT row_number() OVER (), s, db, g, l, d, w, c::timestamptz, m::timestamptz, h, '5432', 2, '2026-01-01', 1, '{}' FROM (VALUES
+  (1, 5, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'a'),
+  (1, 5, 'g.second', '41/5/5/12', 3, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'a'),
+  (2, 5, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 12:00+00', '2026-01-01 13:00+00', 'b'),
+  (2, 5, 'g.orders', '41/5/5/12', 3, 8, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'b'),
+  (2, 5, 'g.orders', '41/5/5/12', 4, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'b'),
+  (2, 5, 'g.bits',   '40/5/5/12', 3, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'b'),
+  (3, 5, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 13:01+00', '2026-01-01 14:00+00', 'c'),
+  (1, 6, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 13:30+00', '2026-01-01 14:00+00', 'a'),
+  (1, 6, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 13:59+00', '2026-01-01 15:00+00', 'copy'),
+  (4, NULL, NULL, NULL, NULL, NULL, '2026-01-01 10:00+00', '2026-01-01 15:00+00', 'd')) v(s, db, g, l, d, w, c, m, h);
+SET timezone = 'UTC';
+SELECT layout, datacenter_id AS dc, worker_id AS w, a_system_identifier AS a, a_database AS a_db, a_host_name AS a_host, a_port, a_generator,
+       b_system_identifier AS b, b_database AS b_db, b_host_name AS b_host, b_port, b_generator, shared_from::time, shared_until::time
+  FROM uid_check_nodes('nodes') ORDER BY shared_from, a_generator, b_host_name;
+RESET timezone;
+SELECT count(*) FROM uid_check_nodes();
 DROP FUNCTION draw, node_of;
-DROP TABLE given;
+DROP TABLE given, nodes;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

@@ -19,8 +19,8 @@
 //   4. A lease ends at or below granted_until. What it adds to the leased ticks begins at or above granted_begin(): the
 //      caller publishes it from there, which raises the word over the gap below, and raises the backup worker's word
 //      too. So a grant of another node, or a later one of the same node, leaves nothing of the gap to be drawn.
-//   5. If the next position is at or above granted_until, the answer is `ask`, as soon as the clock allows that tick. So
-//      a grant that ends ends the draws, and a clock that is behind is reported as such.
+//   5. If the next position is at or above granted_until, the answer is `ask`, as soon as the clock allows that tick.
+//      So a grant that ends ends the draws, and a clock that is behind is reported as such.
 #pragma once
 
 #include <algorithm>
@@ -173,8 +173,8 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t
     const int64_t next_tick = tick(next);
     const int64_t allowed = std::max(t.now + ahead, held);
 
-    // What must fit below max_ahead: one tick of the present lease, or the shortest extension. The last lease of a grant
-    // may be shorter.
+    // What must fit below max_ahead: one tick of the present lease, or the shortest extension. The last lease of a
+    // grant may be shorter.
     const int64_t ticks = next < v.written ? 1 : least_extension(p);
     const int64_t last_end = std::max(std::min(next_tick + ticks, t.until), next_tick + 1);
     const int64_t beyond_lease = last_end - (t.now + p.max_ahead + 1);

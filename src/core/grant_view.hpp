@@ -40,7 +40,8 @@ template <template <typename> class Atom = std::atomic> class SharedGrantView {
     }
 
     // One writer at a time. The fields are stored with release: a reader that sees one of them also sees the odd
-    // version when it loads it again. The even version is stored with release, so a reader that sees it sees the fields.
+    // version when it loads it again. The even version is stored with release, so a reader that sees it sees the
+    // fields.
     void publish(const GrantView &view) noexcept {
         const uint64_t version = version_.load(std::memory_order_relaxed);
         version_.store(version + 1, std::memory_order_relaxed);

@@ -74,20 +74,20 @@ constexpr int32_t bits_by_number(const Layout &l, const NodeSource &source) noex
     return l.datacenter_bits > 0 ? drawn_worker_bits(l) : 0;
 }
 
+// `number` is not negative.
 constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number, int64_t term = 0) noexcept {
     const Protection protection = protection_of(l, source);
-    const bool is_set = protection == Protection::set;
-    const uint64_t mask = static_cast<uint64_t>(largest(drawn_node_bits(l)));
-    const auto by_hash = static_cast<int64_t>(source.database_hash & mask);
-    const int64_t worker = (number + term) & largest(drawn_worker_bits(l));
-    if (!source.worker_is_given && !is_set)
-        return {(by_hash + number) & largest(drawn_node_bits(l)), protection};
-    if (!source.worker_is_given && l.datacenter_bits == 0)
+    const auto all_bits = static_cast<uint64_t>(largest(drawn_node_bits(l)));
+    const uint64_t hash_and_number = source.database_hash + static_cast<uint64_t>(number);
+    if (!source.worker_is_given && protection == Protection::automatic)
+        return {static_cast<int64_t>(hash_and_number & all_bits), protection};
+    if (l.datacenter_bits == 0 && !source.worker_is_given)
         return {source.datacenter_id, protection};
-    const int64_t datacenter = l.datacenter_bits == 0 ? 0
-                               : is_set               ? source.datacenter_id
-                                                      : fields_of_node(l, by_hash).datacenter;
-    return {node_of_fields(l, {datacenter, worker}), protection};
+    const int64_t worker = (number & largest(drawn_worker_bits(l))) + term;
+    const auto by_hash = static_cast<int64_t>(source.database_hash & all_bits);
+    const bool has_id = l.datacenter_bits > 0 && protection == Protection::set;
+    const int64_t datacenter = has_id ? source.datacenter_id : fields_of_node(l, by_hash).datacenter;
+    return {node_of_fields(l, {datacenter, worker & largest(drawn_worker_bits(l))}), protection};
 }
 
 // The number with which node_of() gives that node, as far as the node follows from the number.

@@ -543,6 +543,8 @@ CREATE TYPE worker_node_row AS (
   datacenter_id     integer,
   system_identifier bigint,
   timeline          integer,
+  database          oid,
+  layout            text,
   tags              jsonb
 );
 COMMENT ON TYPE worker_node_row IS 'The columns of worker_node.';
@@ -567,8 +569,8 @@ COMMENT ON TABLE worker_node IS
   'One row for each worker id that a generator drew. A generator draws a worker id at its first use after a server '
   'start or an alteration. A background process writes the row after that transaction, and no session waits for it.';
 COMMENT ON COLUMN worker_node.id IS
-  'number drawn from worker_node_id_seq; worker_id is this number modulo 2^worker_bits, and the draw skips worker ids '
-  'of live generators';
+  'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
+  'without it the number is added to a hash of the database; a draw skips nodes of live generators';
 COMMENT ON COLUMN worker_node.host_name IS 'host name of the server';
 COMMENT ON COLUMN worker_node.port IS 'port of the server';
 COMMENT ON COLUMN worker_node.type IS '1: in a container; 2: on a machine';
@@ -577,13 +579,17 @@ COMMENT ON COLUMN worker_node.modified IS
   'last time at which the server recorded that it uses the worker id, to the hour';
 COMMENT ON COLUMN worker_node.created IS 'time at which the worker id was drawn';
 COMMENT ON COLUMN worker_node.generator IS
-  'name of the generator at that time; NULL in a row that an application inserted, like worker_id, datacenter_id and '
-  'timeline';
+  'name of the generator at that time; NULL in a row that an application inserted, like worker_id, datacenter_id, '
+  'timeline, database and layout';
 COMMENT ON COLUMN worker_node.worker_id IS 'worker id in the generator''s ids';
-COMMENT ON COLUMN worker_node.datacenter_id IS 'uidgen.datacenter_id of the server at that time';
+COMMENT ON COLUMN worker_node.datacenter_id IS 'datacenter id in the generator''s ids';
 COMMENT ON COLUMN worker_node.system_identifier IS
   'system identifier of the server that drew the id, as in pg_control_system()';
 COMMENT ON COLUMN worker_node.timeline IS 'timeline of the server at that time';
+COMMENT ON COLUMN worker_node.database IS 'oid of the database';
+COMMENT ON COLUMN worker_node.layout IS
+  'layout of the ids: widths of time, datacenter, worker and sequence; length of a tick and epoch in microseconds; '
+  'field order; backup worker';
 COMMENT ON COLUMN worker_node.tags IS 'data of applications; uidgen never reads or changes it';
 GRANT SELECT ON worker_node TO pg_monitor;
 GRANT SELECT, INSERT ON worker_node TO pg_database_owner; -- to dump and restore
@@ -592,6 +598,34 @@ SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS
   'Counter for worker ids. uidgen draws from it in any transaction, even in a read-only one.';
+
+CREATE FUNCTION uid_check_nodes(nodes regclass DEFAULT 'worker_node',
+    OUT layout text, OUT datacenter_id integer, OUT worker_id integer,
+    OUT a_system_identifier bigint, OUT a_database oid, OUT a_host_name text, OUT a_port text, OUT a_generator text,
+    OUT b_system_identifier bigint, OUT b_database oid, OUT b_host_name text, OUT b_port text, OUT b_generator text,
+    OUT shared_from timestamptz, OUT shared_until timestamptz)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RETURN QUERY EXECUTE format(
+    'SELECT a.layout::text, a.datacenter_id::integer, a.worker_id::integer,
+            a.system_identifier::bigint, a.database::oid, a.host_name::text, a.port::text, a.generator::text,
+            b.system_identifier::bigint, b.database::oid, b.host_name::text, b.port::text, b.generator::text,
+            greatest(a.created, b.created)::timestamptz, least(a.modified, b.modified)::timestamptz
+       FROM %1$s a
+       JOIN %1$s b ON (a.layout, a.datacenter_id, a.worker_id) = (b.layout, b.datacenter_id, b.worker_id)
+        AND (a.system_identifier, a.database, a.timeline, a.host_name, a.port)
+          < (b.system_identifier, b.database, b.timeline, b.host_name, b.port)
+        AND a.created <= b.modified AND b.created <= a.modified
+      ORDER BY greatest(a.created, b.created)', nodes);
+END
+$$;
+COMMENT ON FUNCTION uid_check_nodes(regclass) IS
+  'Returns pairs of generators of different servers or databases that had the same layout and the same node, the '
+  'datacenter and worker id together, at the same time. Ids of such a pair may be equal. The argument is a table or '
+  'view with the rows of worker_node of all databases. The times are as exact as modified, to the hour.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Segments
@@ -1238,3 +1272,16 @@ REVOKE EXECUTE ON FUNCTION uid_fleet_call, uid_fleet_fence, uid_fleet_handover, 
   uid_fleet_admit FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit
   TO pg_database_owner;
+-- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
+DO $$
+BEGIN
+  IF current_setting('uidgen.datacenter_id', true) = '-1'
+     AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_settings WHERE name = 'client_min_messages') THEN
+    PERFORM set_config('client_min_messages', 'notice', true);
+    RAISE NOTICE 'uidgen.datacenter_id is not set'
+      USING DETAIL = 'Ids of this database are only unlikely to collide with ids of other databases.',
+            HINT = format('If they must not collide, give each database a number of its own: '
+                          'ALTER DATABASE %I SET uidgen.datacenter_id = 1.', current_database());
+  END IF;
+END
+$$;

@@ -146,7 +146,7 @@ $registry->start;
 $member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 is(wait_for_lines($member, 'connected to the registry of this server.s fleet again', 1), 1,
 	'one line says that it is back');
-$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status', 't');
+$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status') or die 'no renewal';
 is(drawn_node($member), $node, 'the registry lets the member keep its node');
 $registry->stop('immediate');
 $registry->start;

@@ -22,10 +22,10 @@ std::ostream &operator<<(std::ostream &out, const ClockPolicy &p) {
 }
 
 std::ostream &operator<<(std::ostream &out, const Decision &d) {
-    static const char *const names[] = {"take",      "confirm", "reserve",    "wait",
-                                        "exhausted", "backup",  "clock_back", "new_term"};
+    static const char *const names[] = {"take",   "confirm",    "reserve",  "wait", "exhausted",
+                                        "backup", "clock_back", "new_term", "ask"};
     return out << names[static_cast<int>(d.action)] << " floor " << d.floor << " limit " << d.limit << " reserve_until "
-               << d.reserve_until << " wait_ticks " << d.wait_ticks;
+               << d.reserve_until << " wait_ticks " << d.wait_ticks << " wanted " << d.wanted;
 }
 
 } // namespace uidgen::core
@@ -58,6 +58,7 @@ void expect_decision(const Decision &got, const Decision &want, const char *when
     EXPECT_EQ(got.limit, want.limit) << when << ": " << got;
     EXPECT_EQ(got.reserve_until, want.reserve_until) << when << ": " << got;
     EXPECT_EQ(got.wait_ticks, want.wait_ticks) << when << ": " << got;
+    EXPECT_EQ(got.wanted, want.wanted) << when << ": " << got;
 }
 
 class DecideTable : public ::testing::TestWithParam<Case> {};
@@ -299,6 +300,93 @@ const PolicyCase policy_cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, PolicyTable, ::testing::ValuesIn(policy_cases));
 
+// Inside a grant of the ticks from .. until - 1. Otherwise as above: ticks below 300 are usable (position 1200), and
+// the next lease is written up to 311.
+struct GrantCase {
+    const char *when;
+    const ClockPolicy &policy;
+    ClockState view;
+    int64_t from;
+    int64_t until;
+    Decision want;
+};
+
+ClockState granted(ClockState view, int64_t from, int64_t until) {
+    view.granted_from = from;
+    view.granted_until = until;
+    return view;
+}
+
+class GrantTable : public ::testing::TestWithParam<GrantCase> {};
+
+TEST_P(GrantTable, GivesTheExpectedStep) {
+    const GrantCase &c = GetParam();
+    expect_decision(decide(c.policy, granted(c.view, c.from, c.until)), c.want, c.when);
+}
+
+const GrantCase grant_cases[] = {
+    {"all ticks", plain, {110, -1, 443, 1200, 1244}, 0, 1000, {ClockAction::take, 440, 1200, 0, 0}},
+    {"the limit is the grant's end", plain, {110, -1, 443, 1200, 1244}, 50, 120, {ClockAction::take, 440, 480, 0, 0}},
+    {"its last tick", plain, {119, -1, 476, 1200, 1244}, 50, 120, {ClockAction::take, 476, 480, 0, 0}},
+    {"used up", plain, {119, -1, 479, 1200, 1244}, 50, 120, {ClockAction::ask, 476, 0, 0, 0, 120}},
+    {"the clock is beyond it", plain, {150, -1, 479, 1200, 1244}, 50, 120, {ClockAction::ask, 600, 0, 0, 0, 150}},
+    {"none yet", plain, {110, -1, 443, 1200, 1244}, 0, 0, {ClockAction::ask, 440, 0, 0, 0, 111}},
+    {"none yet, before the epoch", plain, {-5, -1, 3, 4, 4}, 0, 0, {ClockAction::ask, 0, 0, 0, 0, 1}},
+    // The positions below tick 115 stay what they are: leased, and never drawn.
+    {"begins above the clock", plain, {110, -1, 443, 1200, 1244}, 115, 500, {ClockAction::take, 460, 1200, 0, 0}},
+    {"begins above the lease", plain, {290, -1, 443, 1200, 1244}, 311, 500, {ClockAction::reserve, 1244, 0, 411, 0}},
+    {"begins too far ahead", plain, {110, -1, 443, 1200, 1244}, 320, 500, {ClockAction::wait, 1280, 0, 0, 16}},
+    {"begins too far ahead, leased", plain, {110, -1, 443, 1600, 1600}, 320, 500, {ClockAction::wait, 1280, 0, 0, 10}},
+    // A lease ends with the grant, however short it then is. A prefetch so short is not worth a record.
+    {"lease cut short", plain, {310, -1, 1240, 1244, 1244}, 50, 330, {ClockAction::take, 1240, 1244, 330, 0}},
+    {"lease of the last tick", plain, {329, -1, 1315, 1316, 1316}, 50, 330, {ClockAction::reserve, 1316, 0, 330, 0}},
+    {"short prefetch", plain, {324, -1, 1298, 1300, 1300}, 50, 330, {ClockAction::take, 1296, 1300, 0, 0}},
+    {"leased beyond the grant", plain, {110, -1, 443, 480, 1244}, 50, 118, {ClockAction::take, 440, 472, 0, 0}},
+    {"leased beyond the grant, used up",
+     plain,
+     {117, -1, 471, 480, 1244},
+     50,
+     118,
+     {ClockAction::ask, 468, 0, 0, 0, 118}},
+    {"not durable", plain, {110, -1, 443, 440, 1244}, 50, 118, {ClockAction::confirm, 440, 0, 0, 0}},
+    // The clock comes first: nothing is asked for that could not be used.
+    {"too far ahead of the clock", plain, {90, -1, 1163, 1200, 1244}, 50, 291, {ClockAction::wait, 360, 0, 0, 1}},
+    {"waits for the tick", waits, {119, 119, 479, 1200, 1244}, 50, 120, {ClockAction::wait, 476, 0, 0, 1}},
+    {"clock back", back_error, {110, 111, 446, 1200, 1244}, 50, 100, {ClockAction::clock_back, 440, 0, 0, 1}},
+    {"backup worker first", two_workers, {119, 119, 479, 1200, 1244}, 50, 120, {ClockAction::backup, 476, 0, 0, 0}},
+    {"spread, and the start of a grant",
+     spread_out,
+     {110, 109, 400, 1200, 1244},
+     110,
+     500,
+     {ClockAction::take, 442, 1200, 0, 0}},
+    {"the end of time", plain, {999, -1, 3999, 4000, 4000}, 900, 1000, {ClockAction::exhausted, 3996, 0, 0, 0}},
+    {"up to the end of time", plain, {990, -1, 3998, 4000, 4000}, 900, no_limit, {ClockAction::take, 3960, 4000, 0, 0}},
+    // In a term the ticks of a grant count from the term's beginning.
+    {"term 1", back_new, {110, 1110, 4442, 4840, 4840}, 50, 120, {ClockAction::take, 4440, 4480, 0, 0}},
+    {"term 1: used up", back_new, {119, 1119, 4479, 4840, 4840}, 50, 120, {ClockAction::ask, 4476, 0, 0, 0, 120}},
+    {"term 1: from", back_new, {110, 1110, 4442, 4840, 4840}, 112, 200, {ClockAction::take, 4448, 4540, 0, 0}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases, GrantTable, ::testing::ValuesIn(grant_cases));
+
+TEST(GrantBegin, CountsFromTheTerm) {
+    EXPECT_EQ(granted_begin(plain, granted({110, -1, 443, 1200, 1244}, 115, 500)), 460u);
+    EXPECT_EQ(granted_begin(back_new, granted({110, -1, 4443, 1200, 1244}, 115, 500)), 4460u);
+    EXPECT_EQ(granted_begin(plain, {110, -1, 443, 1200, 1244}), 0u);
+}
+
+// The backup worker asks only if its own next position lies beyond the grant.
+TEST(GrantTableOfBackup, GivesTheExpectedStep) {
+    const ClockState v = {119, 119, 470, 1200, 1244};
+    expect_decision(decide_backup(two_workers, granted(v, 50, 120), 0), {ClockAction::take, 476, 480, 0, 0}, "inside");
+    expect_decision(decide_backup(two_workers, granted(v, 50, 119), 0), {ClockAction::ask, 476, 0, 0, 0, 119},
+                    "beyond");
+    expect_decision(decide_backup(two_workers, granted(v, 120, 130), 0), {ClockAction::wait, 480, 0, 0, 1}, "below");
+    expect_decision(decide_backup(both_backup, granted({110, 160, 40, 1200, 1244}, 50, 115), 50),
+                    {ClockAction::take, 440, 460, 0, 0}, "clock back");
+}
+
 // The backup worker: `last` is its own word, and `back` is the reason for which the caller asks it.
 struct BackupCase {
     const char *when;
@@ -469,20 +557,22 @@ struct Facts {
     int64_t now;  // in the word's count
     int64_t back; // how far the clock is below what was seen, or below the earliest clock that could have leased so far
     uint64_t next;
+    int64_t granted_end;
 
-    Facts(const ClockPolicy &p, const ClockState &v) : begin(0), end(p.end), now(0), back(0), next(0) {
+    Facts(const ClockPolicy &p, const ClockState &v) : begin(0), end(p.end), now(0), back(0), next(0), granted_end(0) {
         for (; tick_of(p, v.last) >= end; end += p.end)
             begin += p.end;
         now = begin + std::min(v.now, p.end);
         if (v.now > 0)
             next = position(p, now) + (v.now < p.end ? p.spread.start(v.now) : 0);
-        next = std::max(next, v.last + 1);
+        next = std::max({next, v.last + 1, position(p, begin + std::min(v.granted_from, p.end))});
+        granted_end = begin + std::min(v.granted_until, p.end);
         for (const int64_t shown : {v.seen, tick_of(p, v.written) - 1 - p.max_ahead})
             if (shown >= begin)
                 back = std::max(back, shown - now);
     }
     int64_t held() const { return now + back; }
-    int64_t lease_end(const ClockPolicy &p) const { return std::min(now + p.max_ahead + 1, end); }
+    int64_t lease_end(const ClockPolicy &p) const { return std::min({now + p.max_ahead + 1, end, granted_end}); }
 };
 
 ClockState later(ClockState v, int64_t by) {
@@ -501,6 +591,8 @@ Unsound judge_take(const ClockPolicy &p, const ClockState &v, const Facts &f, co
         return "take: a tick that the policy does not allow";
     if (tick_of(p, d.limit - 1) >= f.end)
         return "take: beyond the term";
+    if (tick_of(p, d.limit - 1) >= f.granted_end || std::max(v.last + 1, d.floor) < granted_begin(p, v))
+        return "take: outside the grant";
     if (d.reserve_until != 0 && (d.reserve_until <= tick_of(p, v.written) || d.reserve_until > f.lease_end(p)))
         return "take: no lease for a record";
     return nullptr;
@@ -533,6 +625,20 @@ Unsound judge_wait(const ClockPolicy &p, const ClockState &v, const Facts &f, co
     const bool before_epoch = p.when_back == WhenBack::new_worker && f.back > p.tolerance && v.now <= 0;
     if (!before_epoch && decide(p, later(v, d.wait_ticks - 1), may_borrow).action != ClockAction::wait)
         return "wait: too long";
+    return nullptr;
+}
+
+// An ask comes exactly when the next tick lies beyond the grant and nothing else is in its way.
+Unsound judge_ask(const ClockPolicy &p, ClockState v, const Facts &f, const Decision &d, bool may_borrow) {
+    if (tick_of(p, f.next) < f.granted_end)
+        return "ask: there is a grant";
+    if (d.wanted != tick_of(p, f.next) - f.begin)
+        return "ask: for another tick";
+    v.granted_until = no_limit;
+    const ClockAction then = decide(p, v, may_borrow).action;
+    if (then != ClockAction::take && then != ClockAction::confirm && then != ClockAction::reserve &&
+        then != ClockAction::wait)
+        return "ask: in vain";
     return nullptr;
 }
 
@@ -600,6 +706,8 @@ Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const 
         return judge_clock_back(p, f, d);
     case ClockAction::new_term:
         return judge_new_term(p, v, f, d);
+    case ClockAction::ask:
+        return judge_ask(p, v, f, d, may_borrow);
     case ClockAction::exhausted:
         break;
     }
@@ -629,6 +737,10 @@ Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t b
                    : "wait: its tick is not full, and not too far ahead of the clock";
     case ClockAction::exhausted:
         return nullptr;
+    case ClockAction::ask:
+        return tick_of(p, f.next) >= f.granted_end && d.wanted == tick_of(p, f.next) - f.begin
+                   ? nullptr
+                   : "ask: there is a grant, or for another tick";
     default:
         return "a decision that the backup worker cannot make";
     }
@@ -690,7 +802,8 @@ Unsound judge_call(const ClockPolicy &p, State s) {
 
 class EveryState {
   public:
-    explicit EveryState(const ClockPolicy &policy) : p_(policy), terms_(p_.when_back == WhenBack::new_worker ? 2 : 1) {}
+    explicit EveryState(const ClockPolicy &policy, int64_t from = 0, int64_t until = no_limit)
+        : p_(policy), terms_(p_.when_back == WhenBack::new_worker ? 2 : 1), from_(from), until_(until) {}
 
     void judge_all() {
         const int64_t end = terms_ * p_.end;
@@ -705,7 +818,7 @@ class EveryState {
     void judge_clocks(uint64_t last, uint64_t usable, uint64_t written) {
         for (int64_t now = -p_.max_ahead - 2; now <= p_.end + 1; now++)
             for (int64_t seen = nothing_seen; seen < terms_ * p_.end; seen += seen < 0 ? 2 : 1)
-                judge_backups({{now, seen, last, usable, written}, 0});
+                judge_backups({granted({now, seen, last, usable, written}, from_, until_), 0});
     }
     void judge_backups(State s) {
         const bool two_workers = p_.when_full == WhenFull::backup || p_.when_back == WhenBack::backup;
@@ -721,16 +834,18 @@ class EveryState {
         if (unsound != nullptr && !::testing::Test::HasFailure())
             ADD_FAILURE() << unsound << ": " << p_ << ", now " << s.view.now << " seen " << s.view.seen << " last "
                           << s.view.last << " backup " << s.backup_last << " usable " << s.view.usable << " written "
-                          << s.view.written << ": " << decide(p_, s.view);
+                          << s.view.written << " granted " << from_ << " to " << until_ << ": " << decide(p_, s.view);
     }
 
     const ClockPolicy p_;
     const int64_t terms_;
+    const int64_t from_; // the grant
+    const int64_t until_;
     uint64_t judged_ = 0;
 };
 
-uint64_t judge_every_state(const ClockPolicy &policy) {
-    EveryState all(policy);
+uint64_t judge_every_state(const ClockPolicy &policy, int64_t from = 0, int64_t until = no_limit) {
+    EveryState all(policy, from, until);
     all.judge_all();
     return all.judged();
 }
@@ -749,6 +864,20 @@ TEST(EveryPolicy, EveryStateIsSoundAndEveryCallEnds) {
                     judged += judge_every_state({1, end, 1, 2, full, back, tolerance, spread});
                     judged += judge_every_state({0, end + 1, 2, 2, full, back, tolerance, {0}});
                 }
+    EXPECT_GT(judged, 1000000u);
+}
+
+// Every grant of the small layouts, also one that begins where the layout ends, and none.
+TEST(EveryPolicy, EveryStateInsideEveryGrantIsSoundAndEveryCallEnds) {
+    uint64_t judged = 0;
+    for (WhenFull full : all_full)
+        for (WhenBack back : all_back)
+            for (int64_t tolerance : {INT64_C(1), no_limit}) {
+                const int64_t end = back == WhenBack::new_worker ? 2 : 4;
+                for (int64_t from = 0; from <= end; from++)
+                    for (int64_t until = from; until <= end; until++)
+                        judged += judge_every_state({0, end, 2, 2, full, back, tolerance, {0}}, from, until);
+            }
     EXPECT_GT(judged, 1000000u);
 }
 
@@ -837,7 +966,8 @@ class Generator {
         case ClockAction::backup:
         case ClockAction::clock_back:
         case ClockAction::new_term:
-            ADD_FAILURE() << "not for a generator that borrows and holds: " << d;
+        case ClockAction::ask:
+            ADD_FAILURE() << "not for a generator that borrows and holds, in no fleet: " << d;
         }
         return 0;
     }

@@ -167,6 +167,9 @@ class Generator {
             return begin_term(call, d);
         case ClockAction::clock_back:
             return expect_clock_back(call, d);
+        case ClockAction::ask:
+            ADD_FAILURE() << "there is no fleet";
+            break;
         case ClockAction::exhausted:
             break;
         }

@@ -197,7 +197,7 @@ void report_no_grant(Oid generator, const char *message, const char *hint, int64
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("generator \"%s\" has no node from the registry", name_of(generator)),
-             message[0] != '\0' ? errdetail("%s", message)
+             message[0] != '\0' ? errdetail("The last attempt to get one failed: %s", message)
                                 : errdetail("The registry has not answered yet. The call waited %lld ms and took "
                                             "no id.",
                                             static_cast<long long>(waited_ms)),

@@ -216,8 +216,8 @@ uint64_t floor_of(const Call &call) {
 }
 
 // The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
-// found that (node_grant.hpp): another session may have joined one since, and may have filled the ring inside its grant.
-// A run lies in one tick, so what holds for one of its positions holds for all.
+// found that (node_grant.hpp): another session may have joined one since, and may have filled the ring inside its
+// grant. A run lies in one tick, so what holds for one of its positions holds for all.
 uint64_t end_of_grant(const Call &call) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
     if (likely(!call.grant.in_fleet()))

@@ -327,7 +327,8 @@ core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup) {
     GeneratorState &generator = e->slot->generator;
     if (unlikely(generator.number.load(std::memory_order_acquire) == no_number))
         draw_number(e->slot, e->function);
-    if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.exchange(true))
+    if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.load(std::memory_order_relaxed) &&
+        !generator.warned.exchange(true, std::memory_order_relaxed))
         warn_of_datacenter_id(e->sequence, generator.config);
     const int64_t number = generator.number.load(std::memory_order_acquire);
     return core::encoder_of(generator.config.layout, node_at(generator.config, number, position).value, backup,

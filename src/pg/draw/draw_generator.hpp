@@ -57,8 +57,8 @@ void reserve_if_plausible(Call *call, int64_t until_tick);
 void confirm_lease(Call *call, core::Durability level);
 
 // The encoder for ids in the term of a position, with the node of the call's grant or the generator's own. Draws the
-// number that nodes follow from if there is none yet. A caller fetches the encoder before it takes positions, so that no
-// draw fails or sleeps between a position and its node.
+// number that nodes follow from if there is none yet. A caller fetches the encoder before it takes positions, so that
+// no draw fails or sleeps between a position and its node.
 core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup);
 
 // How much longer the call may wait; 0: no longer. The first call counts the wait in the slot.

@@ -15,6 +15,8 @@ namespace {
 
 constexpr NodeGrant own_node = {no_place, {true, 0, 0, core::no_limit}};
 
+constexpr int64_t no_node = -1;
+
 // The registrar is not woken more often by sessions that have a grant.
 constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 
@@ -94,7 +96,7 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
         return;
     draw_row_of_node(e->slot, e->function, grant.view.node);
     note_generator_in_use(e->slot, e->function);
-    log_protection(generator.config.layout, {grant.view.node, core::Protection::registry});
+    log_protection(e->sequence, generator.config.layout, {grant.view.node, core::Protection::registry});
 }
 
 } // namespace

@@ -1,12 +1,12 @@
 // The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
 //
 // While uidgen.registry is set, a generator draws inside grants (shared/grants.hpp), whose ticks bound what decide()
-// allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a fleet needs no
-// pause:
+// allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a fleet needs
+// no pause:
 //   1. The sessions follow the postmaster's setting, not their own, which they read late.
 //   2. A try that has found no fleet uses ticks of a lease that it has seen before. The first session that finds the
-//      fleet reads the high-water mark afterwards, under the page's lock. So all of those ticks are at or below the mark
-//      that it shows to the registry together with the generator's own node.
+//      fleet reads the high-water mark afterwards, under the page's lock. So all of those ticks are at or below the
+//      mark that it shows to the registry together with the generator's own node.
 #pragma once
 
 #include "session/session.hpp"

@@ -49,8 +49,8 @@ bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefil
     return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
 }
 
-// The limit of what may be taken from the word now: durable on this server, at most max_ahead above the clock, and inside
-// the grant.
+// The limit of what may be taken from the word now: durable on this server, at most max_ahead above the clock, and
+// inside the grant.
 uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
     const core::ClockPolicy &policy = generator.config.policy;
     const int64_t now = core::tick_at(generator.config.layout, now_us);

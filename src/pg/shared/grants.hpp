@@ -7,7 +7,8 @@
 //
 // Locking contract
 //   1. One LWLock, the grants lock, guards keys, orders and memberships. No I/O and no wait happens under it. It is
-//      never held together with the directory lock or a page lock, except that it may be taken after the directory lock.
+//      never held together with the directory lock or a page lock, except that it may be taken after the directory
+//      lock.
 //   2. What sessions read to draw, the view of a grant, is published by a sequence lock (core/grant_view.hpp): one
 //      writer at a time (under the exclusive grants lock), readers without a lock.
 //   3. The registrar is the only process that changes a membership, except for grants_begin_lines() and a place's first
@@ -59,9 +60,9 @@ void grants_set_fleet(bool in_fleet);
 // For the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
-// The place of a generator, made if there is none; no_place: all are in use. `order` replaces the one that it has. A new
-// line begins without `has_mark`, if the place comes from the file (the generator never leased, so the grant in the file
-// is not its own), and if the layout differs.
+// The place of a generator, made if there is none; no_place: all are in use. `order` replaces the one that it has. A
+// new line begins without `has_mark`, if the place comes from the file (the generator never leased, so the grant in the
+// file is not its own), and if the layout differs.
 int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
 
 GrantView grants_view(int place);
@@ -69,7 +70,8 @@ GrantView grants_view(int place);
 // Notes that a session draws from the generator, by a reading of the wall clock.
 void grants_note_use(int place, int64_t now_us);
 
-// Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at once.
+// Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at
+// once.
 void grants_want(int place, int64_t lowest);
 
 // Sleeps until the view of the place changes, the last error changes, or the time is over. Honours cancel.

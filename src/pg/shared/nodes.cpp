@@ -4,10 +4,18 @@
 #include "base/settings.hpp"
 
 namespace uidgen::pg {
+namespace {
+
+// Negative: none.
+int64_t given_datacenter_id(const GeneratorConfig &config) {
+    return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
+}
+
+} // namespace
 
 core::NodeSource node_source(const GeneratorConfig &config) {
-    return {config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id,
-            core::database_hash(GetSystemIdentifier(), MyDatabaseId), config.worker_policy == WorkerPolicy::fixed};
+    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId),
+            config.worker_policy == WorkerPolicy::fixed};
 }
 
 core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t position) {
@@ -21,7 +29,7 @@ const char *protection_name(core::Protection protection) {
 }
 
 bool datacenter_id_is_unused(const GeneratorConfig &config) {
-    const core::NodeSource source = node_source(config);
+    const core::NodeSource source = {given_datacenter_id(config), 0, config.worker_policy == WorkerPolicy::fixed};
     return source.datacenter_id >= 0 && core::protection_of(config.layout, source) == core::Protection::automatic;
 }
 
@@ -32,29 +40,42 @@ void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
         WARNING,
         (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
          errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
-                static_cast<long long>(node_source(config).datacenter_id), get_rel_name(generator)),
+                static_cast<long long>(given_datacenter_id(config)), get_rel_name(generator)),
          errdetail("The layout holds datacenter ids from 0 to %lld. The generator draws ids as if none were set, so "
                    "they are only unlikely to collide with those of other databases.",
                    most),
          errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
 }
 
-void log_protection(const core::Layout &layout, const core::Node &node) {
+void note_datacenter_id(Oid generator, const GeneratorConfig &config) {
+    const int64_t given = given_datacenter_id(config);
+    if (datacenter_id_is_unused(config))
+        warn_of_datacenter_id(generator, config);
+    else if (given >= 0 && config.layout.datacenter_bits == 0 && config.worker_policy != WorkerPolicy::fixed)
+        ereport(NOTICE, (errmsg("datacenter id %lld is the worker id in all ids of generator \"%s\"",
+                                static_cast<long long>(given), get_rel_name(generator)),
+                         errdetail("The layout has no datacenter field. Other generators of this layout in the same "
+                                   "database have the same worker id, so their ids may collide with these.")));
+}
+
+void log_protection(Oid generator, const core::Layout &layout, const core::Node &node) {
     if (!is_first_draw_of_database())
         return;
     const char *database = get_database_name(MyDatabaseId);
+    const char *name = get_rel_name(generator);
     const auto value = static_cast<long long>(node.value);
     if (node.protection == core::Protection::registry)
-        ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"registry\"", database),
-                      errdetail("Its node %lld was granted by the registry of the fleet.", value)));
+        ereport(LOG,
+                (errmsg("uidgen's protection of database \"%s\" is \"registry\"", database),
+                 errdetail("Node %lld of generator \"%s\" was granted by the registry of the fleet.", value, name)));
     else if (node.protection == core::Protection::set)
-        ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"set\"", database),
-                      errdetail("Its node %lld follows from a number that was set.", value)));
+        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"set\"", database),
+                      errdetail("Node %lld of generator \"%s\" follows from a number that was set.", value, name)));
     else
-        ereport(LOG, (errmsg("database \"%s\" draws ids with uidgen's protection \"auto\"", database),
-                      errdetail("Its node %lld comes from a hash of the database. Another database has the same node "
-                                "with a probability of 1 in %lld.",
-                                value, static_cast<long long>(core::largest(core::drawn_node_bits(layout)) + 1)),
+        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"auto\"", database),
+                      errdetail("Node %lld of generator \"%s\" comes from a hash of the database. The generator of "
+                                "another database has the same node with a probability of 1 in %lld.",
+                                value, name, static_cast<long long>(core::largest(core::drawn_node_bits(layout)) + 1)),
                       errhint("If ids of databases must not collide, give each a number of its own: "
                               "ALTER DATABASE %s SET uidgen.datacenter_id = 1.",
                               quote_identifier(database))));

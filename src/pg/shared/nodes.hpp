@@ -21,7 +21,10 @@ bool datacenter_id_is_unused(const GeneratorConfig &config);
 // Issues a WARNING in that case. The caller sees to it that it comes once.
 void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 
+// At the creation of a generator: the same WARNING, or a NOTICE if the datacenter id is the whole node.
+void note_datacenter_id(Oid generator, const GeneratorConfig &config);
+
 // At the database's first draw since the server started, the log says what keeps its ids apart from other databases'.
-void log_protection(const core::Layout &layout, const core::Node &node);
+void log_protection(Oid generator, const core::Layout &layout, const core::Node &node);
 
 } // namespace uidgen::pg

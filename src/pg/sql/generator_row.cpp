@@ -99,8 +99,7 @@ void row_inserted(HeapTuple row, TupleDesc desc) {
         check_change(generator, builtin_row(generator, true, desc), row, desc);
     end_lease(generator);
     note_new_row(generator);
-    if (datacenter_id_is_unused(config))
-        warn_of_datacenter_id(generator, config);
+    note_datacenter_id(generator, config);
 }
 
 // Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)

@@ -98,6 +98,7 @@ struct DueRow {
     int64_t draw;
     int64_t drawn_at_us;
     core::NodeFields node;
+    core::Layout layout;
 };
 
 struct DueRows {
@@ -120,7 +121,8 @@ void collect(Slot *slot, void *arg) {
     if (draw == 0 || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
         return;
     due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
-                              core::fields_of_node(generator.config.layout, generator.drawn_node)};
+                              core::fields_of_node(generator.config.layout, generator.drawn_node),
+                              generator.config.layout};
 }
 
 DueRows rows_due(int64_t after) {
@@ -163,12 +165,19 @@ NodeType node_type() {
     return contained ? container : actual;
 }
 
+// The same text for the same layout, whatever the settings of the server are.
+const char *layout_text(const core::Layout &l) {
+    return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", l.time_bits, l.datacenter_bits, l.worker_bits,
+                    l.sequence_bits, static_cast<long long>(l.tick_us), static_cast<long long>(l.epoch_us),
+                    l.sequence_first ? ", sequence first" : "", l.backup ? ", backup worker" : "");
+}
+
 // Whether the row exists now. False: another row has that id.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
-    Oid types[] = {INT8OID,        TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID,
-                   TIMESTAMPTZOID, TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID};
+    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+                   TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID, OIDOID,         TEXTOID};
     Datum values[] = {
         Int64GetDatum(id),
         CStringGetTextDatum(address.host),
@@ -182,11 +191,13 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         Int32GetDatum(static_cast<int32>(row.node.datacenter)),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
+        ObjectIdGetDatum(MyDatabaseId),
+        CStringGetTextDatum(layout_text(row.layout)),
     };
     const char *statement = psprintf(
         "INSERT INTO %s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
-        "datacenter_id, system_identifier, timeline) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) "
+        "datacenter_id, system_identifier, timeline, database, layout) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) "
         "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
         "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
         qualified_name(table));

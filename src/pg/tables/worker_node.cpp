@@ -30,6 +30,8 @@ bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *exp
     return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
 }
 
+constexpr int64_t no_node = -1;
+
 // no_node: the row has none of the layout.
 int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
     bool no_worker = false;
@@ -121,7 +123,7 @@ void draw_number(Slot *slot, Oid function) {
             break;
     }
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
-    log_protection(config.layout, node_at(config, number, 0));
+    log_protection(slot->key.sequence, config.layout, node_at(config, number, 0));
 }
 
 // Before the first draw of the incarnation there is no number. It comes with a row of its own.

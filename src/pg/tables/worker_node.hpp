@@ -29,8 +29,7 @@ void draw_row_of_term(Slot *slot, Oid function);
 // The generator in a slot draws with another node of the registry. Draws the id of a new row.
 void draw_row_of_node(Slot *slot, Oid function, int64_t node);
 
-// The node in the generator's latest row from this host and port; no_node if there is none. Rows may be late or lost.
-constexpr int64_t no_node = -1;
+// The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout);
 
 // The next value of worker_node's sequence.

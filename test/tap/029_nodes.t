@@ -1,0 +1,208 @@
+# What keeps databases apart that were told nothing: their nodes come from a hash of the database, and where a tick's
+# sequence numbers start is a secret of the incarnation. And what is said of it. All clocks stand still, so two servers
+# draw in the same ticks.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $conf = "autovacuum = off\nuidgen.max_wait = 0\n";
+my %session;
+my %node = map { $_ => new_node($_, conf => $conf) } qw(left right);
+my $clock = 0.5;
+
+sub set_clocks
+{
+	freeze_clock($node{$_}, $clock) foreach qw(left right);
+	return;
+}
+
+sub on_both
+{
+	my ($sql) = @_;
+	return map { $session{$_}->query_safe($sql) } qw(left right);
+}
+
+use_fake_clock($node{$_}) foreach qw(left right);
+set_clocks();
+foreach my $side (qw(left right))
+{
+	start_uidgen($node{$side});
+	$session{$side} = hold_open($node{$side});
+}
+my ($left, $right) = on_both('SELECT system_identifier FROM pg_control_system()');
+isnt($left, $right, 'two servers, each with its own initdb');
+
+# ---------------------------------------------------------------------------
+# Two fresh servers without any setting. Two generators that have the same node by chance (1 in 16 to 1 in 4 million) are
+# no test; one of them draws another number then. An alteration ends the lease, so the clock goes on.
+# ---------------------------------------------------------------------------
+
+my %count = (snowflake => 100_000, leaf => 4_000, js53 => 60_000, baidu => 8_000, sonyflake => 250, instagram => 1_000);
+on_both("SELECT uid_generator_create('$_', '$_')") foreach sort keys %count;
+foreach my $preset (sort keys %count)
+{
+	my $node_of = "SELECT uid_next('uid_generators.$preset') FROM generate_series(1, 1) OFFSET 1;"
+	  . "SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.$preset'::regclass AND protection = 'auto'";
+	$clock += 10;
+	set_clocks();
+	($left, $right) = on_both($node_of);
+	isnt($left, $right, 'the nodes are from far more than a test could meet by chance') if $preset eq 'baidu';
+	while ($left == $right)
+	{
+		note("$preset: both have node $left by chance");
+		$clock += 10;
+		set_clocks();
+		$session{right}->query_safe("SELECT uid_generator_alter('uid_generators.$preset', lease_ms => 1000)");
+		$right = $session{right}->query_safe($node_of);
+	}
+	$clock += 10;
+	set_clocks();
+	my ($ids, $others) = on_both("SELECT uid_next_batch('uid_generators.$preset', $count{$preset})");
+	my %drawn = map { $_ => 1 } split /\n/, $ids;
+	is(scalar(keys %drawn), $count{$preset}, "$preset: $count{$preset} ids");
+	is(scalar(grep { $drawn{$_} } split /\n/, $others), 0, '... and none that the other server has drawn');
+}
+
+# ---------------------------------------------------------------------------
+# Two servers that share a node draw in the same ticks. Each has starts of its own where the layout spreads them.
+# ---------------------------------------------------------------------------
+
+my $same = "datacenter_bits => 0, worker_bits => 10, worker_policy => 'static', worker_number => 5";
+on_both("SELECT uid_generator_create('spread', $same), uid_generator_create('plain', $same, spread => false)");
+
+# How many of 20 ticks begin with the same id on both servers.
+sub same_first_ids
+{
+	my ($generator) = @_;
+	my $equal = 0;
+	foreach (1 .. 20)
+	{
+		$clock += 10.25;
+		set_clocks();
+		my @ids = on_both("SELECT uid_next('uid_generators.$generator')");
+		$equal++ if $ids[0] == $ids[1];
+	}
+	return $equal;
+}
+
+is(same_first_ids('plain'), 20, 'without a spread every tick begins with the number 0');
+my $equal = same_first_ids('spread');
+foreach (1 .. 3)
+{
+	last if $equal == 0;
+	note("equal in $equal ticks by chance"); # two of 3000 starts
+	$session{right}->quit;
+	$node{right}->stop;
+	start_node($node{right});
+	$session{right} = hold_open($node{right});
+	$equal = same_first_ids('spread');
+}
+is($equal, 0, 'with a spread no tick begins as on the other server');
+
+# Their rows, brought together, show who shares a node.
+foreach my $side (qw(left right))
+{
+	wait_for_node_rows($node{$side}, "uid_generators.$_", 1) foreach 'plain', 'spread', keys %count;
+}
+my ($rows) = $session{right}->query_safe("COPY worker_node TO STDOUT");
+$session{left}->query_safe('CREATE TABLE all_nodes (LIKE worker_node); INSERT INTO all_nodes SELECT * FROM worker_node');
+$node{left}->safe_psql('postgres', "COPY all_nodes FROM STDIN;\n$rows\n\\.\n");
+my $pairs = "SELECT string_agg(a_generator || ' ' || b_generator, ', ' ORDER BY a_generator, b_generator)"
+  . " FROM (SELECT DISTINCT a_system_identifier, a_generator, b_system_identifier, b_generator FROM uid_check_nodes('all_nodes')"
+  . " WHERE a_generator ~ 'plain|spread' AND worker_id = 5 AND layout LIKE '41/0/10/12,%') p";
+$session{left}->query_safe("UPDATE all_nodes SET modified = '2100-01-01'"); # both are in use still
+is( $session{left}->query_safe($pairs) =~ s/uid_generators\.//gr,
+	'plain plain, plain spread, spread plain, spread spread', 'two generators of each server share node 5');
+is($session{left}->query_safe('SELECT count(*) FROM uid_check_nodes()'), 0, 'the rows of one database show no pair');
+$session{$_}->quit foreach qw(left right);
+$node{right}->stop;
+
+# ---------------------------------------------------------------------------
+# One server: what is said, what stays over a restart, and what the rows have.
+# ---------------------------------------------------------------------------
+
+my $node = $node{left};
+$node->stop;
+$node->append_conf('postgresql.conf', "log_min_messages = log\n");
+$clock += 10;
+set_clocks();
+start_node($node);
+$node->safe_psql('postgres', "CREATE DATABASE given");
+my $from = -s $node->logfile;
+my ($out, $error);
+$node->psql('given', 'CREATE EXTENSION uidgen', stdout => \$out, stderr => \$error);
+like($error, qr/NOTICE:  uidgen.datacenter_id is not set.*HINT:.*ALTER DATABASE given SET uidgen.datacenter_id = 1\./s,
+	'CREATE EXTENSION says that nothing is set');
+like($error =~ s/.*ALTER/ALTER/sr, qr/^ALTER DATABASE given SET uidgen.datacenter_id = 1\.$/, '... and what to type');
+$node->safe_psql('postgres', 'ALTER DATABASE given SET uidgen.datacenter_id = 1');
+$node->psql('given', 'DROP EXTENSION uidgen; CREATE EXTENSION uidgen', stderr => \$error);
+is($error, '', '... and then it says nothing');
+$node->psql('postgres', 'ALTER ROLE current_user SET client_min_messages = warning');
+$node->safe_psql('postgres', 'CREATE DATABASE quiet');
+$node->psql('quiet', 'CREATE EXTENSION uidgen', stderr => \$error);
+is($error, '', '... nor to a role that wants no notices');
+$node->psql('postgres', 'ALTER ROLE current_user RESET client_min_messages');
+
+$node->safe_psql('postgres', "SELECT uid_generator_create('sticky', worker_policy => 'sticky'), uid_generator_create('fixed', worker_policy => 'static', worker_number => 5),"
+	  . " uid_generator_create('terms', worker_policy => 'static', worker_number => 30, when_back => 'new_worker', tolerance_ms => 0)");
+foreach my $round (1, 2)
+{
+	$node->safe_psql('postgres', "SELECT uid_next(), uid_next('uid_generators.$_')") foreach qw(sticky fixed terms);
+	$node->safe_psql('given', 'SELECT uid_next()');
+}
+my $log = substr slurp_file($node->logfile), $from;
+is(scalar(() = $log =~ /LOG:.*protection of database/g), 2, 'each database has one line in the log');
+like($log, qr/database "postgres" is "auto".*?DETAIL:[^\n]* 1 in 1024\..*?HINT:[^\n]*ALTER DATABASE postgres SET uidgen.datacenter_id = 1\./s,
+	'... that says what is only likely, and what to do');
+like($log, qr/database "given" is "set"/, '... or that a number is set');
+
+sub nodes
+{
+	my ($generator) = @_;
+	return $node->safe_psql('postgres', "SELECT d.datacenter_id, d.worker_id, s.protection, (d.datacenter_id, d.worker_id) = (s.datacenter_id, s.worker_id), s.node = d.datacenter_id * 32 + d.worker_id"
+		  . " FROM uid_decode(uid_next('uid_generators.$generator'), 'uid_generators.$generator') d, uid_generator_status s WHERE s.generator = 'uid_generators.$generator'::regclass");
+}
+
+my (%first, %rows);
+foreach my $generator (qw(uid_default sticky fixed terms))
+{
+	$rows{$generator} = wait_for_node_rows($node, "uid_generators.$generator", 1);
+	$first{$generator} = nodes($generator);
+	like($first{$generator}, qr/^\d+\|\d+\|auto\|t\|t$/, "$generator: ids and uid_generator_status have the same node");
+	my ($datacenter, $worker) = split /\|/, $first{$generator};
+	is( $node->safe_psql('postgres', "SELECT datacenter_id, worker_id, database = (SELECT oid FROM pg_database WHERE datname = 'postgres') FROM worker_node WHERE generator = 'uid_generators.$generator' ORDER BY id DESC LIMIT 1"),
+		"$datacenter|$worker|t", '... and so has the row of worker_node');
+}
+foreach my $mode ('immediate', 'fast')
+{
+	$node->stop($mode);
+	$clock += 10;
+	set_clocks();
+	start_node($node);
+	$node->safe_psql('postgres', 'SELECT uid_next()');
+	is(nodes('sticky'), $first{sticky}, "after a stop ($mode) sticky has its node");
+	is(nodes('fixed'), $first{fixed}, '... a static one has its worker id, and its datacenter id from the hash');
+	isnt(nodes('uid_default'), $first{uid_default}, '... and a disposable one has another node');
+	wait_for_node_rows($node, "uid_generators.$_", $rows{$_} + 1) foreach qw(sticky uid_default);
+	$rows{$_}++ foreach qw(sticky uid_default);
+}
+
+# A term has the next worker id. The datacenter id stays.
+my ($datacenter, $worker) = split /\|/, nodes('terms');
+is($worker, 30, 'term 0 has the worker id that was given');
+my $terms = wait_for_node_rows($node, 'uid_generators.terms', 1);
+foreach my $term (1, 2, 3)
+{
+	$clock -= 3600;
+	set_clocks();
+	is(nodes('terms'), join('|', $datacenter, (30 + $term) % 32, 'auto', 't', 't'), "term $term: the next worker id, the same datacenter id");
+	wait_for_node_rows($node, 'uid_generators.terms', ++$terms);
+	is($node->safe_psql('postgres', "SELECT datacenter_id, worker_id FROM worker_node WHERE generator = 'uid_generators.terms' ORDER BY id DESC LIMIT 1"),
+		"$datacenter|" . (30 + $term) % 32, '... and in its row');
+}
+
+$node->stop;
+done_testing();

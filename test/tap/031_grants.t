@@ -1,0 +1,220 @@
+# Drawing inside the grants of a fleet's registry: which node ids have, when a node changes, and what a draw does when
+# there is no grant. Registry and members are servers of their own. (032_registrar.t tests the registrar.)
+use strict;
+use warnings FATAL => 'all';
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+use UidgenTest;
+
+my $registry = new_node('registry');
+start_uidgen($registry);
+$registry->safe_psql('postgres', q{CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')});
+my $conninfo = 'host=' . $registry->host . ' port=' . $registry->port . ' dbname=postgres user=uid_fleet';
+
+sub member
+{
+	my ($name, %opts) = @_;
+	my $conf = "uidgen.registry = '$conninfo'\n" . ($opts{conf} // '');
+	my $node = new_node($name, conf => $conf);
+	use_fake_clock($node) if $opts{fake_clock};
+	start_uidgen($node);
+	return $node;
+}
+
+sub sql
+{
+	my ($node, $sql) = @_;
+	return $node->safe_psql('postgres', $sql);
+}
+
+sub until_true
+{
+	my ($what, $condition) = @_;
+	for (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if $condition->();
+		Time::HiRes::sleep(0.05);
+	}
+	diag("timed out: $what");
+	return 0;
+}
+
+sub status
+{
+	my ($node, $generator, $columns) = @_;
+	return sql($node, "SELECT $columns FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+# The error of a draw: the whole message, in verbose form.
+sub refused
+{
+	my ($node, $sql, $setting) = @_;
+	$setting //= 'SET uidgen.max_wait = 0';
+	my ($code, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$setting;\n$sql");
+	return $code == 0 ? "no error: $out" : $err;
+}
+
+my $default = 'uid_generators.uid_default';
+my $a = member('a');
+my $b = member('b');
+
+# The nodes in ids, and those that the registry has granted
+
+my $nodes_of = q{SELECT DISTINCT d.datacenter_id << 5 | d.worker_id FROM uid_next_batch(5000) u, uid_decode(u) d};
+my %node = map { $_->name => sql($_, $nodes_of) } $a, $b;
+like($node{a}, qr/^\d+$/, 'all ids of a member have one node');
+isnt($node{a}, $node{b}, 'members have different nodes');
+is(status($a, $default, 'protection, node, granted_until > leased_until'), "registry|$node{a}|t",
+	'the status shows the grant');
+is(status($a, $default, 'datacenter_id << 5 | worker_id'), $node{a}, 'the status shows the fields of the node');
+is(sql($a, 'SELECT count(DISTINCT u) FROM uid_next_batch(20000) u'), 20000, 'a batch');
+is(sql($a, 'SELECT cardinality(uid_next_array(20000))'), 20000, 'an array');
+
+wait_for_node_rows($a, $default, 1);
+is(sql($a, "SELECT datacenter_id << 5 | worker_id FROM worker_node WHERE generator = '$default'"),
+	$node{a}, 'worker_node shows the node');
+like(slurp_file($a->logfile), qr/uidgen's protection of database "postgres" is "registry"/, 'the log says so once');
+
+# Every preset, on two members: no id twice
+
+sub ids_of_presets
+{
+	my ($node, $file) = @_;
+	my $ids = sql($node, q{
+		SELECT g.preset || ' ' || u FROM uid_generator g, LATERAL uid_next_batch(g.generator, 200) u
+		 WHERE g.preset <> 'baidu' AND g.generator::text LIKE '%of_preset%'});
+	my $path = $node->basedir . '/ids';
+	open my $fh, '>', $path or die "could not write $path: $!";
+	print $fh "$ids\n";
+	close $fh;
+	return $path;
+}
+# The epoch of baidu is the day of creation, which may differ. Its layout is tested with an epoch of its own.
+foreach my $node ($a, $b)
+{
+	sql($node, q{SELECT uid_generator_create('of_preset_' || preset, preset) FROM uid_preset WHERE preset <> 'baidu'});
+	sql($node, q{SELECT uid_generator_create('day', 'baidu', epoch => '2026-01-01')});
+}
+assert_unique(map { ids_of_presets($_) } $a, $b);
+isnt(sql($a, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"),
+	sql($b, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"), 'the preset baidu');
+
+# Cached mode
+
+foreach my $node ($a, $b)
+{
+	foreach my $chunk (1, 64)
+	{
+		sql($node, "SELECT uid_generator_create('cached_$chunk', mode => 'cached', spread => false, chunk => $chunk)");
+	}
+}
+foreach my $chunk (1, 64)
+{
+	my $generator = "uid_generators.cached_$chunk";
+	my $nodes = "SELECT DISTINCT d.datacenter_id << 5 | d.worker_id FROM uid_next_batch('$generator', 50000) u, uid_decode(u) d";
+	my $of_a = sql($a, $nodes);
+	like($of_a, qr/^\d+$/, "cached mode, chunk $chunk: one node");
+	is($of_a, status($a, $generator, 'node'), "cached mode, chunk $chunk: the one of the grant");
+	isnt($of_a, sql($b, $nodes), "cached mode, chunk $chunk: members have different nodes");
+}
+
+# Joining with a reload, while sessions draw
+
+my $late = new_node('late');
+start_uidgen($late);
+my $before = sql($late, $nodes_of);
+is(status($late, $default, 'protection'), 'auto', 'without a registry');
+is(status($late, $default, 'granted_until IS NULL'), 't', 'and without a grant');
+my $loop = background_loop($late, clients => 3, sql => 'SELECT uid_next()');
+# A query that runs on over the reload. Its session reads the setting afterwards.
+my $long = hold_open($late);
+send_query($long, 'SELECT count(DISTINCT u) FROM (SELECT uid_next() u, pg_sleep(0.0002) FROM generate_series(1, 10000)) s');
+$late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
+$late->reload;
+ok(until_true('the registry', sub { status($late, $default, 'protection, node IS NOT NULL') eq 'registry|t' }),
+	'a reload is enough to join');
+my $joined = status($late, $default, 'node');
+ok(until_true('ids with the granted node', sub { sql($late, $nodes_of) eq $joined }), 'ids have the granted node');
+is((finish_query($long))[0], 10000, 'a query goes on over the change');
+$long->quit;
+my @logs = stop_loop($loop);
+assert_unique(@logs);
+ok(until_true('the row', sub { sql($late, "SELECT count(*) FROM worker_node WHERE generator = '$default'") >= 2 }),
+	'the change of node has a row of its own');
+
+# Leaving with a reload
+
+$late->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+$late->reload;
+ok(until_true('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
+is(sql($late, $nodes_of), $before, 'ids have the own node again');
+$late->stop;
+
+# The registry is away
+
+my $short = member('short', fake_clock => 1, conf => "uidgen.registry_lease = 60s\nuidgen.max_wait = 300ms\n");
+sql($short, 'SELECT uid_next()');
+sql($short, q{SELECT uid_generator_create('cached', mode => 'cached', spread => false)});
+sql($short, q{SELECT uid_next('uid_generators.cached')});
+sql($short, q{SELECT uid_generator_create('never_drawn')});
+my $node_of_short = status($short, $default, 'node');
+$registry->stop;
+
+like(refused($short, q{SELECT uid_next('uid_generators.never_drawn')}, ''),
+	qr/ERROR:  55000: generator "never_drawn" has no node from the registry/, 'no grant, no id');
+is(sql($short, $nodes_of), $node_of_short, 'a member with a grant goes on');
+set_clock($short, '+25s');
+is(sql($short, $nodes_of), $node_of_short, 'for as long as the grant lasts');
+
+# A restart goes on inside the grant.
+$short->stop('immediate');
+start_node($short);
+is(sql($short, $nodes_of), $node_of_short, 'after a crash, too');
+
+set_clock($short, '+3600s');
+my $error = refused($short, 'SELECT uid_next()', '');
+like($error, qr/ERROR:  55000: generator "uid_default" has no node from the registry/, 'then draws fail');
+like($error, qr/DETAIL:  The (last attempt to get one failed: \S|registry has not answered yet)/, 'with the reason');
+like($error, qr/HINT:  \S/, 'and a hint');
+like(refused($short, 'SELECT uid_next_array(10)'), qr/has no node from the registry/, 'arrays');
+like(refused($short, q{SELECT uid_next('uid_generators.cached')}), qr/"cached" has no node from the registry/,
+	'cached mode');
+is(status($short, $default, 'granted_until < clock_timestamp()'), 't', 'the status shows the end of the grant');
+
+# The wait is bounded by uidgen.max_wait, and can be cancelled.
+my $session = hold_open($short);
+$session->query_safe("SET uidgen.max_wait = '1h'");
+my $pid = $session->query_safe('SELECT pg_backend_pid()');
+send_query($session, 'SELECT uid_next()');
+ok(until_true('the wait', sub { sql($short, "SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid") eq 'Extension' }),
+	'a draw waits for its grant');
+sql($short, "SELECT pg_cancel_backend($pid)");
+like((finish_query($session))[1], qr/canceling statement/, 'the wait can be cancelled');
+
+# The wait ends when the registry is back.
+send_query($session, 'SELECT uid_next() > 0');
+start_node($registry);
+is((finish_query($session))[0], 't', 'a waiting draw gets its grant');
+$session->quit;
+
+# A new term would need another node
+
+sql($short, q{SELECT uid_generator_create('terms', when_back => 'new_worker', tolerance_ms => 0, worker_policy => 'static', worker_number => 3)});
+sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.terms')});
+set_clock($short, '+3500s');
+like(refused($short, q{SELECT uid_next('uid_generators.terms')}, ''),
+	qr/generator "terms" cannot begin a new term while uidgen.registry is set/, 'a term cannot begin');
+
+# A dropped generator has no grant
+
+sql($a, q{SELECT uid_generator_create('dropped')});
+sql($a, q{SELECT uid_next('uid_generators.dropped')});
+is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 1, 'a generator has a place');
+sql($a, q{DROP SEQUENCE uid_generators.dropped});
+is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
+
+$_->stop foreach $short, $a, $b, $registry;
+done_testing();
