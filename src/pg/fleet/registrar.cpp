@@ -351,10 +351,15 @@ void read_settings() {
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// Whether no member is in use (single_worker.hpp).
-bool may_end() {
+// From now on another registrar may be started at once.
+void leave() {
     worker_found_nothing(SingleWorker::registrar);
     resign_as_worker(SingleWorker::registrar);
+}
+
+// Whether no member is in use (single_worker.hpp).
+bool may_end() {
+    leave();
     return !look_around(no_place).any || !become_worker(SingleWorker::registrar);
 }
 
@@ -373,8 +378,10 @@ bool one_round(int *last_place) {
         ConfigReloadPending = false;
         read_settings();
     }
-    if (conninfo[0] == '\0')
+    if (conninfo[0] == '\0') {
+        leave();
         return false;
+    }
     const Agenda agenda = look_around(*last_place);
     if (!agenda.any && may_end())
         return false;
