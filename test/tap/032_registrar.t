@@ -3,6 +3,7 @@
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
+use IO::Socket::UNIX;
 use lib $FindBin::RealBin;
 
 use PostgreSQL::Test::Utils;
@@ -146,7 +147,7 @@ $registry->start;
 $member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 is(wait_for_lines($member, 'connected to the registry of this server.s fleet again', 1), 1,
 	'one line says that it is back');
-$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status', 't');
+$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status') or die 'no renewal';
 is(drawn_node($member), $node, 'the registry lets the member keep its node');
 $registry->stop('immediate');
 $registry->start;
@@ -272,6 +273,37 @@ set_registry($beginner,
 	  . " dbname=postgres user=uid_fleet password=$password");
 $beginner->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 like(drawn_node($beginner), qr/^\d+$/, 'with the right setting it draws');
+
+# Servers that do not answer
+
+my $mute_dir = PostgreSQL::Test::Utils::tempdir_short();
+my $mute = IO::Socket::UNIX->new(Local => "$mute_dir/.s.PGSQL.1", Listen => 5) or die "no socket: $!";
+set_registry($beginner,
+	"host=$mute_dir," . $registry->host . ' port=1,' . $registry->port
+	  . " dbname=postgres user=uid_fleet password=$password connect_timeout=2");
+$beginner->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
+pass('a host that does not answer is left for the next one');
+
+my $session = $registry->safe_psql('postgres',
+	"SELECT pid FROM pg_stat_activity WHERE application_name = 'uidgen registrar' AND backend_start = "
+	  . "(SELECT max(backend_start) FROM pg_stat_activity WHERE application_name = 'uidgen registrar')");
+$node = drawn_node($beginner);
+freeze_process($session);
+$beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
+my $moved = $beginner->safe_psql('postgres', "SET uidgen.max_wait = '2min'; SELECT $node_of");
+thaw($session);
+isnt($moved, $node, 'so is a session of the registry that does not answer');
+
+# Clocks
+
+my $late = new_node('late', conf => "uidgen.registry = '$good'\nuidgen.registry_clock_bound = '1s'\n");
+use_fake_clock($late);
+set_clock($late, '-5m');
+start_uidgen($late);
+like(drawn_node($late), qr/^\d+$/, 'a server with a late clock draws');
+is(status($late, 'clock_offset_ms BETWEEN -310000 AND -290000'), 't', 'the status shows its offset');
+is(wait_for_lines($late, 'WARNING:  the clock of this server differs', 1), 1, 'and the log warns of it, once');
+$late->stop;
 
 # Leaving
 

@@ -10,7 +10,6 @@
 #pragma once
 
 #include "registry.hpp"
-#include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
 
@@ -28,6 +27,7 @@ struct Call {
     bool reserves; // for a generator outside: to the end of the layout, without a holder
 };
 constexpr int32_t any_datacenter = -1;
+constexpr int64_t no_node = -1;
 
 // All nodes of the layout, or of the datacenter id that the call asks for.
 NodeRange nodes_for(const Call &call);
