@@ -3,12 +3,12 @@
 // Contract
 //   1. The transaction is the function's own, so that its commit follows at once: no transaction block, no
 //      subtransaction, nothing written before. Its commit is flushed, and a synchronous standby has it, before the
-//      answer counts.
+//      client may count the answer.
 //   2. The registry's lock is taken before the clock and the rows are read. Calls share it, and lock the rows that they
-//      write. What changes the fleet as a whole takes it exclusively: a fence, a handover, a new pool. So a fence sees
+//      write. What changes the fleet as a whole takes it exclusively: a fence, a handover, a new pool. A fence sees
 //      every grant that was answered. The lock is one on uid_fleet_state, in modes that do not conflict with reading.
-//   3. Before the exclusive lock is asked for, the shared one is released, and nothing has been written. So no two calls
-//      wait for each other.
+//   3. Before the exclusive lock is asked for, the shared one is released, and nothing has been written. So two calls
+//      never wait for each other.
 #pragma once
 
 #include "fleet_tables.hpp"

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Simulated members of a fleet call its registry. Started by bench/fleet in a copy of the checkout, as an ordinary user.
+set -eu
+. bench/lib/server.sh
+
+members=${1:-1000}
+grants=${2:-100000}
+member=bench/fleet_member.sql
+
+# Runs pgbench with these arguments, and prints calls a second and the latencies: measure label pgbench-argument...
+measure() {
+    label=$1
+    shift
+    rm -f "$UIDGEN_WORK"/log/calls*
+    "$tree$bindir/pgbench" -n -f "$member" -D has=0 -l --log-prefix="$UIDGEN_WORK/log/calls" "$@" \
+        >"$UIDGEN_WORK/log/pgbench" 2>&1 || {
+        tail -n 20 "$UIDGEN_WORK/log/pgbench" >&2
+        exit 1
+    }
+    tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$UIDGEN_WORK/log/pgbench")
+    cat "$UIDGEN_WORK"/log/calls* | awk '{print $3 / 1000}' | sort -n | awk -v label="$label" -v tps="$tps" '
+        {v[NR] = $1}
+        END {printf "%-48s %8.0f /s   p50 %8.2f ms   p99 %8.2f ms\n", label, tps, v[int((NR + 1) / 2)], v[int(NR * 0.99)]}'
+}
+
+newcomers() {
+    measure "$@" -D renews=0
+}
+
+renewals() {
+    measure "$@" -D renews=1
+}
+
+build_all
+make_server server-bench "$tree"
+{
+    echo "max_connections = $((members + 20))"
+    echo "jit = off"
+} >>"$data/postgresql.conf"
+start_server server-bench "$tree"
+psql -c 'CREATE EXTENSION uidgen' -c 'CREATE ROLE fleet' >/dev/null
+psql -c "SELECT uid_fleet_admit('fleet')" >/dev/null
+describe_machine
+newcomers 'a newcomer after the other' -c 1 -t 500
+renewals 'one member renews' -c 1 -t 1000
+newcomers '8 newcomers at once' -c 8 -j 2 -t 250
+renewals '8 members renew' -c 8 -j 2 -t 250
+newcomers "$members newcomers at once" -c "$members" -j 2 -t 3
+renewals "$members members renew" -c "$members" -j 2 -t 5
+had=$(psql -At -c 'SELECT count(*) FROM uid_fleet_node')
+[ "$had" -ge "$grants" ] || newcomers "up to $grants nodes granted" -c 16 -j 2 -t $(((grants - had) / 16))
+psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', count(*),
+    pg_size_pretty(pg_table_size('uid_fleet_node')), pg_size_pretty(pg_indexes_size('uid_fleet_node')),
+    pg_size_pretty(pg_total_relation_size('worker_node'))) FROM uid_fleet_node"
+newcomers 'the same with that many nodes: 8 newcomers' -c 8 -j 2 -t 250
+renewals '8 members renew' -c 8 -j 2 -t 250
+# The registry's clock is an hour behind those of all members. Now each call needs their median.
+psql -c 'UPDATE uid_fleet_node SET clock_offset_us = 3600000000, last_heard = clock_timestamp()'
+sed "s/clock_timestamp()/clock_timestamp() + interval '1 hour'/" bench/fleet_member.sql >"$UIDGEN_WORK/behind.sql"
+member=$UIDGEN_WORK/behind.sql
+renewals '8 members renew, with a median of their clocks' -c 8 -j 2 -t 250
+stop_server server-bench "$tree" immediate
