@@ -124,7 +124,7 @@ constexpr int64_t last_lost_beginning(const Layout &l, const RegistryView &r) no
 
 // The first tick that may be granted to a newcomer.
 constexpr int64_t fence_tick(const Layout &l, const RegistryView &r) noexcept {
-    return r.fence_base_us == 0 ? 0 : last_lost_beginning(l, r) + 1 + longest_ticks(l, r);
+    return r.fence_base_us == 0 ? 0 : last_lost_beginning(l, r) + longest_ticks(l, r);
 }
 
 constexpr bool is_former(const Ask &a, uint64_t incarnation) noexcept {
@@ -136,6 +136,25 @@ constexpr bool is_former(const Ask &a, uint64_t incarnation) noexcept {
 
 constexpr bool is_same_life(const Ask &a, const NodeRow &row) noexcept {
     return row.line != 0 && (row.incarnation == a.incarnation || is_former(a, row.incarnation));
+}
+
+// Whether the row's last answer was given after the one that the asker shows.
+constexpr bool is_later(const NodeRow &row, const Grant &held) noexcept {
+    return row.term > held.term || (row.term == held.term && row.serial > held.serial);
+}
+
+// Whether the asker missed the answer that granted it this node: it was lost on the way, or is still under way. It must
+// be the very life that was answered. An earlier one may have used the grant, and the asker be its copy.
+constexpr bool is_missed(const Ask &a, const NodeRow &row) noexcept {
+    const bool was_answered = row.line != 0 && row.incarnation == a.incarnation;
+    return was_answered && (!a.holds || (row.node != a.held.node && is_later(row, a.held)));
+}
+
+// The ask, as it is judged against the row of an answer that was missed.
+constexpr Ask without_held(Ask a) noexcept {
+    a.holds = false;
+    a.held = {};
+    return a;
 }
 
 // Whether the asker shows an answer of this term that the registry has lost. (One of an earlier term may have been lost
@@ -159,8 +178,12 @@ constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Ask &
 
 } // namespace detail
 
-// What to do with an asker. `row` is the row of the node that it holds. If it holds none, it is the row of the node that
-// was granted to one of its incarnations, whose answer was lost. Null: there is no such row.
+// What to do with an asker. There are two rows that it may keep:
+//   - that of the node that it holds
+//   - that of an answer that it missed (is_missed(); of several rows the one with the latest stamp)
+// An asker that holds a node is judged against the first. If that makes it a newcomer and there is the second row, it is
+// judged against the second by without_held(). So an ask that is repeated takes no second node. An asker that holds none
+// is judged against the second alone. Null: there is no such row.
 constexpr Judgement judge(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
     if (a.fleet != 0 && a.fleet != r.fleet)
         return {Verdict::refuse, Refusal::other_fleet};
@@ -170,31 +193,36 @@ constexpr Judgement judge(const Layout &l, const RegistryView &r, const Ask &a, 
         return {Verdict::fence, Refusal::none};
     if (a.holds && row != nullptr && row->revoked == a.held.line)
         return {Verdict::refuse, Refusal::superseded};
-    const bool same_line = row != nullptr && (a.holds ? row->line == a.held.line : is_same_life(a, *row));
+    // A row whose last answer is older than the asker's may name an earlier life. A later answer was given to a life
+    // that the asker must know, or the asker is a copy or an ask that arrives late.
+    const bool same_line = row != nullptr && (a.holds ? row->line == a.held.line : is_missed(a, *row));
     const bool judged_since_fence = row != nullptr && row->term == r.term;
-    if (same_line && judged_since_fence) {
-        const bool follows = is_same_life(a, *row);
-        return {follows ? Verdict::extend : Verdict::refuse, follows ? Refusal::none : Refusal::superseded};
-    }
-    // The first ask since the fence. The line keeps the node only if its grant cannot have been followed by a lost one,
-    // and if no other line has it. Of two lines the one whose grant ends later had the node later. (The incarnation that
-    // the row names may be an older one than the lost answer named.)
+    if (same_line && !is_same_life(a, *row) && (judged_since_fence || is_later(*row, a.held)))
+        return {Verdict::refuse, Refusal::superseded};
+    // At the first ask since the fence the line keeps the node only if its grant cannot have been followed by a lost
+    // one, and if no other line has it. Of two lines the one whose grant ends later had the node later, and so it has
+    // the later stamp. (A line that was revoked may still show a grant that ends later.)
     const int64_t shown = a.holds ? a.held.until : 0;
     const int64_t known = row != nullptr ? row->until : 0;
-    const bool is_latest = same_line || (a.holds && shown > known);
-    if (!judged_since_fence && is_latest && std::max(shown, known) > last_lost_beginning(l, r) + 1)
-        return {Verdict::extend, Refusal::none};
-    return detail::newcomer(l, r, a);
+    const bool is_latest = same_line || (a.holds && shown > known && (row == nullptr || !is_later(*row, a.held)));
+    const bool keeps = judged_since_fence ? same_line : is_latest && std::max(shown, known) > last_lost_beginning(l, r);
+    if (!keeps)
+        return detail::newcomer(l, r, a);
+    if (a.lowest >= std::max({shown, known, beginning(l, r, a) + grant_ticks(l, r, a)}))
+        return {Verdict::refuse, Refusal::ahead};
+    return {Verdict::extend, Refusal::none};
 }
 
-// The row after the asker has kept its node.
+// The row after the asker has kept its node. A life that got the node twice, with another line in between, has one
+// line number for both grants. So the later beginning counts.
 constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
     const NodeRow before = row != nullptr ? *row : NodeRow{a.held.node, 0, 0, 0, 0, 0, 0, 0};
     const bool same_line = before.line != 0 && (!a.holds || before.line == a.held.line);
+    const int64_t shown_from = a.holds ? a.held.from : before.from;
     const int64_t until =
         std::max({before.until, a.holds ? a.held.until : 0, beginning(l, r, a) + grant_ticks(l, r, a)});
     return {before.node,
-            same_line ? before.from : a.held.from,
+            same_line ? std::max(before.from, shown_from) : shown_from,
             std::min(until, largest(l.time_bits) + 1),
             same_line ? before.line : a.held.line,
             a.incarnation,
@@ -216,16 +244,48 @@ constexpr NodeRow granted(const Layout &l, const RegistryView &r, const Ask &a, 
             r.own_serial,  row.revoked};
 }
 
-// The registry after a fence. `newest_until_us` is the end of the latest grant in its tables; 0: there is none.
+// The row after an asker has said that it used the node's ticks below `until` before it joined the fleet. A line that
+// had the node loses it, because the ticks up to there are not its own. A node that is in use is left as it is.
+constexpr NodeRow used_before(const Layout &l, const RegistryView &r, const Ask &a, NodeRow row,
+                              int64_t until) noexcept {
+    if (!is_free(l, r, a, row) || until <= row.until)
+        return row;
+    row.until = std::min(until, largest(l.time_bits) + 1);
+    row.line = 0;
+    row.incarnation = 0;
+    return row;
+}
+
+// The order in which newcomers get free nodes: the one that was used longest ago first.
+constexpr bool comes_before(const NodeRow &x, const NodeRow &y) noexcept {
+    return x.until != y.until ? x.until < y.until : x.node < y.node;
+}
+
+// When a newcomer whose clock is right can have the node.
+constexpr int64_t free_at_us(const Layout &l, const RegistryView &r, const NodeRow &row) noexcept {
+    return start_of(l, std::max(row.until, fence_tick(l, r)));
+}
+
+// What a row says to fenced(): an end that a grant of longest_us had, had it begun where this one did at the latest.
+// 0: the grant was made by a clock that the median proves wrong.
+constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, const NodeRow &row) noexcept {
+    const int64_t begun_us = start_of(l, row.until - longest_ticks(l, r));
+    return r.median_us != 0 && begun_us > r.median_us + 2 * r.bound_us ? 0 : begun_us + r.longest_us;
+}
+
+// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of its rows; 0: there is none. While all
+// clocks agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
 constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
     r.fence_base_us = std::max({r.fence_base_us, clock_of(r), newest_until_us - r.longest_us});
     r.term = std::max(r.term, r.term_shown) + 1;
     return r;
 }
 
-// The row after its holder was declared dead: its ticks end at the registry's clock + bound. The holder must not live.
-constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow &row) noexcept {
-    const int64_t until = std::min(row.until, tick_at(l, clock_of(r) + r.bound_us) + 1);
+// The row after its holder was declared dead: its ticks end where its clock + `ahead` can have been. `ahead` is how many
+// ticks above its clock it was allowed to draw: its max_ahead (half of the length that it asked for is at least that).
+// The holder must not live, and its clock must have agreed with the registry's within the bound.
+constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow &row, int64_t ahead) noexcept {
+    const int64_t until = std::min(row.until, tick_at(l, clock_of(r) + r.bound_us) + ahead + 1);
     return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.line};
 }
 

@@ -75,20 +75,22 @@ struct Answer {
 enum class Accepted : uint8_t {
     grant,       // the membership has changed, and must be stored before it is used
     refused,     // the membership stands as it was; it may have become superseded
-    ignored,     // the answer is of an earlier term or incarnation
+    ignored,     // the answer is of an earlier term or incarnation, or older than the grant in hand
     other_fleet, // the registry is that of another fleet
 };
 
 constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {
     if (seen->fleet != 0 && answer.fleet != seen->fleet)
         return Accepted::other_fleet;
-    if (answer.grant.term < seen->term || answer.incarnation != m->incarnation)
+    const bool is_old = answer.grant.term < seen->term ||
+                        (m->holds && answer.grant.term == m->held.term && answer.grant.serial <= m->held.serial);
+    if (is_old || m->superseded || answer.incarnation != m->incarnation)
         return Accepted::ignored;
     seen->fleet = answer.fleet;
     seen->serial = answer.grant.term > seen->term ? answer.grant.serial : std::max(seen->serial, answer.grant.serial);
     seen->term = answer.grant.term;
     if (answer.why != Refusal::none) {
-        m->superseded = m->superseded || answer.why == Refusal::superseded;
+        m->superseded = answer.why == Refusal::superseded;
         return Accepted::refused;
     }
     const bool same_node = m->holds && m->held.node == answer.grant.node && m->held.line == answer.grant.line;
@@ -96,7 +98,6 @@ constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) 
     m->held = answer.grant;
     m->held.until = until;
     m->holds = true;
-    m->superseded = false;
     m->former_count = 0;
     return Accepted::grant;
 }

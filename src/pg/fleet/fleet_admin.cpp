@@ -50,7 +50,7 @@ bool take_over(Registry *registry, void *arg) {
             (before.row.line == 0 && !before.reserved))
             report_no_node(t->pool, t->node);
         NodeRecord after = before;
-        after.row = core::revoked(layout, registry->state.view, before.row);
+        after.row = core::revoked(layout, registry->state.view, before.row, core::longest_ticks(layout, registry->state.view));
         after.reserved = false;
         t->free_at_us = core::start_of(layout, after.row.until);
         if (update_node(t->pool, before, after, registry->state.view.now_us))

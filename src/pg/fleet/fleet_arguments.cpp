@@ -146,7 +146,7 @@ void read_held(FunctionCallInfo fcinfo, const core::Layout &layout, core::Ask *a
     if (!ask->holds)
         return;
     const int64_t end = core::largest(layout.time_bits) + 1;
-    ask->held.node = bigint_argument(fcinfo, arg_held_node, 0, core::largest(drawn_node_bits(layout)));
+    ask->held.node = bigint_argument(fcinfo, arg_held_node, 0, core::largest(core::drawn_node_bits(layout)));
     ask->held.from = bigint_argument(fcinfo, arg_held_from, 0, end);
     ask->held.until = bigint_argument(fcinfo, arg_held_until, ask->held.from, end);
     ask->held.line = static_cast<uint64_t>(bigint_argument(fcinfo, arg_held_line, 1, PG_INT64_MAX));
@@ -205,7 +205,7 @@ Call read_call(FunctionCallInfo fcinfo) {
     read_policy(fcinfo, &call);
     call.former_node = no_node;
     if (!PG_ARGISNULL(arg_former_node)) {
-        call.former_node = bigint_argument(fcinfo, arg_former_node, 0, core::largest(drawn_node_bits(call.layout)));
+        call.former_node = bigint_argument(fcinfo, arg_former_node, 0, core::largest(core::drawn_node_bits(call.layout)));
         call.former_until = bigint_argument(fcinfo, arg_former_until, 0, end);
     }
     call.holder.host = text_argument(fcinfo, arg_host);

@@ -1,0 +1,149 @@
+// Searches the states of a fleet (fleet_model.hpp): breadth first with a set of the states seen, so exhaustively to a
+// stated depth, and by random walks, which go deeper.
+#pragma once
+
+#include <random>
+
+#include "fleet_model.hpp"
+
+namespace uidgen::test {
+
+struct Scenario {
+    std::string name;
+    Size size;
+    int members;
+    int joining;
+    std::vector<Step> steps;
+    int depth; // of the exhaustive search
+};
+
+struct Found {
+    std::string broken; // what must not happen; empty: nothing did
+    std::string path;   // the steps that lead to it
+    int depth = 0;      // how many, or how deep the search went
+    uint64_t states = 0;
+    uint32_t events = 0; // all that happened
+};
+
+// The hashes of states seen. Two states of one hash count as one: with 64 bits that hides one in 10^6 searches.
+class HashSet {
+  public:
+    HashSet() : slots_(1 << 16) {}
+
+    // False: it was there already.
+    bool insert(uint64_t hash) {
+        if (2 * ++count_ > slots_.size())
+            grow();
+        hash += hash == 0 ? 1 : 0;
+        const bool is_new = put(slots_, hash);
+        count_ -= is_new ? 0 : 1;
+        return is_new;
+    }
+
+  private:
+    static bool put(std::vector<uint64_t> &slots, uint64_t hash) {
+        size_t i = hash & (slots.size() - 1);
+        for (; slots[i] != 0; i = (i + 1) & (slots.size() - 1))
+            if (slots[i] == hash)
+                return false;
+        slots[i] = hash;
+        return true;
+    }
+
+    void grow() {
+        std::vector<uint64_t> larger(2 * slots_.size());
+        for (const uint64_t hash : slots_)
+            if (hash != 0)
+                put(larger, hash);
+        slots_.swap(larger);
+    }
+
+    std::vector<uint64_t> slots_;
+    size_t count_ = 0;
+};
+
+inline uint64_t hash_of(const State &s) {
+    static_assert(sizeof(State) % 8 == 0);
+    uint64_t words[sizeof(State) / 8];
+    memcpy(words, &s, sizeof(s));
+    uint64_t hash = 0x9e3779b97f4a7c15;
+    for (const uint64_t word : words) {
+        hash = (hash ^ word) * 0xff51afd7ed558ccd;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+inline Found search(const Protocol &protocol, const Scenario &scenario, int depth) {
+    struct Origin {
+        uint32_t from;
+        uint8_t step;
+    };
+    const World world(protocol, scenario.size);
+    std::vector<State> level = {world.start(scenario.members, scenario.joining)}, next;
+    std::vector<Origin> origins = {{0, 0}};
+    size_t first_of_level = 0;
+    HashSet seen;
+    seen.insert(hash_of(level[0]));
+    Found found;
+    for (found.depth = 1; found.depth <= depth && !level.empty(); found.depth++) {
+        const size_t first_of_next = origins.size();
+        for (size_t i = 0; i < level.size(); i++)
+            for (size_t k = 0; k < scenario.steps.size(); k++) {
+                State s = level[i];
+                Outcome out;
+                if (!world.apply(s, scenario.steps[k], out) || (out.broken == nullptr && !seen.insert(hash_of(s))))
+                    continue;
+                origins.push_back({static_cast<uint32_t>(first_of_level + i), static_cast<uint8_t>(k)});
+                found.events |= out.events;
+                if (out.broken != nullptr) {
+                    found.broken = out.broken;
+                    for (size_t at = origins.size() - 1; at != 0; at = origins[at].from)
+                        found.path = name_of(scenario.steps[origins[at].step]) + "; " + found.path;
+                    found.states = origins.size();
+                    return found;
+                }
+                if (found.depth < depth)
+                    next.push_back(s);
+            }
+        level.swap(next);
+        next.clear();
+        first_of_level = first_of_next;
+    }
+    found.depth = depth;
+    found.states = origins.size();
+    return found;
+}
+
+// `walks` walks of at most `length` steps.
+inline Found walk(const Protocol &protocol, const Scenario &scenario, uint64_t seed, int walks, int length) {
+    const World world(protocol, scenario.size);
+    std::mt19937_64 random(seed);
+    Found found;
+    for (int i = 0; i < walks; i++) {
+        State s = world.start(scenario.members, scenario.joining);
+        std::vector<uint8_t> path;
+        for (int tries = 0; static_cast<int>(path.size()) < length && tries < 10 * length; tries++) {
+            const size_t k = random() % scenario.steps.size();
+            State after = s;
+            Outcome out;
+            if (!world.apply(after, scenario.steps[k], out))
+                continue;
+            s = after;
+            path.push_back(static_cast<uint8_t>(k));
+            found.states++;
+            found.events |= out.events;
+            if (out.broken == nullptr)
+                continue;
+            found.broken = out.broken;
+            found.depth = static_cast<int>(path.size());
+            for (const uint8_t step : path)
+                found.path += name_of(scenario.steps[step]) + "; ";
+            return found;
+        }
+        found.depth = std::max(found.depth, static_cast<int>(path.size()));
+    }
+    return found;
+}
+
+} // namespace uidgen::test

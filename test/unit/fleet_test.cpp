@@ -1,0 +1,647 @@
+// A fleet: no pair (node, tick) is drawn by two lines, whatever messages, clocks, crashes, copies and lost commits do.
+//
+// Each scenario is a choice of steps. All their sequences are searched up to the scenario's depth, and seeded walks
+// with more members and more time go deeper. Then the rules of the protocol are taken away one at a time. The search
+// must find what breaks without each of them.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "fleet_search.hpp"
+
+using namespace uidgen;
+using namespace uidgen::core;
+using namespace uidgen::test;
+
+namespace {
+
+using Kind = StepKind;
+
+struct Steps {
+    std::vector<Step> list;
+
+    Steps &of(std::initializer_list<int> members, std::initializer_list<Kind> kinds) {
+        for (const int member : members)
+            for (const Kind kind : kinds)
+                list.push_back({kind, static_cast<int8_t>(member), 0});
+        return *this;
+    }
+    Steps &with(Kind kind, std::initializer_list<int> args = {0}, int member = 0) {
+        for (const int arg : args)
+            list.push_back({kind, static_cast<int8_t>(member), static_cast<int8_t>(arg)});
+        return *this;
+    }
+    operator std::vector<Step>() const { return list; }
+};
+
+constexpr Size small_size = {};
+
+Size never_superseded() {
+    Size size;
+    size.never_superseded = true;
+    return size;
+}
+
+// With one node members meet sooner, so the search goes deeper.
+Size one_node(int64_t length, int64_t longest, int8_t ahead = 99) {
+    Size size;
+    size.nodes = 1;
+    size.length = length;
+    size.longest = longest;
+    size.ahead = ahead;
+    return size;
+}
+
+// Clocks are wrong by any amount, the registry's too. Answers get lost, and lives end.
+const Scenario no_loss = {"no loss",
+                          never_superseded(),
+                          2,
+                          0,
+                          Steps()
+                              .of({0, 1}, {Kind::ask, Kind::ask_unanswered, Kind::draw, Kind::draw_all, Kind::restart})
+                              .with(Kind::deliver)
+                              .with(Kind::advance, {1, 4})
+                              .with(Kind::set_clock, {0, 9, -9})
+                              .with(Kind::set_registry, {0, 9, -9}),
+                          7};
+
+// Requests arrive after later ones, also those of a life that has ended.
+const Scenario late = {"late",
+                       small_size,
+                       2,
+                       0,
+                       Steps()
+                           .of({0}, {Kind::ask, Kind::ask_slowly, Kind::draw, Kind::draw_all, Kind::restart})
+                           .of({1}, {Kind::ask, Kind::draw_all})
+                           .with(Kind::arrive)
+                           .with(Kind::deliver)
+                           .with(Kind::advance, {1, 4})
+                           .with(Kind::replicate)
+                           .with(Kind::fail_over),
+                       8};
+
+// The registry loses commits. Its clocks, before and after, agree within the bound. A member's clock need not.
+const Scenario loss = {"loss",
+                       never_superseded(),
+                       2,
+                       0,
+                       Steps()
+                           .of({0, 1}, {Kind::ask, Kind::ask_unanswered, Kind::draw_all, Kind::restart})
+                           .with(Kind::deliver)
+                           .with(Kind::advance, {1, 3})
+                           .with(Kind::set_clock, {0, 9})
+                           .with(Kind::set_registry, {0, 1})
+                           .with(Kind::replicate)
+                           .with(Kind::fail_over)
+                           .with(Kind::lose_silently),
+                       7};
+
+// The same without answers under way, and deeper.
+const Scenario repeated_loss = {"repeated loss",
+                                never_superseded(),
+                                2,
+                                0,
+                                Steps()
+                                    .of({0, 1}, {Kind::ask, Kind::draw_all})
+                                    .with(Kind::advance, {1, 3})
+                                    .with(Kind::set_registry, {0, 1})
+                                    .with(Kind::replicate)
+                                    .with(Kind::fail_over)
+                                    .with(Kind::lose_silently)
+                                    .with(Kind::fence_by_hand),
+                                9};
+
+// The same with one node, grants as long as the longest, and a clock far ahead.
+const Scenario tight_loss = {"tight loss",
+                             one_node(3, 3),
+                             2,
+                             0,
+                             Steps()
+                                 .of({0, 1}, {Kind::ask, Kind::draw_all})
+                                 .with(Kind::advance, {1, 3})
+                                 .with(Kind::set_clock, {0, 9})
+                                 .with(Kind::set_registry, {0, 1})
+                                 .with(Kind::replicate)
+                                 .with(Kind::fail_over),
+                             11};
+
+// Fences after which no commit is lost, with wrong clocks.
+const Scenario fences = {"fences",
+                         one_node(2, 6),
+                         2,
+                         0,
+                         Steps()
+                             .of({0, 1}, {Kind::ask, Kind::draw_all})
+                             .with(Kind::advance, {1, 3})
+                             .with(Kind::set_clock, {0, 9, -9})
+                             .with(Kind::set_registry, {0, 9, -9})
+                             .with(Kind::fence_by_hand),
+                         9};
+
+// A member's disk is copied, its directory is copied, its standby is promoted, and it is dropped and made anew.
+const Scenario copies = {"copies",
+                         small_size,
+                         1,
+                         0,
+                         Steps()
+                             .of({0, 2}, {Kind::ask, Kind::draw, Kind::restart})
+                             .of({0}, {Kind::ask_unanswered, Kind::remake, Kind::copy_file, Kind::copy_above})
+                             .of({2}, {Kind::draw_all})
+                             .with(Kind::deliver)
+                             .with(Kind::advance, {1, 4})
+                             .with(Kind::replicate)
+                             .with(Kind::fail_over),
+                         8};
+
+// A holder is declared dead. It was ahead of its clock, which agrees with the registry's within the bound.
+const Scenario revocation = {"revoke",
+                             one_node(3, 4, 1),
+                             2,
+                             0,
+                             Steps()
+                                 .of({0, 1}, {Kind::ask, Kind::draw_all})
+                                 .with(Kind::ask_slowly)
+                                 .with(Kind::arrive)
+                                 .with(Kind::advance, {1, 3})
+                                 .with(Kind::set_clock, {0, 1})
+                                 .with(Kind::set_registry, {0, 1})
+                                 .with(Kind::revoke, {0})
+                                 .with(Kind::replicate)
+                                 .with(Kind::fail_over),
+                             8};
+
+// A member joins that used node 0 before.
+const Scenario joining = {"join",
+                          small_size,
+                          2,
+                          1,
+                          Steps()
+                              .of({0, 1, 2}, {Kind::ask, Kind::draw_all})
+                              .with(Kind::join, {0}, 2)
+                              .with(Kind::advance, {1, 4})
+                              .with(Kind::set_clock, {0, -4})
+                              .with(Kind::replicate)
+                              .with(Kind::fail_over),
+                          8};
+
+// Members reach the registry of another fleet.
+const Scenario two_fleets = {"two fleets",
+                             small_size,
+                             2,
+                             0,
+                             Steps()
+                                 .of({0, 1}, {Kind::ask, Kind::ask_unanswered, Kind::ask_other_fleet, Kind::draw_all})
+                                 .with(Kind::deliver)
+                                 .with(Kind::advance, {1, 4}),
+                             8};
+
+class Announced : public ::testing::Environment {
+  public:
+    void TearDown() override { std::cout << "fleet states searched: " << states << std::endl; }
+    static inline uint64_t states = 0;
+};
+const auto *const announced = ::testing::AddGlobalTestEnvironment(new Announced);
+
+const Found &announce(const Found &found) {
+    Announced::states += found.states;
+    return found;
+}
+
+// Nothing is broken to the scenario's depth, and `events` are among what happened.
+Found expect_sound(const Scenario &scenario, uint32_t events) {
+    static const Protocol shipped;
+    const Found found = announce(search(shipped, scenario, scenario.depth));
+    std::cout << "  " << found.states << " states, depth " << found.depth << std::endl;
+    EXPECT_EQ(found.broken, "") << found.path;
+    EXPECT_EQ(found.events & events, events);
+    return found;
+}
+
+TEST(Fleet, WithoutLostCommitsNoClockMatters) {
+    const Found found = expect_sound(no_loss, granted_newcomer | extended_grant);
+    EXPECT_EQ(found.events & (fence_by_environment | fence_by_member), 0u) << "a false alarm";
+}
+
+TEST(Fleet, LateAsksHarmNobody) {
+    expect_sound(late, granted_newcomer | extended_grant | late_ask | late_answer_ignored | refused_superseded);
+}
+
+TEST(Fleet, LostCommitsAreFenced) {
+    expect_sound(loss, survived_fence | row_from_member | fence_by_environment | fence_by_member | refused_fenced);
+}
+
+TEST(Fleet, CommitsAreLostAgain) {
+    expect_sound(repeated_loss,
+                 survived_fence | newcomer_after_fence | fence_by_member | refused_stale | refused_fenced);
+}
+
+TEST(Fleet, FencesAreTight) {
+    expect_sound(tight_loss,
+                 survived_fence | newcomer_after_fence | fence_by_environment | refused_fenced | refused_ahead);
+}
+
+TEST(Fleet, FencesHarmNobodyWhateverTheClocks) {
+    expect_sound(fences, survived_fence | newcomer_after_fence | refused_fenced | refused_ahead);
+}
+
+TEST(Fleet, OfTwoCopiesOneGoesOn) { expect_sound(copies, refused_superseded | drew_by_both_copies); }
+
+TEST(Fleet, ADeadHoldersNodeIsGrantedAgain) { expect_sound(revocation, was_revoked | granted_newcomer); }
+
+TEST(Fleet, AJoiningMembersNodeIsRaised) { expect_sound(joining, joined | granted_newcomer); }
+
+TEST(Fleet, AnotherFleetIsRefused) {
+    expect_sound(two_fleets, refused_other_fleet | other_fleet_ignored | granted_newcomer);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Walks.
+
+TEST(Fleet, WalksFarWithoutLostCommits) {
+    Scenario scenario = no_loss;
+    scenario.members = 3;
+    scenario.size.longest = scenario.size.length = 5;
+    scenario.size.end = 25;
+    scenario.steps = Steps{no_loss.steps}
+                         .of({2}, {Kind::ask, Kind::ask_unanswered, Kind::draw, Kind::draw_all, Kind::restart})
+                         .with(Kind::set_clock, {0, 1, 5}, 2)
+                         .with(Kind::set_median, {no_median, 0, 9, -9});
+    static const Protocol shipped;
+    const Found found = announce(walk(shipped, scenario, 20260121, 40000, 60));
+    EXPECT_EQ(found.broken, "") << found.path;
+    EXPECT_EQ(found.events & (fence_by_environment | fence_by_member), 0u) << "a false alarm";
+}
+
+TEST(Fleet, WalksFarWithLostCommits) {
+    Scenario scenario = loss;
+    scenario.size.never_superseded = false;
+    scenario.size.longest = scenario.size.length = 5;
+    scenario.size.end = 25;
+    scenario.steps = Steps{loss.steps}
+                         .of({0, 1}, {Kind::draw, Kind::ask_slowly, Kind::remake, Kind::copy_file, Kind::copy_above})
+                         .of({2}, {Kind::ask, Kind::ask_unanswered, Kind::draw, Kind::draw_all, Kind::restart})
+                         .with(Kind::arrive)
+                         .with(Kind::fence_by_hand)
+                         .with(Kind::set_clock, {0, 1, -9}, 1)
+                         .with(Kind::set_median, {no_median, 0, 1});
+    static const Protocol shipped;
+    const Found found = announce(walk(shipped, scenario, 20260122, 80000, 80));
+    EXPECT_EQ(found.broken, "") << found.path;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Mutants: the protocol without one of its rules.
+
+struct Mutant {
+    const char *name;
+    void (*take_away)(Protocol &);
+    const Scenario &scenario;
+};
+
+Accepted accept_as(Membership *m, FleetSeen *seen, const Answer &answer, void (*blind)(Membership *, FleetSeen *)) {
+    Membership blind_m = *m;
+    FleetSeen blind_seen = *seen;
+    blind(&blind_m, &blind_seen);
+    const Accepted result = accept(&blind_m, &blind_seen, answer);
+    if (result == Accepted::grant || result == Accepted::refused) {
+        *m = blind_m;
+        *seen = blind_seen;
+    }
+    return result;
+}
+
+Judgement extended_anyway(Judgement j, bool anyway) {
+    return anyway && j.verdict != Verdict::fence ? Judgement{Verdict::extend, Refusal::none} : j;
+}
+
+bool is_in_doubt(const RegistryView &r, const Ask &a, const NodeRow *row) {
+    return a.holds && (row == nullptr || row->term < r.term);
+}
+
+RegistryView without_cap(RegistryView r) {
+    r.now_us += 1000;
+    return r;
+}
+
+const Mutant mutants[] = {
+    // What the registry decides.
+    {"a newcomer below until",
+     [](Protocol &p) {
+         p.is_free = [](const Layout &, const RegistryView &, const Ask &, const NodeRow &) { return true; };
+     },
+     no_loss},
+    {"a newcomer one tick below until",
+     [](Protocol &p) {
+         p.is_free = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow &row) {
+             return row.until <= beginning(l, r, a) + 1;
+         };
+     },
+     no_loss},
+    {"a node that another line got is kept",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             return extended_anyway(judge(l, r, a, row), a.holds);
+         };
+     },
+     fences},
+    {"until + length",
+     [](Protocol &p) {
+         p.extended = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             NodeRow after = extended(l, r, a, row);
+             if (row != nullptr)
+                 after.until = std::max(after.until, row->until + grant_ticks(l, r, a));
+             return after;
+         };
+     },
+     tight_loss},
+    {"a repeated ask is a newcomer's",
+     [](Protocol &p) { p.is_missed = [](const Ask &, const NodeRow &) { return false; }; }, no_loss},
+    {"an earlier life's answer is taken for a missed one",
+     [](Protocol &p) {
+         p.is_missed = [](const Ask &a, const NodeRow &row) { return !a.holds && is_same_life(a, row); };
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             Ask b = a;
+             if (!a.holds && row != nullptr)
+                 b.incarnation = row->incarnation;
+             return judge(l, r, b, row);
+         };
+     },
+     copies},
+    {"a superseded life is extended",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const Judgement j = judge(l, r, a, row);
+             return extended_anyway(j, j.why == Refusal::superseded && row->line == a.held.line);
+         };
+     },
+     copies},
+    {"after a fence a superseded life is extended",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const Judgement j = judge(l, r, a, row);
+             return extended_anyway(j, j.why == Refusal::superseded && row->line == a.held.line && row->term < r.term);
+         };
+     },
+     copies},
+    // Fences.
+    {"no fence: the environment is not compared", [](Protocol &p) { p.compares_environment = false; }, loss},
+    {"a fence without the clock",
+     [](Protocol &p) {
+         p.fenced = [](RegistryView r, int64_t newest) {
+             RegistryView after = fenced(r, newest);
+             after.fence_base_us = std::max(r.fence_base_us, newest - r.longest_us);
+             return after;
+         };
+     },
+     loss},
+    {"a fence without a new term",
+     [](Protocol &p) {
+         p.fenced = [](RegistryView r, int64_t newest) {
+             RegistryView after = fenced(r, newest);
+             after.term = r.term;
+             return after;
+         };
+     },
+     loss},
+    {"a fence without the longest grant, by one tick",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const Judgement j = judge(l, r, a, row);
+             const bool passes = j.why == Refusal::fenced && beginning(l, r, a) + 1 >= fence_tick(l, r);
+             return passes ? Judgement{Verdict::newcomer, Refusal::none} : j;
+         };
+     },
+     tight_loss},
+    {"a fence with one bound, not two",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             RegistryView lower = r;
+             lower.fence_base_us -= lower.fence_base_us != 0 ? r.bound_us : 0;
+             return judge(l, lower, a, row);
+         };
+     },
+     tight_loss},
+    {"a survivor's grant begins where the registry says",
+     [](Protocol &p) {
+         p.extended = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             NodeRow after = extended(l, r, a, row);
+             if (row != nullptr && row->line == after.line)
+                 after.from = row->from;
+             return after;
+         };
+     },
+     tight_loss},
+    {"a fence that does not bind unused nodes",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const Judgement j = judge(l, r, a, row);
+             return j.why == Refusal::fenced ? Judgement{Verdict::newcomer, Refusal::none} : j;
+         };
+         p.is_free = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow &row) {
+             return row.until == 0 || (is_free(l, r, a, row) && beginning(l, r, a) >= fence_tick(l, r));
+         };
+     },
+     loss},
+    {"no cap",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             return judge(l, without_cap(r), a, row);
+         };
+         p.extended = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             return extended(l, without_cap(r), a, row);
+         };
+         p.is_free = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow &row) {
+             return is_free(l, without_cap(r), a, row);
+         };
+         p.granted = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow &row) {
+             return granted(l, without_cap(r), a, row);
+         };
+     },
+     tight_loss},
+    {"survivors are extended unconditionally",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             RegistryView open = r;
+             open.fence_base_us = is_in_doubt(r, a, row) ? 0 : r.fence_base_us;
+             return judge(l, open, a, row);
+         };
+     },
+     tight_loss},
+    {"survivors are extended one tick too low",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             RegistryView lower = r;
+             lower.fence_base_us -= is_in_doubt(r, a, row) ? r.bound_us : 0;
+             const Judgement j = judge(l, lower, a, row);
+             return j.verdict == Verdict::extend ? j : judge(l, r, a, row);
+         };
+     },
+     tight_loss},
+    {"survivors are not extended",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const Judgement j = judge(l, r, a, row);
+             return j.verdict == Verdict::extend && is_in_doubt(r, a, row) ? Judgement{Verdict::newcomer, Refusal::none}
+                                                                           : j;
+         };
+     },
+     loss},
+    {"of two lines the one that asks first is extended",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const bool other_line = is_in_doubt(r, a, row) && row != nullptr && row->line != a.held.line;
+             return judge(l, r, a, other_line ? nullptr : row);
+         };
+     },
+     fences},
+    {"what members show is not compared",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             Ask b = a;
+             b.serial = std::min(a.serial, r.serial);
+             if (a.holds && a.held.term == r.term && (row == nullptr || row->term < r.term))
+                 b.held.term = 0;
+             else if (a.holds && a.held.term == r.term)
+                 b.held.serial = std::min(a.held.serial, row->serial);
+             return judge(l, r, b, row);
+         };
+     },
+     repeated_loss},
+    {"no term (an old registry goes on)",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             RegistryView blind = r;
+             blind.term_shown = 0;
+             Ask b = a;
+             b.term = std::min(a.term, r.term);
+             b.serial = a.term > r.term ? 0 : a.serial;
+             return judge(l, blind, b, row);
+         };
+     },
+     repeated_loss},
+    {"a later term that was shown is forgotten", [](Protocol &p) { p.keeps_shown_term = false; }, repeated_loss},
+    // Dead holders and joining members.
+    {"a dead holder's node is granted without the bound",
+     [](Protocol &p) {
+         p.revoked = [](const Layout &l, const RegistryView &r, const NodeRow &row, int64_t ahead) {
+             RegistryView exact = r;
+             exact.bound_us = 0;
+             return revoked(l, exact, row, ahead);
+         };
+     },
+     revocation},
+    {"a dead holder was never ahead of its clock",
+     [](Protocol &p) {
+         p.revoked = [](const Layout &l, const RegistryView &r, const NodeRow &row, int64_t) {
+             return revoked(l, r, row, 0);
+         };
+     },
+     revocation},
+    {"a dead line is extended after a fence",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             const bool later = is_in_doubt(r, a, row) && row != nullptr && a.held.until > row->until;
+             return extended_anyway(judge(l, r, a, row), later && a.held.until > last_lost_beginning(l, r));
+         };
+     },
+     revocation},
+    {"a joining member's node is not raised",
+     [](Protocol &p) {
+         p.used_before = [](const Layout &, const RegistryView &, const Ask &, NodeRow row, int64_t) { return row; };
+     },
+     joining},
+    {"a joining member's node is raised, and keeps its line",
+     [](Protocol &p) {
+         p.used_before = [](const Layout &l, const RegistryView &r, const Ask &a, NodeRow row, int64_t until) {
+             if (is_free(l, r, a, row))
+                 row.until = std::max(row.until, until);
+             return row;
+         };
+     },
+     joining},
+    {"another fleet's members get nodes",
+     [](Protocol &p) {
+         p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
+             Ask b = a;
+             b.fleet = r.fleet;
+             return judge(l, r, b, row);
+         };
+     },
+     two_fleets},
+    // What the registry's caller does.
+    {"an answer before the commit", [](Protocol &p) { p.answers_before_commit = true; }, no_loss},
+    {"synchronous_commit off", [](Protocol &p) { p.flushes = false; }, loss},
+    // What a member does.
+    {"a lease outside the grant", [](Protocol &p) { p.stays_inside_grant = false; }, no_loss},
+    {"no mark of its own", [](Protocol &p) { p.keeps_mark = false; }, no_loss},
+    {"directory, host and timeline are not compared", [](Protocol &p) { p.start_elsewhere = begin_incarnation; },
+     copies},
+    {"a standby has the file", [](Protocol &p) { p.start_elsewhere = [](Membership *, uint64_t) {}; }, copies},
+    {"a generator without a mark keeps its grant", [](Protocol &p) { p.start_without_mark = begin_incarnation; },
+     copies},
+    {"a start is no new incarnation", [](Protocol &p) { p.restart = [](Membership *, uint64_t) {}; }, copies},
+    {"a start forgets the incarnation before it",
+     [](Protocol &p) { p.restart = [](Membership *m, uint64_t fresh) { m->incarnation = fresh; }; }, no_loss},
+    {"a start forgets all incarnations but the one before it",
+     [](Protocol &p) {
+         p.restart = [](Membership *m, uint64_t fresh) {
+             m->former_count = 0;
+             begin_incarnation(m, fresh);
+         };
+     },
+     no_loss},
+    {"one incarnation a server", [](Protocol &p) { p.own_incarnation = false; }, no_loss},
+    {"an answer to an earlier life is accepted",
+     [](Protocol &p) {
+         p.accept = [](Membership *m, FleetSeen *seen, const Answer &answer) {
+             Answer own = answer;
+             own.incarnation = m->incarnation;
+             return accept(m, seen, own);
+         };
+     },
+     no_loss},
+    {"an older answer is accepted",
+     [](Protocol &p) {
+         p.accept = [](Membership *m, FleetSeen *seen, const Answer &answer) {
+             return accept_as(m, seen, answer, [](Membership *blind, FleetSeen *) { blind->held.serial = -1; });
+         };
+     },
+     no_loss},
+    {"an answer of an earlier term is accepted",
+     [](Protocol &p) {
+         p.accept = [](Membership *m, FleetSeen *seen, const Answer &answer) {
+             return accept_as(m, seen, answer, [](Membership *, FleetSeen *blind) { blind->term = 0; });
+         };
+     },
+     loss},
+    {"another fleet's answer is accepted",
+     [](Protocol &p) {
+         p.accept = [](Membership *m, FleetSeen *seen, const Answer &answer) {
+             return accept_as(m, seen, answer, [](Membership *, FleetSeen *blind) { blind->fleet = 0; });
+         };
+     },
+     two_fleets},
+    {"a superseded life goes on after a late answer",
+     [](Protocol &p) {
+         p.accept = [](Membership *m, FleetSeen *seen, const Answer &answer) {
+             return accept_as(m, seen, answer, [](Membership *blind, FleetSeen *) {
+                 blind->superseded = false;
+                 blind->held.serial = -1;
+             });
+         };
+     },
+     copies},
+};
+
+TEST(Fleet, MutantsAreCaught) {
+    for (const Mutant &mutant : mutants) {
+        Protocol p;
+        mutant.take_away(p);
+        const Found found = announce(search(p, mutant.scenario, mutant.scenario.depth));
+        EXPECT_NE(found.broken, "") << mutant.name;
+        std::cout << "  " << mutant.name << " | " << mutant.scenario.name << ", depth " << found.depth << " | "
+                  << found.broken << ": " << found.path << std::endl;
+    }
+}
+
+} // namespace
