@@ -1009,7 +1009,7 @@ GRANT SELECT ON uid_generator_status, uid_generator_limits, uid_generator_column
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
 BEGIN
-  IF current_setting('uidgen.datacenter_id', true) = '-1'
+  IF current_setting('uidgen.datacenter_id', true) = '-1' AND coalesce(current_setting('uidgen.registry', true), '') = ''
      AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_settings WHERE name = 'client_min_messages') THEN
     PERFORM set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'uidgen.datacenter_id is not set'
