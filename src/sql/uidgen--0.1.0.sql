@@ -1231,7 +1231,7 @@ GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeove
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
 BEGIN
-  IF current_setting('uidgen.datacenter_id', true) = '-1' AND current_setting('uidgen.registry', true) = ''
+  IF current_setting('uidgen.datacenter_id', true) = '-1' AND coalesce(current_setting('uidgen.registry', true), '') = ''
      AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_settings WHERE name = 'client_min_messages') THEN
     PERFORM set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'uidgen.datacenter_id is not set'

@@ -122,6 +122,24 @@ foreach my $chunk (1, 64)
 	isnt($of_a, sql($b, $nodes), "cached mode, chunk $chunk: members have different nodes");
 }
 
+# Under load, with nodes that change: generators of one layout share no id, whatever their mode and server.
+
+my @loads = map {
+	background_loop($_, clients => 2, sql => 'SELECT uid_next()'),
+	background_loop($_, clients => 1, sql => q{SELECT uid_next_batch('uid_generators.cached_1', 20)}),
+	background_loop($_, clients => 1, sql => q{SELECT uid_next('uid_generators.cached_64')})
+} $a, $b;
+my %nodes_in_use;
+foreach (1 .. 4)
+{
+	$nodes_in_use{ status($a, $default, 'node') } = 1;
+	sql($a, 'SELECT uid_fleet_move()');
+	ok(until_true('a node', sub { status($a, $default, 'node') ne '' }), 'a member that begins anew gets a node');
+	Time::HiRes::sleep(0.3);
+}
+assert_unique(map { stop_loop($_) } @loads);
+cmp_ok(scalar keys %nodes_in_use, '>', 1, 'its node has changed');
+
 # Joining with a reload, while sessions draw
 
 my $late = new_node('late');

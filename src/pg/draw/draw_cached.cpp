@@ -225,13 +225,13 @@ uint64_t end_of_grant(const Call &call) {
     return static_cast<uint64_t>(Min(call.grant.view.until, policy.end)) << policy.sequence_bits;
 }
 
-// The next position lies beyond the grant. In no fleet the next try sees more.
+// The next position lies beyond the grant, or there is none (position 0). In no fleet the next try sees more.
 void get_later_end(Call *call, uint64_t position) {
     if (!call->grant.in_fleet())
         return;
     const core::ClockPolicy &policy = call->e->slot->generator.config.policy;
     const auto tick = static_cast<int64_t>(position >> policy.sequence_bits);
-    execute(call, {core::ClockAction::ask, 0, 0, 0, 0, tick});
+    execute(call, {core::ClockAction::ask, 0, 0, 0, 0, Max(tick, call->view.now)});
 }
 
 } // namespace

@@ -29,8 +29,8 @@ namespace uidgen::pg {
 // before the word is swapped. A view that has become old is still right: its ticks belong to its node for ever.
 using core::GrantView;
 
-// What the registrar needs to ask for a generator. Set by the session that makes the place, and by each that wants a
-// grant.
+// What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
+// a change of uidgen.registry.
 struct GrantOrder {
     core::Layout layout;
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
