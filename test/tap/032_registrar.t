@@ -296,14 +296,28 @@ isnt($moved, $node, 'so is a session of the registry that does not answer');
 
 # Clocks
 
-my $late = new_node('late', conf => "uidgen.registry = '$good'\nuidgen.registry_clock_bound = '1s'\n");
-use_fake_clock($late);
-set_clock($late, '-5m');
-start_uidgen($late);
-like(drawn_node($late), qr/^\d+$/, 'a server with a late clock draws');
-is(status($late, 'clock_offset_ms BETWEEN -310000 AND -290000'), 't', 'the status shows its offset');
+my $ahead = new_node('ahead');
+use_fake_clock($ahead);
+set_clock($ahead, '+5m');
+start_uidgen($ahead);
+$ahead->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')");
+my $late = new_member('late', 'host=' . $ahead->host . ' port=' . $ahead->port . ' dbname=postgres user=uid_fleet');
+like(drawn_node($late), qr/^\d+$/, 'a server draws whose clock is behind that of the registry');
+is(status($late, 'clock_offset_ms BETWEEN -310000 AND -290000'), 't', 'the status shows the offset');
 is(wait_for_lines($late, 'WARNING:  the clock of this server differs', 1), 1, 'and the log warns of it, once');
-$late->stop;
+set_registry($late, $good);
+$late->poll_query_until('postgres', "SELECT last_error LIKE '%another fleet%' FROM uid_registry_status")
+  or die 'the other fleet is not refused';
+$node = drawn_node($late);
+like($node, qr/^\d+$/, 'in the other fleet it goes on with its grant');
+$late->safe_psql('postgres', 'SELECT uid_fleet_move()');
+$late->poll_query_until('postgres', "SELECT bool_or(error IS NULL AND node IS NULL) FROM uid_registry_status")
+  or die 'the server has not moved';
+like(drawn_node($late), qr/^\d+$/, 'and moves when it is told to');
+is( $late->safe_psql('postgres', 'SELECT fleet FROM uid_registry_status'),
+	$registry->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'),
+	'it is a member of that fleet');
+$_->stop foreach ($late, $ahead);
 
 # Leaving
 
