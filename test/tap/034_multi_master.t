@@ -31,7 +31,7 @@ foreach my $site ('a', 'b')
 }
 foreach my $site ('a', 'b')
 {
-	my $connection = $nodes{ other($site) }->connstr('postgres');
+	my $connection = $nodes{ other($site) }->connstr('postgres') =~ s{'}{''}gr;
 	$nodes{$site}->safe_psql('postgres',
 		"CREATE SUBSCRIPTION theirs_$site CONNECTION '$connection' PUBLICATION mine WITH (copy_data = off)");
 }
