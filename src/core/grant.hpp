@@ -5,16 +5,25 @@
 // ticks from <= t < until of a node. An *incarnation* is one life of a generator; each has a random number.
 //
 // Numbered invariants
-//   1. `until` of a node only grows. A grant to another line starts at or above it. So grants of one node to different
-//      lines never overlap.
+//   1. `until` of a node only grows (but for revoked()). A grant to another line starts at or above it. So grants of
+//      one node to different lines never overlap.
 //   2. A grant is committed, durably, before it is answered.
-//   3. While the registry loses no commit, (1) and (2) alone keep nodes apart, and no two clocks are compared.
+//   3. While the registry loses no commit, (1) and (2) alone keep nodes apart, and no two clocks are compared
+//      (but in revoked()).
 //   4. A registry that may have lost commits raises a *fence* before it answers again. Let `base` be its clock at that
-//      moment (the latest of the readings in fenced()). If every two clocks of the fleet differ by at most `bound`, each
-//      lost grant began at or below base + 2 x bound: its `from` was at most the former registry's clock + bound, the
-//      cap. So it ends at or below base + 2 x bound + the longest grant. No line gets a node that is new to it below
-//      that instant, and no line keeps a node unless its grant reaches above base + 2 x bound: such a grant was followed
-//      by no grant to another line, lost or not.
+//      moment (the latest of the readings in fenced()). Assume that the registries' clocks, and the medians that they
+//      used, differ by at most `bound` at any time. Then each lost grant began at or below base + 2 x bound: its
+//      `from` was at most the cap, the former registry's clock + bound. So it ends at or below that tick + the
+//      longest grant. No line gets a node that is new to it below that end. No line keeps a node unless its grant
+//      reaches above base + 2 x bound. Such a grant was followed by no grant to another line, lost or not, because of
+//      (1).
+//   5. `bound` and the longest grant are the same at a registry and at those that follow it. A change of either that
+//      is lost with the grants made under it breaks (4).
+//   6. A life that follows another one shows it (Ask::former). The registry extends a line for the latest life that it
+//      answered, and for those that follow it. Any other life is refused as superseded: it is a copy, or its ask
+//      arrived late. An asker that holds no grant is a newcomer, unless it is the very life that was answered.
+//   7. A grant's stamp (term, serial) grows along a history. A member that shows a stamp which the registry has not
+//      reached proves that commits were lost.
 //
 // The clock of an asker serves to choose a range that it can use. A wrong one harms only the asker: it is capped, and
 // by (1) a late one leads to a range that is in use already, which only its own line may have.
@@ -143,8 +152,8 @@ constexpr bool is_later(const NodeRow &row, const Grant &held) noexcept {
     return row.term > held.term || (row.term == held.term && row.serial > held.serial);
 }
 
-// Whether the asker missed the answer that granted it this node: it was lost on the way, or is still under way. It must
-// be the very life that was answered. An earlier one may have used the grant, and the asker be its copy.
+// Whether the asker missed the answer that granted it this node: it was lost on the way, or is still under way. It
+// must be the very life that was answered. An earlier one may have used the grant, and the asker be its copy.
 constexpr bool is_missed(const Ask &a, const NodeRow &row) noexcept {
     const bool was_answered = row.line != 0 && row.incarnation == a.incarnation;
     return was_answered && (!a.holds || (row.node != a.held.node && is_later(row, a.held)));
@@ -157,8 +166,8 @@ constexpr Ask without_held(Ask a) noexcept {
     return a;
 }
 
-// Whether the asker shows an answer of this term that the registry has lost. (One of an earlier term may have been lost
-// before the fence that began this term.)
+// Whether the asker shows an answer of this term that the registry has lost. (One of an earlier term may have been
+// lost before the fence that began this term.)
 constexpr bool shows_lost_commit(const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
     const bool shows_later_row =
         a.holds && a.held.term == r.term && (row == nullptr || row->term < r.term || a.held.serial > row->serial);
@@ -181,9 +190,9 @@ constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Ask &
 // What to do with an asker. There are two rows that it may keep:
 //   - that of the node that it holds
 //   - that of an answer that it missed (is_missed(); of several rows the one with the latest stamp)
-// An asker that holds a node is judged against the first. If that makes it a newcomer and there is the second row, it is
-// judged against the second by without_held(). So an ask that is repeated takes no second node. An asker that holds none
-// is judged against the second alone. Null: there is no such row.
+// An asker that holds a node is judged against the first. If that makes it a newcomer and there is the second row, it
+// is judged against the second by without_held(). So an ask that is repeated takes no second node. An asker that
+// holds none is judged against the second alone. Null: there is no such row.
 constexpr Judgement judge(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
     if (a.fleet != 0 && a.fleet != r.fleet)
         return {Verdict::refuse, Refusal::other_fleet};
@@ -273,17 +282,17 @@ constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, const No
     return r.median_us != 0 && begun_us > r.median_us + 2 * r.bound_us ? 0 : begun_us + r.longest_us;
 }
 
-// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of its rows; 0: there is none. While all
-// clocks agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
+// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of its rows; 0: there is none. While
+// all clocks agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
 constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
     r.fence_base_us = std::max({r.fence_base_us, clock_of(r), newest_until_us - r.longest_us});
     r.term = std::max(r.term, r.term_shown) + 1;
     return r;
 }
 
-// The row after its holder was declared dead: its ticks end where its clock + `ahead` can have been. `ahead` is how many
-// ticks above its clock it was allowed to draw: its max_ahead (half of the length that it asked for is at least that).
-// The holder must not live, and its clock must have agreed with the registry's within the bound.
+// The row after its holder was declared dead: its ticks end where its clock + `ahead` can have been. `ahead` is how
+// many ticks above its clock it was allowed to draw: its max_ahead (half of the length that it asked for is at least
+// that). The holder must not live, and its clock must have agreed with the registry's within the bound.
 constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow &row, int64_t ahead) noexcept {
     const int64_t until = std::min(row.until, tick_at(l, clock_of(r) + r.bound_us) + ahead + 1);
     return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.line};

@@ -1,13 +1,15 @@
 // What a member of a fleet does with the answers of its registry: one generator's membership.
 //
 // Numbered invariants
-//   1. A start begins a new incarnation and stores it, before it asks (begin_incarnation()). So of two lives that follow
-//      one another the registry can tell which is the later one, and a copy of a life is no life that follows it.
+//   1. A start begins a new incarnation and stores it, before it asks (begin_incarnation()). So of two lives that
+//      follow one another the registry can tell which is the later one, and a copy of a life is no life that follows
+//      it.
 //   2. A grant counts only while the data directory, host and timeline are those that the file was written for. The
 //      caller checks it. Otherwise, and for a generator without a high-water mark, a new line begins (begin_line()),
 //      because the holder of the grant may be alive.
 //   3. A grant is stored before it is used. It then counts until its end, whether the registry can be reached or not.
-//   4. An answer of an earlier term than one that was seen is ignored, and so is one of another fleet.
+//   4. An answer of an earlier term than one that was seen is ignored. So is one that is older than the grant in hand,
+//      one to an earlier life, and one of another fleet. A life that was refused as superseded ignores all answers.
 #pragma once
 
 #include "grant.hpp"
@@ -75,7 +77,7 @@ struct Answer {
 enum class Accepted : uint8_t {
     grant,       // the membership has changed, and must be stored before it is used
     refused,     // the membership stands as it was; it may have become superseded
-    ignored,     // the answer is of an earlier term or incarnation, or older than the grant in hand
+    ignored,     // by invariant 4
     other_fleet, // the registry is that of another fleet
 };
 

@@ -182,6 +182,7 @@ struct Size {
     int8_t nodes = 2;
     int8_t end = 12;               // of time
     int8_t ahead = 99;             // how far above its clock a member draws
+    int8_t registry_offset = 0;    // at the beginning
     bool never_superseded = false; // no life is copied, and no ask is late
 };
 
@@ -199,6 +200,7 @@ class World {
         memset(&s, 0, sizeof(s));
         s.now = 2;
         s.registry.term = 1;
+        s.registry_offset = size_.registry_offset;
         s.standby = s.registry;
         for (int i = 0; i < members + joining; i++) {
             s.members[i].life = i < members ? Life::alive : Life::before_fleet;

@@ -23,6 +23,7 @@ struct Found {
     int depth = 0;      // how many, or how deep the search went
     uint64_t states = 0;
     uint32_t events = 0; // all that happened
+    uint64_t needless_fences = 0;
 };
 
 // The hashes of states seen. Two states of one hash count as one: with 64 bits that hides one in 10^6 searches.
@@ -133,6 +134,7 @@ inline Found walk(const Protocol &protocol, const Scenario &scenario, uint64_t s
             path.push_back(static_cast<uint8_t>(k));
             found.states++;
             found.events |= out.events;
+            found.needless_fences += (out.events & fence_not_needed) != 0 ? 1 : 0;
             if (out.broken == nullptr)
                 continue;
             found.broken = out.broken;
