@@ -104,14 +104,18 @@ is(ask($registry, $ann)->{refusal}, '', 'a member gets a node');
 is(ask($registry, $bob)->{refusal}, '', 'another member gets one');
 isnt($ann->{node}, $bob->{node}, '... which is another one');
 
+# The WAL writer would flush commits that their sessions leave to it.
+my $wal_writer = $registry->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+kill 'STOP', $wal_writer or die "could not stop the WAL writer: $!";
 my $loop = background_loop($registry, clients => 4,
 	sql => "SELECT line || ' ' || node || ' ' || granted_until FROM "
 	  . (call_of({ incarnation => 'RANDOM', host => 'crowd' }, bits => 20) =~
 		  s/RANDOM/(random() * 9e17)::bigint + 1000000/r));
 $registry->poll_query_until('postgres', "SELECT count(*) > 50 FROM uid_fleet_node WHERE host = 'crowd'")
   or die 'no crowd';
-$registry->stop('immediate');
+kill 'KILL', $wal_writer;
 my @answered = map { split /\n/, slurp_file($_) } stop_loop($loop);
+$registry->stop('immediate');
 start_node($registry);
 my %known = map { $_ => 1 } split /\n/,
   $registry->safe_psql('postgres',

@@ -311,7 +311,8 @@ bool answer(Registry *registry, void *arg) {
     return answer_in_pool(registry, e);
 }
 
-// Two calls of one incarnation, the second sent while the first still runs: the second finds what the first was granted.
+// If an incarnation asks again while its first call still runs, the second call waits, and finds what the first one was
+// granted.
 void lock_incarnation(uint64_t incarnation) {
     constexpr uint16 lock_class = 3; // the classes 1 and 2 are those of pg_advisory_lock()
     LOCKTAG tag;

@@ -393,12 +393,12 @@ int64_t newest_until_us() {
 }
 
 bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us) {
-    // Of a large fleet the thousand heard last are enough, and bound the cost.
+    // Of a large fleet the five hundred heard last are enough, and bound the cost.
     static Query query = {"SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY clock_offset_us) "
                           "FROM (SELECT DISTINCT ON (host, system_identifier) clock_offset_us FROM "
                           "(SELECT host, system_identifier, clock_offset_us, last_heard FROM %1$s.uid_fleet_node "
                           "WHERE last_heard > $1 AND last_heard <= $2 AND host IS NOT NULL "
-                          "ORDER BY last_heard DESC LIMIT 1000) heard "
+                          "ORDER BY last_heard DESC LIMIT 500) heard "
                           "ORDER BY host, system_identifier, last_heard DESC) servers",
                           nullptr, 0};
     constexpr int64_t fewest = 3;

@@ -122,8 +122,9 @@ void open_registry(Registry *registry, Oid function) {
         set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
     set_locally("search_path", "pg_catalog, pg_temp", GUC_ACTION_SAVE);
-    // The plans are made before the tables have grown, and are kept.
+    // The plans are made before the tables have grown, and are kept. Each has an index in the order that it needs.
     set_locally("enable_seqscan", "off", GUC_ACTION_SAVE);
+    set_locally("enable_bitmapscan", "off", GUC_ACTION_SAVE);
     set_locally("jit", "off", GUC_ACTION_SAVE);
     check_spi(SPI_connect(), "SPI_connect", "");
     fleet_use_schema(registry->schema);
