@@ -7,14 +7,14 @@
 //   datacenter id      | layout                   | datacenter field | worker field
 //   fits the field     | has a datacenter field   | the id           | the number
 //   fits the worker id | has no datacenter field  | -                | the id (static: the number)
-//   none, or too large | any                      | both: hash of the database + the number (static: as below)
+//   none, or too large | any                      | both fields: hash of the database + the number (static: see 3)
 //
-//   1. Different databases with different ids that fit have different nodes: `set`. The whole id is in the node, and
-//      nothing that is drawn can make up for a difference.
-//   2. All others have nodes that are only unlikely to meet: `automatic`. Two databases start at the same node with a
-//      probability of 1 in 2^drawn_node_bits(), and each number that one of them draws gives it another node.
-//   3. With worker_policy static the worker field is the number, whatever the rest is. The worker field of term t is
-//      number + t, so every term has another one (docs/design.md, P1 12).
+//   1. Databases with different ids that fit have different nodes, whatever is drawn: `set`.
+//   2. All other nodes are only unlikely to meet: `automatic`. Two databases start at the same node with a probability
+//      of 1 in 2^drawn_node_bits(), and each number that a database draws gives it another node.
+//   3. With worker_policy static the worker field is the number, whatever else is given. Without a datacenter field a
+//      person has given the whole node then, so it is `set`. The worker field of term t is number + t, so every term
+//      has another one (docs/design.md, P1 12).
 //   4. An id too large for the layout is no error, because then a setting could make generators fail. It is not taken
 //      modulo the width either, because then two databases with different ids would share a node for certain.
 #pragma once
