@@ -1007,6 +1007,272 @@ COMMENT ON VIEW t_sequence IS
   'if the caller has neither USAGE nor SELECT on the sequence.';
 GRANT SELECT ON uid_generator_status, uid_generator_limits, uid_generator_columns, segment_status, t_sequence TO PUBLIC;
 
+-- ---------------------------------------------------------------------------------------------------------
+-- Fleets: the tables of a registry, and what members and administrators call on it. A database is the registry of a
+-- fleet from its first uid_fleet_admit() on.
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE TABLE uid_fleet_state (
+  only_row          boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+  fleet             bigint      NOT NULL CHECK (fleet > 0),
+  term              bigint      NOT NULL DEFAULT 1,
+  term_shown        bigint      NOT NULL DEFAULT 0,
+  fence_base        timestamptz,
+  fence_until       timestamptz,
+  longest_grant     interval    NOT NULL DEFAULT '10 minutes'
+                                CHECK (longest_grant BETWEEN interval '1 millisecond' AND interval '7 days'),
+  closed            boolean     NOT NULL DEFAULT false,
+  system_identifier bigint,
+  timeline          integer,
+  host              text,
+  data_directory    text
+);
+COMMENT ON TABLE uid_fleet_state IS
+  'The fleet of which this database is the registry, in one row. uid_fleet_admit() inserts the row. A dump contains '
+  'it, so that the fleet moves with a restore.';
+COMMENT ON COLUMN uid_fleet_state.only_row IS 'true; there is one row';
+COMMENT ON COLUMN uid_fleet_state.fleet IS 'identity of the fleet, a random number; members refuse another one';
+COMMENT ON COLUMN uid_fleet_state.term IS 'number of fences so far, plus one';
+COMMENT ON COLUMN uid_fleet_state.term_shown IS
+  'highest term above its own that a member has shown; then another server is the registry, or was';
+COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
+COMMENT ON COLUMN uid_fleet_state.fence_until IS 'time from which newcomers are accepted after the last fence';
+COMMENT ON COLUMN uid_fleet_state.longest_grant IS
+  'limit on the length of a grant, and the time for which a fence refuses newcomers. Change it with UPDATE. After a '
+  'lower value, wait for the former length before a failover, because longer grants may be in use until then';
+COMMENT ON COLUMN uid_fleet_state.closed IS
+  'true between uid_fleet_handover() and the first call on the server that takes over';
+COMMENT ON COLUMN uid_fleet_state.system_identifier IS
+  'system identifier of the server that answered the last call; another one raises a fence, and so does another '
+  'timeline, host or data_directory';
+COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server';
+COMMENT ON COLUMN uid_fleet_state.host IS 'host name of that server; NULL before the first call';
+COMMENT ON COLUMN uid_fleet_state.data_directory IS 'real path of its data directory';
+
+CREATE TABLE uid_fleet_pool (
+  pool              integer     PRIMARY KEY,
+  preset            text        NOT NULL,
+  epoch             timestamptz NOT NULL,
+  tick_us           bigint      NOT NULL,
+  time_bits         smallint    NOT NULL,
+  datacenter_bits   smallint    NOT NULL,
+  worker_bits       smallint    NOT NULL,
+  sequence_bits     smallint    NOT NULL,
+  sequence_first    boolean     NOT NULL,
+  backup_worker     boolean     NOT NULL,
+  drawn_worker_bits integer     GENERATED ALWAYS AS (worker_bits::integer - backup_worker::integer) STORED,
+  UNIQUE (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
+);
+COMMENT ON TABLE uid_fleet_pool IS
+  'One row for each layout in the fleet. Its generators form a pool, and each of them has a node of its own.';
+COMMENT ON COLUMN uid_fleet_pool.pool IS 'number of the pool';
+COMMENT ON COLUMN uid_fleet_pool.preset IS 'preset of the first generator of the pool';
+COMMENT ON COLUMN uid_fleet_pool.epoch IS 'time of tick 0';
+COMMENT ON COLUMN uid_fleet_pool.tick_us IS 'length of a tick in microseconds';
+COMMENT ON COLUMN uid_fleet_pool.time_bits IS 'width of the time field';
+COMMENT ON COLUMN uid_fleet_pool.datacenter_bits IS 'width of the datacenter id';
+COMMENT ON COLUMN uid_fleet_pool.worker_bits IS 'width of the worker id';
+COMMENT ON COLUMN uid_fleet_pool.sequence_bits IS 'width of the sequence number';
+COMMENT ON COLUMN uid_fleet_pool.sequence_first IS 'order of the fields, as in uid_generator';
+COMMENT ON COLUMN uid_fleet_pool.backup_worker IS 'whether the top bit of the worker field marks the backup worker';
+COMMENT ON COLUMN uid_fleet_pool.drawn_worker_bits IS
+  'width of the worker ids that are granted: a node is datacenter id * 2^drawn_worker_bits + worker id';
+
+CREATE TABLE uid_fleet_node (
+  pool              integer     NOT NULL,
+  node              bigint      NOT NULL,
+  granted_from      bigint      NOT NULL DEFAULT 0,
+  granted_until     bigint      NOT NULL,
+  line              bigint      NOT NULL DEFAULT 0,
+  incarnation       bigint      NOT NULL DEFAULT 0,
+  term              bigint      NOT NULL,
+  serial            bigint      NOT NULL,
+  revoked           bigint      NOT NULL DEFAULT 0,
+  reserved          boolean     NOT NULL DEFAULT false,
+  host              text,
+  port              text,
+  system_identifier bigint,
+  timeline          integer,
+  database          text,
+  generator         text,
+  version           text,
+  policy            text,
+  asked_datacenter  boolean     NOT NULL DEFAULT false,
+  clock_offset_us   bigint,
+  last_heard        timestamptz,
+  PRIMARY KEY (pool, node)
+);
+CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until);
+CREATE UNIQUE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
+CREATE INDEX uid_fleet_node_heard ON uid_fleet_node (last_heard);
+CREATE INDEX uid_fleet_node_asked ON uid_fleet_node (pool, node) WHERE asked_datacenter;
+CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
+COMMENT ON TABLE uid_fleet_node IS
+  'One row for each node that was ever granted, with its last grant. No row is ever deleted, so a node is never '
+  'granted twice for the same time.';
+COMMENT ON COLUMN uid_fleet_node.pool IS 'pool of the node';
+COMMENT ON COLUMN uid_fleet_node.node IS
+  'value of the datacenter and worker bits, without the bit of the backup worker';
+COMMENT ON COLUMN uid_fleet_node.granted_from IS 'first tick of the grant';
+COMMENT ON COLUMN uid_fleet_node.granted_until IS 'first tick after the grant';
+COMMENT ON COLUMN uid_fleet_node.line IS
+  'first incarnation that the node was granted to; 0: the node was used without a registry, taken over, or reserved';
+COMMENT ON COLUMN uid_fleet_node.incarnation IS
+  'incarnation that was answered last; 0: none, or it was granted another node since';
+COMMENT ON COLUMN uid_fleet_node.term IS 'term of the last answer';
+COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
+COMMENT ON COLUMN uid_fleet_node.revoked IS 'line from which the node was taken over; 0: none';
+COMMENT ON COLUMN uid_fleet_node.reserved IS 'true: for a generator outside';
+COMMENT ON COLUMN uid_fleet_node.host IS 'host name of the holder''s server';
+COMMENT ON COLUMN uid_fleet_node.port IS 'port of the holder''s server';
+COMMENT ON COLUMN uid_fleet_node.system_identifier IS 'system identifier of the holder''s server';
+COMMENT ON COLUMN uid_fleet_node.timeline IS 'timeline of the holder''s server';
+COMMENT ON COLUMN uid_fleet_node.database IS 'database of the holder';
+COMMENT ON COLUMN uid_fleet_node.generator IS 'qualified name of the holder';
+COMMENT ON COLUMN uid_fleet_node.version IS 'version of uidgen there';
+COMMENT ON COLUMN uid_fleet_node.policy IS 'worker_policy of the holder; reserved: none';
+COMMENT ON COLUMN uid_fleet_node.asked_datacenter IS 'true: the holder asked for this datacenter id';
+COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
+  'clock of the holder''s server minus that of the registry, at the last call, in microseconds';
+COMMENT ON COLUMN uid_fleet_node.last_heard IS 'time of the last answer by the registry''s clock';
+
+CREATE SEQUENCE uid_fleet_serial;
+COMMENT ON SEQUENCE uid_fleet_serial IS
+  'Counter of the answers of a fleet''s registry. If a member shows a number above it, the registry has lost commits.';
+
+-- To dump and restore.
+GRANT SELECT, INSERT ON uid_fleet_state, uid_fleet_pool, uid_fleet_node TO pg_database_owner;
+GRANT SELECT, UPDATE ON SEQUENCE uid_fleet_serial TO pg_database_owner;
+SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_fleet_pool', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_fleet_node', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_fleet_serial', '');
+
+-- No SET clause: it would end with the function, but synchronous_commit must be in force at the commit.
+CREATE FUNCTION uid_fleet_call(protocol integer, incarnation bigint, former bigint[],
+    fleet bigint, term bigint, serial bigint,
+    held_node bigint, held_from bigint, held_until bigint, held_line bigint, held_term bigint, held_serial bigint,
+    clock_us bigint, lowest bigint, length bigint,
+    preset text, epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
+    sequence_bits integer, sequence_first boolean, backup_worker boolean,
+    policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
+    host text, port text, system_identifier bigint, timeline integer, database text, generator text, version text,
+    OUT refusal text, OUT message text, OUT hint text, OUT retry_after_ms bigint,
+    OUT node bigint, OUT granted_from bigint, OUT granted_until bigint, OUT line bigint,
+    OUT fleet bigint, OUT term bigint, OUT serial bigint, OUT registry_clock_us bigint, OUT registry_version text)
+RETURNS record
+LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_call';
+COMMENT ON FUNCTION uid_fleet_call(integer, bigint, bigint[], bigint, bigint, bigint, bigint, bigint, bigint, bigint,
+  bigint, bigint, bigint, bigint, bigint, text, bigint, bigint, integer, integer, integer, integer, boolean, boolean,
+  text, integer, integer, bigint, bigint, text, text, bigint, integer, text, text, text) IS
+  'Members of a fleet call it on the registry, to be granted a node or to keep one. A refusal is a row whose column '
+  'refusal is not NULL, and no error. It fails in a transaction block, on a standby, and if this database is no '
+  'registry. Only roles of uid_fleet_admit() may call it.';
+
+CREATE FUNCTION uid_fleet_fence() RETURNS timestamptz
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fence';
+COMMENT ON FUNCTION uid_fleet_fence() IS
+  'Raises a fence on the registry of a fleet. Run it after a restore from a backup, or if the registry may have lost '
+  'commits for another reason. Members that are alive keep their nodes. Newcomers are accepted again from the returned '
+  'time on. The registry raises a fence by itself if its server, timeline, host or data directory has changed. It '
+  'fails in a transaction block.';
+
+CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
+COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
+  'Closes the registry of a fleet before a planned switchover. It grants nothing until another server has taken over. '
+  'That server needs no fence: if it knows of the handover, it knows of every grant. With cancel => true the registry '
+  'is open again. It fails in a transaction block.';
+
+CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestamptz
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';
+COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
+  'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
+  'on. The holder must not run any more: if it does, ids collide. It fails if the node has no holder, during a '
+  'handover, and in a transaction block.';
+
+CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
+    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL,
+    OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
+    OUT granted_from timestamptz, OUT granted_until timestamptz)
+RETURNS SETOF record
+LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
+COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer) IS
+  'Reserves nodes for generators outside PostgreSQL, from granted_from to the end of the layout. No member gets them. '
+  'The layout is that of a preset, if need be with another epoch, or that of a pool of uid_fleet_pools. '
+  'uid_fleet_takeover() ends a reservation. It fails if too few nodes are free, during a fence or a handover, and in a '
+  'transaction block.';
+
+CREATE FUNCTION uid_fleet_admit(role regrole) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen');
+  setting text;
+BEGIN
+  IF role IS NULL THEN
+    RAISE EXCEPTION 'role must not be null'
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
+  END IF;
+  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet) VALUES ($1) ON CONFLICT DO NOTHING', home)
+    USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1);
+  EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION %s.uid_fleet_call TO %s', home, role);
+  -- A call is one short statement. A member keeps its connection between calls.
+  FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 20000',
+      'idle_in_transaction_session_timeout = 10000', 'idle_session_timeout = 0',
+      'default_transaction_isolation = "read committed"', 'default_transaction_read_only = off'] LOOP
+    EXECUTE format('ALTER ROLE %s IN DATABASE %I SET %s', role, current_database(), setting);
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION uid_fleet_admit(regrole) IS
+  'Makes this database the registry of a fleet, unless it is one already, and lets a role call uid_fleet_call(). '
+  'Members connect with that role, which needs no other right. It also sets the timeouts of the role in this database. '
+  'Only superusers and the owner of the database may call it.';
+
+CREATE VIEW uid_fleet AS
+SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,
+       (n.node & ((1::bigint << p.drawn_worker_bits) - 1::bigint))::integer AS worker_id,
+       CASE WHEN n.reserved THEN 'reserved' WHEN t.ended THEN 'free' WHEN n.incarnation <> 0::bigint THEN 'live'
+            WHEN n.revoked <> 0::bigint AND n.line = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
+       n.generator, n.database, n.host, n.port, u.granted_until, n.last_heard,
+       pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
+       n.version, n.policy
+  FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
+ CROSS JOIN LATERAL (SELECT p.epoch + pg_catalog.make_interval(secs =>
+                              p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until) u
+ CROSS JOIN LATERAL (SELECT u.granted_until <= pg_catalog.clock_timestamp() AS ended) t;
+COMMENT ON VIEW uid_fleet IS
+  'The nodes that the registry of a fleet has granted, with their last holders. state: live (the holder may use the '
+  'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
+  'after uid_fleet_takeover()), reserved (for a generator outside), free (the grant has ended). clock_offset is the '
+  'clock of the holder''s server minus that of the registry. Readable by pg_monitor.';
+
+CREATE VIEW uid_fleet_pools AS
+SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
+       coalesce(c.cooling, 0::bigint) AS cooling, coalesce(c.reserved, 0::bigint) AS reserved,
+       a.nodes - coalesce(c.live + c.cooling + c.reserved, 0::bigint) AS free,
+       CASE WHEN s.fence_until > pg_catalog.clock_timestamp() THEN s.fence_until END AS fence_until
+  FROM uid_fleet_pool p CROSS JOIN uid_fleet_state s
+ CROSS JOIN LATERAL (SELECT 1::bigint << (p.datacenter_bits::integer + p.drawn_worker_bits) AS nodes) a
+  LEFT JOIN (SELECT f.pool, pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
+                    pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text)
+                      AS cooling,
+                    pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
+               FROM uid_fleet f GROUP BY f.pool) c ON c.pool = p.pool;
+COMMENT ON VIEW uid_fleet_pools IS
+  'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
+  'uid_fleet). Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '
+  'fence. Readable by pg_monitor.';
+
+GRANT SELECT ON uid_fleet, uid_fleet_pools TO pg_monitor;
+REVOKE EXECUTE ON FUNCTION uid_fleet_call, uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve,
+  uid_fleet_admit FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit
+  TO pg_database_owner;
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
 BEGIN

@@ -17,7 +17,7 @@ suite=$3
 major=$4
 shift 4
 
-packages="postgresql-$major postgresql-server-dev-$major g++ make perl libipc-run-perl libfaketime"
+packages="postgresql-$major postgresql-server-dev-$major libpq-dev g++ make perl libipc-run-perl libfaketime"
 # experimental is not a whole Debian: it holds a few packages to be installed into sid.
 base=$suite
 recipe="$suite with security updates: $packages"

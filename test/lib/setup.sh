@@ -18,7 +18,7 @@ find_major() {
 
 needed_packages() {
     # shellcheck disable=SC2086 # a list of words
-    echo g++ make perl git shellcheck libgtest-dev libfaketime libipc-run-perl ${more_packages:-}
+    echo g++ make libpq-dev perl git shellcheck libgtest-dev libfaketime libipc-run-perl ${more_packages:-}
     if [ -z "${PG_CONFIG:-}" ]; then
         echo "postgresql-$1 postgresql-server-dev-$1"
     fi

@@ -42,21 +42,7 @@ sub status
 	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
-# Of a background process without a connection only the process table tells.
-sub padders
-{
-	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
-	my @found;
-	foreach my $stat (glob '/proc/[0-9]*/stat')
-	{
-		open my $fh, '<', $stat or next;
-		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
-		next unless $parent == $postmaster;
-		open my $command, '<', "/proc/$pid/cmdline" or next;
-		push @found, $pid if (<$command> // '') =~ /uidgen refiller/;
-	}
-	return @found;
-}
+sub padders { return background_pids($node, 'refiller'); }
 
 # Files of rings of that many bytes.
 sub rings

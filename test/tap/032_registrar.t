@@ -3,6 +3,7 @@
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
+use IO::Socket::UNIX;
 use lib $FindBin::RealBin;
 
 use PostgreSQL::Test::Utils;
@@ -72,13 +73,23 @@ sub drawn_node
 	return $node->safe_psql('postgres', "SELECT $node_of");
 }
 
-# Waits for the process.
+sub wait_until
+{
+	my ($what, $condition) = @_;
+	foreach (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if $condition->();
+		Time::HiRes::sleep(0.05);
+	}
+	die "timed out waiting for $what";
+}
+
 sub registrar_pid
 {
 	my ($node) = @_;
-	my $processes = "FROM pg_stat_activity WHERE backend_type = 'uidgen registrar'";
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 $processes") or die 'no registrar runs';
-	return $node->safe_psql('postgres', "SELECT pid $processes");
+	my @pids;
+	wait_until('the registrar', sub { @pids = background_pids($node, 'registrar'); @pids == 1 });
+	return $pids[0];
 }
 
 sub lines_of
@@ -91,11 +102,7 @@ sub lines_of
 sub wait_for_lines
 {
 	my ($node, $pattern, $count) = @_;
-	foreach (1 .. 1800)
-	{
-		return lines_of($node, $pattern) if lines_of($node, $pattern) >= $count;
-		Time::HiRes::sleep(0.1);
-	}
+	wait_until($pattern, sub { lines_of($node, $pattern) >= $count });
 	return lines_of($node, $pattern);
 }
 
@@ -129,8 +136,8 @@ $member->poll_query_until('postgres', 'SELECT away_since IS NOT NULL FROM uid_re
   or die 'the registry is not away';
 is(wait_for_lines($member, 'LOG:  cannot use the registry of this server', 1), 1, 'one line says that the registry is away');
 kill 'KILL', $pid;
-$member->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid")
-  or die 'the registrar was not killed';
+wait_until('the end of the registrar', sub { !kill 0, $pid });
+$member->poll_query_until('postgres', 'SELECT true') or die 'no restart';
 is(drawn_node($member), $node, 'killing the registrar changes nothing');
 $member->stop('immediate');
 start_node($member);
@@ -140,7 +147,7 @@ $registry->start;
 $member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 is(wait_for_lines($member, 'connected to the registry of this server.s fleet again', 1), 1,
 	'one line says that it is back');
-$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status', 't');
+$member->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status') or die 'no renewal';
 is(drawn_node($member), $node, 'the registry lets the member keep its node');
 $registry->stop('immediate');
 $registry->start;
@@ -267,12 +274,55 @@ set_registry($beginner,
 $beginner->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 like(drawn_node($beginner), qr/^\d+$/, 'with the right setting it draws');
 
+# Servers that do not answer
+
+my $mute_dir = PostgreSQL::Test::Utils::tempdir_short();
+my $mute = IO::Socket::UNIX->new(Local => "$mute_dir/.s.PGSQL.1", Listen => 5) or die "no socket: $!";
+set_registry($beginner,
+	"host=$mute_dir," . $registry->host . ' port=1,' . $registry->port
+	  . " dbname=postgres user=uid_fleet password=$password connect_timeout=2");
+$beginner->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
+pass('a host that does not answer is left for the next one');
+
+my $session = $registry->safe_psql('postgres',
+	"SELECT pid FROM pg_stat_activity WHERE application_name = 'uidgen registrar' AND backend_start = "
+	  . "(SELECT max(backend_start) FROM pg_stat_activity WHERE application_name = 'uidgen registrar')");
+$node = drawn_node($beginner);
+freeze_process($session);
+$beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
+my $moved = $beginner->safe_psql('postgres', "SET uidgen.max_wait = '2min'; SELECT $node_of");
+thaw($session);
+isnt($moved, $node, 'so is a session of the registry that does not answer');
+
+# Clocks
+
+my $ahead = new_node('ahead');
+use_fake_clock($ahead);
+set_clock($ahead, '+5m');
+start_uidgen($ahead);
+$ahead->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')");
+my $late = new_member('late', 'host=' . $ahead->host . ' port=' . $ahead->port . ' dbname=postgres user=uid_fleet');
+like(drawn_node($late), qr/^\d+$/, 'a server draws whose clock is behind that of the registry');
+is(status($late, 'clock_offset_ms BETWEEN -310000 AND -290000'), 't', 'the status shows the offset');
+is(wait_for_lines($late, 'WARNING:  the clock of this server differs', 1), 1, 'and the log warns of it, once');
+set_registry($late, $good);
+$late->poll_query_until('postgres', "SELECT last_error LIKE '%another fleet%' FROM uid_registry_status")
+  or die 'the other fleet is not refused';
+$node = drawn_node($late);
+like($node, qr/^\d+$/, 'in the other fleet it goes on with its grant');
+$late->safe_psql('postgres', 'SELECT uid_fleet_move()');
+$late->poll_query_until('postgres', "SELECT bool_or(error IS NULL AND node IS NULL) FROM uid_registry_status")
+  or die 'the server has not moved';
+like(drawn_node($late), qr/^\d+$/, 'and moves when it is told to');
+is( $late->safe_psql('postgres', 'SELECT fleet FROM uid_registry_status'),
+	$registry->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'),
+	'it is a member of that fleet');
+$_->stop foreach ($late, $ahead);
+
 # Leaving
 
 set_registry($beginner, '');
-$beginner->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'uidgen registrar'")
-  or die 'the registrar does not end';
+wait_until('the end of the registrar', sub { background_pids($beginner, 'registrar') == 0 });
 pass('without the setting the registrar ends');
 is($beginner->safe_psql('postgres', 'SELECT connected FROM uid_registry_status LIMIT 1'), 'f', 'and is not connected');
 

@@ -17,7 +17,8 @@
 #   send_query($session, $sql);                # do not wait for the answer
 #   my ($out, $err) = finish_query($session);  # wait for it
 #   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session
-#   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);
+#   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);   # or freeze_process($pid)
+#   my @pids = background_pids($node, 'refiller');
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
@@ -37,8 +38,8 @@ use Test::More;
 use Time::HiRes;
 
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender thaw
-  wait_for_node_rows);
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender freeze_process thaw
+  wait_for_node_rows background_pids);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -262,6 +263,23 @@ sub wait_for_node_rows
 	return $node->safe_psql($dbname, $count);
 }
 
+# The processes "uidgen NAME" of a server. Of a background process without a connection only the process table tells.
+sub background_pids
+{
+	my ($node, $name) = @_;
+	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+	my @found;
+	foreach my $stat (glob '/proc/[0-9]*/stat')
+	{
+		open my $fh, '<', $stat or next;
+		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
+		next unless $parent == $postmaster;
+		open my $command, '<', "/proc/$pid/cmdline" or next;
+		push @found, $pid if (<$command> // '') =~ /uidgen $name/;
+	}
+	return @found;
+}
+
 # Makes a standby unresponsive: stops its walsender on the primary.
 my %frozen;
 
@@ -271,6 +289,13 @@ sub freeze_walsender
 	my $pid = $node->safe_psql('postgres',
 		"SELECT pid FROM pg_stat_replication WHERE application_name = '$standby'");
 	die "$standby is not connected" unless $pid =~ /^\d+$/;
+	return freeze_process($pid);
+}
+
+# Until thaw().
+sub freeze_process
+{
+	my ($pid) = @_;
 	kill 'STOP', $pid or die "could not stop process $pid: $!";
 	$frozen{$pid} = 1;
 	# A signal takes a moment; "T" is the state of a stopped process.

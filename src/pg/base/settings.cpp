@@ -17,11 +17,11 @@ namespace settings {
 int max_slots = 1024;
 int datacenter_id = -1;
 int max_wait_ms = 5000;
+int registry_clock_bound_ms = 10000;
 int segment_step = 1000;
 int segment_max_step = 10000000;
 char *registry = nullptr;
 int registry_lease_ms = 600000;
-int registry_clock_bound_ms = 10000;
 
 namespace {
 
@@ -47,10 +47,12 @@ void define_fleet() {
                             "While the registry cannot be reached, ids can be drawn until the grant ends.",
                             &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
                             nullptr);
-    DefineCustomIntVariable(
-        "uidgen.registry_clock_bound", "Sets how far two clocks of the servers of a fleet may differ.",
-        "The setting of the registry counts. A member uses its own one for warnings.", &registry_clock_bound_ms, 10000,
-        100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("uidgen.registry_clock_bound",
+                            "Sets the limit on the difference between two clocks of the fleet, on its registry.",
+                            "Uniqueness relies on it only after the registry has lost commits. A member warns by its "
+                            "own value.",
+                            &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
+                            nullptr);
 }
 
 #ifdef UIDGEN_FAULTS

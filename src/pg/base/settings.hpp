@@ -15,8 +15,7 @@ extern int registry_clock_bound_ms; // uidgen.registry_clock_bound
 
 // Called while shared_preload_libraries are loaded, and also for a library loaded later. The latter cannot have shared
 // memory, so it defines no setting for it. `changed` is called when ids must carry another datacenter id from now on,
-// even in the middle of a transaction. `registry_changed` is called
-// before uidgen.registry changes.
+// even in the middle of a transaction. `registry_changed` is called before uidgen.registry changes.
 void define(bool preloading, void (*changed)(), void (*registry_changed)(bool in_fleet));
 
 } // namespace uidgen::pg::settings

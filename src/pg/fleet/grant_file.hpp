@@ -1,24 +1,24 @@
 // The file of grants: how the memberships of this server's generators last over a restart.
 //
-// pg_basebackup and pg_rewind leave its directory out, a crash keeps it, and it is not in the log. So a standby does not
-// inherit it. A copy that was made in another way is found out by what the file says about itself. It counts only if all
-// of the following are as they were when it was written:
+// pg_basebackup and pg_rewind leave its directory out, a crash keeps it, and it is not in the log. So a standby does
+// not inherit it. A copy that was made in another way is found out by what the file says about itself. It counts only
+// if all of the following are as they were when it was written:
 //   1. the system identifier: the directory was not given to a new cluster;
-//   2. the host, and the data directory's path and inode: the directory was not copied or moved, and two servers cannot
-//      run on one directory;
+//   2. the host, and the data directory's path and inode: the directory was not copied or moved, and two servers
+//      cannot run on one directory;
 //   3. the file's own inode and time of birth: it was not put back from a backup into the same directory. (Where the
 //      file system keeps no time of birth, the inode alone counts.)
 //   4. the timeline that the server will write to.
 //
-// The timeline is known when the server starts, before it has replayed its log: a server begins a new timeline only at
-// the end of an archive recovery, and such a recovery is requested by a file in the data directory, or is under way by
-// the control file. Then the file is removed, since the server that was a primary here may have been followed by another
-// one. Otherwise the server goes on, perhaps after a crash recovery, in the latest timeline that the control file names.
-// The end of a recovery is in the control file before the server writes anything else. So the grants of a file that
-// counts may be used at once. They are the same line, on the same timeline, as before.
+// The timeline is known when the server starts, before it has replayed its log: a server begins a new timeline only
+// at the end of an archive recovery, and such a recovery is requested by a file in the data directory, or is under
+// way by the control file. Then the file is removed, since the server that was a primary here may have been followed
+// by another one. Otherwise the server goes on, perhaps after a crash recovery, in the latest timeline that the
+// control file names. The end of a recovery is in the control file before the server writes anything else. So the
+// grants of a file that counts may be used at once. They are the same line, on the same timeline, as before.
 //
-// A copy made below the file system, such as a clone of a machine's disk, cannot be told here. The registry finds it out,
-// because both copies follow the same incarnation.
+// A copy made below the file system, such as a clone of a machine's disk, cannot be told here. The registry finds it
+// out, because both copies follow the same incarnation.
 #pragma once
 
 #include "shared/grants.hpp"

@@ -38,6 +38,8 @@ constexpr int64_t longest_nap_us = 10 * us_per_second; // the wall clock may be 
 // After so many lengths of a grant without a draw a member is not renewed any more.
 constexpr int64_t idle_lengths = 10;
 
+constexpr int64_t always_due = -1; // a tick
+
 // What this process keeps about the member at a place, for as long as its incarnation stays the same.
 struct Known {
     uint64_t incarnation;
@@ -96,7 +98,8 @@ Known *known_of(int place, const Member &member) {
     return entry;
 }
 
-// How long until the member is due; 0: now; negative: there is nothing to ask.
+// How long until the member is due; 0: now; negative: there is nothing to ask. After a start the registry learns of the
+// new incarnation at once, so that a copy that was made below the file system is found out early.
 int64_t due_in_us(int place, const Member &member, int64_t now_us, int64_t now_monotonic_us) {
     const Known *entry = known_of(place, member);
     if (member.membership.superseded)
@@ -105,7 +108,8 @@ int64_t due_in_us(int place, const Member &member, int64_t now_us, int64_t now_m
     if (!is_wanted(member)) {
         if (!member.membership.holds)
             return -1;
-        wait_us = core::start_of(member.order.layout, entry->renew_at) - now_us;
+        if (member.membership.former_count == 0)
+            wait_us = core::start_of(member.order.layout, entry->renew_at) - now_us;
     }
     return Max(Max(wait_us, entry->not_before_us - now_monotonic_us), 0);
 }
@@ -343,16 +347,26 @@ void read_settings() {
     disconnect();
     pause_us = 0;
     said_away = false;
+    // Every member asks at once, so that a wrong setting is found out while the grants last.
+    for (int place = 0; place < settings::max_slots; place++) {
+        known[place].renew_at = always_due;
+        known[place].not_before_us = 0;
+    }
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// Whether no member is in use (single_worker.hpp).
-bool may_end() {
+// From now on another registrar may be started at once.
+void leave() {
     worker_found_nothing(SingleWorker::registrar);
     resign_as_worker(SingleWorker::registrar);
+}
+
+// Whether no member is in use (single_worker.hpp).
+bool may_end() {
+    leave();
     return !look_around(no_place).any || !become_worker(SingleWorker::registrar);
 }
 
@@ -371,8 +385,10 @@ bool one_round(int *last_place) {
         ConfigReloadPending = false;
         read_settings();
     }
-    if (conninfo[0] == '\0')
+    if (conninfo[0] == '\0') {
+        leave();
         return false;
+    }
     const Agenda agenda = look_around(*last_place);
     if (!agenda.any && may_end())
         return false;

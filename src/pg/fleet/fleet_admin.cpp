@@ -1,0 +1,226 @@
+// What the administrator of a registry calls: fence, handover, takeover, reservation of nodes for generators outside.
+
+#include "base/time_source.hpp"
+#include "newcomer.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+Datum time_datum(int64_t unix_us) { return TimestampTzGetDatum(to_timestamptz(unix_us)); }
+
+bool fence_by_hand(Registry *registry, void *) {
+    raise_fence(registry, "uid_fleet_fence() was called");
+    return true;
+}
+
+bool hand_over(Registry *, void *arg) {
+    write_closed(*static_cast<const bool *>(arg));
+    return true;
+}
+
+// After the registry was closed, the next one must not miss anything that this one has decided.
+void check_open(const Registry *registry) {
+    if (registry->state.closed)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the registry is being handed over to another server"),
+                        errhint("Run SELECT uid_fleet_handover(cancel => true) to stay with this server.")));
+}
+
+struct Takeover {
+    int32_t pool;
+    int64_t node;
+    int64_t free_at_us;
+};
+
+[[noreturn]] void report_no_node(int32_t pool, int64_t node) {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                    errmsg("node %lld of pool %d has no holder", static_cast<long long>(node), pool),
+                    errhint("Run SELECT pool, node FROM uid_fleet to list the nodes.")));
+}
+
+bool take_over(Registry *registry, void *arg) {
+    auto *t = static_cast<Takeover *>(arg);
+    core::Layout layout;
+    NodeRecord before;
+    check_open(registry);
+    read_median(registry);
+    do {
+        CHECK_FOR_INTERRUPTS();
+        if (!read_pool(t->pool, &layout) || !read_node(t->pool, t->node, &before) ||
+            (before.row.line == 0 && !before.reserved))
+            report_no_node(t->pool, t->node);
+        NodeRecord after = before;
+        after.row = core::revoked(layout, registry->state.view, before.row);
+        after.reserved = false;
+        t->free_at_us = core::start_of(layout, after.row.until);
+        if (update_node(t->pool, before, after, registry->state.view.now_us))
+            return true;
+    } while (true);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Reservations.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t no_epoch = PG_INT64_MIN;
+
+struct Reservation {
+    int32_t pool; // no_pool: that of `layout`
+    int32_t count;
+    const char *preset;
+    int64_t epoch_us; // no_epoch: that of the preset
+    Call call;
+    NodeRecord *nodes;
+};
+
+[[noreturn]] void report_fenced(const Registry *registry, const core::Layout &layout) {
+    const int64_t at_us = core::start_of(layout, core::fence_tick(layout, registry->state.view));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the registry may have lost grants and reserves no node yet"),
+                    errhint("Try again at %s.", timestamptz_to_str(to_timestamptz(at_us)))));
+}
+
+// A preset without an epoch of its own begins on the day of creation, so the fleet's generators know it.
+core::Layout layout_of_preset(const Reservation &r) {
+    core::Layout layout;
+    bool has_epoch = false;
+    if (!read_preset(r.preset, &layout, &has_epoch))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("preset \"%s\" does not exist", r.preset),
+                        errhint("Run SELECT preset FROM uid_preset to list the presets.")));
+    if (r.epoch_us != no_epoch)
+        layout.epoch_us = r.epoch_us;
+    else if (!has_epoch && !find_other_epoch(layout, r.preset, &layout.epoch_us))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("the epoch of preset \"%s\" is not known in this fleet", r.preset),
+                        errhint("Pass the epoch of the generators outside as epoch.")));
+    if (core::check(layout) != core::LayoutFault::none)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid epoch for preset \"%s\"", r.preset),
+                        errhint("Use an epoch from 1970 on, from which the layout ends before the year 294000.")));
+    return layout;
+}
+
+// False: needs the exclusive lock.
+bool find_pool_to_reserve(const Registry *registry, Reservation *r) {
+    core::Layout *layout = &r->call.layout;
+    if (r->pool != no_pool) {
+        if (!read_pool(r->pool, layout))
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", r->pool),
+                            errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools.")));
+        return true;
+    }
+    *layout = layout_of_preset(*r);
+    r->pool = find_pool(*layout);
+    if (r->pool == no_pool && registry->exclusive)
+        r->pool = insert_pool(*layout, r->preset);
+    return r->pool != no_pool;
+}
+
+// All of them, or none: an error rolls back.
+bool reserve(Registry *registry, void *arg) {
+    auto *r = static_cast<Reservation *>(arg);
+    check_open(registry);
+    if (!find_pool_to_reserve(registry, r))
+        return false;
+    const core::Layout &layout = r->call.layout;
+    const core::RegistryView &view = registry->state.view;
+    r->call.ask.lowest = Max(core::tick_at(layout, view.now_us), 0);
+    r->call.ask.length = core::largest(layout.time_bits);
+    if (core::judge(layout, view, r->call.ask, nullptr).why == core::Refusal::fenced)
+        report_fenced(registry, layout);
+    for (int32_t i = 0; i < r->count; i++)
+        if (!grant_node(registry, r->pool, r->call, &r->nodes[i]))
+            ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                            errmsg("pool %d has only %d free nodes", r->pool, i),
+                            errhint("Reserve fewer nodes, or use a layout with more datacenter and worker bits.")));
+    return true;
+}
+
+void return_nodes(FunctionCallInfo fcinfo, const Reservation &r) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    const core::Layout &layout = r.call.layout;
+    const int32_t bits = core::drawn_worker_bits(layout);
+    for (int32_t i = 0; i < r.count; i++) {
+        const core::NodeRow &row = r.nodes[i].row;
+        Datum values[] = {Int64GetDatum(row.node), Int32GetDatum(static_cast<int32_t>(row.node >> bits)),
+                          Int32GetDatum(static_cast<int32_t>(row.node & core::largest(bits))),
+                          time_datum(core::start_of(layout, row.from)), time_datum(core::start_of(layout, row.until))};
+        bool nulls[lengthof(values)] = {};
+        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    }
+}
+
+constexpr int32_t most_reserved = 10000;
+
+// The function's arguments: nodes, preset, epoch, pool.
+Reservation read_reservation(FunctionCallInfo fcinfo) {
+    Reservation r = {};
+    if (PG_ARGISNULL(0) || (PG_ARGISNULL(1) && PG_ARGISNULL(3)))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("nodes and preset must not be null"),
+                        errhint("Pass a number of nodes, and a preset or a pool.")));
+    r.count = PG_GETARG_INT32(0);
+    if (r.count < 0 || r.count > most_reserved)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid number of nodes to reserve: %d", r.count),
+                 errhint("Use a number from 0 to %d.", most_reserved)));
+    r.preset = PG_ARGISNULL(1) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(1));
+    const TimestampTz epoch = PG_ARGISNULL(2) ? 0 : PG_GETARG_TIMESTAMPTZ(2);
+    r.epoch_us = PG_ARGISNULL(2) ? no_epoch : TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
+    r.pool = PG_ARGISNULL(3) ? no_pool : PG_GETARG_INT32(3) <= no_pool ? -1 : PG_GETARG_INT32(3);
+    r.nodes = static_cast<NodeRecord *>(palloc0(sizeof(NodeRecord) * static_cast<Size>(r.count + 1)));
+    r.call.reserves = true;
+    r.call.holder.policy = "reserved";
+    r.call.datacenter_id = any_datacenter;
+    r.call.former_node = no_node;
+    return r;
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_fleet_fence);
+UIDGEN_SQL_FUNCTION(uid_fleet_handover);
+UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
+UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
+
+Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
+    Registry registry;
+    open_registry(&registry, fcinfo->flinfo->fn_oid);
+    run_in_registry(&registry, fence_by_hand, nullptr, true);
+    close_registry(&registry);
+    const uidgen::core::RegistryView &view = registry.state.view;
+    return time_datum(view.fence_base_us + 2 * view.bound_us + view.longest_us);
+}
+
+Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
+    bool closed = !PG_GETARG_BOOL(0);
+    Registry registry;
+    open_registry(&registry, fcinfo->flinfo->fn_oid);
+    run_in_registry(&registry, hand_over, &closed, true);
+    close_registry(&registry);
+    PG_RETURN_VOID();
+}
+
+Datum uid_fleet_takeover(PG_FUNCTION_ARGS) {
+    Takeover takeover = {PG_GETARG_INT32(0), PG_GETARG_INT64(1), 0};
+    Registry registry;
+    open_registry(&registry, fcinfo->flinfo->fn_oid);
+    run_in_registry(&registry, take_over, &takeover);
+    close_registry(&registry);
+    return time_datum(takeover.free_at_us);
+}
+
+Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
+    Reservation r = read_reservation(fcinfo);
+    Registry registry;
+    open_registry(&registry, fcinfo->flinfo->fn_oid);
+    run_in_registry(&registry, reserve, &r);
+    close_registry(&registry);
+    return_nodes(fcinfo, r);
+    return static_cast<Datum>(0);
+}
+}

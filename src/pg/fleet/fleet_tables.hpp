@@ -1,0 +1,105 @@
+// The tables of a fleet's registry: its state, its pools and its nodes. Read and written by saved plans of SPI.
+//
+// Contract
+//   1. The caller is connected to SPI, its search_path is pg_catalog alone, and it holds the registry's lock
+//      (registry.hpp), which it took before it reads. Each statement has a snapshot of its own, from after the lock.
+//   2. A node's row is read without a lock. write_node() writes it only if nobody has changed it since.
+#pragma once
+
+#include "base/compat.hpp"
+#include "core/grant.hpp"
+#include "shared/slots.hpp"
+
+namespace uidgen::pg {
+
+// What shows that the registry is the same server as at the last call. Other values may mean that commits were lost.
+struct Environment {
+    int64_t system_identifier;
+    int32_t timeline;
+    const char *host; // null: not recorded yet
+    const char *data_directory;
+};
+
+struct FleetState {
+    core::RegistryView view; // without the clock, the median and the serials
+    bool closed;             // for a handover
+    Environment environment;
+    const char *version; // of the extension
+};
+
+// The member that holds a node, as it describes itself. Null and 0 in a row that was never granted.
+struct Holder {
+    const char *host;
+    const char *port;
+    int64_t system_identifier;
+    int32_t timeline;
+    const char *database;
+    const char *generator;
+    const char *version;
+    const char *policy;
+    bool asked_datacenter; // it asked for this datacenter id
+    int64_t clock_offset_us;
+};
+
+struct NodeRecord {
+    core::NodeRow row;
+    bool reserved; // for a generator outside, to the end of the layout
+    Holder holder;
+};
+
+// A range of nodes, both ends included.
+struct NodeRange {
+    int64_t first;
+    int64_t last;
+};
+
+// The names of the tables are looked up in that schema from here on.
+void fleet_use_schema(Oid schema);
+
+// False: there is no fleet in this database.
+bool read_state(FleetState *state);
+void write_term_shown(int64_t term);
+void write_fence(const core::RegistryView &fenced);
+void write_environment(const Environment &environment);
+void write_closed(bool closed);
+
+constexpr int32_t no_pool = 0;
+int32_t find_pool(const core::Layout &layout);
+int32_t insert_pool(const core::Layout &layout, const char *preset);
+bool read_pool(int32_t pool, core::Layout *layout);
+// The layout of a preset in uid_preset. False: there is no such preset. Without an epoch of its own, epoch_us is 0.
+bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch);
+// The pool of this preset and widths whose epoch is another one. False: there is none.
+bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *epoch_us);
+
+bool read_node(int32_t pool, int64_t node, NodeRecord *record);
+// The node that was granted to one of these incarnations last.
+bool read_node_of_incarnations(int32_t pool, const core::Ask &ask, NodeRecord *record);
+// The node that this generator of this server held last under the policy sticky.
+bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record);
+// The node whose `until` is oldest and at most `from`, among those that no other session is about to take. Locks it.
+bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_asked, NodeRecord *record);
+// A node that never was in the table.
+bool find_unused_node(int32_t pool, NodeRange range, int64_t *node);
+// When the next node ends; false: all are reserved.
+bool read_next_until(int32_t pool, NodeRange range, int64_t *until);
+// Whether a holder asked for a datacenter id, and so for a node in that range, and its grant ends above `from`.
+bool is_asked_for(int32_t pool, NodeRange range, int64_t from);
+
+// False: the node, or the incarnation, is there already.
+bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us);
+// False: the row has changed since `before` was read.
+bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after, int64_t now_us);
+// No other node than this one is that incarnation's any more.
+void clear_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node);
+// Nobody is granted the node below `until`, unless it is granted to a line beyond `from`.
+void raise_until(int32_t pool, int64_t node, int64_t until, int64_t from, const core::RegistryView &view);
+// A row of worker_node for a node that was granted.
+void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us);
+
+// The end of the latest grant of all pools; 0: there is none.
+int64_t newest_until_us();
+// The median clock of three or more servers heard since then, as an offset. False: there are too few.
+bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us);
+
+} // namespace uidgen::pg

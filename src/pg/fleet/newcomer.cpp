@@ -1,0 +1,161 @@
+#include "newcomer.hpp"
+
+#include "tables/worker_node.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A newcomer about to be placed.
+struct Newcomer {
+    Registry *registry;
+    int32_t pool;
+    const Call *call;
+    int64_t from; // the first tick of its grant
+};
+
+// How many draws may meet a node that was used before. Each is a record in the log.
+constexpr int draws = 8;
+
+// How many datacenter ids a draw tries, if members have asked for them.
+constexpr int64_t prefixes = 32;
+
+NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
+    const int64_t first = datacenter << core::drawn_worker_bits(layout);
+    return {first, first + core::largest(core::drawn_worker_bits(layout))};
+}
+
+NodeRecord record_after_grant(const Newcomer &n, const core::NodeRow &before) {
+    const core::RegistryView &view = n.registry->state.view;
+    NodeRecord record = {core::granted(n.call->layout, view, n.call->ask, before), n.call->reserves, n.call->holder};
+    if (n.call->reserves) {
+        record.row.line = record.row.incarnation = 0;
+        record.row.until = core::largest(n.call->layout.time_bits) + 1;
+    }
+    return record;
+}
+
+void write_draw(const Newcomer &n, int64_t id, int64_t node) {
+    if (!n.call->reserves)
+        insert_worker_node(id, n.call->layout, node, n.call->holder, n.registry->state.view.now_us);
+}
+
+// False: the node is in the table.
+bool take_unused(const Newcomer &n, int64_t id, int64_t node, NodeRecord *granted) {
+    core::NodeRow unused = {};
+    unused.node = node;
+    *granted = record_after_grant(n, unused);
+    if (!insert_node(n.pool, *granted, n.registry->state.view.now_us))
+        return false;
+    write_draw(n, id, node);
+    return true;
+}
+
+// False: the row has changed.
+bool take_used(const Newcomer &n, const NodeRecord &before, NodeRecord *granted) {
+    *granted = record_after_grant(n, before.row);
+    if (!update_node(n.pool, before, *granted, n.registry->state.view.now_us))
+        return false;
+    write_draw(n, draw_node_id(n.registry->schema), before.row.node);
+    return true;
+}
+
+bool is_in(NodeRange range, int64_t node) { return node >= range.first && node <= range.last; }
+
+bool is_free(const Newcomer &n, const NodeRecord &record) {
+    return !record.reserved && core::is_free(n.call->layout, n.registry->state.view, n.call->ask, record.row);
+}
+
+// The node of a draw. A datacenter id that other members have asked for is avoided, if there is another one.
+int64_t node_of_draw(const Newcomer &n, int64_t id) {
+    const core::Layout &layout = n.call->layout;
+    const NodeRange range = nodes_for(*n.call);
+    const int64_t node = range.first + (id & (range.last - range.first)); // a power of two of them
+    if (n.call->datacenter_id != any_datacenter || layout.datacenter_bits == 0)
+        return node;
+    const int64_t all = core::largest(core::drawn_node_bits(layout));
+    const int64_t step = INT64_C(1) << core::drawn_worker_bits(layout);
+    const int64_t tries = Min(core::largest(layout.datacenter_bits) + 1, prefixes);
+    for (int64_t i = 0; i < tries; i++) {
+        const int64_t candidate = (node + i * step) & all;
+        if (!is_asked_for(n.pool, nodes_of_datacenter(layout, candidate / step), n.from))
+            return candidate;
+    }
+    return node;
+}
+
+bool take_by_draw(const Newcomer &n, NodeRecord *granted) {
+    for (int i = 0; i < draws; i++) {
+        const int64_t id = draw_node_id(n.registry->schema);
+        if (take_unused(n, id, node_of_draw(n, id), granted))
+            return true;
+    }
+    return false;
+}
+
+bool take_oldest(const Newcomer &n, bool avoid_asked, NodeRecord *granted) {
+    NodeRecord oldest;
+    return lock_oldest_node(n.pool, nodes_for(*n.call), n.from, avoid_asked, &oldest) &&
+           take_used(n, oldest, granted); // the row is locked, so it has not changed
+}
+
+// The last node that no draw has met. Reads the whole pool, so it comes last.
+bool take_any_unused(const Newcomer &n, NodeRecord *granted) {
+    int64_t node = no_node;
+    while (find_unused_node(n.pool, nodes_for(*n.call), &node)) {
+        if (take_unused(n, draw_node_id(n.registry->schema), node, granted))
+            return true;
+        CHECK_FOR_INTERRUPTS(); // another session has taken it
+    }
+    return false;
+}
+
+bool take_disposable(const Newcomer &n, NodeRecord *granted) {
+    const bool can_avoid = n.call->datacenter_id == any_datacenter && n.call->layout.datacenter_bits > 0;
+    return take_by_draw(n, granted) || (can_avoid && take_oldest(n, true, granted)) || take_oldest(n, false, granted) ||
+           take_any_unused(n, granted);
+}
+
+bool take_sticky(const Newcomer &n, NodeRecord *granted) {
+    NodeRecord last;
+    return read_sticky_node(n.pool, n.call->holder, &last) && is_in(nodes_for(*n.call), last.row.node) &&
+           is_free(n, last) && take_used(n, last, granted);
+}
+
+// A session that takes or raises the node at the same time makes this one look again.
+bool take_static(const Newcomer &n, NodeRecord *granted) {
+    const core::Layout &layout = n.call->layout;
+    const int64_t datacenter = n.call->datacenter_id == any_datacenter ? 0 : n.call->datacenter_id;
+    const int64_t node = nodes_of_datacenter(layout, datacenter).first + n.call->worker_number;
+    for (;;) {
+        NodeRecord row;
+        if (!read_node(n.pool, node, &row)) {
+            if (take_unused(n, draw_node_id(n.registry->schema), node, granted))
+                return true;
+        } else if (!is_free(n, row)) {
+            *granted = row;
+            return false;
+        } else if (take_used(n, row, granted))
+            return true;
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+} // namespace
+
+NodeRange nodes_for(const Call &call) {
+    if (call.datacenter_id == any_datacenter)
+        return {0, core::largest(core::drawn_node_bits(call.layout))};
+    return nodes_of_datacenter(call.layout, call.datacenter_id);
+}
+
+bool grant_node(Registry *registry, int32_t pool, const Call &call, NodeRecord *granted) {
+    const Newcomer n = {registry, pool, &call, core::beginning(call.layout, registry->state.view, call.ask)};
+    // The incarnation may have held another node, which it cannot keep. It must not be found there.
+    if (!call.reserves)
+        clear_incarnation(pool, call.ask.incarnation, no_node);
+    if (call.policy == WorkerPolicy::fixed)
+        return take_static(n, granted);
+    return (call.policy == WorkerPolicy::sticky && take_sticky(n, granted)) || take_disposable(n, granted);
+}
+
+} // namespace uidgen::pg

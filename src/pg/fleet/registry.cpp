@@ -1,0 +1,170 @@
+#include "registry.hpp"
+
+#include <climits>
+#include <cstdlib>
+#include <unistd.h>
+
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "tables/config_table.hpp"
+#include "tables/owner_rights.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr LOCKMODE shared_mode = RowShareLock;
+constexpr LOCKMODE exclusive_mode = ExclusiveLock;
+
+// Level 1 is the transaction's. A function with a SET clause, or a subtransaction, has a level of its own.
+bool is_outermost_guc_level() {
+    const int level = NewGUCNestLevel();
+    AtEOXact_GUC(false, level);
+    return level == 2;
+}
+
+void check_own_transaction(Oid function) {
+    const char *name = get_func_name(function);
+    if (RecoveryInProgress())
+        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot run %s() during recovery", name),
+                        errhint("Connect to the registry's primary: target_session_attrs=read-write.")));
+    if (IsTransactionBlock() || IsSubTransaction() || !is_outermost_guc_level() ||
+        TransactionIdIsValid(GetTopTransactionIdIfAny()))
+        ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+                        errmsg("%s() must be the only statement of a "
+                               "transaction",
+                               name),
+                        errdetail("Its result counts only once it is committed."),
+                        errhint("Run it outside of transaction blocks and of other functions.")));
+    if (IsolationUsesXactSnapshot())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("%s() must run at isolation level READ COMMITTED", name),
+                        errhint("Run SET default_transaction_isolation = 'read committed'.")));
+}
+
+void set_locally(const char *name, const char *value, GucAction action) {
+    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
+}
+
+// Where data_directory leads to. It stays the same in another mount of the same path.
+const char *real_data_directory() {
+    char resolved[PATH_MAX];
+    return pstrdup(realpath(DataDir, resolved) != nullptr ? resolved : DataDir);
+}
+
+Environment current_environment() {
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    return {static_cast<int64_t>(GetSystemIdentifier()), static_cast<int32_t>(GetWALInsertionTimeLine()), pstrdup(host),
+            real_data_directory()};
+}
+
+// Null: nothing has changed.
+const char *change_between(const Environment &before, const Environment &now) {
+    if (before.system_identifier != now.system_identifier)
+        return psprintf("the system identifier has changed from %lld to %lld",
+                        static_cast<long long>(before.system_identifier),
+                        static_cast<long long>(now.system_identifier));
+    if (before.timeline != now.timeline)
+        return psprintf("the timeline has changed from %d to %d", before.timeline, now.timeline);
+    if (strcmp(before.host, now.host) != 0)
+        return psprintf("the host has changed from \"%s\" to \"%s\"", before.host, now.host);
+    if (strcmp(before.data_directory, now.data_directory) != 0)
+        return psprintf("the data directory has changed from \"%s\" to \"%s\"", before.data_directory,
+                        now.data_directory);
+    return nullptr;
+}
+
+// False: needs the exclusive lock.
+bool settle_environment(Registry *registry) {
+    const Environment now = current_environment();
+    const bool is_first = registry->state.environment.host == nullptr;
+    const char *change = is_first ? "" : change_between(registry->state.environment, now);
+    if (change == nullptr)
+        return true;
+    if (!registry->exclusive)
+        return false;
+    write_environment(now);
+    registry->state.environment = now;
+    if (registry->state.closed) {
+        write_closed(false);
+        registry->state.closed = false;
+        ereport(LOG, (errmsg("registry is open again after a handover: %s", change)));
+    } else if (!is_first)
+        raise_fence(registry, change);
+    return true;
+}
+
+void lock_registry(Registry *registry, bool exclusive) {
+    LockRelationOid(registry->state_table, exclusive ? exclusive_mode : shared_mode);
+    registry->exclusive = exclusive;
+    const int64_t now_us = wall_clock_us();
+    if (!read_state(&registry->state))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
+                        errhint("Run SELECT uid_fleet_admit('role') to make it one.")));
+    core::RegistryView &view = registry->state.view;
+    view.now_us = now_us;
+    view.bound_us = settings::registry_clock_bound_ms * us_per_ms;
+    view.own_serial = nextval_internal(registry->serial_sequence, false);
+    view.serial = view.own_serial - 1;
+}
+
+} // namespace
+
+void open_registry(Registry *registry, Oid function) {
+    *registry = {};
+    check_own_transaction(function);
+    registry->caller = CurrentMemoryContext;
+    registry->schema = schema_of_function(function);
+    registry->state_table = required_table(registry->schema, "uid_fleet_state");
+    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial");
+    if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+        set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
+    registry->guc_level = NewGUCNestLevel();
+    set_locally("search_path", "pg_catalog, pg_temp", GUC_ACTION_SAVE);
+    // The plans are made before the tables have grown, and are kept.
+    set_locally("enable_seqscan", "off", GUC_ACTION_SAVE);
+    set_locally("jit", "off", GUC_ACTION_SAVE);
+    check_spi(SPI_connect(), "SPI_connect", "");
+    fleet_use_schema(registry->schema);
+}
+
+void close_registry(Registry *registry) {
+    check_spi(SPI_finish(), "SPI_finish", "");
+    AtEOXact_GUC(true, registry->guc_level);
+}
+
+void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive) {
+    if (!exclusive) {
+        lock_registry(registry, false);
+        if (settle_environment(registry) && work(registry, arg))
+            return;
+        UnlockRelationOid(registry->state_table, shared_mode);
+    }
+    lock_registry(registry, true);
+    (void)settle_environment(registry);
+    if (!work(registry, arg))
+        elog(ERROR, "the registry's exclusive lock was not enough");
+}
+
+void raise_fence(Registry *registry, const char *reason) {
+    core::RegistryView &view = registry->state.view;
+    Assert(registry->exclusive);
+    read_median(registry);
+    view = core::fenced(view, newest_until_us());
+    write_fence(view);
+    ereport(LOG,
+            (errmsg("registry accepts no newcomers for %.0f s: %s",
+                    static_cast<double>(view.fence_base_us + 2 * view.bound_us + view.longest_us - view.now_us) / 1e6,
+                    reason),
+             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes.")));
+}
+
+void read_median(Registry *registry) {
+    core::RegistryView &view = registry->state.view;
+    int64_t offset_us = 0;
+    if (view.median_us == 0 && read_median_offset(view.now_us - view.longest_us, view.now_us, &offset_us))
+        view.median_us = view.now_us + offset_us;
+}
+
+} // namespace uidgen::pg
