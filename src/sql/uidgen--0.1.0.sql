@@ -869,17 +869,17 @@ SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id
        s.rejected_puts, s.rejected_takes, s.discarded_stale, s.granted_until
   FROM uid_generator_config g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
-  'Live state of each generator. protection is registry if the registry of the fleet grants the node, set if a number that was given keeps its ids apart from those of other '
-  'databases, and auto if only a hash of the database does. node is datacenter_id and worker_id together. These four '
-  'are those of this session''s next id. last_time is the time in the last id, leased_until the end of the lease, and '
-  'records the number of records written. flush_waits, standby_waits and clock_waits count the calls that waited for a '
-  'flush, for a standby and for the clock. ahead_ms is the lead of the last id made over the clock, and 0 once the '
-  'clock has passed it. In cached mode: ring_size is the number of ids that the ring holds, and ring_filled is the '
-  'share that is filled. padded_* count refills by cause: the first one, below the threshold, by schedule, and by a '
-  'call. rejected_puts counts ids that the refiller discarded at a full ring (when_ring_full discard). rejected_takes '
-  'counts calls that found the ring empty and failed or waited (when_ring_empty error, wait). discarded_stale counts '
-  'ids discarded because they were too old. granted_until is the time up to which the registry of the fleet has granted '
-  'the node, or NULL without a registry. The values are NULL if the generator was not used since the server started.';
+  'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of other '
+  'databases, auto if only a hash of the database does, and registry if the registry of the fleet granted the node, up '
+  'to the time granted_until (else NULL). node is datacenter_id and worker_id together. These four are those of this '
+  'session''s next id. last_time is the time in the last id, leased_until the end of the lease, and records the number '
+  'of records written. flush_waits, standby_waits and clock_waits count the calls that waited for a flush, for a '
+  'standby and for the clock. ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed '
+  'it. In cached mode: ring_size is the number of ids that the ring holds, and ring_filled is the share that is '
+  'filled. padded_* count refills by cause: the first one, below the threshold, by schedule, and by a call. '
+  'rejected_puts counts ids that the refiller discarded at a full ring (when_ring_full discard). rejected_takes counts '
+  'calls that found the ring empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids '
+  'discarded because they were too old. The values are NULL if the generator was not used since the server started.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,

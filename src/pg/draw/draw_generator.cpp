@@ -291,7 +291,8 @@ bool execute(Call *call, const core::Decision &decision) {
         begin_term(call, decision);
         break;
     case core::ClockAction::ask:
-        wait_for_grant(call, decision.wanted);
+        if (clock_is_plausible(call)) // a wrong clock would want a grant far ahead
+            wait_for_grant(call, decision.wanted);
         break;
     case core::ClockAction::clock_back:
         if (clock_shows_it_again(call))

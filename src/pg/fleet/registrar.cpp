@@ -38,6 +38,8 @@ constexpr int64_t longest_nap_us = 10 * us_per_second; // the wall clock may be 
 // After so many lengths of a grant without a draw a member is not renewed any more.
 constexpr int64_t idle_lengths = 10;
 
+constexpr int64_t always_due = -1; // a tick
+
 // What this process keeps about the member at a place, for as long as its incarnation stays the same.
 struct Known {
     uint64_t incarnation;
@@ -345,6 +347,11 @@ void read_settings() {
     disconnect();
     pause_us = 0;
     said_away = false;
+    // Every member asks at once, so that a wrong setting is found out while the grants last.
+    for (int place = 0; place < settings::max_slots; place++) {
+        known[place].renew_at = always_due;
+        known[place].not_before_us = 0;
+    }
 }
 
 // ---------------------------------------------------------------------------------------------------------
