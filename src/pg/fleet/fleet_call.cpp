@@ -167,7 +167,7 @@ bool is_newcomers(const core::Judgement &j) {
 
 void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord *before) {
     const int64_t bound_us = registry->state.view.bound_us;
-    const auto is_off = [bound_us](const Holder &h) { return Abs(h.clock_offset_us) > bound_us; };
+    const auto is_off = [bound_us](const Holder &h) { return Max(h.clock_offset_us, -h.clock_offset_us) > bound_us; };
     if (is_off(call.holder) && (before == nullptr || !is_off(before->holder)))
         ereport(LOG,
                 (errmsg("clock of %s:%s differs from the registry's by %.3f s", call.holder.host, call.holder.port,
