@@ -123,13 +123,29 @@ section_preset() {
     psql -d stock -f bench/preset.sql
 }
 
+# The server is its own registry. While the registry is away, draws go on in the grants that are there.
+section_registry() {
+    psql -c 'CREATE ROLE uid_fleet LOGIN' -c "SELECT uid_fleet_admit('uid_fleet')" >/dev/null
+    calls_with_registry none ''
+    calls_with_registry there "host=$PGHOST dbname=postgres user=uid_fleet"
+    calls_with_registry away 'host=/nowhere'
+    psql -c 'ALTER SYSTEM RESET uidgen.registry' -c 'SELECT pg_reload_conf()' >/dev/null
+}
+
+calls_with_registry() {
+    psql -c "ALTER SYSTEM SET uidgen.registry = '$2'" -c 'SELECT pg_reload_conf()' >/dev/null
+    # A session that connects after the reload may still draw before the postmaster has read the setting.
+    psql -c 'SELECT pg_sleep(1)' >/dev/null
+    psql -v state="$1" -v rounds="$rounds" -f bench/registry.sql
+}
+
 section_core() {
     make -s -C bench PG_CONFIG="$PG_CONFIG" core_bench
     bench/core_bench --benchmark_min_time=0.2 --benchmark_repetitions=5 --benchmark_report_aggregates_only=true \
         2>/dev/null | grep -E '^Benchmark|_median'
 }
 
-[ $# -gt 0 ] || set -- calls many bulk first waits preset core
+[ $# -gt 0 ] || set -- calls many bulk first waits preset registry core
 build_all
 describe_machine
 make_databases
