@@ -264,6 +264,7 @@ SELECT term, term_shown FROM uid_fleet_state;
 SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
 -- A member whose grant ended before a fence gets another node. If it misses the answer, it gets that node again, and its
 -- latest answer of the node before makes no difference.
+UPDATE uid_fleet_state SET fence_base = NULL;
 SELECT born('n', 801);
 SELECT ask('n', worker_bits => 6) LIKE 'node %' AS granted;
 SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %' AS extended;
