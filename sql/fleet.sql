@@ -74,7 +74,7 @@ SELECT uid_fleet_admit('uidgen_fleet');
 SELECT uid_fleet_admit('uidgen_fleet');
 SELECT uid_fleet_admit('uidgen_nobody');
 SELECT uid_fleet_admit(NULL);
-SELECT count(*), min(term) AS term FROM uid_fleet_state;
+SELECT count(*), min(term) AS term, min(clock_bound) AS clock_bound FROM uid_fleet_state;
 SELECT unnest(setconfig) FROM pg_db_role_setting WHERE setrole = 'uidgen_fleet'::regrole;
 
 -- Newcomers get nodes of their own; a member that asks again keeps its node, and so does one whose answer was lost.
@@ -111,8 +111,9 @@ SELECT name, node FROM member WHERE node = 3 ORDER BY name;
 SELECT ask('c'), node FROM member WHERE name = 'c';
 SELECT ask('b');
 
--- Taking over, which only a holder that is dead survives.
-SELECT uid_fleet_takeover(1, 3) < now() + interval '12 s' AS soon;
+-- Taking over, which only a holder that is dead survives. It was ahead of its clock by half of the length that it asked
+-- for at most.
+SELECT t BETWEEN now() + interval '309 s' AND now() + interval '311 s' AS half FROM uid_fleet_takeover(1, 3) t;
 SELECT state FROM uid_fleet WHERE pool = 1 AND node = 3;
 SELECT ask('e');
 SELECT uid_fleet_takeover(1, 3) IS NULL AS again;
@@ -231,6 +232,19 @@ SELECT count(*) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
 UPDATE uid_fleet_state SET timeline = timeline + 1;
 SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
 SELECT term FROM uid_fleet_state;
+-- So it has if the first calls were lost with it.
+UPDATE uid_fleet_state SET timeline = timeline + 1, host = NULL, data_directory = NULL;
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+SELECT term FROM uid_fleet_state;
+-- A greater bound is stored, and counts from the next call on. A smaller setting is no smaller bound.
+UPDATE uid_fleet_state SET clock_bound = '7 s';
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept, clock_bound FROM uid_fleet_state;
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept, clock_bound FROM uid_fleet_state;
+UPDATE uid_fleet_state SET clock_bound = '30 s';
+SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+SELECT clock_bound, (SELECT max(fence_until) FROM uid_fleet_pools) = fence_base + interval '660 s' AS by_the_bound
+  FROM uid_fleet_state;
+UPDATE uid_fleet_state SET clock_bound = '10 s';
 -- A member has seen an answer that the registry has lost.
 UPDATE member SET serial = serial + 1000 WHERE name = 'z2';
 SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
@@ -240,9 +254,32 @@ UPDATE member SET term = term + 7 WHERE name = 'z2';
 SELECT ask('z2', worker_bits => 6);
 SELECT ask('a');
 SELECT term, term_shown FROM uid_fleet_state;
+-- An asker that belongs to no fleet has seen none of its terms.
+SELECT refusal FROM uid_fleet_call(1, 699, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000,
+  100, 1000, 'custom', 1767225600000000, 1000, 41, 0, 6, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host',
+  '5432', 7, 1, 'db', 'g', '0.1.0');
+SELECT term_shown < 999 AS unshown FROM uid_fleet_state;
 SELECT uid_fleet_fence() > now() AS fenced;
 SELECT term, term_shown FROM uid_fleet_state;
 SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+-- A member whose grant ended before a fence gets another node. If it misses the answer, it gets that node again, and its
+-- latest answer of the node before makes no difference.
+UPDATE uid_fleet_state SET fence_base = NULL;
+SELECT born('n', 801);
+SELECT ask('n', worker_bits => 6) LIKE 'node %' AS granted;
+SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %' AS extended;
+CREATE FUNCTION clock_moves(who text, ms bigint) RETURNS void LANGUAGE sql AS $$
+  UPDATE uid_fleet_node n SET granted_from = n.granted_from + ms, granted_until = n.granted_until + ms
+    FROM member m WHERE m.name = who AND n.line = m.line;
+  UPDATE member SET granted_from = granted_from + ms, granted_until = granted_until + ms WHERE name = who $$;
+SELECT clock_moves('n', -3 * 3600000);
+UPDATE uid_fleet_state SET term = term + 1, fence_base = now() - interval '2 hours';
+SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %, new line' AS granted;
+SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %, new line' AS repeated;
+SELECT ask('n', worker_bits => 6) LIKE 'node %, new line' AS repeated;
+SELECT count(*) FILTER (WHERE state = 'live') AS live FROM uid_fleet_node n JOIN uid_fleet USING (pool, node)
+ WHERE n.incarnation = 801;
+SELECT count(*) = 2 AS two_answers FROM uid_fleet_node WHERE incarnation = 801;
 -- Another fleet.
 UPDATE member SET fleet = fleet - 1 WHERE name = 'z2';
 SELECT ask('z2', worker_bits => 6);
@@ -257,17 +294,28 @@ SELECT ask('clock2', worker_bits => 7, host => 'h2') LIKE 'node %' AS granted;
 SELECT ask('clock3', worker_bits => 7, host => 'h3') LIKE 'node %' AS granted;
 SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
 UPDATE uid_fleet_node SET clock_offset_us = 0, last_heard = now() - interval '11 minutes';
+-- The registry's clock goes back by an hour. Holders renew inside their grants.
+SELECT clock_moves('clock1', 3600000), clock_moves('clock2', 3600000);
 SELECT ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
 SELECT ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
-SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
 SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
 SELECT ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h2') LIKE 'node %' AS extended;
+SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
+-- A holder whose grant has ended is refused, and its clock counts, too.
+SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3');
 SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3') LIKE 'node %' AS extended;
 SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4') LIKE 'node %' AS granted;
 SELECT host, date_trunc('minute', clock_offset + interval '1 s') AS offset FROM uid_fleet
  WHERE host LIKE 'h_' ORDER BY host;
 -- A clock that is behind gets a node too.
 SELECT ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5') LIKE 'node %' AS granted;
+-- A fence begins where the clocks and the grants are. Grants that the median proves wrong do not count, and neither do
+-- nodes that were used without the registry.
+UPDATE uid_fleet_node n SET granted_until = n.granted_until + 86400000 FROM member m
+ WHERE m.name = 'clock4' AND n.line = m.line;
+SELECT ask('clock6', worker_bits => 7, host => 'h1', former_node => 100, former_ahead => '2 days') LIKE 'node %' AS joined;
+SELECT date_trunc('hour', t - now()) AS until FROM uid_fleet_fence() t;
+UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- Bad input.
 CREATE FUNCTION bad(name text, value text) RETURNS text LANGUAGE plpgsql AS $$
@@ -312,12 +360,22 @@ UPDATE member SET (node, granted_until, term, held_term, serial) = (77, 21990232
   FROM uid_fleet_state s WHERE name = 'y';
 UPDATE member SET (fleet, line, granted_from, held_serial) = (s.fleet, 5, 0, 1) FROM uid_fleet_state s WHERE name = 'y';
 SELECT ask('y', worker_bits => 7);
--- Whatever was asked: nodes are in range, and no incarnation has two of them.
+-- Whatever was asked: nodes are in range.
 SELECT count(*) FILTER (WHERE node >= nodes) AS beyond FROM uid_fleet_node JOIN uid_fleet_pools USING (pool);
 
 -- One row of worker_node for each node that a newcomer got.
 SELECT host_name, port, generator, worker_id, datacenter_id, system_identifier, timeline
   FROM worker_node WHERE host_name = 'h1' OR datacenter_id > 0 ORDER BY id;
+
+-- They do not count as drawn by a generator of this database.
+SELECT uid_generator_create('g', preset => 'leaf');
+SELECT worker_ids_used FROM uid_generator_limits WHERE generator = 'uid_generators.g'::regclass;
+SELECT uid_generator_drop('uid_generators.g');
+
+-- The rows keep nodes apart.
+TRUNCATE uid_fleet_node;
+TRUNCATE uid_fleet_pool;
+TRUNCATE uid_fleet_state;
 
 -- The transaction is the call's own.
 BEGIN;

@@ -59,8 +59,8 @@ struct Ask {
     int64_t lowest;   // the lowest tick that it can use: max(clock, high-water mark + 1)
     int64_t length;   // ticks that it asks for
     uint64_t fleet;   // the fleet that it belongs to; 0: none yet
-    int64_t term;     // the stamp of the latest answer that its server has seen
-    int64_t serial;
+    int64_t term;     // the term of the latest answer that its server has seen
+    int64_t serial;   // the serial of the latest grant in that term; 0: none
 };
 
 // What the registry knows of a node. Every row was all zeros but for `node` before the node's first grant.
@@ -282,8 +282,8 @@ constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, const No
     return r.median_us != 0 && begun_us > r.median_us + 2 * r.bound_us ? 0 : begun_us + r.longest_us;
 }
 
-// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of its rows; 0: there is none. While
-// all clocks agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
+// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of the rows that a line has; 0: there is
+// none. (What an outside generator or a joining member says of its node is no reading of a clock.) While all clocks agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
 constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
     r.fence_base_us = std::max({r.fence_base_us, clock_of(r), newest_until_us - r.longest_us});
     r.term = std::max(r.term, r.term_shown) + 1;

@@ -10,6 +10,8 @@
 //   3. A grant is stored before it is used. It then counts until its end, whether the registry can be reached or not.
 //   4. An answer of an earlier term than one that was seen is ignored. So is one that is older than the grant in hand,
 //      one to an earlier life, and one of another fleet. A life that was refused as superseded ignores all answers.
+//   5. A refusal has a serial of its own, so that (4) can tell whether it is old. It need not be durable at the
+//      registry. So a member does not show it: it would be taken for an answer that was lost.
 #pragma once
 
 #include "grant.hpp"
@@ -29,7 +31,7 @@ struct Membership {
 struct FleetSeen {
     uint64_t fleet; // 0: none yet
     int64_t term;
-    int64_t serial;
+    int64_t serial; // of the latest grant in that term; 0: none
 };
 
 // Begins as a newcomer. `fresh` is a random number that was never used.
@@ -89,7 +91,8 @@ constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) 
     if (is_old || m->superseded || answer.incarnation != m->incarnation)
         return Accepted::ignored;
     seen->fleet = answer.fleet;
-    seen->serial = answer.grant.term > seen->term ? answer.grant.serial : std::max(seen->serial, answer.grant.serial);
+    const int64_t durable = answer.why == Refusal::none ? answer.grant.serial : 0;
+    seen->serial = answer.grant.term > seen->term ? durable : std::max(seen->serial, durable);
     seen->term = answer.grant.term;
     if (answer.why != Refusal::none) {
         m->superseded = answer.why == Refusal::superseded;

@@ -161,8 +161,9 @@ COMMENT ON FUNCTION uid_generator_changing() IS
 CREATE FUNCTION uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_keep_local() IS
-  'Trigger function of uid_generator and uid_segment. Their rows describe sequences of this server, so it skips rows '
-  'that logical replication brings from another server.';
+  'Trigger function of uid_generator, uid_segment, and the tables of a fleet''s registry (with an argument). Their rows '
+  'describe sequences or grants of this server, so it skips rows that logical replication brings from another server, '
+  'and refuses TRUNCATE.';
 
 CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_check_registration('generator', 'uid_generators');
@@ -897,12 +898,17 @@ SELECT g.generator, g.preset, e.ends,
                                                     OPERATOR(pg_catalog.+) l.seconds) AS ends) e
  CROSS JOIN LATERAL (SELECT pg_catalog.count(DISTINCT w.worker_id) AS used FROM worker_node w
                        JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) g.generator::oid
-                      WHERE w.generator OPERATOR(pg_catalog.=)
+                      WHERE w.system_identifier OPERATOR(pg_catalog.=)
+                            (SELECT s.system_identifier FROM pg_catalog.pg_control_system() s)
+                        AND w.database OPERATOR(pg_catalog.=)
+                            (SELECT d.oid FROM pg_catalog.pg_database d
+                              WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+                        AND w.generator OPERATOR(pg_catalog.=)
                             pg_catalog.format('%I.%I'::text, c.relnamespace::regnamespace::text, c.relname)) u;
 COMMENT ON VIEW uid_generator_limits IS
   'Capacity of each generator''s layout: the end of its time bits, the share of its life that is used, and the '
   'highest sustainable rate. worker_ids is the number of worker ids, worker_ids_used counts those that worker_node '
-  'records as drawn at least once, and worker_ids_left is the difference. In the last two years before the end, '
+  'records as drawn at least once in this database on this server, and worker_ids_left is the difference. In the last two years before the end, '
   'uidgen issues a WARNING.';
 
 CREATE VIEW uid_generator_columns AS
@@ -972,9 +978,10 @@ CREATE TABLE uid_fleet_state (
   term              bigint      NOT NULL DEFAULT 1,
   term_shown        bigint      NOT NULL DEFAULT 0,
   fence_base        timestamptz,
-  fence_until       timestamptz,
   longest_grant     interval    NOT NULL DEFAULT '10 minutes'
                                 CHECK (longest_grant BETWEEN interval '1 millisecond' AND interval '7 days'),
+  clock_bound       interval    NOT NULL
+                                CHECK (clock_bound BETWEEN interval '1 millisecond' AND interval '1 day'),
   closed            boolean     NOT NULL DEFAULT false,
   system_identifier bigint,
   timeline          integer,
@@ -990,10 +997,14 @@ COMMENT ON COLUMN uid_fleet_state.term IS 'number of fences so far, plus one';
 COMMENT ON COLUMN uid_fleet_state.term_shown IS
   'highest term above its own that a member has shown; then another server is the registry, or was';
 COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
-COMMENT ON COLUMN uid_fleet_state.fence_until IS 'time from which newcomers are accepted after the last fence';
 COMMENT ON COLUMN uid_fleet_state.longest_grant IS
   'limit on the length of a grant, and the time for which a fence refuses newcomers. Change it with UPDATE. After a '
   'lower value, wait for the former length before a failover, because longer grants may be in use until then';
+COMMENT ON COLUMN uid_fleet_state.clock_bound IS
+  'limit on the difference between two clocks of the fleet: the greatest uidgen.registry_clock_bound that a registry of '
+  'this fleet has had. A server that takes over uses it even if its own setting is smaller. To lower it, lower the '
+  'setting on all servers of the registry first, then change it with UPDATE. Then wait for longest_grant before a '
+  'failover, because grants may be in use that were made under the former limit';
 COMMENT ON COLUMN uid_fleet_state.closed IS
   'true between uid_fleet_handover() and the first call on the server that takes over';
 COMMENT ON COLUMN uid_fleet_state.system_identifier IS
@@ -1052,12 +1063,13 @@ CREATE TABLE uid_fleet_node (
   version           text,
   policy            text,
   asked_datacenter  boolean     NOT NULL DEFAULT false,
+  asked_length      bigint      NOT NULL DEFAULT 0,
   clock_offset_us   bigint,
   last_heard        timestamptz,
   PRIMARY KEY (pool, node)
 );
-CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until);
-CREATE UNIQUE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
+CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until, node);
+CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
 CREATE INDEX uid_fleet_node_heard ON uid_fleet_node (last_heard);
 CREATE INDEX uid_fleet_node_asked ON uid_fleet_node (pool, node) WHERE asked_datacenter;
 CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
@@ -1072,7 +1084,7 @@ COMMENT ON COLUMN uid_fleet_node.granted_until IS 'first tick after the grant';
 COMMENT ON COLUMN uid_fleet_node.line IS
   'first incarnation that the node was granted to; 0: the node was used without a registry, taken over, or reserved';
 COMMENT ON COLUMN uid_fleet_node.incarnation IS
-  'incarnation that was answered last; 0: none, or it was granted another node since';
+  'incarnation that was answered last; 0: none';
 COMMENT ON COLUMN uid_fleet_node.term IS 'term of the last answer';
 COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
 COMMENT ON COLUMN uid_fleet_node.revoked IS 'line from which the node was taken over; 0: none';
@@ -1086,13 +1098,31 @@ COMMENT ON COLUMN uid_fleet_node.generator IS 'qualified name of the holder';
 COMMENT ON COLUMN uid_fleet_node.version IS 'version of uidgen there';
 COMMENT ON COLUMN uid_fleet_node.policy IS 'worker_policy of the holder; reserved: none';
 COMMENT ON COLUMN uid_fleet_node.asked_datacenter IS 'true: the holder asked for this datacenter id';
+COMMENT ON COLUMN uid_fleet_node.asked_length IS
+  'length in ticks that the holder asked for last; at most half of it is how far ahead of its clock it draws';
 COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
   'clock of the holder''s server minus that of the registry, at the last call, in microseconds';
-COMMENT ON COLUMN uid_fleet_node.last_heard IS 'time of the last answer by the registry''s clock';
+COMMENT ON COLUMN uid_fleet_node.last_heard IS 'time of the last call by the registry''s clock';
 
 CREATE SEQUENCE uid_fleet_serial;
 COMMENT ON SEQUENCE uid_fleet_serial IS
   'Counter of the answers of a fleet''s registry. If a member shows a number above it, the registry has lost commits.';
+
+DO $$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['uid_fleet_state', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
+    EXECUTE pg_catalog.format(
+      'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$I
+         FOR EACH ROW EXECUTE FUNCTION uid_keep_local(''fleet'');
+       CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON %1$I
+         FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local(''fleet'');
+       ALTER TABLE %1$I ENABLE ALWAYS TRIGGER uid_keep_local;
+       ALTER TABLE %1$I ENABLE ALWAYS TRIGGER uid_keep_local_truncate', name);
+  END LOOP;
+END
+$$;
 
 -- To dump and restore.
 GRANT SELECT, INSERT ON uid_fleet_state, uid_fleet_pool, uid_fleet_node TO pg_database_owner;
@@ -1170,8 +1200,14 @@ BEGIN
     RAISE EXCEPTION 'role must not be null'
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
   END IF;
-  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet) VALUES ($1) ON CONFLICT DO NOTHING', home)
-    USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1);
+  -- A call of any function in C defines the settings.
+  EXECUTE format('SELECT FROM %s.uid_slots() LIMIT 1', home);
+  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline) '
+                 'VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING', home)
+    USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1),
+          current_setting('uidgen.registry_clock_bound')::interval,
+          (SELECT system_identifier FROM pg_control_system()),
+          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer;
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
   EXECUTE format('GRANT EXECUTE ON FUNCTION %s.uid_fleet_call TO %s', home, role);
   -- A call is one short statement. A member keeps its connection between calls.
@@ -1190,7 +1226,7 @@ COMMENT ON FUNCTION uid_fleet_admit(regrole) IS
 CREATE VIEW uid_fleet AS
 SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,
        (n.node & ((1::bigint << p.drawn_worker_bits) - 1::bigint))::integer AS worker_id,
-       CASE WHEN n.reserved THEN 'reserved' WHEN t.ended THEN 'free' WHEN n.incarnation <> 0::bigint THEN 'live'
+       CASE WHEN n.reserved THEN 'reserved' WHEN t.ended THEN 'free' WHEN n.incarnation <> 0::bigint AND NOT m.moved THEN 'live'
             WHEN n.revoked <> 0::bigint AND n.line = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
        n.generator, n.database, n.host, n.port, u.granted_until, n.last_heard,
        pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
@@ -1198,7 +1234,10 @@ SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS dat
   FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
  CROSS JOIN LATERAL (SELECT p.epoch + pg_catalog.make_interval(secs =>
                               p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until) u
- CROSS JOIN LATERAL (SELECT u.granted_until <= pg_catalog.clock_timestamp() AS ended) t;
+ CROSS JOIN LATERAL (SELECT u.granted_until <= pg_catalog.clock_timestamp() AS ended) t
+ CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM uid_fleet_node o
+                                     WHERE o.pool = n.pool AND o.incarnation = n.incarnation
+                                       AND (o.term, o.serial) > (n.term, n.serial)) AS moved) m;
 COMMENT ON VIEW uid_fleet IS
   'The nodes that the registry of a fleet has granted, with their last holders. state: live (the holder may use the '
   'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
@@ -1209,8 +1248,9 @@ CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
        coalesce(c.cooling, 0::bigint) AS cooling, coalesce(c.reserved, 0::bigint) AS reserved,
        a.nodes - coalesce(c.live + c.cooling + c.reserved, 0::bigint) AS free,
-       CASE WHEN s.fence_until > pg_catalog.clock_timestamp() THEN s.fence_until END AS fence_until
+       CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
   FROM uid_fleet_pool p CROSS JOIN uid_fleet_state s
+ CROSS JOIN LATERAL (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until) f
  CROSS JOIN LATERAL (SELECT 1::bigint << (p.datacenter_bits::integer + p.drawn_worker_bits) AS nodes) a
   LEFT JOIN (SELECT f.pool, pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
                     pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text)

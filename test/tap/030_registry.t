@@ -144,6 +144,9 @@ is(term_of($registry), 1, '... without a fence');
 
 my $second = new_standby($registry, 'second');
 is(sqlstate($second, 'SELECT ' . call_of($ann)), '25006', 'a standby grants nothing');
+# The bound of the registry that it follows is greater, and counts.
+$second->append_conf('postgresql.conf', "uidgen.registry_clock_bound = '1s'");
+$second->reload;
 go_on(60);
 is(ask($registry, $ann)->{refusal}, '', 'a member renews');
 $registry->wait_for_catchup('second');
@@ -173,7 +176,10 @@ isnt($dan->{node}, $ann->{node}, '... with a node that nobody holds');
 # The former primary is back, because nobody has told it. It has the row of a term that is over.
 start_node($registry);
 is(ask($registry, $ann)->{refusal}, 'stale_registry', 'the former primary learns from a member that it is not the registry');
-is(ask($registry, member('e'))->{refusal}, 'stale_registry', '... and grants nothing to anyone from then on');
+$registry->stop('immediate');
+start_node($registry);
+is(ask($registry, member('e'))->{refusal}, 'stale_registry',
+	'... and grants nothing to anyone from then on, although it crashed');
 $registry->stop;
 
 # ---------------------------------------------------------------------------
@@ -182,6 +188,12 @@ $registry->stop;
 
 my $third = new_standby($second, 'third');
 my $short = member('short');
+$log = -s $second->logfile;
+is(ask($second, $short, length => 40000)->{refusal}, '', 'a member asks for as short a grant as the bound forbids');
+is(ask($second, $short, length => 5000)->{refusal}, '', '... and for a shorter one');
+is(scalar(() = slurp_file($second->logfile, $log) =~ /LOG: .* are too short to outlast lost commits/g),
+	1, '... which the log notes once');
+$short = member('short');
 is(ask($second, $short, length => 5000)->{refusal}, '', 'a member gets a short grant');
 $second->wait_for_catchup('third');
 $third->stop;

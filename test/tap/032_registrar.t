@@ -294,6 +294,28 @@ my $moved = $beginner->safe_psql('postgres', "SET uidgen.max_wait = '2min'; SELE
 thaw($session);
 isnt($moved, $node, 'so is a session of the registry that does not answer');
 
+# A registry whose synchronous standby is away. A wait for it that is cancelled ends in a commit, and in a warning.
+
+my $count = 'SELECT count(*) FROM uid_fleet_node';
+my $nodes = $registry->safe_psql('postgres', $count);
+$registry->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$registry->reload;
+$beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
+wait_until(
+	'the warning',
+	sub {
+		sqlstate($beginner, "SET uidgen.max_wait = '100ms'; SELECT uid_next()");
+		$registry->safe_psql('postgres',
+			"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+		return status($beginner, 'error') =~ /canceling wait for synchronous replication/;
+	});
+error_like(qr/canceling wait for synchronous replication/, 'an answer whose commit may be lost does not count');
+is(status($beginner, 'node IS NULL'), 't', 'so there is no grant');
+$registry->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$registry->reload;
+like(drawn_node($beginner), qr/^\d+$/, 'without the standby the next ask gets one');
+is($registry->safe_psql('postgres', $count), $nodes + 1, 'which is the one that was committed');
+
 # Clocks
 
 my $ahead = new_node('ahead');

@@ -184,6 +184,7 @@ struct Size {
     int8_t ahead = 99;             // how far above its clock a member draws
     int8_t registry_offset = 0;    // at the beginning
     bool never_superseded = false; // no life is copied, and no ask is late
+    bool never_lost = false;       // no commit of the registry is lost
 };
 
 constexpr uint64_t this_fleet = 1;
@@ -253,7 +254,10 @@ class World {
             const Request request = request_of(s, step.member);
             m.joins = 0;
             Response response = {};
-            return answer(s, request, response, out) && receive(s, response, out);
+            const bool received = answer(s, request, response, out) && receive(s, response, out);
+            if (received && response.why == static_cast<int8_t>(core::Refusal::superseded) && m.superseded == 0)
+                out.broken = "a life that was refused as superseded goes on";
+            return received;
         }
         case StepKind::ask_unanswered:
             return may_ask && answer(s, request_of(s, step.member), s.response, out);
@@ -429,7 +433,8 @@ class World {
     void raise_fence(State &s, core::RegistryView &r) const {
         int64_t newest = 0;
         for (int node = 0; node < size_.nodes; node++)
-            newest = std::max(newest, core::latest_end_us(layout_, r, row(s, node)));
+            if (row(s, node).line != 0)
+                newest = std::max(newest, core::latest_end_us(layout_, r, row(s, node)));
         r = p_.fenced(r, newest);
         if (s.lost_since_copy != 0)
             s.registry.copy_answered = 0; // what the registry lost cannot count
@@ -502,6 +507,8 @@ class World {
         Decision d = decide(s, r, a);
         if (d.judgement.verdict == core::Verdict::fence) {
             out.events |= s.lost_silently == 0 ? fence_by_member | fence_not_needed : fence_by_member;
+            if (size_.never_lost)
+                out.broken = "a false alarm";
             raise_fence(s, r);
             d = decide(s, r, a);
             if (d.judgement.verdict == core::Verdict::fence)
@@ -553,6 +560,9 @@ class World {
             if (!p_.answers_before_commit)
                 commit(s, after);
         }
+        // The serial of a refusal is drawn, but a crash may take it back.
+        if (!has_row)
+            r.own_serial = s.registry.serial;
         if (!p_.answers_before_commit)
             commit(s, r);
         return true;

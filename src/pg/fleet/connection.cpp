@@ -78,7 +78,22 @@ bool is_about_server(const PGresult *result) {
     return sqlstate != nullptr && strcmp(sqlstate, "25006") == 0;
 }
 
-void ignore_notice(void *, const PGresult *) {}
+// A wait for the registry's synchronous standby that is cancelled ends in a WARNING and a commit on the primary alone.
+// So a statement that comes with a warning has no result.
+GrantError warning; // of the present statement; at_us 0: none
+
+void notice_received(void *, const PGresult *notice) {
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *const harmless[] = {"NOTICE", "INFO", "LOG", "DEBUG"};
+    for (const char *name : harmless)
+        if (severity != nullptr && strcmp(severity, name) == 0)
+            return;
+    if (warning.at_us != 0)
+        return;
+    const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+    const char *hint = PQresultErrorField(notice, PG_DIAG_MESSAGE_HINT);
+    set_error(&warning, message != nullptr ? message : "the registry sent a warning", hint != nullptr ? hint : "");
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Waiting
@@ -249,7 +264,7 @@ bool try_host(const char *conninfo, const Hosts &hosts, int index, bool split, G
         set_error(error, "out of memory", "");
         return false;
     }
-    PQsetNoticeReceiver(connection, ignore_notice, nullptr);
+    PQsetNoticeReceiver(connection, notice_received, nullptr);
     if (finish_connecting(monotonic_us() + hosts.timeout_us, error) && inspect(error))
         return true;
     connection_close();
@@ -292,12 +307,16 @@ void connection_read_idle() {
 PGresult *connection_query(const char *statement, int count, const char *const *values, GrantError *error) {
     const int64_t until_us = monotonic_us() + statement_timeout_us;
     PGresult *result = nullptr;
+    warning = {};
     const bool answered = PQsendQueryParams(connection, statement, count, nullptr, values, nullptr, nullptr, 0) != 0 &&
                           flush(until_us) && all_results(until_us, &result);
-    if (answered && PQresultStatus(result) == PGRES_TUPLES_OK)
+    const bool warned = answered && warning.at_us != 0;
+    if (answered && !warned && PQresultStatus(result) == PGRES_TUPLES_OK)
         return result;
-    bool usable = answered;
-    if (answered) {
+    bool usable = answered && !warned;
+    if (warned) {
+        *error = warning;
+    } else if (answered) {
         set_statement_error(error, result);
         usable = PQstatus(connection) == CONNECTION_OK && !is_about_server(result);
     } else if (PQstatus(connection) == CONNECTION_BAD) {

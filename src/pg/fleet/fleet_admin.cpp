@@ -38,24 +38,31 @@ struct Takeover {
                     errhint("Run SELECT pool, node FROM uid_fleet to list the nodes.")));
 }
 
+// How far ahead of its clock the holder may have drawn. A generator outside does not say it.
+int64_t ahead_of(const Registry *registry, const core::Layout &layout, const NodeRecord &record) {
+    const int64_t length = record.holder.asked_length;
+    return record.reserved ? core::longest_ticks(layout, registry->state.view) : length - length / 2;
+}
+
 bool take_over(Registry *registry, void *arg) {
     auto *t = static_cast<Takeover *>(arg);
     core::Layout layout;
     NodeRecord before;
     check_open(registry);
     read_median(registry);
-    do {
-        CHECK_FOR_INTERRUPTS();
+    for (;;) {
         if (!read_pool(t->pool, &layout) || !read_node(t->pool, t->node, &before) ||
             (before.row.line == 0 && !before.reserved))
             report_no_node(t->pool, t->node);
         NodeRecord after = before;
-        after.row = core::revoked(layout, registry->state.view, before.row, core::longest_ticks(layout, registry->state.view));
+        after.row = core::revoked(layout, registry->state.view, before.row, ahead_of(registry, layout, before));
         after.reserved = false;
         t->free_at_us = core::start_of(layout, after.row.until);
         if (update_node(t->pool, before, after, registry->state.view.now_us))
             return true;
-    } while (true);
+        renew_serial(registry);
+        CHECK_FOR_INTERRUPTS();
+    }
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -205,7 +205,8 @@ Call read_call(FunctionCallInfo fcinfo) {
     read_policy(fcinfo, &call);
     call.former_node = no_node;
     if (!PG_ARGISNULL(arg_former_node)) {
-        call.former_node = bigint_argument(fcinfo, arg_former_node, 0, core::largest(core::drawn_node_bits(call.layout)));
+        call.former_node =
+            bigint_argument(fcinfo, arg_former_node, 0, core::largest(core::drawn_node_bits(call.layout)));
         call.former_until = bigint_argument(fcinfo, arg_former_until, 0, end);
     }
     call.holder.host = text_argument(fcinfo, arg_host);

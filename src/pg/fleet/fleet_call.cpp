@@ -26,12 +26,18 @@ int64_t retry_at(const Registry *registry, int64_t at_us) {
     return Max((at_us - registry->state.view.now_us + us_per_ms - 1) / us_per_ms, least_ms);
 }
 
+// How long until the asker can have the node, by its own clock.
+int64_t missing_us(const Registry *registry, const Call &call, const core::NodeRow &row) {
+    const core::RegistryView &view = registry->state.view;
+    return core::free_at_us(call.layout, view, row) -
+           core::start_of(call.layout, core::beginning(call.layout, view, call.ask));
+}
+
 const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
 Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal why) {
     const core::RegistryView &view = registry->state.view;
     const core::Layout &layout = call.layout;
-    const int64_t from = core::beginning(layout, view, call.ask);
     switch (why) {
     case core::Refusal::other_fleet:
         return {"other_fleet",
@@ -52,21 +58,21 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
                 never,
                 {}};
     case core::Refusal::fenced: {
-        const int64_t missing_us = (core::fence_tick(layout, view) - from) * layout.tick_us;
+        const int64_t at_us = view.now_us + missing_us(registry, call, {});
         return {"fenced",
                 "the registry may have lost grants and accepts no newcomer yet",
-                psprintf("It accepts newcomers from %s on.", show_time(view.now_us + missing_us)),
-                retry_at(registry, view.now_us + missing_us),
+                psprintf("It accepts newcomers from %s on.", show_time(at_us)),
+                retry_at(registry, at_us),
                 {}};
     }
     case core::Refusal::ahead: {
-        const int64_t missing_us = (call.ask.lowest - from) * layout.tick_us;
+        const int64_t ahead_us = (call.ask.lowest - core::beginning(layout, view, call.ask)) * layout.tick_us;
         return {"ahead",
                 psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
-                         static_cast<double>(missing_us + view.bound_us) / 1e6),
+                         static_cast<double>(ahead_us + view.bound_us) / 1e6),
                 "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, wait "
                 "until it has caught up.",
-                retry_at(registry, view.now_us + missing_us),
+                retry_at(registry, view.now_us + ahead_us),
                 {}};
     }
     case core::Refusal::none:
@@ -78,7 +84,7 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
 Reply refuse_none_free(const Registry *registry, int32_t pool, const Call &call) {
     const NodeRange range = nodes_for(call);
     const long long nodes = static_cast<long long>(range.last - range.first + 1);
-    int64_t until = 0;
+    core::NodeRow next = {};
     Reply reply = {"none_free",
                    psprintf("all %lld nodes of the layout are in use", nodes),
                    "Use a layout with more datacenter and worker bits.",
@@ -86,12 +92,11 @@ Reply refuse_none_free(const Registry *registry, int32_t pool, const Call &call)
                    {}};
     if (call.datacenter_id != any_datacenter)
         reply.message = psprintf("all %lld nodes with datacenter id %d are in use", nodes, call.datacenter_id);
-    if (read_next_until(pool, range, &until)) {
-        const int64_t missing_us =
-            (until - core::beginning(call.layout, registry->state.view, call.ask)) * call.layout.tick_us;
-        reply.retry_after_ms = retry_at(registry, registry->state.view.now_us + missing_us);
+    if (read_next_until(pool, range, &next.until)) {
+        const int64_t left_us = missing_us(registry, call, next);
+        reply.retry_after_ms = retry_at(registry, registry->state.view.now_us + left_us);
         reply.hint = psprintf("The grant of a node ends in %.0f s. Use a layout with more datacenter and worker bits.",
-                              static_cast<double>(Max(missing_us, 0)) / 1e6);
+                              static_cast<double>(Max(left_us, 0)) / 1e6);
     }
     return reply;
 }
@@ -106,9 +111,7 @@ Reply refuse_taken(const Registry *registry, const Call &call, const NodeRecord 
                 never,
                 {}};
     const char *until = show_time(core::start_of(call.layout, taken.row.until));
-    const int64_t missing_us =
-        (taken.row.until - core::beginning(call.layout, registry->state.view, call.ask)) * call.layout.tick_us;
-    const int64_t retry_ms = retry_at(registry, registry->state.view.now_us + missing_us);
+    const int64_t retry_ms = retry_at(registry, registry->state.view.now_us + missing_us(registry, call, taken.row));
     if (taken.row.line == 0)
         return {"node_taken",
                 psprintf("worker number %d may have been used until %s", call.worker_number, until),
@@ -161,10 +164,6 @@ struct Exchange {
     int32_t pool;
 };
 
-bool is_newcomers(const core::Judgement &j) {
-    return j.verdict == core::Verdict::newcomer || j.why == core::Refusal::fenced || j.why == core::Refusal::ahead;
-}
-
 void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord *before) {
     const int64_t bound_us = registry->state.view.bound_us;
     const auto is_off = [bound_us](const Holder &h) { return Max(h.clock_offset_us, -h.clock_offset_us) > bound_us; };
@@ -173,6 +172,26 @@ void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord 
                 (errmsg("clock of %s:%s differs from the registry's by %.3f s", call.holder.host, call.holder.port,
                         static_cast<double>(call.holder.clock_offset_us) / 1e6),
                  errdetail("The limit is uidgen.registry_clock_bound, %.3f s.", static_cast<double>(bound_us) / 1e6)));
+}
+
+// A holder renews at half of its grant, which then must reach above core::last_lost_beginning() to survive a fence.
+bool is_too_short(const core::RegistryView &view, const core::Layout &layout, core::Ask ask, int64_t length) {
+    ask.length = length;
+    return core::grant_ticks(layout, view, ask) * layout.tick_us / 2 <= 2 * view.bound_us;
+}
+
+// Once for each member: a row that the member extends remembers the length that it asked for.
+void note_short_grant(const Registry *registry, const Call &call, const NodeRecord *before) {
+    const core::RegistryView &view = registry->state.view;
+    if (!is_too_short(view, call.layout, call.ask, call.ask.length) ||
+        (before != nullptr && is_too_short(view, call.layout, call.ask, before->holder.asked_length)))
+        return;
+    ereport(LOG,
+            (errmsg("grants of generator \"%s\" in database \"%s\" on %s:%s are too short to outlast lost commits",
+                    call.holder.generator, call.holder.database, call.holder.host, call.holder.port),
+             errdetail("They last %.3f s. After a failover that loses commits the generator waits for a new node.",
+                       static_cast<double>(core::grant_ticks(call.layout, view, call.ask) * call.layout.tick_us) / 1e6),
+             errhint("Set uidgen.registry_lease there to at least six times uidgen.registry_clock_bound.")));
 }
 
 // A grant that the registry does not know, because it has lost it, ends no later than this.
@@ -189,6 +208,7 @@ void check_shown(const Registry *registry, const Call &call, const NodeRecord *b
 
 Holder holder_of(const Call &call, int64_t node) {
     Holder holder = call.holder;
+    holder.asked_length = call.ask.length;
     holder.asked_datacenter =
         call.datacenter_id != any_datacenter && node >> core::drawn_worker_bits(call.layout) == call.datacenter_id;
     return holder;
@@ -202,12 +222,12 @@ bool extend(const Registry *registry, const Exchange &e, const core::Ask &ask, c
     check_shown(registry, call, before);
     *row = core::extended(call.layout, view, ask, before == nullptr ? nullptr : &before->row);
     const NodeRecord after = {*row, false, holder_of(call, row->node)};
-    if (before == nullptr || before->row.incarnation != ask.incarnation)
-        clear_incarnation(e.pool, ask.incarnation, row->node);
     const bool written =
         before == nullptr ? insert_node(e.pool, after, view.now_us) : update_node(e.pool, *before, after, view.now_us);
-    if (written)
+    if (written) {
         warn_of_clock(registry, call, before);
+        note_short_grant(registry, call, before);
+    }
     return written;
 }
 
@@ -218,57 +238,93 @@ Reply admit_newcomer(Registry *registry, const Exchange &e) {
         return call.policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
                                                   : refuse_none_free(registry, e.pool, call);
     warn_of_clock(registry, call, nullptr);
+    note_short_grant(registry, call, nullptr);
     Reply reply = {};
     reply.row = granted.row;
     return reply;
 }
 
-// The row to judge by, and the judgement. An incarnation that has lost the answer with another node shows the former
-// one. It has given that up, so it is asked for the new one.
-core::Judgement judge_call(const Registry *registry, const Exchange &e, core::Ask *ask, NodeRecord *record,
-                           bool *has_row) {
-    const core::RegistryView &view = registry->state.view;
-    const core::Layout &layout = e.call->layout;
-    const auto judged = [&]() { return core::judge(layout, view, *ask, *has_row ? &record->row : nullptr); };
-    *has_row = ask->holds ? read_node(e.pool, ask->held.node, record) : read_node_of_incarnations(e.pool, *ask, record);
-    const core::Judgement first = judged();
-    NodeRecord later;
-    if (!ask->holds || first.verdict != core::Verdict::newcomer || !read_node_of_incarnations(e.pool, *ask, &later) ||
-        later.row.node == ask->held.node)
-        return first;
-    ask->holds = false;
-    *record = later;
-    *has_row = true;
-    return judged();
+// The node of an answer that the asker missed.
+bool read_missed(const Exchange &e, const core::Ask &ask, NodeRecord *record) {
+    const int64_t but_node = ask.holds ? ask.held.node : no_node;
+    return read_node_of_incarnation(e.pool, ask.incarnation, but_node, record) && core::is_missed(ask, record->row);
+}
+
+// What an asker is judged by: the row that it may keep, if there is one, and the ask as it is judged against that.
+struct Case {
+    core::Ask ask;
+    bool has_row;
+    NodeRecord record;
+    core::Judgement judgement;
+};
+
+void judge_against(const Registry *registry, const Exchange &e, Case *c) {
+    c->judgement = core::judge(e.call->layout, registry->state.view, c->ask, c->has_row ? &c->record.row : nullptr);
+}
+
+// As core::judge() describes it.
+Case judge_call(const Registry *registry, const Exchange &e) {
+    Case c = {e.call->ask, false, {}, {}};
+    NodeRecord missed;
+    c.has_row = c.ask.holds ? read_node(e.pool, c.ask.held.node, &c.record) : read_missed(e, c.ask, &c.record);
+    judge_against(registry, e, &c);
+    if (c.ask.holds && c.judgement.verdict == core::Verdict::newcomer && read_missed(e, c.ask, &missed)) {
+        c = {core::without_held(c.ask), true, missed, {}};
+        judge_against(registry, e, &c);
+    }
+    return c;
+}
+
+// The asker drew with a node before it joined the fleet.
+void note_use_before(const Registry *registry, const Exchange &e) {
+    const Call &call = *e.call;
+    for (;;) {
+        NodeRecord known = {};
+        if (!read_node(e.pool, call.former_node, &known))
+            known.row.node = call.former_node;
+        const core::NodeRow after =
+            core::used_before(call.layout, registry->state.view, call.ask, known.row, call.former_until);
+        if (after.until == known.row.until || write_use_before(e.pool, known.row, after))
+            return;
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+// The clock of a holder that is refused counts for the median. Otherwise a registry whose clock is behind, and which
+// refuses all members therefore, could not learn it.
+void note_refused(const Registry *registry, const Exchange &e, const Case &c) {
+    const bool is_holder = c.has_row && (!c.ask.holds || c.record.row.line == c.ask.held.line);
+    if (!is_holder || (c.judgement.why != core::Refusal::ahead && c.judgement.why != core::Refusal::fenced))
+        return;
+    warn_of_clock(registry, *e.call, &c.record);
+    write_clock_offset(e.pool, c.record.row.node, e.call->holder.clock_offset_us, registry->state.view.now_us);
 }
 
 // False: the call needs the exclusive lock, and has written nothing.
 bool answer_in_pool(Registry *registry, Exchange *e) {
     const Call &call = *e->call;
+    bool joins = call.former_node != no_node;
     for (;;) {
-        core::Ask ask = call.ask;
-        NodeRecord record;
-        bool has_row = false;
-        const core::Judgement judgement = judge_call(registry, *e, &ask, &record, &has_row);
-        if (judgement.verdict == core::Verdict::fence) {
+        const Case c = judge_call(registry, *e);
+        if (c.judgement.verdict == core::Verdict::fence) {
             if (!registry->exclusive)
                 return false;
             raise_fence(registry, "a member has shown an answer that this registry has lost");
-            continue;
-        }
-        if (call.former_node != no_node && is_newcomers(judgement))
-            raise_until(e->pool, call.former_node, call.former_until,
-                        core::beginning(call.layout, registry->state.view, ask), registry->state.view);
-        if (judgement.verdict == core::Verdict::refuse) {
-            e->reply = refuse_judged(registry, call, judgement.why);
+        } else if (joins) {
+            note_use_before(registry, *e);
+            joins = false;
+        } else if (c.judgement.verdict == core::Verdict::refuse) {
+            note_refused(registry, *e, c);
+            e->reply = refuse_judged(registry, call, c.judgement.why);
             return true;
-        }
-        if (judgement.verdict == core::Verdict::newcomer) {
+        } else if (c.judgement.verdict == core::Verdict::newcomer) {
             e->reply = admit_newcomer(registry, *e);
             return true;
-        }
-        if (extend(registry, *e, ask, has_row ? &record : nullptr, &e->reply.row))
+        } else if (extend(registry, *e, c.ask, c.has_row ? &c.record : nullptr, &e->reply.row)) {
             return true;
+        } else {
+            renew_serial(registry);
+        }
         CHECK_FOR_INTERRUPTS();
     }
 }
@@ -288,7 +344,8 @@ bool answer(Registry *registry, void *arg) {
         read_median(registry);
     const core::Refusal of_fleet = core::judge(call.layout, view, call.ask, nullptr).why;
     const bool is_stale = of_fleet == core::Refusal::stale_registry;
-    if (is_stale && call.ask.term > view.term_shown) {
+    // The refusal of this asker must last for all others, so it is committed before it is answered.
+    if (is_stale && call.ask.fleet == view.fleet && call.ask.term > view.term_shown) {
         if (!registry->exclusive)
             return false;
         write_term_shown(call.ask.term);
@@ -349,8 +406,7 @@ Datum row_of(FunctionCallInfo fcinfo, const Registry &registry, const Reply &rep
     number(static_cast<int64_t>(reply.row.line), refused);
     number(static_cast<int64_t>(view.fleet), false);
     number(view.term, false);
-    // A refusal commits nothing, so the serial drawn for it may come again after a crash.
-    number(refused ? 0 : view.own_serial, false);
+    number(view.own_serial, false); // of a refusal it may come again after a crash
     number(view.now_us, false);
     text(registry.state.version);
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));

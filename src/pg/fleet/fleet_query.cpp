@@ -45,13 +45,6 @@ void add_time(Parameters *p, int64_t unix_us) { add(p, TIMESTAMPTZOID, Timestamp
 void add_text(Parameters *p, const char *value) {
     add(p, TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr);
 }
-void add_bigints(Parameters *p, const uint64_t *values, int count) {
-    auto *elements = static_cast<Datum *>(palloc(sizeof(Datum) * static_cast<Size>(count + 1)));
-    for (int i = 0; i < count; i++)
-        elements[i] = Int64GetDatum(static_cast<int64>(values[i]));
-    add(p, INT8ARRAYOID, PointerGetDatum(construct_array(elements, count, INT8OID, 8, true, TYPALIGN_DOUBLE)));
-}
-
 void query_use_schema(Oid schema) {
     const char *name = get_namespace_name(schema);
     if (name == nullptr)

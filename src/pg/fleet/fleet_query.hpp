@@ -19,7 +19,6 @@ void add_integer(Parameters *p, int32_t value);
 void add_boolean(Parameters *p, bool value);
 void add_text(Parameters *p, const char *value); // null: NULL
 void add_time(Parameters *p, int64_t unix_us);
-void add_bigints(Parameters *p, const uint64_t *values, int count);
 
 // A statement with %1$s for the schema of the extension. It lives as long as the library.
 struct Query {

@@ -14,7 +14,8 @@ int64_t stored(uint64_t number) { return static_cast<int64_t>(number); }
 
 #define NODE_COLUMNS                                                                                                   \
     "node, granted_from, granted_until, line, incarnation, term, serial, revoked, reserved, host, port, "              \
-    "system_identifier, timeline, database, generator, version, policy, asked_datacenter, clock_offset_us"
+    "system_identifier, timeline, database, generator, version, policy, asked_datacenter, clock_offset_us, "           \
+    "asked_length"
 
 NodeRecord node_record() {
     NodeRecord r = {};
@@ -27,8 +28,8 @@ NodeRecord node_record() {
              bigint_of(7),
              static_cast<uint64_t>(bigint_of(8))};
     r.reserved = boolean_of(9);
-    r.holder = {text_of(10), text_of(11), bigint_of(12), integer_of(13), text_of(14),
-                text_of(15), text_of(16), text_of(17),   boolean_of(18), bigint_of(19)};
+    r.holder = {text_of(10), text_of(11), bigint_of(12),  integer_of(13), text_of(14),  text_of(15),
+                text_of(16), text_of(17), boolean_of(18), bigint_of(19),  bigint_of(20)};
     return r;
 }
 
@@ -64,6 +65,7 @@ Parameters parameters_of(int32_t pool, const NodeRecord &record, int64_t now_us)
     add_text(&p, holder.policy);
     add_boolean(&p, holder.asked_datacenter);
     add_bigint(&p, holder.clock_offset_us);
+    add_bigint(&p, holder.asked_length);
     add_time(&p, now_us);
     return p;
 }
@@ -117,7 +119,8 @@ void fleet_use_schema(Oid schema) { query_use_schema(schema); }
 bool read_state(FleetState *state) {
     static Query query = {"SELECT fleet, term, term_shown, fence_base, "
                           "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed, system_identifier, timeline, "
-                          "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen') "
+                          "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
+                          "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint "
                           "FROM %1$s.uid_fleet_state",
                           nullptr, 0};
     const Parameters none = {};
@@ -132,6 +135,7 @@ bool read_state(FleetState *state) {
     state->closed = boolean_of(6);
     state->environment = {bigint_of(7), integer_of(8), text_of(9), text_of(10)};
     state->version = text_of(11);
+    state->view.bound_us = bigint_of(12);
     return true;
 }
 
@@ -142,12 +146,18 @@ void write_term_shown(int64_t term) {
     execute(&query, p);
 }
 
+void write_clock_bound(int64_t bound_us) {
+    static Query query = {"UPDATE %1$s.uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", nullptr, 0};
+    Parameters p = {};
+    add_bigint(&p, bound_us);
+    execute(&query, p);
+}
+
 void write_fence(const core::RegistryView &fenced) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET term = $1, fence_base = $2, fence_until = $3", nullptr, 0};
+    static Query query = {"UPDATE %1$s.uid_fleet_state SET term = $1, fence_base = $2", nullptr, 0};
     Parameters p = {};
     add_bigint(&p, fenced.term);
     add_time(&p, fenced.fence_base_us);
-    add_time(&p, fenced.fence_base_us + 2 * fenced.bound_us + fenced.longest_us);
     execute(&query, p);
 }
 
@@ -201,6 +211,19 @@ bool read_pool(int32_t pool, core::Layout *layout) {
     return true;
 }
 
+bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout) {
+    static Query query = {"SELECT " LAYOUT_COLUMNS ", pool FROM %1$s.uid_fleet_pool WHERE pool > $1 "
+                          "ORDER BY pool LIMIT 1",
+                          nullptr, 0};
+    Parameters p = {};
+    add_integer(&p, pool);
+    if (execute(&query, p) == 0)
+        return false;
+    *layout = layout_of_row();
+    *next = integer_of(9);
+    return true;
+}
+
 bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch) {
     static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_preset WHERE preset = $1", nullptr, 0};
     Parameters p = {};
@@ -236,16 +259,24 @@ bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
     return read_record(&query, p, record);
 }
 
-bool read_node_of_incarnations(int32_t pool, const core::Ask &ask, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND incarnation = ANY ($2) "
-                          "AND incarnation <> 0 ORDER BY term DESC, serial DESC LIMIT 1",
+bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record) {
+    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND incarnation = $2 "
+                          "AND incarnation <> 0 AND node <> $3 ORDER BY term DESC, serial DESC LIMIT 1",
                           nullptr, 0};
-    uint64_t all[core::most_former + 1];
-    memcpy(all, ask.former, sizeof(uint64_t) * ask.former_count);
-    all[ask.former_count] = ask.incarnation;
     Parameters p = {};
     add_integer(&p, pool);
-    add_bigints(&p, all, static_cast<int>(ask.former_count) + 1);
+    add_bigint(&p, stored(incarnation));
+    add_bigint(&p, but_node);
+    return read_record(&query, p, record);
+}
+
+bool read_latest_node(int32_t pool, int64_t until, NodeRecord *record) {
+    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND granted_until < $2 "
+                          "AND line <> 0 ORDER BY granted_until DESC LIMIT 1",
+                          nullptr, 0};
+    Parameters p = {};
+    add_integer(&p, pool);
+    add_bigint(&p, until);
     return read_record(&query, p, record);
 }
 
@@ -269,7 +300,7 @@ bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_as
         "AND granted_until <= $4 AND NOT ($5 AND EXISTS (SELECT FROM %1$s.uid_fleet_node a "
         "JOIN %1$s.uid_fleet_pool p USING (pool) WHERE a.pool = $1 AND a.asked_datacenter "
         "AND a.granted_until > $4 AND a.node >> p.drawn_worker_bits = n.node >> p.drawn_worker_bits)) "
-        "ORDER BY granted_until LIMIT 1 FOR UPDATE OF n SKIP LOCKED",
+        "ORDER BY granted_until, node LIMIT 1 FOR UPDATE OF n SKIP LOCKED",
         nullptr, 0};
     Parameters p = in_range(pool, range);
     add_bigint(&p, from);
@@ -310,7 +341,7 @@ bool is_asked_for(int32_t pool, NodeRange range, int64_t from) {
 
 bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us) {
     static Query query = {"INSERT INTO %1$s.uid_fleet_node (pool, " NODE_COLUMNS ", last_heard) VALUES ($1, $2, $3, "
-                          "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) "
+                          "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) "
                           "ON CONFLICT DO NOTHING",
                           nullptr, 0};
     return execute(&query, parameters_of(pool, record, now_us)) > 0;
@@ -318,9 +349,9 @@ bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us) {
 
 bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after, int64_t now_us) {
     static Query query = {"UPDATE %1$s.uid_fleet_node SET (" NODE_COLUMNS ", last_heard) = ($2, $3, $4, $5, $6, $7, "
-                          "$8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) "
-                          "WHERE pool = $1 AND node = $2 AND serial = $22 AND granted_until = $23 "
-                          "AND incarnation = $24 AND line = $25",
+                          "$8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) "
+                          "WHERE pool = $1 AND node = $2 AND serial = $23 AND granted_until = $24 "
+                          "AND incarnation = $25 AND line = $26",
                           nullptr, 0};
     Parameters p = parameters_of(pool, after, now_us);
     add_bigint(&p, before.row.serial);
@@ -330,31 +361,33 @@ bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after
     return execute(&query, p) > 0;
 }
 
-void clear_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node) {
-    static Query query = {"UPDATE %1$s.uid_fleet_node SET incarnation = 0 WHERE pool = $1 AND incarnation = $2 "
-                          "AND incarnation <> 0 AND node <> $3",
+bool write_use_before(int32_t pool, const core::NodeRow &before, const core::NodeRow &after) {
+    static Query query = {"INSERT INTO %1$s.uid_fleet_node AS n (pool, node, granted_until, term, serial) "
+                          "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (pool, node) DO UPDATE SET granted_until = $3, "
+                          "line = 0, incarnation = 0 WHERE n.serial = $5 AND n.granted_until = $6 "
+                          "AND n.incarnation = $7 AND n.line = $8",
                           nullptr, 0};
     Parameters p = {};
     add_integer(&p, pool);
-    add_bigint(&p, stored(incarnation));
-    add_bigint(&p, but_node);
-    execute(&query, p);
+    add_bigint(&p, after.node);
+    add_bigint(&p, after.until);
+    add_bigint(&p, before.term);
+    add_bigint(&p, before.serial);
+    add_bigint(&p, before.until);
+    add_bigint(&p, stored(before.incarnation));
+    add_bigint(&p, stored(before.line));
+    return execute(&query, p) > 0;
 }
 
-// The line that held the node before must not extend its grant over ticks that were used without it.
-void raise_until(int32_t pool, int64_t node, int64_t until, int64_t from, const core::RegistryView &view) {
-    static Query query = {"INSERT INTO %1$s.uid_fleet_node AS n (pool, node, granted_until, term, serial) "
-                          "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (pool, node) DO UPDATE SET granted_until = $3, "
-                          "term = $4, serial = $5, line = 0, incarnation = 0 "
-                          "WHERE n.granted_until < $3 AND (n.line = 0 OR n.granted_until <= $6)",
+void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t now_us) {
+    static Query query = {"UPDATE %1$s.uid_fleet_node SET clock_offset_us = $3, last_heard = $4 "
+                          "WHERE pool = $1 AND node = $2",
                           nullptr, 0};
     Parameters p = {};
     add_integer(&p, pool);
     add_bigint(&p, node);
-    add_bigint(&p, until);
-    add_bigint(&p, view.term);
-    add_bigint(&p, view.own_serial);
-    add_bigint(&p, from);
+    add_bigint(&p, offset_us);
+    add_time(&p, now_us);
     execute(&query, p);
 }
 
@@ -376,20 +409,6 @@ void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, co
     add_bigint(&p, holder.system_identifier);
     add_integer(&p, holder.timeline);
     execute(&query, p);
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// What a fence needs to know.
-// ---------------------------------------------------------------------------------------------------------
-
-int64_t newest_until_us() {
-    static Query query = {"SELECT max((EXTRACT(epoch FROM p.epoch) * 1000000)::bigint "
-                          "+ p.tick_us * (SELECT n.granted_until FROM %1$s.uid_fleet_node n "
-                          "WHERE n.pool = p.pool AND n.line <> 0 ORDER BY n.granted_until DESC LIMIT 1)) "
-                          "FROM %1$s.uid_fleet_pool p",
-                          nullptr, 0};
-    const Parameters none = {};
-    return execute(&query, none) == 0 ? 0 : bigint_of(1);
 }
 
 bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us) {

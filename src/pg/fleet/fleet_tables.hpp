@@ -16,12 +16,12 @@ namespace uidgen::pg {
 struct Environment {
     int64_t system_identifier;
     int32_t timeline;
-    const char *host; // null: not recorded yet
+    const char *host; // null: not recorded yet, because there was no call
     const char *data_directory;
 };
 
 struct FleetState {
-    core::RegistryView view; // without the clock, the median and the serials
+    core::RegistryView view; // without the clock, the median and the serials; with the clock bound as it is stored
     bool closed;             // for a handover
     Environment environment;
     const char *version; // of the extension
@@ -39,6 +39,7 @@ struct Holder {
     const char *policy;
     bool asked_datacenter; // it asked for this datacenter id
     int64_t clock_offset_us;
+    int64_t asked_length; // ticks that it asked for
 };
 
 struct NodeRecord {
@@ -59,6 +60,7 @@ void fleet_use_schema(Oid schema);
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
 void write_term_shown(int64_t term);
+void write_clock_bound(int64_t bound_us);
 void write_fence(const core::RegistryView &fenced);
 void write_environment(const Environment &environment);
 void write_closed(bool closed);
@@ -67,17 +69,22 @@ constexpr int32_t no_pool = 0;
 int32_t find_pool(const core::Layout &layout);
 int32_t insert_pool(const core::Layout &layout, const char *preset);
 bool read_pool(int32_t pool, core::Layout *layout);
+// The pool with the next higher number. False: there is none.
+bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout);
 // The layout of a preset in uid_preset. False: there is no such preset. Without an epoch of its own, epoch_us is 0.
 bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch);
 // The pool of this preset and widths whose epoch is another one. False: there is none.
 bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *epoch_us);
 
 bool read_node(int32_t pool, int64_t node, NodeRecord *record);
-// The node that was granted to one of these incarnations last.
-bool read_node_of_incarnations(int32_t pool, const core::Ask &ask, NodeRecord *record);
+// The node that this incarnation was answered with last, but for that one.
+bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record);
+// Of the nodes that a line has, the one with the latest end below `until`.
+bool read_latest_node(int32_t pool, int64_t until, NodeRecord *record);
 // The node that this generator of this server held last under the policy sticky.
 bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record);
-// The node whose `until` is oldest and at most `from`, among those that no other session is about to take. Locks it.
+// The first node by core::comes_before() whose `until` is at most `from`, among those in the table that no other
+// session is about to take. Locks it.
 bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_asked, NodeRecord *record);
 // A node that never was in the table.
 bool find_unused_node(int32_t pool, NodeRange range, int64_t *node);
@@ -86,20 +93,18 @@ bool read_next_until(int32_t pool, NodeRange range, int64_t *until);
 // Whether a holder asked for a datacenter id, and so for a node in that range, and its grant ends above `from`.
 bool is_asked_for(int32_t pool, NodeRange range, int64_t from);
 
-// False: the node, or the incarnation, is there already.
+// False: the node is there already.
 bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us);
 // False: the row has changed since `before` was read.
 bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after, int64_t now_us);
-// No other node than this one is that incarnation's any more.
-void clear_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node);
-// Nobody is granted the node below `until`, unless it is granted to a line beyond `from`.
-void raise_until(int32_t pool, int64_t node, int64_t until, int64_t from, const core::RegistryView &view);
+// What core::used_before() made of a row that is in the table, or is not. It is no answer to the holder of the row.
+// False: the row has changed since `before` was read.
+bool write_use_before(int32_t pool, const core::NodeRow &before, const core::NodeRow &after);
+// The clock of the holder of a node, which is refused an answer.
+void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t now_us);
 // A row of worker_node for a node that was granted.
 void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us);
 
-// The end of the latest grant of all pools; 0: there is none. Reservations, and the use of nodes without the registry,
-// are no grants.
-int64_t newest_until_us();
 // The median clock of three or more servers heard since then, as an offset. False: there are too few.
 bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us);
 

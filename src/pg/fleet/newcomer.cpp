@@ -31,6 +31,7 @@ NodeRecord record_after_grant(const Newcomer &n, const core::NodeRow &before) {
         record.row.line = record.row.incarnation = 0;
         record.row.until = core::largest(n.call->layout.time_bits) + 1;
     }
+    record.holder.asked_length = n.call->ask.length;
     return record;
 }
 
@@ -136,6 +137,7 @@ bool take_static(const Newcomer &n, NodeRecord *granted) {
             return false;
         } else if (take_used(n, row, granted))
             return true;
+        renew_serial(n.registry);
         CHECK_FOR_INTERRUPTS();
     }
 }
@@ -150,9 +152,6 @@ NodeRange nodes_for(const Call &call) {
 
 bool grant_node(Registry *registry, int32_t pool, const Call &call, NodeRecord *granted) {
     const Newcomer n = {registry, pool, &call, core::beginning(call.layout, registry->state.view, call.ask)};
-    // The incarnation may have held another node, which it cannot keep. It must not be found there.
-    if (!call.reserves)
-        clear_incarnation(pool, call.ask.incarnation, no_node);
     if (call.policy == WorkerPolicy::fixed)
         return take_static(n, granted);
     return (call.policy == WorkerPolicy::sticky && take_sticky(n, granted)) || take_disposable(n, granted);

@@ -66,6 +66,8 @@ const char *change_between(const Environment &before, const Environment &now) {
                         static_cast<long long>(now.system_identifier));
     if (before.timeline != now.timeline)
         return psprintf("the timeline has changed from %d to %d", before.timeline, now.timeline);
+    if (before.host == nullptr)
+        return nullptr;
     if (strcmp(before.host, now.host) != 0)
         return psprintf("the host has changed from \"%s\" to \"%s\"", before.host, now.host);
     if (strcmp(before.data_directory, now.data_directory) != 0)
@@ -77,22 +79,37 @@ const char *change_between(const Environment &before, const Environment &now) {
 // False: needs the exclusive lock.
 bool settle_environment(Registry *registry) {
     const Environment now = current_environment();
-    const bool is_first = registry->state.environment.host == nullptr;
-    const char *change = is_first ? "" : change_between(registry->state.environment, now);
-    if (change == nullptr)
+    const bool is_recorded = registry->state.environment.host != nullptr;
+    const char *change = change_between(registry->state.environment, now);
+    if (change == nullptr && is_recorded)
         return true;
     if (!registry->exclusive)
         return false;
     write_environment(now);
     registry->state.environment = now;
+    if (change == nullptr)
+        return true;
     if (registry->state.closed) {
         write_closed(false);
         registry->state.closed = false;
         ereport(LOG, (errmsg("registry is open again after a handover: %s", change)));
-    } else if (!is_first)
+    } else
         raise_fence(registry, change);
     return true;
 }
+
+// The servers that follow must assume the same bound, or a greater one. So a greater setting is stored. It counts from
+// the next call on, because nothing may be granted under it before it is committed. False: needs the exclusive lock.
+bool settle_clock_bound(const Registry *registry) {
+    const int64_t setting_us = settings::registry_clock_bound_ms * us_per_ms;
+    if (setting_us <= registry->state.view.bound_us)
+        return true;
+    if (registry->exclusive)
+        write_clock_bound(setting_us);
+    return registry->exclusive;
+}
+
+bool settle(Registry *registry) { return settle_clock_bound(registry) && settle_environment(registry); }
 
 void lock_registry(Registry *registry, bool exclusive) {
     LockRelationOid(registry->state_table, exclusive ? exclusive_mode : shared_mode);
@@ -102,11 +119,27 @@ void lock_registry(Registry *registry, bool exclusive) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
                         errhint("Run SELECT uid_fleet_admit('role') to make it one.")));
-    core::RegistryView &view = registry->state.view;
-    view.now_us = now_us;
-    view.bound_us = settings::registry_clock_bound_ms * us_per_ms;
-    view.own_serial = nextval_internal(registry->serial_sequence, false);
-    view.serial = view.own_serial - 1;
+    registry->state.view.now_us = now_us;
+    renew_serial(registry);
+}
+
+// What a row says of the clock that its grant was made by. Rows that the median proves wrong are passed over.
+int64_t latest_end_of_pool(const core::RegistryView &view, int32_t pool, const core::Layout &layout) {
+    int64_t end_us = 0;
+    NodeRecord record;
+    record.row.until = PG_INT64_MAX;
+    while (end_us == 0 && read_latest_node(pool, record.row.until, &record))
+        end_us = core::latest_end_us(layout, view, record.row);
+    return end_us;
+}
+
+int64_t latest_end_of_fleet(const core::RegistryView &view) {
+    int64_t end_us = 0;
+    int32_t pool = no_pool;
+    core::Layout layout;
+    while (read_pool_after(pool, &pool, &layout))
+        end_us = Max(end_us, latest_end_of_pool(view, pool, layout));
+    return end_us;
 }
 
 } // namespace
@@ -138,21 +171,27 @@ void close_registry(Registry *registry) {
 void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive) {
     if (!exclusive) {
         lock_registry(registry, false);
-        if (settle_environment(registry) && work(registry, arg))
+        if (settle(registry) && work(registry, arg))
             return;
         UnlockRelationOid(registry->state_table, shared_mode);
     }
     lock_registry(registry, true);
-    (void)settle_environment(registry);
+    (void)settle(registry);
     if (!work(registry, arg))
         elog(ERROR, "the registry's exclusive lock was not enough");
+}
+
+void renew_serial(Registry *registry) {
+    core::RegistryView &view = registry->state.view;
+    view.own_serial = nextval_internal(registry->serial_sequence, false);
+    view.serial = view.own_serial - 1;
 }
 
 void raise_fence(Registry *registry, const char *reason) {
     core::RegistryView &view = registry->state.view;
     Assert(registry->exclusive);
     read_median(registry);
-    view = core::fenced(view, newest_until_us());
+    view = core::fenced(view, latest_end_of_fleet(view));
     write_fence(view);
     ereport(LOG,
             (errmsg("registry accepts no newcomers for %.0f s: %s",

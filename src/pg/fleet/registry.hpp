@@ -36,6 +36,10 @@ void close_registry(Registry *registry);
 using RegistryWork = bool (*)(Registry *registry, void *arg);
 void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive = false);
 
+// Another session has written the row that this call has judged. The judgement is made again, for an answer that comes
+// after that session's, so it must have a later serial.
+void renew_serial(Registry *registry);
+
 // Under the exclusive lock. The reason is for the log.
 void raise_fence(Registry *registry, const char *reason);
 
