@@ -31,7 +31,7 @@ foreach my $name (@names)
 	join_fleet($member, $first, $second, $third);
 	start_uidgen($member);
 	create_load($member);
-	push @loops, load($member);
+	push @loops, load($member), load_small($member, 'small');
 	$members{$name} = $member;
 }
 

@@ -26,6 +26,7 @@
 #   node_of($node);                            # the default generator's node
 #   create_load($node);                        # the generators and the table of load()
 #   my @loops = load($node);                   # draws by all paths, through crashes and errors
+#   my $loop = load_small($node, 'small');     # the same with create_small()
 #   goes_on('...', @loops);                    # an assertion: every client of them receives values again
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out
 #
@@ -344,7 +345,7 @@ sub load
 		'SELECT uid_next_batch(20); INSERT INTO orders DEFAULT VALUES RETURNING id',
 		q{SELECT uid_next('uid_generators.cached') FROM generate_series(1, 20)},
 		q{SELECT 'js53 ' || uid_next('uid_generators.js53') FROM generate_series(1, 20)});
-	return ((map { background_loop($node, sql => $_, pace => 0.2, reconnect => 1) } @paths), load_small($node, 'small'));
+	return map { background_loop($node, sql => $_, pace => 0.2, reconnect => 1) } @paths;
 }
 
 sub load_small
