@@ -373,7 +373,7 @@ sub tell_story
 	fail_over($opts{synchronous}, $kept, @members);
 
 	my @logs = map { stop_loop($_) } @loops;
-	note_figure('%d inserts of both members', assert_unique(@logs));
+	note_figure('%d rows inserted by both members', assert_unique(@logs));
 	my $failed = join '', map { slurp_file("$_.err") } @logs;
 	is($failed, '', 'no insert failed');
 	foreach my $member (@members)
