@@ -197,6 +197,15 @@ section_tap() {
     tap_files test/tap
 }
 
+# The figures are for docs/fleet.md.
+section_patroni() {
+    tap_files test/patroni
+    for file in test/patroni/*.t; do
+        output=$UIDGEN_WORK/log/tap-$(basename "$file" .t)--/output
+        sed -n "s,^# figure: ,   $(basename "$file" .t): ,p" "$output"
+    done
+}
+
 # Only where test/lib/majors.sh has put an older PostgreSQL.
 section_upgrade() {
     tap_files test/upgrade
@@ -277,6 +286,7 @@ for name in "$@"; do
         install) section install "out of tree, and make installcheck on a server that only preloads it" ;;
         isolation) section isolation "sessions that interleave step by step" ;;
         tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
+        patroni) section patroni "a registry that Patroni switches over and fails over" ;;
         upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;
         faults) section faults "builds that break a promise on purpose must be caught" ;;
     esac

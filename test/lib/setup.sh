@@ -140,6 +140,32 @@ has_node_pg() {
     (cd / && node -e "require('pg')") 2>/dev/null
 }
 
+# Patroni and etcd, which the section patroni runs: Debian's packages, and those that they need, unpacked into the work
+# directory. They are not installed, because their packages start services. If they are installed already, nothing is
+# unpacked. Without them the section says that it skips.
+setup_patroni() {
+    echo "Unpacking patroni and etcd-server into the work directory ..."
+    mkdir "$work/patroni"
+    unpack_patroni >"$work/log/patroni" 2>&1 ||
+        { [ "$(id -u)" = 0 ] && refresh_lists && unpack_patroni >>"$work/log/patroni" 2>&1; } ||
+        echo "They cannot be had: the tests that need them skip."
+    [ "$(id -u)" != 0 ] || chown -R postgres: "$work/patroni"
+}
+
+unpack_patroni() {
+    plan=$(LC_ALL=C apt-get install -s --no-upgrade --no-remove --no-install-recommends patroni etcd-server) || return 1
+    packages=$(echo "$plan" | sed -n 's/^Inst \([^ ]*\) .*/\1/p')
+    (
+        cd "$work/patroni" || exit 1
+        # shellcheck disable=SC2086 # a list of words
+        [ -z "$packages" ] || apt-get download -q $packages || exit 1
+        for package in *.deb; do
+            [ ! -e "$package" ] || dpkg-deb -x "$package" . || exit 1
+        done
+        rm -f ./*.deb
+    )
+}
+
 # root must not depend on who owns the checkout; the tests read it, nothing more.
 git_here() {
     git -c safe.directory='*' -C "$top" "$@"

@@ -1,0 +1,390 @@
+# A fleet whose registry is highly available by Patroni: one etcd, two servers that Patroni manages, and two members that
+# insert all the while. Its leader is switched over, then killed, and comes back.
+#
+# Expected: no insert fails and no id comes twice. After a handover the new leader accepts newcomers at once. After a
+# failover it keeps the members' nodes, also those that it does not know, and refuses newcomers until the fence is over.
+#
+# test/check has unpacked Debian's packages into the work directory. Each process is started here, has its files in the
+# directory of the test and ends with it.
+package PatroniStory;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use POSIX ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use UidgenTest;
+
+our @EXPORT = qw(tell_story);
+
+my $programs = "$ENV{UIDGEN_WORK}/patroni/usr";
+my $patience = 180;    # seconds; far more than Patroni takes
+my $lease = 120;       # seconds that a grant lasts; renewed after half of it
+my @names = ('one', 'two');
+my $password = join '', map { sprintf '%08x', rand 2**32 } 1 .. 4;
+my ($home, $sockets, %port, %rest_port, %pid);
+
+# ---------------------------------------------------------------------------
+# Processes
+# ---------------------------------------------------------------------------
+
+sub is_program
+{
+	my ($name) = @_;
+	return scalar grep { -x "$_/$name" } split /:/, $ENV{PATH};
+}
+
+sub start_process
+{
+	my ($name, @command) = @_;
+	$pid{$name} = fork() // die "could not fork: $!";
+	return if $pid{$name} != 0;
+	open STDOUT, '>>', log_of($name) or POSIX::_exit(1);
+	open STDERR, '>&', \*STDOUT or POSIX::_exit(1);
+	chdir $home;
+	exec(@command) or POSIX::_exit(1);
+}
+
+sub log_of
+{
+	my ($name) = @_;
+	return "$PostgreSQL::Test::Utils::log_path/$name.log";
+}
+
+sub stop_process
+{
+	my ($name, $signal) = @_;
+	my $process = delete $pid{$name} or return;
+	kill $signal, $process;
+	foreach (1 .. 300)
+	{
+		return if waitpid($process, POSIX::WNOHANG) != 0;
+		sleep 0.1;
+	}
+	kill 'KILL', $process;
+	waitpid $process, 0;
+	return;
+}
+
+sub postmaster_of
+{
+	my ($name) = @_;
+	open my $file, '<', "$home/$name/postmaster.pid" or return;
+	my ($process) = (<$file> // '') =~ /^(\d+)/;
+	return $process;
+}
+
+# Patroni ends its server, if it is alive itself.
+sub stop_everything
+{
+	stop_process($_, 'TERM') foreach @names;
+	foreach my $process (grep { defined } map { postmaster_of($_) } @names)
+	{
+		kill 'QUIT', $process;
+	}
+	stop_process('etcd', 'TERM');
+	return;
+}
+
+$SIG{TERM} = $SIG{INT} = sub { exit 1 };
+
+END
+{
+	my $status = $?;
+	stop_everything();
+	$? = $status;
+}
+
+# ---------------------------------------------------------------------------
+# The cluster
+# ---------------------------------------------------------------------------
+
+sub start_etcd
+{
+	my $client = 'http://127.0.0.1:' . ($port{etcd} = PostgreSQL::Test::Cluster::get_free_port());
+	my $peer = 'http://127.0.0.1:' . PostgreSQL::Test::Cluster::get_free_port();
+	start_process(
+		'etcd', 'etcd', '--data-dir', "$home/etcd",
+		'--listen-client-urls', $client, '--advertise-client-urls', $client,
+		'--listen-peer-urls', $peer, '--initial-advertise-peer-urls', $peer,
+		'--initial-cluster', "default=$peer");
+	return;
+}
+
+sub write_configuration
+{
+	my ($name, $synchronous) = @_;
+	my ($bindir) = split /:/, $ENV{PATH};
+	my $mode = $synchronous ? 'true' : 'false';
+	append_to_file("$home/$name.yml", <<"END");
+scope: registry
+name: $name
+restapi:
+  listen: 127.0.0.1:$rest_port{$name}
+  connect_address: 127.0.0.1:$rest_port{$name}
+  authentication: {username: patroni, password: $password}
+etcd3: {host: '127.0.0.1:$port{etcd}'}
+bootstrap:
+  dcs:
+    ttl: 20
+    loop_wait: 2
+    retry_timeout: 5
+    synchronous_mode: $mode
+    postgresql:
+      use_pg_rewind: true
+      parameters: {shared_preload_libraries: uidgen}
+  initdb: [{encoding: UTF8}, no-locale, {auth-local: trust}, {auth-host: scram-sha-256}]
+  pg_hba:
+    - local all all trust
+    - host all all 127.0.0.1/32 scram-sha-256
+    - host replication all 127.0.0.1/32 scram-sha-256
+postgresql:
+  listen: 127.0.0.1:$port{$name}
+  connect_address: 127.0.0.1:$port{$name}
+  data_dir: $home/$name
+  bin_dir: $bindir
+  pgpass: $home/$name.pgpass
+  parameters: {unix_socket_directories: $sockets}
+  authentication:
+    superuser: {username: postgres, password: $password}
+    replication: {username: replicator, password: $password}
+END
+	return;
+}
+
+sub start_patroni
+{
+	my ($name) = @_;
+	start_process($name, 'patroni', "$home/$name.yml");
+	return;
+}
+
+# The result of a statement; undef: it failed, or the server is away.
+sub ask
+{
+	my ($name, $sql) = @_;
+	my ($result, $error);
+	IPC::Run::run([ 'psql', '-XAtqw', '-h', $sockets, '-p', $port{$name}, '-U', 'postgres', '-d', 'postgres', '-c', $sql ],
+		'>', \$result, '2>', \$error) or return;
+	chomp $result;
+	return $result;
+}
+
+sub accepts_writes
+{
+	my ($name) = @_;
+	return (ask($name, 'SELECT pg_is_in_recovery()') // '') eq 'f';
+}
+
+sub wait_until
+{
+	my ($what, $condition) = @_;
+	my $end = time + $patience;
+	until ($condition->())
+	{
+		die "waited in vain until $what" if time > $end;
+		foreach my $name (keys %pid)
+		{
+			die "$name has ended" if waitpid($pid{$name}, POSIX::WNOHANG) != 0;
+		}
+		sleep 0.1;
+	}
+	return;
+}
+
+sub wait_for_standby
+{
+	my ($leader, $synchronous) = @_;
+	my $state = $synchronous ? "sync_state = 'sync'" : "state = 'streaming'";
+	wait_until("$leader has a standby",
+		sub { (ask($leader, "SELECT count(*) FROM pg_stat_replication WHERE $state AND application_name IN ('one', 'two')") // 0) == 1 });
+	return;
+}
+
+# Between the last success on the old leader and the first one on the new.
+sub time_without_leader
+{
+	my ($old, $new, $start) = @_;
+	my $last = time;
+	my $running = $start->();
+	wait_until("$new is the leader",
+		sub {
+			my $now = time;
+			return 1 if accepts_writes($new);
+			$last = $now if accepts_writes($old);
+			return 0;
+		});
+	my $seconds = time - $last;
+	ok($running->finish, 'patronictl switchover succeeds') if defined $running;
+	return $seconds;
+}
+
+# ---------------------------------------------------------------------------
+# The members
+# ---------------------------------------------------------------------------
+
+sub new_member
+{
+	my ($name) = @_;
+	my $line = "host=$sockets,$sockets port=$port{one},$port{two} dbname=postgres user=uid_fleet target_session_attrs=read-write";
+	my $node = new_node($name, conf => "uidgen.registry = '$line'\nuidgen.registry_lease = '${lease}s'\n");
+	start_uidgen($node);
+	$node->safe_psql('postgres',
+		'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), at timestamptz DEFAULT clock_timestamp())');
+	return $node;
+}
+
+# A new generator of a member is a newcomer at the registry. Returns the error of its first draw.
+sub draw_as_newcomer
+{
+	my ($member, $generator) = @_;
+	$member->safe_psql('postgres', "SELECT uid_generator_create('$generator')");
+	my $error;
+	$member->psql('postgres', "SET uidgen.max_wait = '10s'; SELECT uid_next('uid_generators.$generator')", stderr => \$error);
+	return $error;
+}
+
+sub nodes_of
+{
+	return join ' ', map { node_of($_) } @_;
+}
+
+# Each of them asks when half of its grant is used.
+sub wait_for_renewals
+{
+	my ($leader, $since, @members) = @_;
+	my $ports = join ', ', map { "'" . $_->port . "'" } @members;
+	wait_until("$leader has renewed all grants",
+		sub {
+			(ask($leader, "SELECT count(*) FROM uid_fleet WHERE generator = 'uid_generators.uid_default' AND "
+					  . "port IN ($ports) AND last_heard > '$since'") // 0) == @members;
+		});
+	return;
+}
+
+sub note_figure
+{
+	my ($format, @values) = @_;
+	note(sprintf "figure: $format", @values);
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# The story
+# ---------------------------------------------------------------------------
+
+sub start_cluster
+{
+	my ($synchronous) = @_;
+	start_etcd();
+	foreach my $name (@names)
+	{
+		$port{$name} = PostgreSQL::Test::Cluster::get_free_port();
+		$rest_port{$name} = PostgreSQL::Test::Cluster::get_free_port();
+		write_configuration($name, $synchronous);
+	}
+	start_patroni('one');
+	wait_until('one is the leader', sub { accepts_writes('one') });
+	start_patroni('two');
+	wait_for_standby('one', $synchronous);
+	ask('one', $_) // die "failed: $_"
+	  foreach 'CREATE EXTENSION uidgen', 'CREATE ROLE uid_fleet LOGIN', "SELECT uid_fleet_admit('uid_fleet')";
+	return;
+}
+
+sub switch_over
+{
+	my ($synchronous, $kept, @members) = @_;
+	ask('one', 'SELECT uid_fleet_handover()') // die 'no handover';
+	my $seconds = time_without_leader('one', 'two',
+		sub {
+			return IPC::Run::start([ 'patronictl', '-c', "$home/one.yml", 'switchover', '--leader', 'one', '--candidate', 'two', '--force', 'registry' ],
+				'<', \undef, '>', log_of('switchover'), '2>&1');
+		});
+	note_figure('switchover: %.1f s without a leader', $seconds);
+	my $since = ask('two', 'SELECT clock_timestamp()');
+	is(draw_as_newcomer($members[0], 'after_switchover'), '', 'after a handover the new leader accepts a newcomer at once');
+	is(ask('two', 'SELECT term FROM uid_fleet_state'), 1, '... and raises no fence');
+	wait_for_renewals('two', $since, @members);
+	is(nodes_of(@members), $kept, '... and renews the grants of the members, with their nodes');
+	wait_for_standby('two', $synchronous);
+	return;
+}
+
+# The last grant does not reach an asynchronous standby, whose walsender stands still.
+sub fail_over
+{
+	my ($synchronous, $kept, @members) = @_;
+	my $walsender;
+	if (!$synchronous)
+	{
+		$walsender = ask('two', "SELECT pid FROM pg_stat_replication WHERE application_name = 'one'");
+		freeze_process($walsender);
+	}
+	is(draw_as_newcomer($members[1], 'late'), '', 'a newcomer gets a node just before the failover');
+	my $late = node_of($members[1], 'uid_generators.late');
+	my $seconds = time_without_leader('two', 'one',
+		sub {
+			my $postmaster = postmaster_of('two');
+			kill 'KILL', $pid{two}, $postmaster;
+			waitpid delete $pid{two}, 0;
+			kill 'KILL', $walsender if defined $walsender;
+			return;
+		});
+	note_figure('failover: %.1f s without a leader', $seconds);
+	my $since = ask('one', 'SELECT clock_timestamp()');
+	is(ask('one', "SELECT count(*) FROM uid_fleet WHERE generator = 'uid_generators.late'"), $synchronous ? 1 : 0,
+		'the new leader knows of ' . ($synchronous ? 'that newcomer' : 'no such newcomer'));
+	$members[1]->safe_psql('postgres', "SELECT uid_next('uid_generators.late')");
+	like(draw_as_newcomer($members[0], 'after_failover'), qr/may have lost grants and accepts no newcomer yet/, 'the new leader refuses newcomers');
+	note_figure('failover: newcomers are refused for %s s', ask('one', "SELECT extract(epoch FROM fence_until - '$since')::int FROM uid_fleet_state"));
+	is(ask('one', 'SELECT term FROM uid_fleet_state'), 2, '... because of one fence');
+	wait_for_renewals('one', $since, @members);
+	is(nodes_of(@members), $kept, '... but renews the grants of the members, with their nodes');
+	wait_until('the late newcomer is known', sub { (ask('one', "SELECT node FROM uid_fleet WHERE generator = 'uid_generators.late' AND last_heard > '$since'") // -1) == $late });
+	pass('... and that of the late newcomer');
+	start_patroni('two');
+	wait_for_standby('one', $synchronous);
+	like(slurp_file(log_of('two')), qr/pg_rewind exit code=0/, 'the old leader comes back by pg_rewind');
+	return;
+}
+
+sub tell_story
+{
+	my %opts = @_;
+	$ENV{PATH} = "$ENV{PATH}:$programs/bin";
+	$ENV{PYTHONPATH} = "$programs/lib/python3/dist-packages";
+	plan skip_all => 'Patroni or etcd is not available' unless is_program('patroni') && is_program('etcd');
+	$home = PostgreSQL::Test::Utils::tempdir();
+	$sockets = PostgreSQL::Test::Utils::tempdir_short();
+	start_cluster($opts{synchronous});
+	my @members = map { new_member($_) } 'berlin', 'osaka';
+	my $insert = q{INSERT INTO orders SELECT FROM generate_series(1, 10) RETURNING id; DO 'BEGIN PERFORM pg_sleep(0.02); END'};
+	my @loops = map { background_loop($_, clients => 2, sql => $insert, on_error_stop => 0) } @members;
+	$_->poll_query_until('postgres', 'SELECT count(*) > 100 FROM orders') or die 'no inserts' foreach @members;
+	my $kept = nodes_of(@members);
+
+	switch_over($opts{synchronous}, $kept, @members);
+	fail_over($opts{synchronous}, $kept, @members);
+
+	my @logs = map { stop_loop($_) } @loops;
+	note_figure('%d rows inserted by both members', assert_unique(@logs));
+	my $failed = join '', map { slurp_file("$_.err") } @logs;
+	is($failed, '', 'no insert failed');
+	foreach my $member (@members)
+	{
+		note_figure('%s: longest time between two inserts: %s s', $member->name,
+			$member->safe_psql('postgres', 'SELECT round(extract(epoch FROM max(pause)), 2) FROM '
+				  . '(SELECT at - lag(at) OVER (ORDER BY at) AS pause FROM orders) p'));
+		$member->stop('fast');
+	}
+	done_testing();
+	return;
+}
+
+1;

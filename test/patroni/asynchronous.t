@@ -1,0 +1,8 @@
+# The registry is a cluster of Patroni with asynchronous replication: a failover loses the last grants.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PatroniStory;
+
+tell_story(synchronous => 0);

@@ -1,0 +1,8 @@
+# The registry is a cluster of Patroni with synchronous_mode: a failover loses no grant.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PatroniStory;
+
+tell_story(synchronous => 1);

@@ -1,0 +1,123 @@
+# Citus: a coordinator, which is the registry of the fleet, and workers, which are members. All insert into one distributed
+# table at once. Then a node is added, and the coordinator's standby is promoted.
+#
+# Expected: no id comes twice, no insert fails, and no node sees a deadlock.
+#
+# It needs the extension citus, 11 or later, for this major of PostgreSQL, and is skipped without it. The authors of this
+# version of uidgen had no Citus: this file has not been run with it.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $sharedir = `pg_config --sharedir`;
+chomp $sharedir;
+plan skip_all => 'citus is not installed' unless -e "$sharedir/extension/citus.control";
+
+# All nodes are reached through their sockets, which are in one directory.
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+my $socket = $standby->host;
+my $conf = <<"END";
+shared_preload_libraries = 'citus,uidgen'
+wal_level = logical
+max_connections = 100
+max_prepared_transactions = 200
+citus.local_hostname = '$socket'
+citus.node_conninfo = 'sslmode=prefer'
+uidgen.registry_lease = '30s'
+END
+
+# A server with Citus that is a member of the fleet. uidgen itself is created by Citus.
+my $coordinator;
+sub new_citus_node
+{
+	my ($name) = @_;
+	my $node = new_node($name, conf => $conf);
+	join_fleet($node, $coordinator // $node, $standby);
+	start_node($node);
+	$node->safe_psql('postgres', 'CREATE EXTENSION citus');
+	return $node;
+}
+
+sub add_worker
+{
+	my ($name) = @_;
+	my $node = new_citus_node($name);
+	$coordinator->safe_psql('postgres', "SELECT citus_add_node('$socket', " . $node->port . ')');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_extension WHERE extname = 'uidgen'"), 1, "Citus creates uidgen on $name");
+	return $node;
+}
+
+# Each row of a statement that inserts several has an id of its own.
+sub insert_into
+{
+	return map { background_loop($_, clients => 2, sql => "INSERT INTO orders (item) VALUES ('x'), ('y') RETURNING id", on_error_stop => 0) } @_;
+}
+
+my @logs;
+sub stop_inserts
+{
+	my @stopped = map { stop_loop($_) } @_;
+	is(join('', map { slurp_file("$_.err") } @stopped), '', 'no insert failed');
+	push @logs, @stopped;
+	return;
+}
+
+sub wait_for_rows
+{
+	my ($node, $more) = @_;
+	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM orders');
+	$node->poll_query_until('postgres', "SELECT count(*) > $rows + $more FROM orders") or die 'no inserts';
+	return;
+}
+
+sub nodes_in_ids
+{
+	return $_[0]->safe_psql('postgres', 'SELECT count(DISTINCT (id >> 12) & 1023) FROM orders');
+}
+
+$coordinator = new_citus_node('coordinator');
+$coordinator->safe_psql('postgres', "CREATE EXTENSION uidgen; SELECT citus_set_coordinator_host('$socket', " . $coordinator->port . ')');
+make_registry($coordinator);
+my @workers = map { add_worker($_) } 'worker1', 'worker2';
+$coordinator->safe_psql('postgres', q{
+	SET citus.shard_count = 8;
+	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text);
+	SELECT create_distributed_table('orders', 'id')});
+
+my @loops = insert_into($coordinator, @workers);
+wait_for_rows($coordinator, 1000);
+stop_inserts(@loops);
+is(nodes_in_ids($coordinator), 3, 'the coordinator and both workers draw from nodes of their own');
+
+push @workers, add_worker('worker3');
+@loops = insert_into($workers[2]);
+wait_for_rows($coordinator, 100);
+stop_inserts(@loops);
+is(nodes_in_ids($coordinator), 4, 'so does a worker that is added later');
+
+$coordinator->backup('backup');
+$standby->init_from_backup($coordinator, 'backup', has_streaming => 1);
+start_node($standby);
+@loops = insert_into(@workers);
+wait_for_rows($coordinator, 100);
+$coordinator->wait_for_catchup('standby');
+$coordinator->stop('immediate');
+$standby->promote;
+$standby->safe_psql('postgres', "SELECT citus_update_node(nodeid, '$socket', " . $standby->port . ') FROM pg_dist_node WHERE groupid = 0');
+my $promoted = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
+my $ports = join ', ', map { "'" . $_->port . "'" } @workers;
+ok($standby->poll_query_until('postgres', "SELECT count(*) = 3 FROM uid_fleet WHERE port IN ($ports) AND last_heard > '$promoted'"),
+	'the new coordinator renews the grants of all workers');
+wait_for_rows($standby, 100);
+stop_inserts(@loops);
+is(nodes_in_ids($standby), 4, '... and each keeps its node');
+
+assert_unique(@logs);
+is($standby->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM orders'), 0, 'all rows are distinct');
+unlike(slurp_file($_->logfile), qr/deadlock/, $_->name . ' saw no deadlock') foreach $coordinator, $standby, @workers;
+$_->stop('fast') foreach @workers, $standby;
+done_testing();
