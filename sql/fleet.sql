@@ -33,7 +33,8 @@ BEGIN
     backup, policy, worker_number, datacenter_id, former_node, former_until,
     host, '5432', 7, 1, 'db', generator, '0.1.0');
   IF a.refusal IS NOT NULL THEN
-    IF num_nulls(a.node, a.granted_from, a.granted_until, a.line) < 4 OR a.message IS NULL OR a.hint IS NULL THEN
+    IF num_nulls(a.node, a.granted_from, a.granted_until, a.line) < 4 OR num_nulls(a.message, a.hint, a.serial) > 0
+       OR a.serial <= m.held_serial THEN
       RETURN 'not a refusal: ' || a;
     END IF;
     RETURN a.refusal || CASE WHEN a.retry_after_ms > 0 THEN ', passes' ELSE '' END;

@@ -282,8 +282,9 @@ constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, const No
     return r.median_us != 0 && begun_us > r.median_us + 2 * r.bound_us ? 0 : begun_us + r.longest_us;
 }
 
-// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of the rows that a line has; 0: there is
-// none. (What an outside generator or a joining member says of its node is no reading of a clock.) While all clocks agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
+// The registry after a fence. `newest_until_us` is the greatest latest_end_us() of the rows that a line has; 0: there
+// is none. (What an outside generator or a joining member says of its node is no reading of a clock.) While all clocks
+// agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
 constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
     r.fence_base_us = std::max({r.fence_base_us, clock_of(r), newest_until_us - r.longest_us});
     r.term = std::max(r.term, r.term_shown) + 1;

@@ -2,9 +2,9 @@
 // fleet's registry.
 //
 // Their rows describe sequences of this server, or the grants of this registry. The changes of an apply or tablesync
-// worker describe those of the publisher. A FOR ALL TABLES publication includes them, because every database with the extension has the tables. So
-// the trigger is ENABLE ALWAYS, and drops the worker's changes. It does not check session_replication_role, because
-// restores set that too.
+// worker describe those of the publisher. A FOR ALL TABLES publication includes them, because every database with the
+// extension has the tables. So the trigger is ENABLE ALWAYS, and drops the worker's changes. It does not check
+// session_replication_role, because restores set that too.
 
 #include "base/compat.hpp"
 
