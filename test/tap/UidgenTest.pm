@@ -24,6 +24,11 @@
 #   make_registry($node);                      # after start_uidgen
 #   join_fleet($node, $registry, $standby);    # before the start, or with a reload
 #   node_of($node);                            # the default generator's node
+#   create_load($node);                        # the generators and the table of load()
+#   my @loops = load($node);                   # draws by all paths, through crashes and errors
+#   my $loop = load_small($node, 'small');     # the same with create_small()
+#   goes_on('...', @loops);                    # an assertion: every client of them receives values again
+#   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
 # broken guarantee run with it (test/faults.tsv). PostgreSQL::Test::Cluster turns fsync and restart_after_crash off.
@@ -43,7 +48,8 @@ use Time::HiRes;
 
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
-  freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of);
+  freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
+  load_small goes_on poll_until);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -147,39 +153,50 @@ sub freeze_clock
 }
 
 # Each client sends one statement after the other until it is stopped, its server is down, or a statement fails. With
-# on_error_stop => 0 it goes on after errors. The client writes each value as it arrives, so the logs survive whatever
-# the server does.
+# on_error_stop => 0 it goes on after errors, with reconnect => 1 in a new session after whatever went wrong. With pace
+# it pauses so many seconds after each statement. The client writes each value as it arrives, so the logs survive
+# whatever the server does.
 sub background_loop
 {
 	my ($node, %opts) = @_;
 	my $sql = $opts{sql} // 'SELECT uid_next()';
 	my $on_error_stop = $opts{on_error_stop} // 1;
 	my $directory = PostgreSQL::Test::Utils::tempdir();
-	my $feed = 'while [ ! -e "$1" ]; do echo "$0;" || exit 0; done';
+	my $feed = 'while [ ! -e "$1" ]; do echo "$0;" || exit 0; sleep "$2"; done';
+	$feed =~ s/ sleep "\$2";// unless $opts{pace};
+	my @psql = (
+		$node->installed_command('psql'), '-XAtq', '-v', "ON_ERROR_STOP=$on_error_stop", '-d',
+		$node->connstr($opts{dbname} // 'postgres'));
 	my (@runs, @logs);
 
 	foreach my $client (1 .. $opts{clients} // 1)
 	{
 		my $log = "$directory/client$client";
 		push @logs, $log;
-		push @runs, IPC::Run::start(
-			[ 'sh', '-c', $feed, $sql, "$directory/stop" ], '2>', '/dev/null', '|',
-			[
-				$node->installed_command('psql'), '-XAtq', '-v',
-				"ON_ERROR_STOP=$on_error_stop", '-d',
-				$node->connstr($opts{dbname} // 'postgres')
-			],
-			'>', $log, '2>', "$log.err");
+		my @feed = ('sh', '-c', $feed, $sql, "$directory/stop", $opts{pace} // 0);
+		if ($opts{reconnect})
+		{
+			# Ends with this program, however that ends.
+			$feed[2] = qq{stop=\$1 pause=\$2; shift 2
+				while [ ! -e "\$stop" ] && kill -0 $$
+				do sh -c '$feed' "\$0" "\$stop" "\$pause" 2>/dev/null | "\$@"; sleep 0.1; done};
+			push @runs, IPC::Run::start([ @feed, @psql ], '<', '/dev/null', '>', $log, '2>', "$log.err");
+			next;
+		}
+		push @runs, IPC::Run::start(\@feed, '2>', '/dev/null', '|', \@psql, '>', $log, '2>', "$log.err");
 	}
 	return { stop => "$directory/stop", runs => \@runs, logs => \@logs };
 }
 
 sub stop_loop
 {
-	my ($loop) = @_;
-	append_to_file($loop->{stop}, '');
-	$_->finish foreach @{ $loop->{runs} };
-	return @{ $loop->{logs} };
+	my @loops = @_;
+	append_to_file($_->{stop}, '') foreach @loops;
+	foreach my $loop (@loops)
+	{
+		$_->finish foreach @{ $loop->{runs} };
+	}
+	return map { @{ $_->{logs} } } @loops;
 }
 
 # One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
@@ -302,7 +319,73 @@ sub node_of
 		"SELECT node FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
-# The processes "uidgen NAME" of a server. Of a background process without a connection only the process table tells.
+# Beside the default generator there are one in cached mode, which shares its nodes, one of the preset js53, and one of
+# a layout with four nodes and so few sequence numbers that two generators on one node collide at once.
+sub create_load
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', <<'END');
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next());
+SELECT uid_generator_create('cached', mode => 'cached', spread => false);
+SELECT uid_generator_create('js53', 'js53');
+END
+	create_small($node, 'small');
+	return;
+}
+
+sub create_small
+{
+	my ($node, $name) = @_;
+	$node->safe_psql('postgres',
+		"SELECT uid_generator_create('$name', datacenter_bits => 0, worker_bits => 2, sequence_bits => 3)");
+	return;
+}
+
+# The name of the layout stands before each id but those of the default layout: only ids of one layout are unique.
+sub load
+{
+	my ($node) = @_;
+	my @paths = (
+		'SELECT uid_next() FROM generate_series(1, 20)',
+		'SELECT uid_next_batch(20); INSERT INTO orders DEFAULT VALUES RETURNING id',
+		q{SELECT uid_next('uid_generators.cached') FROM generate_series(1, 20)},
+		q{SELECT 'js53 ' || uid_next('uid_generators.js53') FROM generate_series(1, 20)});
+	return map { background_loop($node, sql => $_, pace => 0.2, reconnect => 1) } @paths;
+}
+
+sub load_small
+{
+	my ($node, $name) = @_;
+	my $sql = "SELECT 'small ' || uid_next_batch('uid_generators.$name', 200)";
+	return background_loop($node, sql => $sql, pace => 0.1, reconnect => 1);
+}
+
+sub poll_until
+{
+	my ($what, $condition, $seconds) = @_;
+	foreach (1 .. 20 * ($seconds // $PostgreSQL::Test::Utils::timeout_default))
+	{
+		return 1 if $condition->();
+		Time::HiRes::sleep(0.05);
+	}
+	diag("timed out: $what");
+	return 0;
+}
+
+sub goes_on
+{
+	my ($what, @loops) = @_;
+	my $seconds = ref $loops[-1] ? undef : pop @loops;
+	my @logs = map { @{ $_->{logs} } } @loops;
+	my %before = map { $_ => -s $_ } @logs;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok(poll_until($what, sub { !grep { -s $_ <= $before{$_} } @logs }, $seconds), $what);
+	return;
+}
+
+# The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process
+# without a connection only the process table tells.
 sub background_pids
 {
 	my ($node, $name) = @_;
@@ -314,7 +397,7 @@ sub background_pids
 		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
 		next unless $parent == $postmaster;
 		open my $command, '<', "/proc/$pid/cmdline" or next;
-		push @found, $pid if (<$command> // '') =~ /uidgen $name/;
+		push @found, $pid if !defined $name || (<$command> // '') =~ /uidgen $name/;
 	}
 	return @found;
 }

@@ -1,0 +1,318 @@
+# A fleet of four servers that draw by all paths, while their clocks are stepped by hours, one is cut off from the
+# registry, servers are copied, a standby is promoted beside its primary, and processes are killed.
+#
+# Expected: no id comes twice, on whatever server. Callers get ids, or errors that name the cause. Grants last four
+# seconds.
+#
+# On PostgreSQL 15 a registrar sees the real clock, because libfaketime does not reach processes that are started from
+# a signal handler. What a step does to a member's asks is tested by stepping the registry's clock, too.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes;
+use UidgenTest;
+
+my $lease = 4;    # seconds
+my $soon = 40;    # seconds. A refusal says that a clock must run for an hour, but it may be set before.
+my $seed = $ENV{UIDGEN_SEED} // time;
+srand $seed;
+note("UIDGEN_SEED=$seed");
+
+my (%servers, %loops, @stopped);
+
+sub sql
+{
+	my ($name, $sql) = @_;
+	return $servers{$name}->safe_psql('postgres', $sql);
+}
+
+# The default generator's grant, in Unix time.
+my $granted_until = q{SELECT extract(epoch FROM granted_until) FROM uid_registry_status WHERE generator LIKE '%uid_default'};
+
+sub fails_with
+{
+	my ($name, $expected, $generator) = @_;
+	my $error = '';
+	my $draw = 'SELECT uid_next(' . ($generator ? "'uid_generators.$generator'" : '') . ')';
+	ok(poll_until("$name: $expected", sub { $error = (sqlstate($servers{$name}, $draw))[1]; $error =~ $expected }),
+		"$name fails with $expected") or diag($error);
+	return;
+}
+
+sub begin_load
+{
+	my ($name) = @_;
+	push @{ $loops{$name} }, load($servers{$name}), load_small($servers{$name}, 'small');
+	return;
+}
+
+sub stop_load
+{
+	my ($name) = @_;
+	push @stopped, stop_loop(@{ delete $loops{$name} });
+	return;
+}
+
+sub all_loops
+{
+	return map { @$_ } values %loops;
+}
+
+# ---------------------------------------------------------------------------
+# The servers
+# ---------------------------------------------------------------------------
+
+my $conf = <<"END";
+uidgen.registry_clock_bound = '100ms'
+uidgen.registry_lease = '${lease}s'
+uidgen.max_wait = '1s'
+autovacuum = off
+END
+foreach my $name ('registry', 'a', 'b', 'c')
+{
+	$servers{$name} = new_node($name, conf => $conf);
+	use_fake_clock($servers{$name}) if $name eq 'registry' || $name eq 'a';
+}
+my $registry = $servers{registry};
+start_uidgen($registry);
+make_registry($registry);
+sql('registry', "UPDATE uid_fleet_state SET longest_grant = '$lease s'");
+
+# c reaches the registry through a proxy.
+my $proxy_directory = PostgreSQL::Test::Utils::tempdir_short();
+my $proxy;
+
+sub start_proxy
+{
+	my $program = "$FindBin::RealBin/../lib/proxy.pl";
+	my @command = ($^X, $program, $proxy_directory, $registry->port, $registry->host, $registry->port);
+	$proxy = fork // die "could not fork: $!";
+	return poll_until('the proxy', sub { -S "$proxy_directory/.s.PGSQL." . $registry->port }) if $proxy;
+	setpgrp 0, 0;
+	exec @command or POSIX::_exit(1);
+}
+
+sub kill_proxy
+{
+	return unless defined $proxy;
+	kill 'KILL', -$proxy;
+	waitpid $proxy, 0;
+	unlink "$proxy_directory/.s.PGSQL." . $registry->port;
+	undef $proxy;
+	return;
+}
+
+END
+{
+	my $status = $?;
+	kill_proxy();
+	$? = $status;
+}
+
+sub start_member
+{
+	my ($name) = @_;
+	my $line = registry_line($registry);
+	my $host = $registry->host;
+	$line =~ s/host=\Q$host\E/host=$proxy_directory/ if $name eq 'c';
+	$servers{$name}->append_conf('postgresql.conf', "uidgen.registry = '$line'\n");
+	start_uidgen($servers{$name});
+	create_load($servers{$name});
+	begin_load($name);
+	return;
+}
+
+start_proxy();
+start_member('a');
+goes_on('one member draws by all paths', all_loops());
+
+# ---------------------------------------------------------------------------
+# The registry's clock, with one member and with three
+# ---------------------------------------------------------------------------
+
+# Renewed after the step, and for the usual time.
+sub renews
+{
+	my ($what, @names) = @_;
+	foreach my $name (@names)
+	{
+		my $after = sql($name, 'SELECT extract(epoch FROM clock_timestamp())') + $lease;
+		ok(poll_until($what, sub { sql($name, "SELECT ($granted_until) > $after") eq 't' }, $soon), "$what: $name renews its grant");
+	}
+	goes_on("$what: members draw on", map { @{ $loops{$_} } } @names);
+	return;
+}
+
+set_clock($registry, '-1h');
+fails_with('a', qr/the generator is too far ahead of the clocks of the fleet, by 3\d\d\d\.\d+ s.*HINT:  Correct the clock/s);
+set_clock($registry, '+1h');
+renews('the registry is an hour ahead, one member', 'a');
+set_clock($registry, '+0');
+renews('the clock is right again', 'a');
+
+start_member($_) foreach 'b', 'c';
+goes_on('three members draw by all paths', all_loops());
+set_clock($registry, '-1h');
+renews('the registry is an hour behind, three members', 'a', 'b', 'c');
+set_clock($registry, '+1h');
+renews('the registry is an hour ahead, three members', 'a', 'b', 'c');
+set_clock($registry, '+0');
+renews('the clock is right once more', 'a', 'b', 'c');
+
+# ---------------------------------------------------------------------------
+# A member's clock, while it holds a grant and while it asks for one
+# ---------------------------------------------------------------------------
+
+foreach my $step ('+1h', '-1h')
+{
+	my $generator = $step eq '+1h' ? 'early' : 'late';
+	sql('a', "SELECT uid_generator_create('$generator')");
+	set_clock($servers{a}, $step);
+	fails_with('a', qr/ERROR:.*(no node from the registry.*ahead of the clocks|clock moved backwards|ahead of the (?:system )?clock)/s);
+	push @{ $loops{a} }, background_loop($servers{a}, sql => "SELECT uid_next('uid_generators.$generator') FROM generate_series(1, 20)",
+		pace => 0.2, reconnect => 1);
+	# A registrar with another clock takes a generator that drew an hour ago for unused.
+	my ($state, $error) = sqlstate($servers{a}, "SELECT uid_next('uid_generators.$generator')");
+	my $real_clock = $step eq '-1h' && $servers{a}->pg_version < 16;
+	ok($state eq '00000' || $error =~ /clock|ahead/ || $real_clock && $error =~ /has not answered yet/,
+		"a clock off by $step: a generator that asks first gets an id, or an error that says why")
+	  or diag($error);
+	goes_on("a clock off by $step: other members draw on", map { @{ $loops{$_} } } 'b', 'c');
+	set_clock($servers{a}, '+0');
+	goes_on("after $step: the member draws on at once", @{ $loops{a} }, $soon);
+}
+
+# ---------------------------------------------------------------------------
+# The registry becomes a member, and takes the last of four nodes
+# ---------------------------------------------------------------------------
+
+join_fleet($registry, $registry);
+$registry->reload;
+create_load($registry);
+begin_load('registry');
+goes_on('the registry draws by all paths', @{ $loops{registry} });
+
+# ---------------------------------------------------------------------------
+# A member is cut off from the registry
+# ---------------------------------------------------------------------------
+
+my $of_small = q{pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)};
+my $node = node_of($servers{c}, 'uid_generators.small');
+kill_proxy();
+goes_on('cut off, a member draws on', @{ $loops{c} });
+$registry->poll_query_until('postgres',
+	q{SELECT count(*) = 3 FROM pg_stat_activity WHERE application_name = 'uidgen registrar' AND state = 'idle'}) or die 'not cut off';
+my $until = sql('registry', "SELECT granted_until FROM uid_fleet_node WHERE node = $node AND $of_small");
+create_small($servers{b}, 'newcomer');
+push @{ $loops{b} }, load_small($servers{b}, 'newcomer');
+fails_with('c', qr/has no node from the registry.*DETAIL:  The last attempt to get one failed: connection to server on socket/s);
+goes_on('its node is given to a newcomer', $loops{b}[-1]);
+is(sql('registry', "SELECT granted_from >= $until FROM uid_fleet_node WHERE node = $node AND generator LIKE '%newcomer'"),
+	't', '... from the end of its grant on');
+start_proxy();
+goes_on('the registry can be reached again: the member draws on', @{ $loops{c} }[ 0 .. 3 ]);
+fails_with('c', qr/all 4 nodes of the layout are in use/, 'small');
+push @stopped, stop_loop(pop @{ $loops{b} });
+sql('b', 'DROP SEQUENCE uid_generators.newcomer');
+goes_on('a node is free again', @{ $loops{c} });
+
+# ---------------------------------------------------------------------------
+# A standby is promoted while its primary lives, and data directories are copied
+# ---------------------------------------------------------------------------
+
+$servers{b}->backup('running');
+$servers{$_} = PostgreSQL::Test::Cluster->new($_) foreach 'standby', 'copy_of_running', 'copy_of_stopped';
+$servers{standby}->init_from_backup($servers{b}, 'running', has_streaming => 1);
+$servers{copy_of_running}->init_from_backup($servers{b}, 'running');
+$servers{b}->stop;
+system_or_bail('cp', '-a', $servers{b}->data_dir, $servers{copy_of_stopped}->data_dir);
+$servers{copy_of_stopped}->append_conf('postgresql.conf',
+	'port = ' . $servers{copy_of_stopped}->port . "\nunix_socket_directories = '" . $servers{copy_of_stopped}->host . "'\n");
+start_node($servers{$_}) foreach 'b', 'standby', 'copy_of_running', 'copy_of_stopped';
+$servers{b}->wait_for_catchup($servers{standby});
+$servers{standby}->promote;
+my @copies = ('standby', 'copy_of_running', 'copy_of_stopped');
+push @{ $loops{$_} }, load($servers{$_}) foreach @copies;
+goes_on("$_ draws", @{ $loops{$_} }) foreach @copies;
+goes_on('so does the original', @{ $loops{b} });
+my %nodes = map { node_of($servers{$_}) => $_ } 'b', @copies;
+is(scalar keys %nodes, 4, 'each from a node of its own');
+foreach my $name (@copies)
+{
+	stop_load($name);
+	$servers{$name}->stop;
+}
+
+# ---------------------------------------------------------------------------
+# Processes are killed
+# ---------------------------------------------------------------------------
+
+sub is_up
+{
+	my ($name) = @_;
+	$servers{$name}->poll_query_until('postgres', 'SELECT true') or die "$name does not come up";
+	return;
+}
+
+# After kill -9 the former server's processes hold the shared memory for a moment.
+sub kill_server
+{
+	my ($name) = @_;
+	my $pid = (split /\n/, slurp_file($servers{$name}->data_dir . '/postmaster.pid'))[0];
+	my @children = background_pids($servers{$name});
+	$servers{$name}->kill9;
+	poll_until("the end of $name", sub { !grep { kill 0, $_ } $pid, @children }) or die "$name lives";
+	start_node($servers{$name});
+	return;
+}
+
+sub kill_session
+{
+	my ($name, $condition) = @_;
+	my $pid = sql($name, "SELECT pid FROM pg_stat_activity WHERE $condition AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
+	kill 'KILL', $pid if $pid ne '';
+	return;
+}
+
+my %events = (
+	registrar => sub { my @pids = background_pids($servers{ $_[0] }, 'registrar'); kill 'KILL', @pids },
+	session => sub { kill_session($_[0], "backend_type = 'client backend'") },
+	call => sub { kill_session('registry', "application_name = 'uidgen registrar'") },
+	postmaster => \&kill_server,
+	server => sub { $servers{ $_[0] }->stop('immediate'); start_node($servers{ $_[0] }) });
+my @names = ('registry', 'a', 'b', 'c');
+foreach my $i (1 .. 20)
+{
+	my $event = (sort keys %events)[ rand keys %events ];
+	my $name = $names[ rand @names ];
+	note("event $i: $event of $name");
+	$events{$event}->($name);
+	is_up($_) foreach $name, 'registry';
+}
+goes_on('after 20 kills all servers draw on', all_loops());
+
+# ---------------------------------------------------------------------------
+# Two fleets. c is the registry of the other one, and a member of the first one.
+# ---------------------------------------------------------------------------
+
+make_registry($servers{c});
+join_fleet($servers{b}, $servers{c});
+$servers{b}->reload;
+$servers{b}->poll_query_until('postgres', "SELECT last_error LIKE '%another fleet%' FROM uid_registry_status LIMIT 1")
+  or die 'the other fleet is not refused';
+fails_with('b', qr/has no node from the registry.*DETAIL:  .*another fleet.*HINT:  .*uid_fleet_move\(\)/s);
+stop_load('b');
+sql('b', 'SELECT uid_fleet_move()');
+ok(poll_until('b in the other fleet', sub { sqlstate($servers{b}, 'SELECT uid_next()') eq '00000' }),
+	'after uid_fleet_move() it draws in the other fleet');
+is(sql('c', "SELECT count(*) > 0 FROM uid_fleet WHERE generator LIKE '%uid_default'"), 't', '... which knows it');
+goes_on('the registry of the other fleet stays a member of its own', @{ $loops{c} });
+
+assert_unique(@stopped, stop_loop(all_loops()));
+
+$_->stop foreach @servers{ 'b', 'c', 'a', 'registry' };
+done_testing();
