@@ -15,7 +15,7 @@ use UidgenTest;
 my $lease = 4;     # seconds
 my $bound = 0.1;
 
-# The names that follow are those of later primaries of the registry.
+# The registry's later primaries are second and third.
 my $first = new_node('first', conf => "uidgen.registry_clock_bound = '${bound}s'\nautovacuum = off\n");
 my ($second, $third) = map { PostgreSQL::Test::Cluster->new($_) } 'second', 'third';
 start_uidgen($first);
@@ -252,7 +252,7 @@ begin_small('b', 'last');
 like(fails_with('b', 'last', qr/newcomer/), $fenced, 'copy: a newcomer is refused');
 goes_on('copy: all members go on, and after the fence the newcomer', living());
 
-assert_unique(map { stop_loop($_) } @loops);
+assert_unique(stop_loop(@loops));
 
 $_->stop foreach @members{@names}, $third;
 done_testing();

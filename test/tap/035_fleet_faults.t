@@ -17,6 +17,7 @@ use Time::HiRes;
 use UidgenTest;
 
 my $lease = 4;    # seconds
+my $soon = 40;    # seconds. A refusal says that a clock must run for an hour, but it may be set before.
 my $seed = $ENV{UIDGEN_SEED} // time;
 srand $seed;
 note("UIDGEN_SEED=$seed");
@@ -52,7 +53,7 @@ sub begin_load
 sub stop_load
 {
 	my ($name) = @_;
-	push @stopped, map { stop_loop($_) } @{ delete $loops{$name} };
+	push @stopped, stop_loop(@{ delete $loops{$name} });
 	return;
 }
 
@@ -140,7 +141,7 @@ sub renews
 	foreach my $name (@names)
 	{
 		my $after = sql($name, 'SELECT extract(epoch FROM clock_timestamp())') + $lease;
-		ok($servers{$name}->poll_query_until('postgres', "SELECT ($granted_until) > $after"), "$what: $name renews its grant");
+		ok(poll_until($what, sub { sql($name, "SELECT ($granted_until) > $after") eq 't' }, $soon), "$what: $name renews its grant");
 	}
 	goes_on("$what: members draw on", map { @{ $loops{$_} } } @names);
 	return;
@@ -174,12 +175,15 @@ foreach my $step ('+1h', '-1h')
 	fails_with('a', qr/ERROR:.*(no node from the registry.*ahead of the clocks|clock moved backwards|ahead of the (?:system )?clock)/s);
 	push @{ $loops{a} }, background_loop($servers{a}, sql => "SELECT uid_next('uid_generators.$generator') FROM generate_series(1, 20)",
 		pace => 0.2, reconnect => 1);
+	# A registrar with another clock takes a generator that drew an hour ago for unused.
 	my ($state, $error) = sqlstate($servers{a}, "SELECT uid_next('uid_generators.$generator')");
-	ok($state eq '00000' || $error =~ /clock|ahead/, "a clock off by $step: a generator that asks first gets an id, or an error that says why")
+	my $real_clock = $step eq '-1h' && $servers{a}->pg_version < 16;
+	ok($state eq '00000' || $error =~ /clock|ahead/ || $real_clock && $error =~ /has not answered yet/,
+		"a clock off by $step: a generator that asks first gets an id, or an error that says why")
 	  or diag($error);
 	goes_on("a clock off by $step: other members draw on", map { @{ $loops{$_} } } 'b', 'c');
 	set_clock($servers{a}, '+0');
-	goes_on("after $step: the member draws on", @{ $loops{a} });
+	goes_on("after $step: the member draws on at once", @{ $loops{a} }, $soon);
 }
 
 # ---------------------------------------------------------------------------
@@ -254,11 +258,16 @@ sub is_up
 	return;
 }
 
-# After kill -9 the former server's processes may hold the shared memory for a moment.
-sub start_again
+# After kill -9 the former server's processes hold the shared memory for a moment.
+sub kill_server
 {
 	my ($name) = @_;
-	return poll_until("start of $name", sub { start_node($servers{$name}, fail_ok => 1) }) || die "$name does not start";
+	my $pid = (split /\n/, slurp_file($servers{$name}->data_dir . '/postmaster.pid'))[0];
+	my @children = background_pids($servers{$name});
+	$servers{$name}->kill9;
+	poll_until("the end of $name", sub { !grep { kill 0, $_ } $pid, @children }) or die "$name lives";
+	start_node($servers{$name});
+	return;
 }
 
 sub kill_session
@@ -273,7 +282,7 @@ my %events = (
 	registrar => sub { my @pids = background_pids($servers{ $_[0] }, 'registrar'); kill 'KILL', @pids },
 	session => sub { kill_session($_[0], "backend_type = 'client backend'") },
 	call => sub { kill_session('registry', "application_name = 'uidgen registrar'") },
-	postmaster => sub { $servers{ $_[0] }->kill9; start_again($_[0]) },
+	postmaster => \&kill_server,
 	server => sub { $servers{ $_[0] }->stop('immediate'); start_node($servers{ $_[0] }) });
 my @names = ('registry', 'a', 'b', 'c');
 foreach my $i (1 .. 20)
@@ -282,7 +291,7 @@ foreach my $i (1 .. 20)
 	my $name = $names[ rand @names ];
 	note("event $i: $event of $name");
 	$events{$event}->($name);
-	is_up($_) foreach @names;
+	is_up($_) foreach $name, 'registry';
 }
 goes_on('after 20 kills all servers draw on', all_loops());
 
@@ -303,8 +312,7 @@ ok(poll_until('b in the other fleet', sub { sqlstate($servers{b}, 'SELECT uid_ne
 is(sql('c', "SELECT count(*) > 0 FROM uid_fleet WHERE generator LIKE '%uid_default'"), 't', '... which knows it');
 goes_on('the registry of the other fleet stays a member of its own', @{ $loops{c} });
 
-stop_load($_) foreach keys %loops;
-assert_unique(@stopped);
+assert_unique(@stopped, stop_loop(all_loops()));
 
 $_->stop foreach @servers{ 'b', 'c', 'a', 'registry' };
 done_testing();

@@ -28,7 +28,7 @@
 #   my @loops = load($node);                   # draws by all paths, through crashes and errors
 #   my $loop = load_small($node, 'small');     # the same with create_small()
 #   goes_on('...', @loops);                    # an assertion: every client of them receives values again
-#   poll_until('...', sub { ... });            # for what no query tells; 0: timed out
+#   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
 # broken guarantee run with it (test/faults.tsv). PostgreSQL::Test::Cluster turns fsync and restart_after_crash off.
@@ -176,8 +176,10 @@ sub background_loop
 		my @feed = ('sh', '-c', $feed, $sql, "$directory/stop", $opts{pace} // 0);
 		if ($opts{reconnect})
 		{
+			# Ends with this program, however that ends.
 			$feed[2] = qq{stop=\$1 pause=\$2; shift 2
-				while [ ! -e "\$stop" ]; do sh -c '$feed' "\$0" "\$stop" "\$pause" 2>/dev/null | "\$@"; sleep 0.1; done};
+				while [ ! -e "\$stop" ] && kill -0 $$
+				do sh -c '$feed' "\$0" "\$stop" "\$pause" 2>/dev/null | "\$@"; sleep 0.1; done};
 			push @runs, IPC::Run::start([ @feed, @psql ], '<', '/dev/null', '>', $log, '2>', "$log.err");
 			next;
 		}
@@ -188,10 +190,13 @@ sub background_loop
 
 sub stop_loop
 {
-	my ($loop) = @_;
-	append_to_file($loop->{stop}, '');
-	$_->finish foreach @{ $loop->{runs} };
-	return @{ $loop->{logs} };
+	my @loops = @_;
+	append_to_file($_->{stop}, '') foreach @loops;
+	foreach my $loop (@loops)
+	{
+		$_->finish foreach @{ $loop->{runs} };
+	}
+	return map { @{ $_->{logs} } } @loops;
 }
 
 # One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
@@ -351,14 +356,14 @@ sub load
 sub load_small
 {
 	my ($node, $name) = @_;
-	my $sql = "SELECT 'small ' || uid_next_batch('uid_generators.$name', 500)";
+	my $sql = "SELECT 'small ' || uid_next_batch('uid_generators.$name', 200)";
 	return background_loop($node, sql => $sql, pace => 0.1, reconnect => 1);
 }
 
 sub poll_until
 {
-	my ($what, $condition) = @_;
-	foreach (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
+	my ($what, $condition, $seconds) = @_;
+	foreach (1 .. 20 * ($seconds // $PostgreSQL::Test::Utils::timeout_default))
 	{
 		return 1 if $condition->();
 		Time::HiRes::sleep(0.05);
@@ -370,15 +375,17 @@ sub poll_until
 sub goes_on
 {
 	my ($what, @loops) = @_;
+	my $seconds = ref $loops[-1] ? undef : pop @loops;
 	my @logs = map { @{ $_->{logs} } } @loops;
 	my %before = map { $_ => -s $_ } @logs;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok(poll_until($what, sub { !grep { -s $_ <= $before{$_} } @logs }), $what);
+	ok(poll_until($what, sub { !grep { -s $_ <= $before{$_} } @logs }, $seconds), $what);
 	return;
 }
 
-# The processes "uidgen NAME" of a server. Of a background process without a connection only the process table tells.
+# The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process
+# without a connection only the process table tells.
 sub background_pids
 {
 	my ($node, $name) = @_;
@@ -390,7 +397,7 @@ sub background_pids
 		my ($pid, $parent) = (<$fh> // '') =~ /^(\d+) \(.*\) \w (\d+) / or next;
 		next unless $parent == $postmaster;
 		open my $command, '<', "/proc/$pid/cmdline" or next;
-		push @found, $pid if (<$command> // '') =~ /uidgen $name/;
+		push @found, $pid if !defined $name || (<$command> // '') =~ /uidgen $name/;
 	}
 	return @found;
 }

@@ -23,7 +23,8 @@ namespace {
 
 constexpr int64_t us_per_second = 1000 * us_per_ms;
 
-// Between two attempts to connect, doubling. If a session waits for a grant, the pause is shorter.
+// Between two attempts to connect, doubling, and after a refusal that passes with time: clocks may be set meanwhile. If
+// a session waits for a grant, the pause before a connection is shorter.
 constexpr int64_t shortest_pause_us = 100 * us_per_ms;
 constexpr int64_t longest_pause_us = 5 * us_per_second;
 constexpr int64_t pause_if_wanted_us = 500 * us_per_ms;
@@ -292,8 +293,7 @@ void ask_for(int place, const Member &member) {
     if (answered)
         take_answer(place, member, ask, reply);
     if (reply.retry_after_us > 0)
-        entry->not_before_us =
-            monotonic_us() + Min(Max(reply.retry_after_us, shortest_ask_pause_us), longest_ask_pause_us);
+        entry->not_before_us = monotonic_us() + Min(Max(reply.retry_after_us, shortest_ask_pause_us), longest_pause_us);
     if (error.at_us != 0) {
         note_error(place, member, error);
         if (answered || connection_is_open())
