@@ -74,13 +74,15 @@ sub living
 	return grep { !$_->{ended} } @loops;
 }
 
-# Waits until a draw fails with that error. Returns all that it says.
+# Draws until a draw fails with that error, or succeeds. Returns the last error.
 sub fails_with
 {
 	my ($name, $generator, $expected) = @_;
-	my $error = '';
-	poll_until("a draw from $generator fails with $expected",
-		sub { $error = (sqlstate($members{$name}, "SELECT uid_next('uid_generators.$generator')"))[1]; $error =~ $expected });
+	my ($state, $error);
+	poll_until("a draw from $generator fails with $expected", sub {
+		($state, $error) = sqlstate($members{$name}, "SELECT uid_next('uid_generators.$generator')");
+		return $state eq '00000' || $error =~ $expected;
+	});
 	return $error;
 }
 
@@ -129,6 +131,19 @@ sub wait_for_fence
 	return;
 }
 
+# Whatever the time of the acceptance.
+sub begins_after_fence
+{
+	my ($generator, $what) = @_;
+	is(sql($registry, qq{
+		SELECT p.epoch + make_interval(secs => n.granted_from * p.tick_us / 1e6)
+		       >= s.fence_base + s.longest_grant + make_interval(secs => 2 * $bound - 0.01)
+		  FROM uid_fleet_node n JOIN uid_fleet_pool p USING (pool), uid_fleet_state s
+		 WHERE n.generator = 'uid_generators.$generator' AND n.incarnation <> 0}),
+		't', "$what: its grant begins after the fence");
+	return;
+}
+
 my $fenced = qr/the registry may have lost grants and accepts no newcomer yet\nHINT:  It accepts newcomers from \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/;
 
 # ---------------------------------------------------------------------------
@@ -152,6 +167,7 @@ wait_for_fence(2, 'the timeline has changed from 1 to 2', 'failover');
 goes_on('failover: members go on', grep { $_ != $small{late} } @loops);
 keeps_nodes('failover', @before);
 goes_on('failover: after the fence the newcomer is accepted', $small{late});
+begins_after_fence('late', 'failover');
 
 # All nodes taken
 
@@ -189,6 +205,7 @@ like(fails_with('c', 'late', qr/newcomer/), $fenced, 'lost grants: a newcomer is
 is(sql($third, q{SELECT count(*) FROM uid_fleet WHERE generator LIKE '%lost'}), 0, 'lost grants: one is not known');
 wait_for_fence(3, 'the timeline has changed from 2 to 3', 'lost grants');
 goes_on('lost grants: after the fence it is accepted', $small{late});
+begins_after_fence('late', 'lost grants');
 keeps_nodes('lost grants', @before);
 thaw($registrar);
 goes_on('lost grants: the member that stood still goes on', @loops[0 .. 3]);
@@ -238,6 +255,7 @@ begin_small('b', 'late_again');
 like(fails_with('b', 'late_again', qr/newcomer/), $fenced, 'backup: a newcomer is refused');
 wait_for_fence(4, 'the timeline has changed from 3 to 4', 'backup');
 goes_on('backup: all members go on, and after the fence the newcomer', living());
+begins_after_fence('late_again', 'backup');
 
 # The same timeline, host and directory: only what members show tells that grants were lost.
 end_small('b', 'late_again');
@@ -251,6 +269,7 @@ wait_for_fence(5, 'a member has shown an answer that this registry has lost', 'c
 begin_small('b', 'last');
 like(fails_with('b', 'last', qr/newcomer/), $fenced, 'copy: a newcomer is refused');
 goes_on('copy: all members go on, and after the fence the newcomer', living());
+begins_after_fence('last', 'copy');
 
 assert_unique(stop_loop(@loops));
 
