@@ -10,6 +10,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -251,10 +252,30 @@ foreach my $name (@copies)
 # Processes are killed
 # ---------------------------------------------------------------------------
 
+# No input for psql: it may end before it reads any.
 sub is_up
 {
 	my ($name) = @_;
-	$servers{$name}->poll_query_until('postgres', 'SELECT true') or die "$name does not come up";
+	my @psql = ($servers{$name}->installed_command('psql'), '-XAtq', '-o', '/dev/null', '-c', 'SELECT true');
+	my $connection = $servers{$name}->connstr('postgres');
+	poll_until("$name is up", sub { IPC::Run::run([ @psql, '-d', $connection ], '2>', '/dev/null') })
+	  or die "$name does not come up";
+	return;
+}
+
+sub restarts
+{
+	my ($name) = @_;
+	return scalar(() = slurp_file($servers{$name}->logfile) =~ /reinitializing/g);
+}
+
+# Waits for the restart that follows. There is none if the process was ending already.
+sub kill_children
+{
+	my ($name, @pids) = @_;
+	my $before = restarts($name);
+	return if !kill 'KILL', @pids;
+	poll_until("the restart of $name", sub { restarts($name) > $before }, 10);
 	return;
 }
 
@@ -274,12 +295,12 @@ sub kill_session
 {
 	my ($name, $condition) = @_;
 	my $pid = sql($name, "SELECT pid FROM pg_stat_activity WHERE $condition AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
-	kill 'KILL', $pid if $pid ne '';
+	kill_children($name, $pid) if $pid ne '';
 	return;
 }
 
 my %events = (
-	registrar => sub { my @pids = background_pids($servers{ $_[0] }, 'registrar'); kill 'KILL', @pids },
+	registrar => sub { kill_children($_[0], background_pids($servers{ $_[0] }, 'registrar')) },
 	session => sub { kill_session($_[0], "backend_type = 'client backend'") },
 	call => sub { kill_session('registry', "application_name = 'uidgen registrar'") },
 	postmaster => \&kill_server,
