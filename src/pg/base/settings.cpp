@@ -47,12 +47,11 @@ void define_fleet() {
                             "While the registry cannot be reached, ids can be drawn until the grant ends.",
                             &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
                             nullptr);
-    DefineCustomIntVariable("uidgen.registry_clock_bound",
-                            "Sets the maximum difference between two clocks of the fleet.",
-                            "The registry's value counts. A member uses its own only to warn of a clock. Uniqueness "
-                            "relies on it only after the registry has lost commits.",
-                            &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
-                            nullptr);
+    DefineCustomIntVariable(
+        "uidgen.registry_clock_bound", "Sets the maximum difference between two clocks of the fleet.",
+        "The registry's value counts. A member uses its own only to warn of a clock. Uniqueness "
+        "relies on it only after the registry has lost commits.",
+        &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
 }
 
 #ifdef UIDGEN_FAULTS
