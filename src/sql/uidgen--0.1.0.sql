@@ -825,18 +825,19 @@ COMMENT ON VIEW uid_registry_status IS
   'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
   'the registrar is connected to the registry. registry: host, port, dbname and user of uidgen.registry, for members of '
   'pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator needs it. '
-  'last_error and last_error_at: the last error of any ask. fleet and term: those of the last answer. clock_offset_ms: '
-  'the clock of this server less the one of the registry. Of each generator: database and generator name it; until '
+  'last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. clock_offset_ms: '
+  'the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
   'granted_until it draws with its node, even if the registry is away; renewals counts grants since the server '
-  'started; superseded: another server goes on as this generator, so it draws nothing; error: why the last ask failed. '
+  'started; superseded: another server continues as this generator, or its node was taken over, so it draws '
+  'nothing; error: why the registry granted nothing last time. '
   'If no generator has used the registry since the server started, there is one row without a generator.';
 
 CREATE FUNCTION uid_fleet_move() RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
 COMMENT ON FUNCTION uid_fleet_move() IS
-  'Gives up the grants of all generators of this server, in all databases. At their next draw they ask for new nodes, '
-  'in whatever fleet uidgen.registry leads to. Needed after uidgen.registry was changed to another fleet, and on a copy '
-  'of a server that was refused. Only superusers may call it.';
+  'Gives up the grants of all generators of this server, in all databases. At their next draw they get new nodes from '
+  'the fleet that uidgen.registry names. Run it after uidgen.registry was changed to another fleet, and on a copy that '
+  'the registry refuses as superseded. Only superusers may call it.';
 
 REVOKE EXECUTE ON FUNCTION uid_registrar(), uid_fleet_move() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_registrar() TO pg_monitor;
@@ -995,7 +996,7 @@ COMMENT ON COLUMN uid_fleet_state.only_row IS 'true; there is one row';
 COMMENT ON COLUMN uid_fleet_state.fleet IS 'identity of the fleet, a random number; members refuse another one';
 COMMENT ON COLUMN uid_fleet_state.term IS 'number of fences so far, plus one';
 COMMENT ON COLUMN uid_fleet_state.term_shown IS
-  'highest term above its own that a member has shown; then another server is the registry, or was';
+  'highest term above its own that a member has shown: another server is the registry, or was';
 COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
 COMMENT ON COLUMN uid_fleet_state.longest_grant IS
   'limit on the length of a grant, and the time for which a fence refuses newcomers. Change it with UPDATE. After a '
@@ -1088,7 +1089,7 @@ COMMENT ON COLUMN uid_fleet_node.incarnation IS
 COMMENT ON COLUMN uid_fleet_node.term IS 'term of the last answer';
 COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
 COMMENT ON COLUMN uid_fleet_node.revoked IS 'line from which the node was taken over; 0: none';
-COMMENT ON COLUMN uid_fleet_node.reserved IS 'true: for a generator outside';
+COMMENT ON COLUMN uid_fleet_node.reserved IS 'true: for a generator outside PostgreSQL';
 COMMENT ON COLUMN uid_fleet_node.host IS 'host name of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.port IS 'port of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.system_identifier IS 'system identifier of the holder''s server';
@@ -1149,8 +1150,8 @@ LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_
 COMMENT ON FUNCTION uid_fleet_call(integer, bigint, bigint[], bigint, bigint, bigint, bigint, bigint, bigint, bigint,
   bigint, bigint, bigint, bigint, bigint, text, bigint, bigint, integer, integer, integer, integer, boolean, boolean,
   text, integer, integer, bigint, bigint, text, text, bigint, integer, text, text, text) IS
-  'Members of a fleet call it on the registry, to be granted a node or to keep one. A refusal is a row whose column '
-  'refusal is not NULL, and no error. It fails in a transaction block, on a standby, and if this database is no '
+  'Members of a fleet call it on the registry to get or to keep a node. A refusal is not an error but a row whose '
+  'column refusal is not NULL. It fails in a transaction block, on a standby, and if this database is not a '
   'registry. Only roles of uid_fleet_admit() may call it.';
 
 CREATE FUNCTION uid_fleet_fence() RETURNS timestamptz
@@ -1241,7 +1242,7 @@ SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS dat
 COMMENT ON VIEW uid_fleet IS
   'The nodes that the registry of a fleet has granted, with their last holders. state: live (the holder may use the '
   'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
-  'after uid_fleet_takeover()), reserved (for a generator outside), free (the grant has ended). clock_offset is the '
+  'after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended). clock_offset is the '
   'clock of the holder''s server minus that of the registry. Readable by pg_monitor.';
 
 CREATE VIEW uid_fleet_pools AS

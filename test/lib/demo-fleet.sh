@@ -114,7 +114,7 @@ trap cleanup EXIT
 say "1. Build the extension and install it into a private copy of PostgreSQL."
 build_demo
 
-say "2. A registry: any database with uidgen in it. Its standby is PostgreSQL's own."
+say "2. A registry: any database with uidgen in it. Its standby is an ordinary one."
 began
 make_server server-registry "$tree"
 {
@@ -137,7 +137,7 @@ start_named standby
 took
 on registry show "SELECT uid_fleet_admit('uid_fleet')"
 
-say "3. Three members. Each is told one line, the same on all; their clocks disagree by seconds."
+say "3. Three members with the same line in postgresql.conf. Their clocks differ by seconds."
 start_proxy
 echo "   uidgen.registry = '$(registry_of berlin)'"
 began
@@ -162,7 +162,7 @@ inserts_again osaka
 on osaka show "SELECT generator, protection, node, last_time FROM uid_generator_status"
 claim "osaka kept node $node" "$(on osaka value "SELECT node FROM uid_generator_status")" = "$node"
 
-say "5. The registry's server is lost. Its standby is promoted. The members insert all the while."
+say "5. The registry's server is lost. Its standby is promoted. The members keep inserting."
 began
 stop_server server-registry "$tree" immediate
 for member in $members; do
@@ -179,7 +179,7 @@ on standby wait_for "$heard"
 on standby show "SELECT node, port, state, granted_until, last_heard, clock_offset FROM uid_fleet"
 claim "the new registry has answered all three" "$(on standby value "$heard")" = t
 
-say "6. lima is cut off from the registry. Its inserts go on to the end of its grant, and then fail with the reason."
+say "6. lima is cut off from the registry. Its inserts go on until its grant ends. Then they fail, and the error says why."
 cut_proxy
 for _ in $(seq 600); do
     ! grep -q 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima" || break

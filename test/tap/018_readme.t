@@ -59,6 +59,19 @@ for my $sql (of_language('sql', snippets('README.md', $elsewhere)))
 {
 	is(($node->psql('postgres', $sql, on_error_stop => 1))[0], 0, $sql);
 }
+
+# The registry of the README's line is a database of this server.
+my ($registry) = grep { /^uidgen\.registry = / } map { split /\n/ } of_language('ini', snippets('README.md', $elsewhere));
+my ($host, $port) = ($node->host, $node->port);
+$registry =~ s/host=\S+ dbname=\S+/host=$host port=$port dbname=postgres/ or die "no host and dbname in $registry";
+$node->append_conf('postgresql.conf', "$registry\n");
+$node->reload;
+for my $database ('postgres', 'shop2')
+{
+	ok($node->poll_query_until($database, 'SELECT uid_next() > 0'), "in $database the registry grants a node");
+	is( $node->safe_psql($database, q{SELECT protection FROM uid_generator_status WHERE node IS NOT NULL}),
+		'registry', '... and the status shows it');
+}
 my $datacenter = 'SELECT (uid_decode(uid_next())).datacenter_id';
 is($node->safe_psql('postgres', $datacenter), '1', 'ids of the server have the datacenter id of its postgresql.conf');
 is($node->safe_psql('shop2', $datacenter), '2', 'ids of the other database have its own');

@@ -79,6 +79,18 @@ is(sql($a, "SELECT datacenter_id << 5 | worker_id FROM worker_node WHERE generat
 	$node{a}, 'worker_node shows the node');
 like(slurp_file($a->logfile), qr/uidgen's protection of database "postgres" is "registry"/, 'the log says so once');
 
+# A datacenter id: the registry keeps it, unless the layout cannot hold it
+
+foreach my $number (7, 40)
+{
+	my $drawn = sql($a, qq{
+		SET client_min_messages = error;
+		SET uidgen.datacenter_id = $number;
+		SELECT FROM uid_generator_create('number_$number');
+		SELECT d.datacenter_id FROM uid_decode(uid_next('uid_generators.number_$number')) d});
+	like($drawn, $number == 7 ? qr/^7$/m : qr/^\d+$/m, "with datacenter id $number a generator draws");
+}
+
 # Every preset, on two members: no id twice
 
 sub ids_of_presets

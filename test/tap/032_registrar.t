@@ -134,7 +134,7 @@ is(drawn_node($member), $node, 'a restart goes on with its grant while the regis
 my $pid = registrar_pid($member);
 $member->poll_query_until('postgres', 'SELECT away_since IS NOT NULL FROM uid_registry_status')
   or die 'the registry is not away';
-is(wait_for_lines($member, 'LOG:  cannot use the registry of this server', 1), 1, 'one line says that the registry is away');
+is(wait_for_lines($member, 'LOG:  could not use the registry of this server', 1), 1, 'one line says that the registry is away');
 kill 'KILL', $pid;
 wait_until('the end of the registrar', sub { !kill 0, $pid });
 $member->poll_query_until('postgres', 'SELECT true') or die 'no restart';

@@ -144,7 +144,7 @@ sub begins_after_fence
 	return;
 }
 
-my $fenced = qr/the registry may have lost grants and accepts no newcomer yet\nHINT:  It accepts newcomers from \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/;
+my $fenced = qr/the registry may have lost grants and accepts no newcomer yet\nHINT:  Try again after \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/;
 
 # ---------------------------------------------------------------------------
 # A failover with all grants.

@@ -40,19 +40,18 @@ void registry_assigned(const char *value, void *) {
 // The registry and the members have the same settings, so that a registry may be a member, too.
 void define_fleet() {
     DefineCustomStringVariable("uidgen.registry", "Sets the connection string of the registry of this server's fleet.",
-                               "It is a connection string of libpq. If it is empty, this server belongs to no fleet.",
+                               "It is a libpq connection string. If it is empty, this server belongs to no fleet.",
                                &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, conninfo_check,
                                registry_assigned, nullptr);
     DefineCustomIntVariable("uidgen.registry_lease", "Sets the length of the grants that this server asks for.",
                             "While the registry cannot be reached, ids can be drawn until the grant ends.",
                             &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
                             nullptr);
-    DefineCustomIntVariable("uidgen.registry_clock_bound",
-                            "Sets the limit on the difference between two clocks of the fleet, on its registry.",
-                            "Uniqueness relies on it only after the registry has lost commits. A member warns by its "
-                            "own value.",
-                            &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
-                            nullptr);
+    DefineCustomIntVariable(
+        "uidgen.registry_clock_bound", "Sets the maximum difference between two clocks of the fleet.",
+        "The registry's value counts. A member uses its own only to warn of a clock. Uniqueness "
+        "relies on it only after the registry has lost commits.",
+        &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
 }
 
 #ifdef UIDGEN_FAULTS

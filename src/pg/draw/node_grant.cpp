@@ -58,7 +58,7 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
         Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
     order.policy = config.worker_policy;
     order.worker_number = config.worker_number;
-    order.datacenter_id = config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
+    order.datacenter_id = datacenter_id_to_ask_for(config);
     order.former_node = own_node_so_far(e, mark);
     order.former_until = core::ticks_of_mark(config.layout, policy, mark) % policy.end + 1;
     strlcpy(order.preset, config.preset, sizeof(order.preset));

@@ -16,7 +16,8 @@ constexpr char look_up[] =
     "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
     "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'";
 
-constexpr char check_registry[] = "Check that the registry is running, and the setting uidgen.registry.";
+constexpr char check_registry[] =
+    "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
 PGconn *connection = nullptr;
 char schema[2 * NAMEDATALEN + 3] = "";

@@ -120,8 +120,8 @@ void explain_superseded(int place, const Member &member) {
     GrantError error = {};
     if (member.error.at_us != 0)
         return;
-    set_error(&error, "another server goes on as this generator, or its node was taken over",
-              "If this server must draw ids, run SELECT uid_fleet_move() here, and its generators get new nodes.");
+    set_error(&error, "another server continues as this generator, or its node was taken over",
+              "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes.");
     grants_note_error(place, member.key, error);
 }
 
@@ -182,7 +182,7 @@ void note_away(const GrantError &error) {
     if (said_away)
         return;
     said_away = true;
-    ereport(LOG, (errmsg("cannot use the registry of this server's fleet: %s", error.message),
+    ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
                   error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
                   errdetail("The registry is \"%s\".", conninfo_redacted(conninfo))));
 }
@@ -259,8 +259,8 @@ GrantError error_of(const FleetReply &reply, const core::FleetSeen &seen) {
     if (error.at_us != 0)
         return error;
     if (seen.fleet != 0 && reply.answer.fleet != seen.fleet)
-        set_error(&error, "the registry is that of another fleet",
-                  "Correct uidgen.registry, or run SELECT uid_fleet_move() to move this server to that fleet.");
+        set_error(&error, "the registry belongs to another fleet",
+                  "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.");
     else if (reply.answer.grant.term < seen.term)
         set_error(&error, "the registry has lost answers that this server has seen",
                   "Check that uidgen.registry names the present primary server of the registry.");
@@ -269,7 +269,7 @@ GrantError error_of(const FleetReply &reply, const core::FleetSeen &seen) {
 
 void log_first_refusal(Known *entry, const Member &member, const GrantError &error) {
     if (!entry->refused)
-        ereport(LOG, (errmsg("the registry refuses generator %s in database \"%s\": %s", member.order.generator,
+        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.order.generator,
                              member.order.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
     entry->refused = true;

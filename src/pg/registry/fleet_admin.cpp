@@ -85,7 +85,7 @@ struct Reservation {
     const int64_t at_us = core::start_of(layout, core::fence_tick(layout, registry->state.view));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the registry may have lost grants and reserves no node yet"),
-                    errhint("Try again at %s.", timestamptz_to_str(to_timestamptz(at_us)))));
+                    errhint("Try again after %s.", timestamptz_to_str(to_timestamptz(at_us)))));
 }
 
 // A preset without an epoch of its own begins on the day of creation, so the fleet's generators know it.
@@ -100,7 +100,7 @@ core::Layout layout_of_preset(const Reservation &r) {
     else if (!has_epoch && !find_other_epoch(layout, r.preset, &layout.epoch_us))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("the epoch of preset \"%s\" is not known in this fleet", r.preset),
-                        errhint("Pass the epoch of the generators outside as epoch.")));
+                        errhint("Pass the epoch of the generators outside PostgreSQL as epoch.")));
     if (core::check(layout) != core::LayoutFault::none)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid epoch for preset \"%s\"", r.preset),
                         errhint("Use an epoch from 1970 on, from which the layout ends before the year 294000.")));

@@ -42,26 +42,26 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
     case core::Refusal::other_fleet:
         return {"other_fleet",
                 "the registry belongs to another fleet",
-                "Correct uidgen.registry, or run SELECT uid_fleet_move() to join the fleet of this registry.",
+                "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.",
                 never,
                 {}};
     case core::Refusal::stale_registry:
         return {"stale_registry",
                 "the registry has lost its latest term, or another server is the registry now",
-                "Make sure that no other server is the registry, and run SELECT uid_fleet_fence() on this one.",
+                "Check that no other server is the registry, and run SELECT uid_fleet_fence() on this one.",
                 never,
                 {}};
     case core::Refusal::superseded:
         return {"superseded",
-                "another server goes on with the grant of this generator, or it was taken over",
-                "If this server is a copy of another one, run SELECT uid_fleet_move() here.",
+                "another server continues as this generator, or its node was taken over",
+                "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes.",
                 never,
                 {}};
     case core::Refusal::fenced: {
         const int64_t at_us = view.now_us + missing_us(registry, call, {});
         return {"fenced",
                 "the registry may have lost grants and accepts no newcomer yet",
-                psprintf("It accepts newcomers from %s on.", show_time(at_us)),
+                psprintf("Try again after %s.", show_time(at_us)),
                 retry_at(registry, at_us),
                 {}};
     }
@@ -106,7 +106,7 @@ const char *text_or(const char *value, const char *other) { return value == null
 Reply refuse_taken(const Registry *registry, const Call &call, const NodeRecord &taken) {
     if (taken.reserved)
         return {"node_taken",
-                psprintf("worker number %d is reserved for a generator outside", call.worker_number),
+                psprintf("worker number %d is reserved for a generator outside PostgreSQL", call.worker_number),
                 "Use another worker_number.",
                 never,
                 {}};

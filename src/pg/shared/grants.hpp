@@ -36,7 +36,7 @@ struct GrantOrder {
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
     int32_t worker_number; // of WorkerPolicy::fixed
-    int32_t datacenter_id; // the generator's own or the setting; -1: none
+    int32_t datacenter_id; // the generator's own or the setting; -1: none that is used
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
     int64_t former_until;  // the first tick above the high-water mark that it had then
     char preset[NAMEDATALEN];

@@ -33,6 +33,11 @@ bool datacenter_id_is_unused(const GeneratorConfig &config) {
     return source.datacenter_id >= 0 && core::protection_of(config.layout, source) == core::Protection::automatic;
 }
 
+int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
+    const int64_t given = given_datacenter_id(config);
+    return core::holds_datacenter_id(config.layout, given) ? static_cast<int32_t>(given) : -1;
+}
+
 void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const auto most = static_cast<long long>(core::largest(core::datacenter_id_bits(layout)));
@@ -41,9 +46,13 @@ void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
         (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
          errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
                 static_cast<long long>(given_datacenter_id(config)), get_rel_name(generator)),
-         errdetail("The layout holds datacenter ids from 0 to %lld. The generator draws ids as if none were set, so "
-                   "they are only unlikely to collide with those of other databases.",
-                   most),
+         settings::registry[0] != '\0'
+             ? errdetail("The layout holds datacenter ids from 0 to %lld. The registry grants a node as if none were "
+                         "set.",
+                         most)
+             : errdetail("The layout holds datacenter ids from 0 to %lld. The generator draws ids as if none were "
+                         "set, so they are only unlikely to collide with those of other databases.",
+                         most),
          errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
 }
 

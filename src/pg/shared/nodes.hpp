@@ -21,6 +21,9 @@ bool datacenter_id_is_unused(const GeneratorConfig &config);
 // Issues a WARNING in that case. The caller sees to it that it comes once.
 void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 
+// The datacenter id that a node from the registry must have. -1: none is given, or the layout cannot hold it.
+int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
+
 // At the creation of a generator: the same WARNING, or a NOTICE if the datacenter id is the whole node.
 void note_datacenter_id(Oid generator, const GeneratorConfig &config);
 
