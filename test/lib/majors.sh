@@ -4,7 +4,7 @@
 # shellcheck shell=sh disable=SC2154
 
 majors='17:trixie 18:forky 19:experimental'
-tested_there='regress isolation tap'
+tested_there='regress isolation tap_there'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=

@@ -181,8 +181,9 @@ result_of() {
 }
 
 # Runs the TAP files of a directory.
+# tap_files directory [but-for-this-one]
 tap_files() {
-    files=$(find "$1" -name '*.t' | sort)
+    files=$(find "$1" -name '*.t' ! -name "${2:-}" | sort)
     [ -n "$files" ] || { no_tests "$1/*.t" && return 0; }
     for file in $files; do
         echo "main $file -"
@@ -195,6 +196,12 @@ tap_files() {
 
 section_tap() {
     tap_files test/tap
+}
+
+# On other servers than this machine's: without the file that takes longest, whose subject is the fleet's protocol and
+# not a major.
+section_tap_there() {
+    tap_files test/tap 035_fleet_faults.t
 }
 
 # The figures are for docs/fleet.md.
@@ -286,6 +293,7 @@ for name in "$@"; do
         install) section install "out of tree, and make installcheck on a server that only preloads it" ;;
         isolation) section isolation "sessions that interleave step by step" ;;
         tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
+        tap_there) section tap_there "servers that crash, fail over, and have wrong clocks" ;;
         patroni) section patroni "a registry that Patroni switches over and fails over" ;;
         upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;
         faults) section faults "builds that break a promise on purpose must be caught" ;;
