@@ -986,7 +986,9 @@ CREATE TABLE uid_fleet_state (
   system_identifier bigint,
   timeline          integer,
   host              text,
-  data_directory    text
+  data_directory    text,
+  database_oid      oid,
+  table_oid         oid
 );
 COMMENT ON TABLE uid_fleet_state IS
   'The fleet of which this database is the registry, in one row. uid_fleet_admit() inserts the row. A dump contains '
@@ -1009,10 +1011,13 @@ COMMENT ON COLUMN uid_fleet_state.closed IS
   'true between uid_fleet_handover() and the first call on the server that takes over';
 COMMENT ON COLUMN uid_fleet_state.system_identifier IS
   'system identifier of the server that answered the last call; another one raises a fence, and so does another '
-  'timeline, host or data_directory';
+  'timeline, host, data_directory, database_oid or table_oid';
 COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server';
 COMMENT ON COLUMN uid_fleet_state.host IS 'host name of that server; NULL before the first call';
 COMMENT ON COLUMN uid_fleet_state.data_directory IS 'real path of its data directory';
+COMMENT ON COLUMN uid_fleet_state.database_oid IS
+  'OID of this database; in a restored or copied database it is the former one''s until the first call';
+COMMENT ON COLUMN uid_fleet_state.table_oid IS 'OID of this table, which changes if it is restored inside its database';
 
 CREATE TABLE uid_fleet_pool (
   pool              integer     PRIMARY KEY,
@@ -1158,8 +1163,8 @@ LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME'
 COMMENT ON FUNCTION uid_fleet_fence() IS
   'Raises a fence on the registry of a fleet. Run it after a restore from a backup, or if the registry may have lost '
   'commits for another reason. Members that are alive keep their nodes. Newcomers are accepted again from the returned '
-  'time on. The registry raises a fence by itself if its server, timeline, host or data directory has changed. It '
-  'fails in a transaction block.';
+  'time on. The registry raises a fence by itself if its server, timeline, host, data directory or database has '
+  'changed. It fails in a transaction block.';
 
 CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
@@ -1202,12 +1207,14 @@ BEGIN
   END IF;
   -- A call of any function in C defines the settings.
   EXECUTE format('SELECT FROM %s.uid_slots() LIMIT 1', home);
-  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline) '
-                 'VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING', home)
+  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline, '
+                 'database_oid, table_oid) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING', home)
     USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1),
           current_setting('uidgen.registry_clock_bound')::interval,
           (SELECT system_identifier FROM pg_control_system()),
-          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer;
+          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+          (SELECT oid FROM pg_database WHERE datname = current_database()),
+          format('%s.uid_fleet_state', home)::regclass::oid;
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
   EXECUTE format('GRANT EXECUTE ON FUNCTION %s.uid_fleet_call TO %s', home, role);
   -- A call is one short statement. A member keeps its connection between calls.

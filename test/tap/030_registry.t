@@ -1,5 +1,5 @@
 # The registry of a fleet on real servers: crashes, failovers with and without the last grants, a handover, a copied data
-# directory, a move by dump and restore. Members are made up. Their clocks and the servers' stand still or are moved, so
+# directory, a move by dump and restore, a restore in place. Members are made up. Their clocks and the servers' stand still or are moved, so
 # no result depends on time that passes.
 use strict;
 use warnings;
@@ -294,5 +294,18 @@ is($ann->{term}, 4, '... without a fence');
 is(ask($other, member('h'), dbname => 'handed')->{refusal}, '', '... and newcomers get nodes at once');
 is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call'"),
 	't', 'the role may call the function there');
+
+# Inside its own cluster, nothing of the server changes.
+$log = -s $other->logfile;
+$other->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE handed');
+is(ask($other, member('i'), dbname => 'twin')->{refusal}, 'fenced', 'in a copy of the database newcomers wait');
+like(slurp_file($other->logfile, $log), qr/accepts no newcomers for .*: the database's OID has changed/,
+	'... and the log says why');
+my $own = $other->basedir . '/own.sql';
+$other->command_ok([ 'pg_dump', '--clean', '--if-exists', '-f', $own, $other->connstr('handed') ], 'pg_dump of a database');
+is(ask($other, member('j'), dbname => 'handed')->{refusal}, '', 'grants go on');
+$other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $own, $other->connstr('handed') ],
+	'the dump replaces it');
+is(ask($other, member('k'), dbname => 'handed')->{refusal}, 'fenced', '... and newcomers wait');
 
 done_testing();

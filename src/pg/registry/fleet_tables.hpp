@@ -18,6 +18,8 @@ struct Environment {
     int32_t timeline;
     const char *host; // null: not recorded yet, because there was no call
     const char *data_directory;
+    Oid database;
+    Oid table; // uid_fleet_state
 };
 
 struct FleetState {
