@@ -208,12 +208,26 @@ SELECT uid_fleet_handover();
 SELECT ask('b');
 SELECT * FROM uid_fleet_reserve(1);
 SELECT uid_fleet_takeover(1, 2);
+\set VERBOSITY terse
+SELECT uid_fleet_handover(cancel => true);
+\set VERBOSITY default
+UPDATE uid_fleet_state SET closed_until = closed_until - interval '320 s';
+SELECT ask('b');
 SELECT uid_fleet_handover(cancel => true);
 SELECT ask('b');
 SELECT uid_fleet_handover();
-UPDATE uid_fleet_state SET host = 'the former one';
+SELECT closed_until BETWEEN now() + interval '200 s' AND now() + interval '300 s' AS five_minutes FROM uid_fleet_state;
+UPDATE uid_fleet_state SET closed_until = now() + interval '1 hour';
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET host = 'the former one', closed_until = closed_until - interval '59 min';
 SELECT ask('b');
-SELECT term, closed, host <> 'the former one' AS recorded FROM uid_fleet_state;
+SELECT term, closed_until, host <> 'the former one' AS recorded FROM uid_fleet_state;
+-- It is too late for that if its clock and the bound are not below closed_until.
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET host = 'the former one', closed_until = clock_timestamp() + interval '9 s';
+SELECT ask('b');
+SELECT term, closed_until, fence_base IS NOT NULL AS fenced FROM uid_fleet_state;
+UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- A fence: holders that show a grant that reaches far enough keep their nodes, and newcomers wait.
 SELECT ask('b', length => 600000);

@@ -982,7 +982,7 @@ CREATE TABLE uid_fleet_state (
                                 CHECK (longest_grant BETWEEN interval '1 millisecond' AND interval '7 days'),
   clock_bound       interval    NOT NULL
                                 CHECK (clock_bound BETWEEN interval '1 millisecond' AND interval '1 day'),
-  closed            boolean     NOT NULL DEFAULT false,
+  closed_until      timestamptz,
   system_identifier bigint,
   timeline          integer,
   host              text,
@@ -1007,8 +1007,9 @@ COMMENT ON COLUMN uid_fleet_state.clock_bound IS
   'this fleet has had. A server that takes over uses it even if its own setting is smaller. To lower it, lower the '
   'setting on all servers of the registry first, then change it with UPDATE. Then wait for longest_grant before a '
   'failover, because grants may be in use that were made under the former limit';
-COMMENT ON COLUMN uid_fleet_state.closed IS
-  'true between uid_fleet_handover() and the first call on the server that takes over';
+COMMENT ON COLUMN uid_fleet_state.closed_until IS
+  'set by uid_fleet_handover(): the registry grants nothing, and a server that takes over before this time raises no '
+  'fence. NULL: the registry is open. The first call on a server that takes over sets NULL';
 COMMENT ON COLUMN uid_fleet_state.system_identifier IS
   'system identifier of the server that answered the last call; another one raises a fence, and so does another '
   'timeline, host, data_directory, database_oid or table_oid';
@@ -1170,8 +1171,9 @@ CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
 COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
   'Closes the registry of a fleet before a planned switchover. It grants nothing until another server has taken over. '
-  'That server needs no fence: if it knows of the handover, it knows of every grant. With cancel => true the registry '
-  'is open again. It fails in a transaction block.';
+  'That server needs no fence: if it knows of the handover, it knows of every grant. This holds for five minutes '
+  '(uid_fleet_state.closed_until). A server that takes over later raises a fence. With cancel => true the registry is '
+  'open again; that fails until closed_until has passed by twice the clock bound. It fails in a transaction block.';
 
 CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';

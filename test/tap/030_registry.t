@@ -249,6 +249,26 @@ start_node($third);
 is(ask($third, $ann)->{refusal}, 'handing_over', 'the former primary stays closed');
 $third->stop;
 
+# A handover that was cancelled, and a standby that knows of nothing after the closing.
+my $stale = new_standby($fourth, 'stale');
+$fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
+$fourth->wait_for_catchup('stale');
+$stale->stop;
+my $cancel = 'SELECT uid_fleet_handover(cancel => true)';
+go_on(319);
+is(sqlstate($fourth, $cancel), '55000', 'a handover cannot be canceled while a standby may count on it');
+is(ask($fourth, $ann)->{refusal}, 'handing_over', '... and nothing is granted');
+go_on(2);
+is(sqlstate($fourth, $cancel), '00000', 'then it can');
+is(ask($fourth, member('kept'))->{refusal}, '', '... and grants go on');
+is(term_of($fourth), 3, '... without a fence');
+$fourth->stop('immediate');
+start_node($stale);
+$stale->promote;
+is(ask($stale, member('early'))->{refusal}, 'fenced', 'a standby that has only the closing raises a fence');
+$stale->stop;
+start_node($fourth);
+
 # ---------------------------------------------------------------------------
 # A copied data directory, and a restored dump.
 # ---------------------------------------------------------------------------

@@ -149,8 +149,8 @@ Reply refuse_epoch(const Call &call, int64_t epoch_us) {
 
 constexpr Reply handing_over = {"handing_over",
                                 "the registry is being handed over to another server",
-                                "Wait for the switchover. To stay with this server, run "
-                                "SELECT uid_fleet_handover(cancel => true) there.",
+                                "Wait for the switchover. To stay with that server, wait until "
+                                "uid_fleet_state.closed_until and run SELECT uid_fleet_handover(cancel => true) there.",
                                 1000,
                                 {}};
 
@@ -336,7 +336,7 @@ bool answer(Registry *registry, void *arg) {
     core::RegistryView &view = registry->state.view;
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
-    if (registry->state.closed) {
+    if (is_closed(*registry)) {
         e->reply = handing_over;
         return true;
     }

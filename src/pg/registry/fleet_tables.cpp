@@ -120,7 +120,7 @@ void fleet_use_schema(Oid schema) { query_use_schema(schema); }
 bool read_state(FleetState *state) {
     static Query query = {
         "SELECT fleet, term, term_shown, fence_base, "
-        "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed, system_identifier, timeline, "
+        "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed_until, system_identifier, timeline, "
         "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
         "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint, database_oid::bigint, table_oid::bigint "
         "FROM %1$s.uid_fleet_state",
@@ -134,7 +134,7 @@ bool read_state(FleetState *state) {
     state->view.term_shown = bigint_of(3);
     state->view.fence_base_us = time_of(4);
     state->view.longest_us = bigint_of(5);
-    state->closed = boolean_of(6);
+    state->closed_until_us = time_of(6);
     state->environment = {bigint_of(7), integer_of(8), text_of(9), text_of(10), oid_of(13), oid_of(14)};
     state->version = text_of(11);
     state->view.bound_us = bigint_of(12);
@@ -177,10 +177,11 @@ void write_environment(const Environment &environment) {
     execute(&query, p);
 }
 
-void write_closed(bool closed) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET closed = $1", nullptr, 0};
+void write_closed_until(int64_t closed_until_us) {
+    static Query query = {"UPDATE %1$s.uid_fleet_state SET closed_until = CASE WHEN $1 THEN $2 END", nullptr, 0};
     Parameters p = {};
-    add_boolean(&p, closed);
+    add_boolean(&p, closed_until_us != 0);
+    add_time(&p, closed_until_us);
     execute(&query, p);
 }
 

@@ -88,6 +88,7 @@ const char *change_between(const Environment &before, const Environment &now) {
 // False: needs the exclusive lock.
 bool settle_environment(Registry *registry) {
     const Environment now = current_environment(registry->state_table);
+    const core::RegistryView &view = registry->state.view;
     const bool is_recorded = registry->state.environment.host != nullptr;
     const char *change = change_between(registry->state.environment, now);
     if (change == nullptr && is_recorded)
@@ -98,11 +99,14 @@ bool settle_environment(Registry *registry) {
     registry->state.environment = now;
     if (change == nullptr)
         return true;
-    if (registry->state.closed) {
-        write_closed(false);
-        registry->state.closed = false;
+    const bool still_closed = view.now_us + view.bound_us < registry->state.closed_until_us;
+    if (is_closed(*registry)) {
+        write_closed_until(0);
+        registry->state.closed_until_us = 0;
+    }
+    if (still_closed)
         ereport(LOG, (errmsg("registry is open again after a handover: %s", change)));
-    } else
+    else
         raise_fence(registry, change);
     return true;
 }
