@@ -180,23 +180,25 @@ SELECT ask('x3', worker_bits => 5, former_node => 29, former_ahead => '1 hour') 
 SELECT ask('x2', worker_bits => 5);
 
 -- Nodes for generators outside.
+SELECT * FROM uid_fleet_reserve(3);
+SELECT * FROM uid_fleet_reserve(3, without_standby => NULL);
 SELECT count(*), count(DISTINCT node) AS nodes, count(DISTINCT granted_until) AS ends,
        bool_and(node = datacenter_id * 32 + worker_id AND granted_from <= clock_timestamp()) AS consistent, max(granted_until)
-  FROM uid_fleet_reserve(3);
-SELECT count(*) FROM uid_fleet_reserve(0);
-SELECT count(*) FROM uid_fleet_reserve(1, 'baidu');
-SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', '2026-03-01 00:00:00+00');
-SELECT count(*) FROM uid_fleet_reserve(1, 'baidu');
-SELECT * FROM uid_fleet_reserve(1, pool => 4711);
-SELECT * FROM uid_fleet_reserve(1, pool => 0);
-SELECT * FROM uid_fleet_reserve(-1);
-SELECT * FROM uid_fleet_reserve(NULL);
-SELECT * FROM uid_fleet_reserve(1, NULL);
-SELECT * FROM uid_fleet_reserve(1, 'nonsense');
-SELECT * FROM uid_fleet_reserve(1, 'leaf', '-infinity');
-SELECT count(*) FROM uid_fleet_reserve(8, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3));
+  FROM uid_fleet_reserve(3, without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(0, without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', '2026-03-01 00:00:00+00', without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, pool => 4711, without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, pool => 0, without_standby => true);
+SELECT * FROM uid_fleet_reserve(-1, without_standby => true);
+SELECT * FROM uid_fleet_reserve(NULL, without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, NULL, without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, 'nonsense', without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, 'leaf', '-infinity', without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(8, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3), without_standby => true);
 SELECT born('y', 501);
-SELECT count(*) FROM uid_fleet_reserve(7, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3));
+SELECT count(*) FROM uid_fleet_reserve(7, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3), without_standby => true);
 SELECT ask('y', worker_bits => 3);
 UPDATE uid_fleet_node SET granted_until = granted_from
  WHERE pool = (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3) AND NOT reserved;
@@ -206,7 +208,7 @@ SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_
 -- A handover: nothing is granted, until it is cancelled or another server takes over.
 SELECT uid_fleet_handover();
 SELECT ask('b');
-SELECT * FROM uid_fleet_reserve(1);
+SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_takeover(1, 2);
 \set VERBOSITY terse
 SELECT uid_fleet_handover(cancel => true);
@@ -240,7 +242,7 @@ SELECT ask('z1', worker_bits => 6);
 SELECT ask('z3', worker_bits => 6);
 SELECT term FROM member WHERE name IN ('z1', 'z2') ORDER BY term;
 \set VERBOSITY terse
-SELECT * FROM uid_fleet_reserve(1);
+SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 \set VERBOSITY default
 SELECT count(*) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
 -- Another server has changed: the same fence.
@@ -430,7 +432,7 @@ SELECT * FROM uid_fleet;
 SELECT uid_fleet_fence();
 SELECT uid_fleet_handover();
 SELECT uid_fleet_takeover(1, 1);
-SELECT * FROM uid_fleet_reserve(1);
+SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_admit('uidgen_plain');
 SET ROLE uidgen_plain;
 SELECT as_role();

@@ -1183,16 +1183,18 @@ COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'handover, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
-    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL,
+    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL, without_standby boolean DEFAULT false,
     OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
     OUT granted_from timestamptz, OUT granted_until timestamptz)
 RETURNS SETOF record
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
-COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer) IS
+COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer, boolean) IS
   'Reserves nodes for generators outside PostgreSQL, from granted_from to the end of the layout. No member gets them. '
   'The layout is that of a preset, if need be with another epoch, or that of a pool of uid_fleet_pools. '
-  'uid_fleet_takeover() ends a reservation. It fails if too few nodes are free, during a fence or a handover, and in a '
-  'transaction block.';
+  'uid_fleet_takeover() ends a reservation. It fails without a synchronous standby, because the registry could lose the '
+  'reservation at a failover. If without_standby is true, it does not; then check after each unplanned failover that '
+  'uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also fails if too few '
+  'nodes are free, during a fence or a handover, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_admit(role regrole) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER

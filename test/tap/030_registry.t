@@ -251,6 +251,15 @@ $third->stop;
 
 # A handover that was cancelled, and a standby that knows of nothing after the closing.
 my $stale = new_standby($fourth, 'stale');
+is(sqlstate($fourth, 'SELECT * FROM uid_fleet_reserve(1)'), '55000', 'nothing is reserved that a failover could lose');
+$fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
+$fourth->reload;
+ok($fourth->poll_query_until('postgres', 'SELECT count(*) = 1 FROM uid_fleet_reserve(1)'),
+	'a synchronous standby keeps a reservation');
+$fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+$fourth->reload;
+$fourth->wait_for_catchup('stale');
+is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 1, '... and has it');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 $fourth->wait_for_catchup('stale');
 $stale->stop;

@@ -179,7 +179,17 @@ void return_nodes(FunctionCallInfo fcinfo, const Reservation &r) {
 
 constexpr int32_t most_reserved = 10000;
 
-// The function's arguments: nodes, preset, epoch, pool.
+// A fence ends after the longest grant, and a reservation lasts longer. So nothing replaces one that is lost.
+void check_standby(bool without_standby) {
+    if (!without_standby && !standbys_are_awaited())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("no synchronous standby keeps the reservation"),
+                        errdetail("After a failover that loses it, the nodes may be granted to members."),
+                        errhint("Set synchronous_standby_names on the registry, or pass without_standby => true and "
+                                "check uid_fleet after each unplanned failover.")));
+}
+
+// The function's arguments: nodes, preset, epoch, pool. The fifth one is without_standby.
 Reservation read_reservation(FunctionCallInfo fcinfo) {
     Reservation r = {};
     if (PG_ARGISNULL(0) || (PG_ARGISNULL(1) && PG_ARGISNULL(3)))
@@ -246,6 +256,7 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     Reservation r = read_reservation(fcinfo);
     Registry registry;
     open_registry(&registry, fcinfo->flinfo->fn_oid);
+    check_standby(!PG_ARGISNULL(4) && PG_GETARG_BOOL(4));
     run_in_registry(&registry, reserve, &r);
     close_registry(&registry);
     return_nodes(fcinfo, r);

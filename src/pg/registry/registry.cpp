@@ -210,7 +210,9 @@ void raise_fence(Registry *registry, const char *reason) {
             (errmsg("registry accepts no newcomers for %.0f s: %s",
                     static_cast<double>(view.fence_base_us + 2 * view.bound_us + view.longest_us - view.now_us) / 1e6,
                     reason),
-             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes.")));
+             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes."),
+             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A lost "
+                     "reservation must be replaced by another node.")));
 }
 
 void read_median(Registry *registry) {
