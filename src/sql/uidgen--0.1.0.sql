@@ -1221,8 +1221,11 @@ BEGIN
           format('%s.uid_fleet_state', home)::regclass::oid;
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
   EXECUTE format('GRANT EXECUTE ON FUNCTION %s.uid_fleet_call TO %s', home, role);
-  -- A call is one short statement. A member keeps its connection between calls.
-  FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 20000',
+  -- A call is one short statement. A member keeps its connection between calls. After five seconds without an answer it
+  -- connects again. By then a call that waits for a lock has failed. A call that waits for the standby keeps its locks, so
+  -- the calls that follow it do not pile up behind it.
+  FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 4000',
+      'client_connection_check_interval = 2000',
       'idle_in_transaction_session_timeout = 10000', 'idle_session_timeout = 0',
       'default_transaction_isolation = "read committed"', 'default_transaction_read_only = off'] LOOP
     EXECUTE format('ALTER ROLE %s IN DATABASE %I SET %s', role, current_database(), setting);

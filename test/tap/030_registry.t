@@ -256,8 +256,20 @@ $fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
 $fourth->reload;
 ok($fourth->poll_query_until('postgres', 'SELECT count(*) = 1 FROM uid_fleet_reserve(1)'),
 	'a synchronous standby keeps a reservation');
+# Without the standby the first call of a member waits. Those that follow must not pile up behind it.
+$stale->stop;
+my $waiter = hold_open($fourth);
+my $call = 'SELECT node FROM ' . call_of(member('waiter'));
+send_query($waiter, $call);
+$fourth->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+  or die 'no wait';
+is(sqlstate($fourth, "SET lock_timeout = '100ms'; $call"), '55P03',
+	'a call that is repeated while the first one waits for the standby fails at lock_timeout');
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $fourth->reload;
+like((finish_query($waiter))[0], qr/^\d+$/m, '... and the first one goes on');
+$waiter->quit;
+start_node($stale);
 $fourth->wait_for_catchup('stale');
 is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 1, '... and has it');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
