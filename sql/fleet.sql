@@ -324,6 +324,12 @@ SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3') LIKE 'no
 SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4') LIKE 'node %' AS granted;
 SELECT host, date_trunc('minute', clock_offset + interval '1 s') AS offset FROM uid_fleet
  WHERE host LIKE 'h_' ORDER BY host;
+-- An epoch that is ahead is no fence.
+SELECT refusal, regexp_replace(message, '[0-9.]+', '...') AS message, hint, retry_after_ms > 0 AS passes
+  FROM uid_fleet_call(1, 799, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 0, 1000,
+    'custom', 4000000000000000, 1000, 41, 0, 7, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
+    7, 1, 'db', 'g', '0.1.0');
+SELECT * FROM uid_fleet_reserve(1, 'leaf', '2090-01-01 00:00:00+00', without_standby => true);
 -- A clock that is behind gets a node too.
 SELECT ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5') LIKE 'node %' AS granted;
 -- A fence begins where the clocks and the grants are. Grants that the median proves wrong do not count, and neither do

@@ -152,6 +152,10 @@ bool reserve(Registry *registry, void *arg) {
     const core::RegistryView &view = registry->state.view;
     r->call.ask.lowest = Max(core::tick_at(layout, view.now_us), 0);
     r->call.ask.length = core::largest(layout.time_bits);
+    if (core::is_before_epoch(layout, view))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the epoch of the layout is ahead of the clocks of the fleet"),
+                        errhint("Reserve nodes after that time, or pass another epoch.")));
     if (core::judge(layout, view, r->call.ask, nullptr).why == core::Refusal::fenced)
         report_fenced(registry, layout);
     for (int32_t i = 0; i < r->count; i++)

@@ -66,6 +66,13 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
                 {}};
     }
     case core::Refusal::ahead: {
+        if (core::is_before_epoch(layout, view))
+            return {"ahead",
+                    psprintf("the epoch of the generator is %.3f s ahead of the clocks of the fleet",
+                             static_cast<double>(layout.epoch_us - core::clock_of(view)) / 1e6),
+                    "Wait until the epoch, or correct the clock of the registry.",
+                    retry_at(registry, view.now_us + layout.epoch_us - view.bound_us - core::clock_of(view)),
+                    {}};
         const int64_t ahead_us = (call.ask.lowest - core::beginning(layout, view, call.ask)) * layout.tick_us;
         return {"ahead",
                 psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
