@@ -180,23 +180,25 @@ SELECT ask('x3', worker_bits => 5, former_node => 29, former_ahead => '1 hour') 
 SELECT ask('x2', worker_bits => 5);
 
 -- Nodes for generators outside.
+SELECT * FROM uid_fleet_reserve(3);
+SELECT * FROM uid_fleet_reserve(3, without_standby => NULL);
 SELECT count(*), count(DISTINCT node) AS nodes, count(DISTINCT granted_until) AS ends,
        bool_and(node = datacenter_id * 32 + worker_id AND granted_from <= clock_timestamp()) AS consistent, max(granted_until)
-  FROM uid_fleet_reserve(3);
-SELECT count(*) FROM uid_fleet_reserve(0);
-SELECT count(*) FROM uid_fleet_reserve(1, 'baidu');
-SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', '2026-03-01 00:00:00+00');
-SELECT count(*) FROM uid_fleet_reserve(1, 'baidu');
-SELECT * FROM uid_fleet_reserve(1, pool => 4711);
-SELECT * FROM uid_fleet_reserve(1, pool => 0);
-SELECT * FROM uid_fleet_reserve(-1);
-SELECT * FROM uid_fleet_reserve(NULL);
-SELECT * FROM uid_fleet_reserve(1, NULL);
-SELECT * FROM uid_fleet_reserve(1, 'nonsense');
-SELECT * FROM uid_fleet_reserve(1, 'leaf', '-infinity');
-SELECT count(*) FROM uid_fleet_reserve(8, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3));
+  FROM uid_fleet_reserve(3, without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(0, without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', '2026-03-01 00:00:00+00', without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(1, 'baidu', without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, pool => 4711, without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, pool => 0, without_standby => true);
+SELECT * FROM uid_fleet_reserve(-1, without_standby => true);
+SELECT * FROM uid_fleet_reserve(NULL, without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, NULL, without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, 'nonsense', without_standby => true);
+SELECT * FROM uid_fleet_reserve(1, 'leaf', '-infinity', without_standby => true);
+SELECT count(*) FROM uid_fleet_reserve(8, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3), without_standby => true);
 SELECT born('y', 501);
-SELECT count(*) FROM uid_fleet_reserve(7, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3));
+SELECT count(*) FROM uid_fleet_reserve(7, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3), without_standby => true);
 SELECT ask('y', worker_bits => 3);
 UPDATE uid_fleet_node SET granted_until = granted_from
  WHERE pool = (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3) AND NOT reserved;
@@ -206,14 +208,28 @@ SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_
 -- A handover: nothing is granted, until it is cancelled or another server takes over.
 SELECT uid_fleet_handover();
 SELECT ask('b');
-SELECT * FROM uid_fleet_reserve(1);
+SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_takeover(1, 2);
+\set VERBOSITY terse
+SELECT uid_fleet_handover(cancel => true);
+\set VERBOSITY default
+UPDATE uid_fleet_state SET closed_until = closed_until - interval '320 s';
+SELECT ask('b');
 SELECT uid_fleet_handover(cancel => true);
 SELECT ask('b');
 SELECT uid_fleet_handover();
-UPDATE uid_fleet_state SET host = 'the former one';
+SELECT closed_until BETWEEN now() + interval '200 s' AND now() + interval '300 s' AS five_minutes FROM uid_fleet_state;
+UPDATE uid_fleet_state SET closed_until = now() + interval '1 hour';
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET host = 'the former one', closed_until = closed_until - interval '59 min';
 SELECT ask('b');
-SELECT term, closed, host <> 'the former one' AS recorded FROM uid_fleet_state;
+SELECT term, closed_until, host <> 'the former one' AS recorded FROM uid_fleet_state;
+-- It is too late for that if its clock and the bound are not below closed_until.
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET host = 'the former one', closed_until = clock_timestamp() + interval '9 s';
+SELECT ask('b');
+SELECT term, closed_until, fence_base IS NOT NULL AS fenced FROM uid_fleet_state;
+UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- A fence: holders that show a grant that reaches far enough keep their nodes, and newcomers wait.
 SELECT ask('b', length => 600000);
@@ -226,7 +242,7 @@ SELECT ask('z1', worker_bits => 6);
 SELECT ask('z3', worker_bits => 6);
 SELECT term FROM member WHERE name IN ('z1', 'z2') ORDER BY term;
 \set VERBOSITY terse
-SELECT * FROM uid_fleet_reserve(1);
+SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 \set VERBOSITY default
 SELECT count(*) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
 -- Another server has changed: the same fence.
@@ -308,6 +324,12 @@ SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3') LIKE 'no
 SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4') LIKE 'node %' AS granted;
 SELECT host, date_trunc('minute', clock_offset + interval '1 s') AS offset FROM uid_fleet
  WHERE host LIKE 'h_' ORDER BY host;
+-- An epoch that is ahead is no fence.
+SELECT refusal, regexp_replace(message, '[0-9.]+', '...') AS message, hint, retry_after_ms > 0 AS passes
+  FROM uid_fleet_call(1, 799, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 0, 1000,
+    'custom', 4000000000000000, 1000, 41, 0, 7, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
+    7, 1, 'db', 'g', '0.1.0');
+SELECT * FROM uid_fleet_reserve(1, 'leaf', '2090-01-01 00:00:00+00', without_standby => true);
 -- A clock that is behind gets a node too.
 SELECT ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5') LIKE 'node %' AS granted;
 -- A fence begins where the clocks and the grants are. Grants that the median proves wrong do not count, and neither do
@@ -416,7 +438,7 @@ SELECT * FROM uid_fleet;
 SELECT uid_fleet_fence();
 SELECT uid_fleet_handover();
 SELECT uid_fleet_takeover(1, 1);
-SELECT * FROM uid_fleet_reserve(1);
+SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_admit('uidgen_plain');
 SET ROLE uidgen_plain;
 SELECT as_role();

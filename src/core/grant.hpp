@@ -102,7 +102,7 @@ enum class Refusal : uint8_t {
     stale_registry, // a member has seen a later term, so this registry has lost it, or is not the registry any more
     superseded,     // another incarnation follows the one that the asker follows, or the line was revoked
     fenced,         // no node is given to a newcomer before the fence
-    ahead,          // the asker's clock or high-water mark is so far ahead that no grant reaches it
+    ahead, // the asker's clock or high-water mark, or the layout's epoch, is so far ahead that no grant reaches it
 };
 
 struct Judgement {
@@ -121,9 +121,15 @@ constexpr int64_t grant_ticks(const Layout &l, const RegistryView &r, const Ask 
 
 constexpr int64_t clock_of(const RegistryView &r) noexcept { return std::max(r.now_us, r.median_us); }
 
+// No grant that is new to its node begins above this tick.
+constexpr int64_t cap(const Layout &l, const RegistryView &r) noexcept { return tick_at(l, clock_of(r) + r.bound_us); }
+
+// Whether the layout has no tick yet that could be granted.
+constexpr bool is_before_epoch(const Layout &l, const RegistryView &r) noexcept { return cap(l, r) < 0; }
+
 // Where a grant to this asker begins, if it is new to the node.
 constexpr int64_t beginning(const Layout &l, const RegistryView &r, const Ask &a) noexcept {
-    return std::min(a.lowest, tick_at(l, clock_of(r) + r.bound_us));
+    return std::min(a.lowest, cap(l, r));
 }
 
 // The last tick at which a lost grant can have begun; negative: there was no fence.
@@ -178,6 +184,8 @@ namespace detail {
 
 constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Ask &a) noexcept {
     const int64_t from = beginning(l, r, a);
+    if (is_before_epoch(l, r))
+        return {Verdict::refuse, Refusal::ahead};
     if (from < fence_tick(l, r))
         return {Verdict::refuse, Refusal::fenced};
     if (a.lowest >= from + grant_ticks(l, r, a))

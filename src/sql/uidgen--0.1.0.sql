@@ -983,11 +983,13 @@ CREATE TABLE uid_fleet_state (
                                 CHECK (longest_grant BETWEEN interval '1 millisecond' AND interval '7 days'),
   clock_bound       interval    NOT NULL
                                 CHECK (clock_bound BETWEEN interval '1 millisecond' AND interval '1 day'),
-  closed            boolean     NOT NULL DEFAULT false,
+  closed_until      timestamptz,
   system_identifier bigint,
   timeline          integer,
   host              text,
-  data_directory    text
+  data_directory    text,
+  database_oid      oid,
+  table_oid         oid
 );
 COMMENT ON TABLE uid_fleet_state IS
   'The fleet of which this database is the registry, in one row. uid_fleet_admit() inserts the row. A dump contains '
@@ -1006,14 +1008,18 @@ COMMENT ON COLUMN uid_fleet_state.clock_bound IS
   'this fleet has had. A server that takes over uses it even if its own setting is smaller. To lower it, lower the '
   'setting on all servers of the registry first, then change it with UPDATE. Then wait for longest_grant before a '
   'failover, because grants may be in use that were made under the former limit';
-COMMENT ON COLUMN uid_fleet_state.closed IS
-  'true between uid_fleet_handover() and the first call on the server that takes over';
+COMMENT ON COLUMN uid_fleet_state.closed_until IS
+  'set by uid_fleet_handover(): the registry grants nothing, and a server that takes over before this time raises no '
+  'fence. NULL: the registry is open. The first call on a server that takes over sets NULL';
 COMMENT ON COLUMN uid_fleet_state.system_identifier IS
   'system identifier of the server that answered the last call; another one raises a fence, and so does another '
-  'timeline, host or data_directory';
+  'timeline, host, data_directory, database_oid or table_oid';
 COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server';
 COMMENT ON COLUMN uid_fleet_state.host IS 'host name of that server; NULL before the first call';
 COMMENT ON COLUMN uid_fleet_state.data_directory IS 'real path of its data directory';
+COMMENT ON COLUMN uid_fleet_state.database_oid IS
+  'OID of this database; in a restored or copied database it is the former one''s until the first call';
+COMMENT ON COLUMN uid_fleet_state.table_oid IS 'OID of this table, which changes if it is restored inside its database';
 
 CREATE TABLE uid_fleet_pool (
   pool              integer     PRIMARY KEY,
@@ -1159,15 +1165,16 @@ LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME'
 COMMENT ON FUNCTION uid_fleet_fence() IS
   'Raises a fence on the registry of a fleet. Run it after a restore from a backup, or if the registry may have lost '
   'commits for another reason. Members that are alive keep their nodes. Newcomers are accepted again from the returned '
-  'time on. The registry raises a fence by itself if its server, timeline, host or data directory has changed. It '
-  'fails in a transaction block.';
+  'time on. The registry raises a fence by itself if its server, timeline, host, data directory or database has '
+  'changed. It fails in a transaction block.';
 
 CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
 COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
   'Closes the registry of a fleet before a planned switchover. It grants nothing until another server has taken over. '
-  'That server needs no fence: if it knows of the handover, it knows of every grant. With cancel => true the registry '
-  'is open again. It fails in a transaction block.';
+  'That server needs no fence: if it knows of the handover, it knows of every grant. This holds for five minutes '
+  '(uid_fleet_state.closed_until). A server that takes over later raises a fence. With cancel => true the registry is '
+  'open again; that fails until closed_until has passed by twice the clock bound. It fails in a transaction block.';
 
 CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';
@@ -1177,16 +1184,18 @@ COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'handover, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
-    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL,
+    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL, without_standby boolean DEFAULT false,
     OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
     OUT granted_from timestamptz, OUT granted_until timestamptz)
 RETURNS SETOF record
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
-COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer) IS
+COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer, boolean) IS
   'Reserves nodes for generators outside PostgreSQL, from granted_from to the end of the layout. No member gets them. '
   'The layout is that of a preset, if need be with another epoch, or that of a pool of uid_fleet_pools. '
-  'uid_fleet_takeover() ends a reservation. It fails if too few nodes are free, during a fence or a handover, and in a '
-  'transaction block.';
+  'uid_fleet_takeover() ends a reservation. It fails without a synchronous standby, because the registry could lose the '
+  'reservation at a failover. If without_standby is true, it does not; then check after each unplanned failover that '
+  'uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also fails if too few '
+  'nodes are free, during a fence or a handover, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_admit(role regrole) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
@@ -1203,16 +1212,21 @@ BEGIN
   END IF;
   -- A call of any function in C defines the settings.
   EXECUTE format('SELECT FROM %s.uid_slots() LIMIT 1', home);
-  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline) '
-                 'VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING', home)
+  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline, '
+                 'database_oid, table_oid) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING', home)
     USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1),
           current_setting('uidgen.registry_clock_bound')::interval,
           (SELECT system_identifier FROM pg_control_system()),
-          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer;
+          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+          (SELECT oid FROM pg_database WHERE datname = current_database()),
+          format('%s.uid_fleet_state', home)::regclass::oid;
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
   EXECUTE format('GRANT EXECUTE ON FUNCTION %s.uid_fleet_call TO %s', home, role);
-  -- A call is one short statement. A member keeps its connection between calls.
-  FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 20000',
+  -- A call is one short statement. A member keeps its connection between calls. After five seconds without an answer it
+  -- connects again. By then a call that waits for a lock has failed. A call that waits for the standby keeps its locks, so
+  -- the calls that follow it do not pile up behind it.
+  FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 4000',
+      'client_connection_check_interval = 2000',
       'idle_in_transaction_session_timeout = 10000', 'idle_session_timeout = 0',
       'default_transaction_isolation = "read committed"', 'default_transaction_read_only = off'] LOOP
     EXECUTE format('ALTER ROLE %s IN DATABASE %I SET %s', role, current_database(), setting);

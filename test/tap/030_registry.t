@@ -1,5 +1,5 @@
 # The registry of a fleet on real servers: crashes, failovers with and without the last grants, a handover, a copied data
-# directory, a move by dump and restore. Members are made up. Their clocks and the servers' stand still or are moved, so
+# directory, a move by dump and restore, a restore in place. Members are made up. Their clocks and the servers' stand still or are moved, so
 # no result depends on time that passes.
 use strict;
 use warnings;
@@ -249,6 +249,47 @@ start_node($third);
 is(ask($third, $ann)->{refusal}, 'handing_over', 'the former primary stays closed');
 $third->stop;
 
+# A handover that was cancelled, and a standby that knows of nothing after the closing.
+my $stale = new_standby($fourth, 'stale');
+is(sqlstate($fourth, 'SELECT * FROM uid_fleet_reserve(1)'), '55000', 'nothing is reserved that a failover could lose');
+$fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
+$fourth->reload;
+ok($fourth->poll_query_until('postgres', 'SELECT count(*) = 1 FROM uid_fleet_reserve(1)'),
+	'a synchronous standby keeps a reservation');
+# Without the standby the first call of a member waits. Those that follow must not pile up behind it.
+$stale->stop;
+my $waiter = hold_open($fourth);
+my $call = 'SELECT node FROM ' . call_of(member('waiter'));
+send_query($waiter, $call);
+$fourth->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+  or die 'no wait';
+is(sqlstate($fourth, "SET lock_timeout = '100ms'; $call"), '55P03',
+	'a call that is repeated while the first one waits for the standby fails at lock_timeout');
+$fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+$fourth->reload;
+like((finish_query($waiter))[0], qr/^\d+$/m, '... and the first one goes on');
+$waiter->quit;
+start_node($stale);
+$fourth->wait_for_catchup('stale');
+is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 1, '... and has it');
+$fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
+$fourth->wait_for_catchup('stale');
+$stale->stop;
+my $cancel = 'SELECT uid_fleet_handover(cancel => true)';
+go_on(319);
+is(sqlstate($fourth, $cancel), '55000', 'a handover cannot be canceled while a standby may count on it');
+is(ask($fourth, $ann)->{refusal}, 'handing_over', '... and nothing is granted');
+go_on(2);
+is(sqlstate($fourth, $cancel), '00000', 'then it can');
+is(ask($fourth, member('kept'))->{refusal}, '', '... and grants go on');
+is(term_of($fourth), 3, '... without a fence');
+$fourth->stop('immediate');
+start_node($stale);
+$stale->promote;
+is(ask($stale, member('early'))->{refusal}, 'fenced', 'a standby that has only the closing raises a fence');
+$stale->stop;
+start_node($fourth);
+
 # ---------------------------------------------------------------------------
 # A copied data directory, and a restored dump.
 # ---------------------------------------------------------------------------
@@ -294,5 +335,18 @@ is($ann->{term}, 4, '... without a fence');
 is(ask($other, member('h'), dbname => 'handed')->{refusal}, '', '... and newcomers get nodes at once');
 is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call'"),
 	't', 'the role may call the function there');
+
+# Inside its own cluster, nothing of the server changes.
+$log = -s $other->logfile;
+$other->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE handed');
+is(ask($other, member('i'), dbname => 'twin')->{refusal}, 'fenced', 'in a copy of the database newcomers wait');
+like(slurp_file($other->logfile, $log), qr/accepts no newcomers for .*: the database's OID has changed/,
+	'... and the log says why');
+my $own = $other->basedir . '/own.sql';
+$other->command_ok([ 'pg_dump', '--clean', '--if-exists', '-f', $own, $other->connstr('handed') ], 'pg_dump of a database');
+is(ask($other, member('j'), dbname => 'handed')->{refusal}, '', 'grants go on');
+$other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $own, $other->connstr('handed') ],
+	'the dump replaces it');
+is(ask($other, member('k'), dbname => 'handed')->{refusal}, 'fenced', '... and newcomers wait');
 
 done_testing();

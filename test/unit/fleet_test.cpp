@@ -369,6 +369,23 @@ TEST(Grant, LongTicksDoNotMoveTheFence) {
     EXPECT_EQ(fenced(r, latest_end_us(hours, r, row)).fence_base_us, now_us);
 }
 
+// That is no fence, whether there was one or not.
+TEST(Grant, BeforeTheEpochTheAskerIsAhead) {
+    Layout soon = leaf;
+    soon.epoch_us = now_us + 30 * s_us;
+    Ask ask = {};
+    ask.incarnation = 1;
+    ask.length = 600000;
+    RegistryView r = registry_at(now_us);
+    for (const int64_t base_us : {INT64_C(0), now_us - 3600 * s_us, now_us}) {
+        r.fence_base_us = base_us;
+        EXPECT_EQ(judge(soon, r, ask, nullptr).verdict, Verdict::refuse);
+        EXPECT_EQ(judge(soon, r, ask, nullptr).why, Refusal::ahead);
+    }
+    r = registry_at(now_us + 20 * s_us);
+    EXPECT_EQ(judge(soon, r, ask, nullptr).verdict, Verdict::newcomer) << "within the bound of the epoch";
+}
+
 TEST(Grant, FreeAtSaysWhenANewcomerCanHaveTheNode) {
     RegistryView r = registry_at(now_us);
     const NodeRow row = {5, 0, tick_at(leaf, now_us + 60 * s_us), 1, 1, 1, 1, 0};

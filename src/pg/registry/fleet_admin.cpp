@@ -13,17 +13,36 @@ bool fence_by_hand(Registry *registry, void *) {
     return true;
 }
 
-bool hand_over(Registry *, void *arg) {
-    write_closed(*static_cast<const bool *>(arg));
+// How long a switchover may take.
+constexpr int64_t closing_us = INT64_C(300) * 1000 * us_per_ms;
+
+bool hand_over(Registry *registry, void *) {
+    write_closed_until(Max(registry->state.closed_until_us, registry->state.view.now_us + closing_us));
+    return true;
+}
+
+// Until then a standby that knows of the closing, and of nothing after it, may take over without a fence.
+bool cancel_handover(Registry *registry, void *) {
+    const core::RegistryView &view = registry->state.view;
+    const int64_t at_us = registry->state.closed_until_us + 2 * view.bound_us;
+    if (!is_closed(*registry))
+        return true;
+    if (view.now_us < at_us)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the handover cannot be canceled yet"),
+                 errdetail("Another server may still take over, and count on this one granting nothing."),
+                 errhint("Try again at %s.", timestamptz_to_str(to_timestamptz(at_us)))));
+    write_closed_until(0);
     return true;
 }
 
 // After the registry was closed, the next one must not miss anything that this one has decided.
 void check_open(const Registry *registry) {
-    if (registry->state.closed)
+    if (is_closed(*registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the registry is being handed over to another server"),
-                        errhint("Run SELECT uid_fleet_handover(cancel => true) to stay with this server.")));
+                        errhint("Wait for the switchover. To stay with this server, run "
+                                "SELECT uid_fleet_handover(cancel => true) after uid_fleet_state.closed_until.")));
 }
 
 struct Takeover {
@@ -133,6 +152,10 @@ bool reserve(Registry *registry, void *arg) {
     const core::RegistryView &view = registry->state.view;
     r->call.ask.lowest = Max(core::tick_at(layout, view.now_us), 0);
     r->call.ask.length = core::largest(layout.time_bits);
+    if (core::is_before_epoch(layout, view))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the epoch of the layout is ahead of the clocks of the fleet"),
+                        errhint("Reserve nodes after that time, or pass another epoch.")));
     if (core::judge(layout, view, r->call.ask, nullptr).why == core::Refusal::fenced)
         report_fenced(registry, layout);
     for (int32_t i = 0; i < r->count; i++)
@@ -160,7 +183,17 @@ void return_nodes(FunctionCallInfo fcinfo, const Reservation &r) {
 
 constexpr int32_t most_reserved = 10000;
 
-// The function's arguments: nodes, preset, epoch, pool.
+// A fence ends after the longest grant, and a reservation lasts longer. So nothing replaces one that is lost.
+void check_standby(bool without_standby) {
+    if (!without_standby && !standbys_are_awaited())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("no synchronous standby keeps the reservation"),
+                        errdetail("After a failover that loses it, the nodes may be granted to members."),
+                        errhint("Set synchronous_standby_names on the registry, or pass without_standby => true and "
+                                "check uid_fleet after each unplanned failover.")));
+}
+
+// The function's arguments: nodes, preset, epoch, pool. The fifth one is without_standby.
 Reservation read_reservation(FunctionCallInfo fcinfo) {
     Reservation r = {};
     if (PG_ARGISNULL(0) || (PG_ARGISNULL(1) && PG_ARGISNULL(3)))
@@ -206,10 +239,10 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
 }
 
 Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
-    bool closed = !PG_GETARG_BOOL(0);
+    const bool cancel = PG_GETARG_BOOL(0);
     Registry registry;
     open_registry(&registry, fcinfo->flinfo->fn_oid);
-    run_in_registry(&registry, hand_over, &closed, true);
+    run_in_registry(&registry, cancel ? cancel_handover : hand_over, nullptr, true);
     close_registry(&registry);
     PG_RETURN_VOID();
 }
@@ -227,6 +260,7 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     Reservation r = read_reservation(fcinfo);
     Registry registry;
     open_registry(&registry, fcinfo->flinfo->fn_oid);
+    check_standby(!PG_ARGISNULL(4) && PG_GETARG_BOOL(4));
     run_in_registry(&registry, reserve, &r);
     close_registry(&registry);
     return_nodes(fcinfo, r);

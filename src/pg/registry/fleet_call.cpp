@@ -66,6 +66,13 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
                 {}};
     }
     case core::Refusal::ahead: {
+        if (core::is_before_epoch(layout, view))
+            return {"ahead",
+                    psprintf("the epoch of the generator is %.3f s ahead of the clocks of the fleet",
+                             static_cast<double>(layout.epoch_us - core::clock_of(view)) / 1e6),
+                    "Wait until the epoch, or correct the clock of the registry.",
+                    retry_at(registry, view.now_us + layout.epoch_us - view.bound_us - core::clock_of(view)),
+                    {}};
         const int64_t ahead_us = (call.ask.lowest - core::beginning(layout, view, call.ask)) * layout.tick_us;
         return {"ahead",
                 psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
@@ -149,8 +156,8 @@ Reply refuse_epoch(const Call &call, int64_t epoch_us) {
 
 constexpr Reply handing_over = {"handing_over",
                                 "the registry is being handed over to another server",
-                                "Wait for the switchover. To stay with this server, run "
-                                "SELECT uid_fleet_handover(cancel => true) there.",
+                                "Wait for the switchover. To stay with that server, wait until "
+                                "uid_fleet_state.closed_until and run SELECT uid_fleet_handover(cancel => true) there.",
                                 1000,
                                 {}};
 
@@ -336,7 +343,7 @@ bool answer(Registry *registry, void *arg) {
     core::RegistryView &view = registry->state.view;
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
-    if (registry->state.closed) {
+    if (is_closed(*registry)) {
         e->reply = handing_over;
         return true;
     }

@@ -7,6 +7,7 @@ namespace uidgen::pg {
 namespace {
 
 int64_t stored(uint64_t number) { return static_cast<int64_t>(number); }
+Oid oid_of(int column) { return static_cast<Oid>(bigint_of(column)); }
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a node's row, in one order for all statements.
@@ -117,12 +118,13 @@ void fleet_use_schema(Oid schema) { query_use_schema(schema); }
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_state(FleetState *state) {
-    static Query query = {"SELECT fleet, term, term_shown, fence_base, "
-                          "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed, system_identifier, timeline, "
-                          "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
-                          "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint "
-                          "FROM %1$s.uid_fleet_state",
-                          nullptr, 0};
+    static Query query = {
+        "SELECT fleet, term, term_shown, fence_base, "
+        "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed_until, system_identifier, timeline, "
+        "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
+        "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint, database_oid::bigint, table_oid::bigint "
+        "FROM %1$s.uid_fleet_state",
+        nullptr, 0};
     const Parameters none = {};
     if (execute(&query, none) == 0)
         return false;
@@ -132,8 +134,8 @@ bool read_state(FleetState *state) {
     state->view.term_shown = bigint_of(3);
     state->view.fence_base_us = time_of(4);
     state->view.longest_us = bigint_of(5);
-    state->closed = boolean_of(6);
-    state->environment = {bigint_of(7), integer_of(8), text_of(9), text_of(10)};
+    state->closed_until_us = time_of(6);
+    state->environment = {bigint_of(7), integer_of(8), text_of(9), text_of(10), oid_of(13), oid_of(14)};
     state->version = text_of(11);
     state->view.bound_us = bigint_of(12);
     return true;
@@ -163,20 +165,23 @@ void write_fence(const core::RegistryView &fenced) {
 
 void write_environment(const Environment &environment) {
     static Query query = {"UPDATE %1$s.uid_fleet_state SET system_identifier = $1, timeline = $2, host = $3, "
-                          "data_directory = $4",
+                          "data_directory = $4, database_oid = $5, table_oid = $6",
                           nullptr, 0};
     Parameters p = {};
     add_bigint(&p, environment.system_identifier);
     add_integer(&p, environment.timeline);
     add_text(&p, environment.host);
     add_text(&p, environment.data_directory);
+    add_bigint(&p, environment.database);
+    add_bigint(&p, environment.table);
     execute(&query, p);
 }
 
-void write_closed(bool closed) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET closed = $1", nullptr, 0};
+void write_closed_until(int64_t closed_until_us) {
+    static Query query = {"UPDATE %1$s.uid_fleet_state SET closed_until = CASE WHEN $1 THEN $2 END", nullptr, 0};
     Parameters p = {};
-    add_boolean(&p, closed);
+    add_boolean(&p, closed_until_us != 0);
+    add_time(&p, closed_until_us);
     execute(&query, p);
 }
 

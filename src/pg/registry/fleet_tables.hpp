@@ -18,11 +18,13 @@ struct Environment {
     int32_t timeline;
     const char *host; // null: not recorded yet, because there was no call
     const char *data_directory;
+    Oid database;
+    Oid table; // uid_fleet_state
 };
 
 struct FleetState {
     core::RegistryView view; // without the clock, the median and the serials; with the clock bound as it is stored
-    bool closed;             // for a handover
+    int64_t closed_until_us; // for a handover; 0: the registry is open
     Environment environment;
     const char *version; // of the extension
 };
@@ -63,7 +65,7 @@ void write_term_shown(int64_t term);
 void write_clock_bound(int64_t bound_us);
 void write_fence(const core::RegistryView &fenced);
 void write_environment(const Environment &environment);
-void write_closed(bool closed);
+void write_closed_until(int64_t closed_until_us); // 0: open again
 
 constexpr int32_t no_pool = 0;
 int32_t find_pool(const core::Layout &layout);

@@ -51,11 +51,15 @@ const char *real_data_directory() {
     return pstrdup(realpath(DataDir, resolved) != nullptr ? resolved : DataDir);
 }
 
-Environment current_environment() {
+Environment current_environment(Oid state_table) {
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
-    return {static_cast<int64_t>(GetSystemIdentifier()), static_cast<int32_t>(GetWALInsertionTimeLine()), pstrdup(host),
-            real_data_directory()};
+    return {static_cast<int64_t>(GetSystemIdentifier()),
+            static_cast<int32_t>(GetWALInsertionTimeLine()),
+            pstrdup(host),
+            real_data_directory(),
+            MyDatabaseId,
+            state_table};
 }
 
 // Null: nothing has changed.
@@ -66,6 +70,11 @@ const char *change_between(const Environment &before, const Environment &now) {
                         static_cast<long long>(now.system_identifier));
     if (before.timeline != now.timeline)
         return psprintf("the timeline has changed from %d to %d", before.timeline, now.timeline);
+    // A dump holds the row with the OIDs of the database and the table that it was made of.
+    if (before.database != now.database)
+        return psprintf("the database's OID has changed from %u to %u", before.database, now.database);
+    if (before.table != now.table)
+        return psprintf("the OID of uid_fleet_state has changed from %u to %u", before.table, now.table);
     if (before.host == nullptr)
         return nullptr;
     if (strcmp(before.host, now.host) != 0)
@@ -78,7 +87,8 @@ const char *change_between(const Environment &before, const Environment &now) {
 
 // False: needs the exclusive lock.
 bool settle_environment(Registry *registry) {
-    const Environment now = current_environment();
+    const Environment now = current_environment(registry->state_table);
+    const core::RegistryView &view = registry->state.view;
     const bool is_recorded = registry->state.environment.host != nullptr;
     const char *change = change_between(registry->state.environment, now);
     if (change == nullptr && is_recorded)
@@ -89,11 +99,14 @@ bool settle_environment(Registry *registry) {
     registry->state.environment = now;
     if (change == nullptr)
         return true;
-    if (registry->state.closed) {
-        write_closed(false);
-        registry->state.closed = false;
+    const bool still_closed = view.now_us + view.bound_us < registry->state.closed_until_us;
+    if (is_closed(*registry)) {
+        write_closed_until(0);
+        registry->state.closed_until_us = 0;
+    }
+    if (still_closed)
         ereport(LOG, (errmsg("registry is open again after a handover: %s", change)));
-    } else
+    else
         raise_fence(registry, change);
     return true;
 }
@@ -197,7 +210,9 @@ void raise_fence(Registry *registry, const char *reason) {
             (errmsg("registry accepts no newcomers for %.0f s: %s",
                     static_cast<double>(view.fence_base_us + 2 * view.bound_us + view.longest_us - view.now_us) / 1e6,
                     reason),
-             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes.")));
+             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes."),
+             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A lost "
+                     "reservation must be replaced by another node.")));
 }
 
 void read_median(Registry *registry) {

@@ -25,6 +25,12 @@ struct Registry {
     MemoryContext caller;
 };
 
+// A closed registry grants nothing. The server that takes over knows of the closing, and so of every grant, and needs
+// no fence. That is only so as long as the former server cannot be open again, so the closing has an end:
+//   - the one that takes over counts on it while its clock + the bound is below closed_until
+//   - the former one may be opened again when its clock has passed closed_until by twice the bound
+inline bool is_closed(const Registry &registry) { return registry.state.closed_until_us != 0; }
+
 // An error if the transaction is not the function's own. `function` leads to the extension's tables.
 void open_registry(Registry *registry, Oid function);
 
@@ -32,7 +38,8 @@ void open_registry(Registry *registry, Oid function);
 void close_registry(Registry *registry);
 
 // Runs `work` under the shared lock. If it returns false, because it needs the exclusive lock, it has written nothing,
-// and runs again under that. If the server has changed, a fence is raised first, unless the registry was closed for it.
+// and runs again under that. If the server has changed, a fence is raised first, unless it knows that the former one is
+// closed.
 using RegistryWork = bool (*)(Registry *registry, void *arg);
 void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive = false);
 
