@@ -228,6 +228,20 @@ set_clock($short, '+3500s');
 like(refused($short, q{SELECT uid_next('uid_generators.terms')}, ''),
 	qr/generator "terms" cannot begin a new term while uidgen.registry is set/, 'a term cannot begin');
 
+# One that begins outside the fleet does not draw with the grant of the term before.
+
+my $terms = 'uid_generators.terms';
+$short->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+$short->reload;
+ok(until_true('no registry', sub { status($short, $terms, 'protection') ne 'registry' }), 'the server leaves the fleet');
+sql($short, "SELECT uid_next('$terms')");
+set_clock($short, '+3600s');
+$short->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
+$short->reload;
+ok(until_true('the registry', sub { status($short, $default, 'protection') eq 'registry' }), 'and joins it again');
+is(sql($short, "SET uidgen.max_wait = '1min'; SELECT worker_id FROM uid_decode(uid_next('$terms'))"),
+	4, 'the new term has another node');
+
 # A dropped generator has no grant
 
 sql($a, q{SELECT uid_generator_create('dropped')});

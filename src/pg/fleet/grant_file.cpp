@@ -11,7 +11,7 @@ namespace {
 
 constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
 constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696701;
+constexpr uint32 file_format = 0x75696702;
 
 // All bytes of these are set, so that they can be compared and summed.
 struct Identity {
@@ -35,7 +35,8 @@ struct Header {
 // Followed by its former incarnations.
 struct Entry {
     SlotKey key;
-    core::Layout layout; // which the generator must still have
+    core::Layout layout; // this and the term must still be the generator's
+    int64_t term;
     uint64_t incarnation;
     uint32_t former_count;
     bool holds;
@@ -160,7 +161,7 @@ const char *restore(Input input, const Header &header) {
         if (!try_fresh_incarnation(&fresh))
             return "Random values could not be generated.";
         core::begin_incarnation(&membership, fresh);
-        if (!grants_restore(entry.key, entry.layout, membership))
+        if (!grants_restore(entry.key, entry.layout, entry.term, membership))
             return "There is no place left in shared memory.";
     }
     return nullptr;
@@ -218,6 +219,7 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
     memset(static_cast<void *>(&entry), 0, sizeof(entry));
     entry.key = member.key;
     entry.layout = member.order.layout;
+    entry.term = member.order.term;
     entry.incarnation = membership.incarnation;
     entry.former_count = membership.former_count;
     entry.holds = membership.holds;

@@ -90,6 +90,12 @@ void begin_line(Place *place, uint64_t fresh) {
     place->error = {};
 }
 
+// Whether the order is for the line that the place has. What a file without a mark says is not the generator's own.
+bool is_for_line(const Place &place, const GrantOrder &order, bool has_mark) {
+    return core::same_layout(place.order.layout, order.layout) && place.order.term == order.term &&
+           (place.ordered || has_mark);
+}
+
 // A place that was never used is not touched before, so that a table of many places costs no memory.
 void initialize(Place *place) {
     place->view.reset();
@@ -223,7 +229,7 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         place = take_unused(generator);
         if (place != nullptr)
             begin_line(place, fresh);
-    } else if (!core::same_layout(place->order.layout, order.layout) || !(place->ordered || has_mark)) {
+    } else if (!is_for_line(*place, order, has_mark)) {
         begin_line(place, fresh);
     }
     if (place != nullptr) {
@@ -353,7 +359,7 @@ core::FleetSeen grants_fleet_seen() {
     return seen;
 }
 
-bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership) {
+bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const core::Membership &membership) {
     LWLockAcquire(grants_lock, LW_EXCLUSIVE);
     Place *place = find_place(key);
     if (place == nullptr)
@@ -361,6 +367,7 @@ bool grants_restore(SlotKey key, const core::Layout &layout, const core::Members
     if (place != nullptr) {
         place->order = {};
         place->order.layout = layout;
+        place->order.term = term;
         place->membership = membership;
         place->view.publish(view_of(membership));
     }

@@ -33,6 +33,7 @@ using core::GrantView;
 // a change of uidgen.registry.
 struct GrantOrder {
     core::Layout layout;
+    int64_t term;   // that the generator draws in; a line is for one term, because its ids have no other node
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
     int32_t worker_number; // of WorkerPolicy::fixed
@@ -62,7 +63,7 @@ void grants_set_fleet(bool in_fleet);
 
 // The place of a generator, made if there is none; no_place: all are in use. `order` replaces the one that it has. A
 // new line begins without `has_mark`, if the place comes from the file (the generator never leased, so the grant in the
-// file is not its own), and if the layout differs.
+// file is not its own), and if the layout or the term differs.
 int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
 
 GrantView grants_view(int place);
@@ -99,7 +100,7 @@ void grants_begin_lines();
 struct Member {
     SlotKey key;
     bool ordered;     // false: only the file knows it; no session has used it since the server's start
-    GrantOrder order; // if not ordered, only the layout
+    GrantOrder order; // if not ordered, only the layout and the term
     core::Membership membership;
     int64_t wanted;     // the lowest tick that a session has asked for last; 0: none, or the grant covers it
     int64_t used_at_us; // when a session last read or wanted it, on the wall clock; 0: never
@@ -113,7 +114,7 @@ core::FleetSeen grants_fleet_seen();
 
 // In the postmaster, at the start: what the file of grants says. The grant counts at once; the next incarnation must
 // have begun already (core::begin_incarnation()). False: there is no place left.
-bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership);
+bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const core::Membership &membership);
 void grants_restore_fleet(const core::FleetSeen &seen);
 
 // Publishes what accept() or begin_incarnation() made of the membership that grants_copy() gave, after the file was
