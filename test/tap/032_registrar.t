@@ -224,6 +224,13 @@ $node = status($member, 'node');
 $member->safe_psql('postgres', 'SELECT uid_fleet_move()');
 isnt(drawn_node($member), $node, 'uid_fleet_move() begins anew');
 
+$registry->stop;
+$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+$member->stop('immediate');
+start_node($member);
+is(sqlstate($member, 'SET uidgen.max_wait = 0; SELECT uid_next()'), '55000', 'a crash does not undo it');
+$registry->start;
+
 # Refusals
 
 my $beginner = new_member('beginner', "$server dbname=postgres user=uid_fleet password=$password-not");

@@ -230,15 +230,22 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
                            static_cast<int>(sizeof(membership.former[0]) * membership.former_count));
 }
 
-void put_all(StringInfo output, Header *header, int changed, const core::Membership *membership) {
+// What is known of the fleet is read last: if all members begin anew meanwhile (grants_begin_lines()), it says nothing
+// of the former fleet that the memberships do not say.
+void put_all(StringInfo output, Header *header, const GrantChange *change) {
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(header), sizeof(*header));
     Member member;
+    bool has_changed = false;
     const int places = grants_places();
     for (int place = 0; place < places; place++)
         if (grants_copy(place, &member)) {
-            put_entry(output, member, place == changed ? *membership : member.membership);
+            const bool changes = change != nullptr && place == change->place &&
+                                 grants_may_follow(member, change->key, change->membership);
+            put_entry(output, member, changes ? change->membership : member.membership);
+            has_changed = has_changed || changes;
             header->count++;
         }
+    header->seen = has_changed ? change->seen : grants_fleet_seen();
     memcpy(output->data, header, sizeof(*header));
     const pg_crc32c crc = checksum(output->data, static_cast<size_t>(output->len));
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(&crc), sizeof(crc));
@@ -255,21 +262,37 @@ bool write_whole(int file, const char *content, size_t bytes) {
 }
 
 // The name of a file says nothing about its inode, so the file is made first.
-bool write_content(int file, const core::FleetSeen &seen, int changed, const core::Membership *membership) {
+bool write_content(int file, const GrantChange *change) {
     Header header;
     memset(static_cast<void *>(&header), 0, sizeof(header));
     header.format = file_format;
-    header.seen = seen;
     if (!identify(file, &header.identity))
         return false;
     header.identity.system_identifier = GetSystemIdentifier();
     header.identity.timeline = GetWALInsertionTimeLine();
     StringInfoData output;
     initStringInfo(&output);
-    put_all(&output, &header, changed, membership);
+    put_all(&output, &header, change);
     const bool written = write_whole(file, output.data, static_cast<size_t>(output.len));
     pfree(output.data);
     return written;
+}
+
+bool write_file(const GrantChange *change) {
+    (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
+    const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
+    if (file < 0) {
+        ereport(LOG, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary_name)));
+        return false;
+    }
+    const bool written = write_content(file, change);
+    if (!written)
+        ereport(LOG, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary_name)));
+    if (CloseTransientFile(file) != 0 || !written) {
+        (void)unlink(temporary_name);
+        return false;
+    }
+    return durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
 }
 
 } // namespace
@@ -294,21 +317,19 @@ void grant_file_load() {
     (void)durable_unlink(file_name, LOG);
 }
 
-bool grant_file_write(const core::FleetSeen &seen, int changed, const core::Membership *membership) {
-    (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
-    const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
-    if (file < 0) {
-        ereport(LOG, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary_name)));
-        return false;
-    }
-    const bool written = write_content(file, seen, changed, membership);
-    if (!written)
-        ereport(LOG, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary_name)));
-    if (CloseTransientFile(file) != 0 || !written) {
-        (void)unlink(temporary_name);
-        return false;
-    }
-    return durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
+bool grant_file_write(const GrantChange *change) {
+    grants_lock_file();
+    const bool written = write_file(change);
+    grants_unlock_file();
+    return written;
+}
+
+// A registrar that is writing what it has copied before is waited for.
+void grant_file_remove() {
+    grants_lock_file();
+    if (access(file_name, F_OK) == 0)
+        (void)durable_unlink(file_name, ERROR);
+    grants_unlock_file();
 }
 
 } // namespace uidgen::pg

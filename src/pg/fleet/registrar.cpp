@@ -220,7 +220,7 @@ void compare_clocks(int64_t sent_us, const FleetReply &reply) {
 bool store_incarnation(int place, const Member &member) {
     Known *entry = known_of(place, member);
     if (!entry->stored)
-        entry->stored = grant_file_write(grants_fleet_seen(), no_place, nullptr);
+        entry->stored = grant_file_write(nullptr);
     return entry->stored;
 }
 
@@ -235,22 +235,21 @@ void schedule(Known *entry, const core::Layout &layout, const core::Ask &ask, co
 // What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
 // fleet, and has no grant, is not worth the file.
 void take_answer(int place, const Member &member, const core::Ask &ask, const FleetReply &reply) {
-    core::Membership membership = member.membership;
-    core::FleetSeen seen = grants_fleet_seen();
-    const core::FleetSeen before = seen;
-    Known *entry = &known[place];
-    const core::Accepted accepted = core::accept(&membership, &seen, reply.answer);
-    const bool changed = accepted == core::Accepted::grant || membership.superseded != member.membership.superseded ||
-                         seen.fleet != before.fleet || seen.term != before.term;
-    if (changed && !grant_file_write(seen, place, &membership)) {
+    const core::FleetSeen before = grants_fleet_seen();
+    GrantChange change = {place, member.key, member.membership, before};
+    const core::Accepted accepted = core::accept(&change.membership, &change.seen, reply.answer);
+    const bool changed = accepted == core::Accepted::grant ||
+                         change.membership.superseded != member.membership.superseded ||
+                         change.seen.fleet != before.fleet || change.seen.term != before.term;
+    if (changed && !grant_file_write(&change)) {
         GrantError error = {};
         set_error(&error, "could not write the file of grants", "See the server log of this server.");
         note_error(place, member, error);
         return;
     }
-    (void)grants_publish(place, member.key, membership, seen);
+    (void)grants_publish(place, member.key, change.membership, change.seen);
     if (accepted == core::Accepted::grant)
-        schedule(entry, member.order.layout, ask, membership.held);
+        schedule(&known[place], member.order.layout, ask, change.membership.held);
 }
 
 // A refusal, or an answer that must not be taken.

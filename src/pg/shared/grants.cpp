@@ -52,6 +52,7 @@ struct Header {
 
 HTAB *directory = nullptr; // in shared memory
 LWLock *grants_lock = nullptr;
+LWLock *file_lock = nullptr;
 Header *header = nullptr;
 Place *places = nullptr;
 
@@ -179,13 +180,14 @@ uint64_t fresh_incarnation() {
 void grants_request_memory() {
     const Size entries = hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
     RequestAddinShmemSpace(add_size(places_bytes(), entries));
-    RequestNamedLWLockTranche(places_name, 1);
+    RequestNamedLWLockTranche(places_name, 2);
 }
 
 void grants_attach_memory() {
     bool found = false;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    grants_lock = &GetNamedLWLockTranche(places_name)->lock;
+    grants_lock = &GetNamedLWLockTranche(places_name)[0].lock;
+    file_lock = &GetNamedLWLockTranche(places_name)[1].lock;
 
     HASHCTL control = {};
     control.keysize = sizeof(SlotKey);
@@ -407,5 +409,12 @@ void grants_note_error(int place, SlotKey key, const GrantError &error) {
     if (noted != nullptr)
         ConditionVariableBroadcast(&noted->changed);
 }
+
+bool grants_may_follow(const Member &present, SlotKey key, const core::Membership &next) {
+    return same_key(present.key, key) && follows(next, present.membership);
+}
+
+void grants_lock_file() { LWLockAcquire(file_lock, LW_EXCLUSIVE); }
+void grants_unlock_file() { LWLockRelease(file_lock); }
 
 } // namespace uidgen::pg

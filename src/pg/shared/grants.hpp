@@ -14,7 +14,8 @@
 //   3. The registrar is the only process that changes a membership, except for grants_begin_lines() and a place's first
 //      grants_place() (under the lock). grants_publish() therefore refuses a membership that follows from another one
 //      than the place has.
-//   4. A session may keep the number of a place as long as it may use the generator's slot: a place is given up only
+//   4. Another LWLock serializes the writers of the file of grants. The grants lock may be taken under it.
+//   5. A session may keep the number of a place as long as it may use the generator's slot: a place is given up only
 //      under a lock that excludes all users of the generator.
 #pragma once
 
@@ -122,6 +123,13 @@ void grants_restore_fleet(const core::FleetSeen &seen);
 // begun another line, so nothing is published.
 bool grants_publish(int place, SlotKey key, const core::Membership &membership, const core::FleetSeen &seen);
 void grants_note_error(int place, SlotKey key, const GrantError &error);
+
+// Whether grants_publish() would take that for the place, which was copied.
+bool grants_may_follow(const Member &present, SlotKey key, const core::Membership &next);
+
+// Held while the file of grants is written or removed; an LWLock of its own.
+void grants_lock_file();
+void grants_unlock_file();
 
 // A random number that was never used: the name of an incarnation. Positive, never 0.
 uint64_t fresh_incarnation();
