@@ -170,6 +170,24 @@ $late->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $late->reload;
 ok(until_true('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
 is(sql($late, $nodes_of), $before, 'ids have the own node again');
+
+# Joining after a setting that was wrong: the registry still learns of the node that was used before.
+
+sql($late, q{SELECT uid_generator_create('former')});
+my $former = sql($late, q{SELECT d.datacenter_id << 5 | d.worker_id FROM uid_decode(uid_next('uid_generators.former')) d});
+my $former_mark = sql($late, 'SELECT last_value FROM uid_generators.former');
+foreach my $wrong ('host=/nowhere', 'host=/nowhere dbname=ids')
+{
+	$late->append_conf('postgresql.conf', "uidgen.registry = '$wrong'\n");
+	$late->reload;
+	ok(until_true('an error', sub { refused($late, q{SELECT uid_next('uid_generators.former')}) =~ /has no node/ }),
+		'a wrong setting');
+}
+$late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
+$late->reload;
+sql($late, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.former')});
+is(sql($registry, "SELECT bool_or(granted_until >= $former_mark) FROM uid_fleet_node WHERE node = $former"),
+	't', 'the registry knows the former node');
 $late->stop;
 
 # The registry is away

@@ -97,6 +97,18 @@ bool is_for_line(const Place &place, const GrantOrder &order, bool has_mark) {
            (place.ordered || has_mark);
 }
 
+// A session that has found the place already does not know the node that the generator had before. While there is no
+// grant the order still must name it.
+GrantOrder with_former(GrantOrder order, const Place &place) {
+    const GrantOrder &before = place.order;
+    if (!place.ordered || place.membership.holds || before.former_node < 0 || order.former_node >= 0 ||
+        !core::same_layout(before.layout, order.layout))
+        return order;
+    order.former_node = before.former_node;
+    order.former_until = Max(order.former_until, before.former_until);
+    return order;
+}
+
 // A place that was never used is not touched before, so that a table of many places costs no memory.
 void initialize(Place *place) {
     place->view.reset();
@@ -235,8 +247,8 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         begin_line(place, fresh);
     }
     if (place != nullptr) {
+        place->order = with_former(order, *place);
         place->ordered = true;
-        place->order = order;
     }
     LWLockRelease(grants_lock);
     if (place == nullptr)
