@@ -260,6 +260,11 @@ ok(until_true('the registry', sub { status($short, $default, 'protection') eq 'r
 is(sql($short, "SET uidgen.max_wait = '1min'; SELECT worker_id FROM uid_decode(uid_next('$terms'))"),
 	4, 'the new term has another node');
 
+# A datacenter id that the layout cannot hold
+
+sql($a, q{SELECT uid_generator_create('far', datacenter_id => 500)});
+is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'a datacenter id that is too large is no error');
+
 # A dropped generator has no grant
 
 sql($a, q{SELECT uid_generator_create('dropped')});
@@ -268,5 +273,12 @@ is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dro
 sql($a, q{DROP SEQUENCE uid_generators.dropped});
 is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
 
-$_->stop foreach $short, $a, $b, $registry;
+# No background worker for the registrar
+
+my $crowded = member('crowded', conf => "max_worker_processes = 0\n");
+$error = refused($crowded, 'SELECT uid_next()');
+like($error, qr/DETAIL:  .*no background worker slot is free for the registrar/, 'the error names what is missing');
+like($error, qr/HINT:  Increase max_worker_processes/, 'and where');
+
+$_->stop foreach $crowded, $short, $a, $b, $registry;
 done_testing();

@@ -47,6 +47,12 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     return former_node(schema_of_function(e->function), e->sequence, config.layout);
 }
 
+// What the registry is asked for. As without a registry, an id that does not fit is no error.
+int32_t datacenter_id_of(const GeneratorConfig &config) {
+    const int32_t id = config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
+    return config.layout.datacenter_bits > 0 && core::holds_datacenter_id(config.layout, id) ? id : -1;
+}
+
 int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
 
 GrantOrder order_of(const SessionEntry *e, int64_t mark) {
@@ -61,7 +67,7 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     // As without a registry, each term of a generator with a static worker id has another one.
     order.worker_number = static_cast<int32_t>((config.worker_number + order.term) &
                                                core::largest(core::drawn_worker_bits(config.layout)));
-    order.datacenter_id = config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
+    order.datacenter_id = datacenter_id_of(config);
     order.former_node = own_node_so_far(e, mark);
     order.former_until = core::ticks_of_mark(config.layout, policy, mark) % policy.end + 1;
     strlcpy(order.preset, config.preset, sizeof(order.preset));

@@ -144,12 +144,14 @@ bool number_of(const PGresult *result, const char *column, int64_t *number) {
     return text != nullptr && end != text && *end == '\0' && errno == 0;
 }
 
-// A refusal has no grant. What the member does is the same for all refusals but a superseded one.
+// A refusal has no grant. What the member does is the same for all that are not named here.
 core::Refusal refusal_of(const char *name) {
     if (name == nullptr)
         return core::Refusal::none;
     if (strcmp(name, "superseded") == 0)
         return core::Refusal::superseded;
+    if (strcmp(name, "ahead") == 0)
+        return core::Refusal::ahead;
     return strcmp(name, "other_fleet") == 0 ? core::Refusal::other_fleet : core::Refusal::fenced;
 }
 
@@ -227,6 +229,19 @@ bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply) 
                   "Check that the setting uidgen.registry names a registry.");
     reply->retry_after_us = 0;
     return false;
+}
+
+GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen) {
+    GrantError error = reply.error;
+    if (error.at_us != 0)
+        return error;
+    if (seen.fleet != 0 && reply.answer.fleet != seen.fleet)
+        set_error(&error, "the registry is that of another fleet",
+                  "Correct uidgen.registry, or run SELECT uid_fleet_move() to move this server to that fleet.");
+    else if (reply.answer.grant.term < seen.term)
+        set_error(&error, "the registry has lost answers that this server has seen",
+                  "Check that uidgen.registry names the present primary server of the registry.");
+    return error;
 }
 
 } // namespace uidgen::pg

@@ -109,6 +109,14 @@ GrantOrder with_former(GrantOrder order, const Place &place) {
     return order;
 }
 
+GrantError no_registrar() {
+    GrantError error = {};
+    strlcpy(error.message, "no background worker slot is free for the registrar", sizeof(error.message));
+    strlcpy(error.hint, "Increase max_worker_processes in postgresql.conf and restart the server.", sizeof(error.hint));
+    error.at_us = wall_clock_us();
+    return error;
+}
+
 // A place that was never used is not touched before, so that a table of many places costs no memory.
 void initialize(Place *place) {
     place->view.reset();
@@ -281,7 +289,8 @@ void grants_note_use(int place, int64_t now_us) {
 void grants_want(int place, int64_t lowest) {
     places[place].wanted.store(Max(lowest, 1), std::memory_order_relaxed);
     grants_note_use(place, wall_clock_us());
-    (void)wake_worker(SingleWorker::registrar);
+    if (!wake_worker(SingleWorker::registrar))
+        grants_note_error(place, places[place].key, no_registrar());
 }
 
 void grants_wait(int place, const GrantView &seen, int64_t timeout_us) {
@@ -420,6 +429,14 @@ void grants_note_error(int place, SlotKey key, const GrantError &error) {
     LWLockRelease(grants_lock);
     if (noted != nullptr)
         ConditionVariableBroadcast(&noted->changed);
+}
+
+void grants_unwant(int place, SlotKey key, int64_t wanted) {
+    LWLockAcquire(grants_lock, LW_SHARED);
+    Place *unwanted = place_of(place, key);
+    if (unwanted != nullptr)
+        (void)unwanted->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
+    LWLockRelease(grants_lock);
 }
 
 bool grants_may_follow(const Member &present, SlotKey key, const core::Membership &next) {

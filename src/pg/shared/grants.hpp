@@ -38,7 +38,7 @@ struct GrantOrder {
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
     int32_t worker_number; // of WorkerPolicy::fixed
-    int32_t datacenter_id; // the generator's own or the setting; -1: none
+    int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
     int64_t former_until;  // the first tick above the high-water mark that it had then
     char preset[NAMEDATALEN];
@@ -123,6 +123,9 @@ void grants_restore_fleet(const core::FleetSeen &seen);
 // begun another line, so nothing is published.
 bool grants_publish(int place, SlotKey key, const core::Membership &membership, const core::FleetSeen &seen);
 void grants_note_error(int place, SlotKey key, const GrantError &error);
+
+// No grant reaches that tick, so it is not asked for until a session wants it again.
+void grants_unwant(int place, SlotKey key, int64_t wanted);
 
 // Whether grants_publish() would take that for the place, which was copied.
 bool grants_may_follow(const Member &present, SlotKey key, const core::Membership &next);
