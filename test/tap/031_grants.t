@@ -182,6 +182,24 @@ $late->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $late->reload;
 ok(until_true('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
 is(sql($late, $nodes_of), $before, 'ids have the own node again');
+
+# Joining after a setting that was wrong: the registry still learns of the node that was used before.
+
+sql($late, q{SELECT uid_generator_create('former')});
+my $former = sql($late, q{SELECT d.datacenter_id << 5 | d.worker_id FROM uid_decode(uid_next('uid_generators.former')) d});
+my $former_mark = sql($late, 'SELECT last_value FROM uid_generators.former');
+foreach my $wrong ('host=/nowhere', 'host=/nowhere dbname=ids')
+{
+	$late->append_conf('postgresql.conf', "uidgen.registry = '$wrong'\n");
+	$late->reload;
+	ok(until_true('an error', sub { refused($late, q{SELECT uid_next('uid_generators.former')}) =~ /has no node/ }),
+		'a wrong setting');
+}
+$late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
+$late->reload;
+sql($late, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.former')});
+is(sql($registry, "SELECT bool_or(granted_until >= $former_mark) FROM uid_fleet_node WHERE node = $former"),
+	't', 'the registry knows the former node');
 $late->stop;
 
 # The registry is away
@@ -240,6 +258,25 @@ set_clock($short, '+3500s');
 like(refused($short, q{SELECT uid_next('uid_generators.terms')}, ''),
 	qr/generator "terms" cannot begin a new term while uidgen.registry is set/, 'a term cannot begin');
 
+# One that begins outside the fleet does not draw with the grant of the term before.
+
+my $terms = 'uid_generators.terms';
+$short->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+$short->reload;
+ok(until_true('no registry', sub { status($short, $terms, 'protection') ne 'registry' }), 'the server leaves the fleet');
+sql($short, "SELECT uid_next('$terms')");
+set_clock($short, '+3600s');
+$short->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
+$short->reload;
+ok(until_true('the registry', sub { status($short, $default, 'protection') eq 'registry' }), 'and joins it again');
+is(sql($short, "SET uidgen.max_wait = '1min'; SELECT worker_id FROM uid_decode(uid_next('$terms'))"),
+	4, 'the new term has another node');
+
+# A datacenter id that the layout cannot hold
+
+sql($a, q{SELECT uid_generator_create('far', datacenter_id => 500)});
+is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'a datacenter id that is too large is no error');
+
 # A dropped generator has no grant
 
 sql($a, q{SELECT uid_generator_create('dropped')});
@@ -248,5 +285,12 @@ is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dro
 sql($a, q{DROP SEQUENCE uid_generators.dropped});
 is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
 
-$_->stop foreach $short, $a, $b, $registry;
+# No background worker for the registrar
+
+my $crowded = member('crowded', conf => "max_worker_processes = 0\n");
+$error = refused($crowded, 'SELECT uid_next()');
+like($error, qr/DETAIL:  .*no background worker slot is free for the registrar/, 'the error names what is missing');
+like($error, qr/HINT:  Increase max_worker_processes/, 'and where');
+
+$_->stop foreach $crowded, $short, $a, $b, $registry;
 done_testing();

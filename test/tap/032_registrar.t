@@ -4,6 +4,7 @@ use strict;
 use warnings FATAL => 'all';
 use FindBin;
 use IO::Socket::UNIX;
+use POSIX ();
 use lib $FindBin::RealBin;
 
 use PostgreSQL::Test::Utils;
@@ -19,6 +20,7 @@ CREATE ROLE uid_fleet LOGIN PASSWORD '$password';
 SELECT uid_fleet_admit('uid_fleet');
 CREATE ROLE stranger LOGIN PASSWORD '$password';
 CREATE DATABASE bare;
+CREATE DATABASE liar;
 END
 my $hba = slurp_file($registry->data_dir . '/pg_hba.conf');
 write_file($registry->data_dir . '/pg_hba.conf', "local all uid_fleet,stranger scram-sha-256\n$hba");
@@ -224,6 +226,13 @@ $node = status($member, 'node');
 $member->safe_psql('postgres', 'SELECT uid_fleet_move()');
 isnt(drawn_node($member), $node, 'uid_fleet_move() begins anew');
 
+$registry->stop;
+$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+$member->stop('immediate');
+start_node($member);
+is(sqlstate($member, 'SET uidgen.max_wait = 0; SELECT uid_next()'), '55000', 'a crash does not undo it');
+$registry->start;
+
 # Refusals
 
 my $beginner = new_member('beginner', "$server dbname=postgres user=uid_fleet password=$password-not");
@@ -266,6 +275,62 @@ error_like(qr/names is a standby/, 'a standby of the registry');
 my ($state, $error) = sqlstate($beginner, "ALTER SYSTEM SET uidgen.registry = 'host=a password $password'");
 is($state, '22023', 'a string that libpq cannot parse is refused');
 unlike($error =~ s/^LINE.*//msr, qr/$password/, 'and not quoted');
+
+# A registry whose grant lies outside the layout
+
+$registry->safe_psql('liar', <<'END');
+CREATE EXTENSION uidgen;
+SELECT uid_fleet_admit('uid_fleet');
+DO $do$ BEGIN EXECUTE 'CREATE OR REPLACE FUNCTION uid_fleet_call(' || pg_get_function_arguments('uid_fleet_call'::regproc)
+  || ') RETURNS record LANGUAGE sql AS $f$ SELECT NULL::text, NULL::text, NULL::text, NULL::bigint, 1048576::bigint, 1::bigint, '
+  || '1000000000000::bigint, 7::bigint, 7::bigint, 1::bigint, 7::bigint, 1767225600000000::bigint, NULL::text $f$'; END $do$;
+END
+set_registry($beginner, "$server dbname=liar user=uid_fleet password=$password");
+error_like(qr/the registry's answer is not valid/, 'a node that the layout cannot hold');
+
+# Servers that are no registry at all
+
+# Answers the statement of each connection with a message of the protocol.
+sub impostor
+{
+	my ($answer) = @_;
+	my $dir = PostgreSQL::Test::Utils::tempdir_short();
+	my $listener = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.1", Listen => 5) or die "no socket: $!";
+	my $child = fork() // die "no process: $!";
+	return ("host=$dir port=1 dbname=x user=x", $child) if $child;
+	while (my $client = $listener->accept)
+	{
+		sysread $client, my $startup, 4096;
+		syswrite $client, message('R', pack('N', 0)) . message('S', "server_encoding\0UTF8\0") . message('Z', 'I');
+		sysread $client, my $statement, 8192;
+		syswrite $client, message('1', '') . message('2', '') . $answer;
+		sysread $client, my $end, 8192;
+	}
+	POSIX::_exit(0);
+}
+
+sub message
+{
+	my ($type, $body) = @_;
+	return $type . pack('N', 4 + length $body) . $body;
+}
+
+my $short_row = message('T', pack('n', 1) . "x\0" . pack('NnNnNn', 0, 0, 25, 65535, 0xffffffff, 0))
+  . message('D', pack('n', 1) . pack('N', 1) . 'a') . message('C', "SELECT 1\0") . message('Z', 'I');
+foreach my $case ([ $short_row, 'a row that is too short' ], [ message('G', pack('Cn', 0, 0)), 'a COPY' ])
+{
+	my ($answer, $name) = @$case;
+	my ($line, $child) = impostor($answer);
+	# An error that cannot be that of the case before.
+	set_registry($beginner, "$server dbname=nowhere user=uid_fleet password=$password");
+	error_like(qr/database "nowhere" does not exist/, 'a wrong database');
+	set_registry($beginner, $line);
+	error_like(qr/the registry's answer is not valid/, "$name is no answer");
+	kill 'KILL', $child;
+	waitpid $child, 0;
+}
+my ($registrar) = background_pids($beginner, 'registrar');
+ok($registrar && kill(0, $registrar), 'the registrar lives');
 
 # Of two servers, the primary.
 set_registry($beginner,

@@ -257,7 +257,7 @@ void read_state(Call *call) {
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
     call->view.written_by_lost = call->view.written <= generator.first_above_lost;
-    call->grant = read_node_grant(call->e); // after `usable` and `written` (node_grant.hpp)
+    call->grant = read_node_grant(call->e, call->view.last); // after all of these (node_grant.hpp)
     call->view.granted_from = call->grant.view.from;
     call->view.granted_until = call->grant.view.until;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later

@@ -54,10 +54,13 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     const core::ClockPolicy &policy = config.policy;
     GrantOrder order = {};
     order.layout = config.layout;
+    order.term = term_of(config, e->slot->generator.ticks.last()); // after the mark was read
     order.length =
         Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
     order.policy = config.worker_policy;
-    order.worker_number = config.worker_number;
+    // As without a registry, each term of a generator with a static worker id has another one.
+    order.worker_number = static_cast<int32_t>((config.worker_number + order.term) &
+                                               core::largest(core::drawn_worker_bits(config.layout)));
     order.datacenter_id = datacenter_id_to_ask_for(config);
     order.former_node = own_node_so_far(e, mark);
     order.former_until = core::ticks_of_mark(config.layout, policy, mark) % policy.end + 1;
@@ -70,9 +73,11 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
 // Release: pairs with read_node_grant(), so that a session that has the place sees it initialized.
 int find_place(SessionEntry *e, uint32_t epoch) {
     const int64_t mark = high_water_mark(e); // after the epoch
-    const int place = grants_place(e->slot->key, order_of(e, mark), mark > core::no_lease_yet);
+    const GrantOrder order = order_of(e, mark);
+    const int place = grants_place(e->slot->key, order, mark > core::no_lease_yet);
     if (place == no_place)
         report_no_grant_place(settings::max_slots);
+    e->slot->generator.grant_term.store(order.term, std::memory_order_relaxed);
     e->slot->generator.grant_place.store(in_epoch(epoch, place), std::memory_order_release);
     return place;
 }
@@ -101,15 +106,18 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
 
 } // namespace
 
-NodeGrant read_node_grant(SessionEntry *e) {
+NodeGrant read_node_grant(SessionEntry *e, uint64_t last) {
+    const GeneratorState &generator = e->slot->generator;
     const uint32_t epoch = grants_epoch();
-    const uint64_t known = e->slot->generator.grant_place.load(std::memory_order_acquire);
+    const uint64_t known = generator.grant_place.load(std::memory_order_acquire);
     if (likely(epoch == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
         return own_node;
     }
-    const int place = known >> 32 == epoch ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
+    const bool is_present = known >> 32 == epoch && likely(generator.grant_term.load(std::memory_order_relaxed) ==
+                                                           term_of(generator.config, last));
+    const int place = is_present ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
     return {place, grants_view(place)};
 }
 

@@ -7,6 +7,10 @@
 //   2. A try that has found no fleet uses ticks of a lease that it has seen before. The first session that finds the
 //      fleet reads the high-water mark afterwards, under the page's lock. So all of those ticks are at or below the
 //      mark that it shows to the registry together with the generator's own node.
+//   3. The ids of a term have the node of a line that no other term draws with, because two terms may use the same
+//      ticks. A try reads the word's last position first. If that is of another term than the one that the place was
+//      found for, a new line begins. The word never returns to an earlier term, so a try that has read one takes
+//      nothing after the next one has begun.
 #pragma once
 
 #include "session/session.hpp"
@@ -21,8 +25,8 @@ struct NodeGrant {
     bool in_fleet() const { return place != no_place; }
 };
 
-// Error if the server has no place left for the generator.
-NodeGrant read_node_grant(SessionEntry *e);
+// `last`: what the word held when the try began. Error if the server has no place left for the generator.
+NodeGrant read_node_grant(SessionEntry *e, uint64_t last);
 
 // The encoder for ids of that grant, in the term of a position. A node that the generator's row of worker_node does not
 // show yet gets a row.

@@ -16,6 +16,10 @@ constexpr char look_up[] =
     "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
     "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'";
 
+constexpr int look_up_columns = 2;
+
+constexpr char not_a_registry[] = "the registry's answer is not valid";
+constexpr char check_setting[] = "Check that the setting uidgen.registry names a registry.";
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
@@ -70,7 +74,9 @@ void set_statement_error(GrantError *error, const PGresult *result) {
     const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
     if (hint == nullptr)
         hint = hint_for(sqlstate != nullptr ? sqlstate : "");
-    set_error(error, message != nullptr ? message : PQerrorMessage(connection), hint);
+    if (message == nullptr)
+        message = PQerrorMessage(connection);
+    set_error(error, message[0] != '\0' ? message : not_a_registry, hint);
 }
 
 // A server that is no primary any more must be left.
@@ -149,8 +155,14 @@ bool next_result(int64_t until_us, PGresult **result) {
     return true;
 }
 
+// A server that asks for a COPY has not understood the statement, and waits for ever.
+bool begins_copy(const PGresult *result) {
+    const ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
 // All results of a statement, to the server's being ready for the next one. The first error, or else the last result,
-// is kept: an error may follow rows.
+// is kept: an error may follow rows. False: they did not come in time, or there is no end of them.
 bool all_results(int64_t until_us, PGresult **kept) {
     *kept = nullptr;
     for (;;) {
@@ -159,6 +171,11 @@ bool all_results(int64_t until_us, PGresult **kept) {
             return false;
         if (result == nullptr)
             return true;
+        if (begins_copy(result) || monotonic_us() >= until_us || ShutdownRequestPending) {
+            PQclear(*kept);
+            *kept = result;
+            return false;
+        }
         const bool has_failed = *kept != nullptr && PQresultStatus(*kept) != PGRES_TUPLES_OK;
         PQclear(has_failed ? result : *kept);
         *kept = has_failed ? *kept : result;
@@ -243,6 +260,11 @@ bool inspect(GrantError *error) {
     PGresult *result = connection_query(look_up, 0, nullptr, error);
     if (result == nullptr)
         return false;
+    if (PQnfields(result) != look_up_columns) {
+        set_error(error, not_a_registry, check_setting);
+        PQclear(result);
+        return false;
+    }
     const bool installed = PQntuples(result) == 1;
     const bool standby = installed && strcmp(PQgetvalue(result, 0, 1), "t") == 0;
     if (!installed)
@@ -322,6 +344,8 @@ PGresult *connection_query(const char *statement, int count, const char *const *
         usable = PQstatus(connection) == CONNECTION_OK && !is_about_server(result);
     } else if (PQstatus(connection) == CONNECTION_BAD) {
         set_error(error, PQerrorMessage(connection), "");
+    } else if (begins_copy(result)) {
+        set_error(error, not_a_registry, check_setting);
     } else {
         set_error(error, "the registry did not answer in time", "");
     }

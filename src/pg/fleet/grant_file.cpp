@@ -11,7 +11,7 @@ namespace {
 
 constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
 constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696701;
+constexpr uint32 file_format = 0x75696702;
 
 // All bytes of these are set, so that they can be compared and summed.
 struct Identity {
@@ -35,7 +35,8 @@ struct Header {
 // Followed by its former incarnations.
 struct Entry {
     SlotKey key;
-    core::Layout layout; // which the generator must still have
+    core::Layout layout; // this and the term must still be the generator's
+    int64_t term;
     uint64_t incarnation;
     uint32_t former_count;
     bool holds;
@@ -160,7 +161,7 @@ const char *restore(Input input, const Header &header) {
         if (!try_fresh_incarnation(&fresh))
             return "Random values could not be generated.";
         core::begin_incarnation(&membership, fresh);
-        if (!grants_restore(entry.key, entry.layout, membership))
+        if (!grants_restore(entry.key, entry.layout, entry.term, membership))
             return "There is no place left in shared memory.";
     }
     return nullptr;
@@ -218,6 +219,7 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
     memset(static_cast<void *>(&entry), 0, sizeof(entry));
     entry.key = member.key;
     entry.layout = member.order.layout;
+    entry.term = member.order.term;
     entry.incarnation = membership.incarnation;
     entry.former_count = membership.former_count;
     entry.holds = membership.holds;
@@ -228,15 +230,22 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
                            static_cast<int>(sizeof(membership.former[0]) * membership.former_count));
 }
 
-void put_all(StringInfo output, Header *header, int changed, const core::Membership *membership) {
+// What is known of the fleet is read last: if all members begin anew meanwhile (grants_begin_lines()), it says nothing
+// of the former fleet that the memberships do not say.
+void put_all(StringInfo output, Header *header, const GrantChange *change) {
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(header), sizeof(*header));
     Member member;
+    bool has_changed = false;
     const int places = grants_places();
     for (int place = 0; place < places; place++)
         if (grants_copy(place, &member)) {
-            put_entry(output, member, place == changed ? *membership : member.membership);
+            const bool changes = change != nullptr && place == change->place &&
+                                 grants_may_follow(member, change->key, change->membership);
+            put_entry(output, member, changes ? change->membership : member.membership);
+            has_changed = has_changed || changes;
             header->count++;
         }
+    header->seen = has_changed ? change->seen : grants_fleet_seen();
     memcpy(output->data, header, sizeof(*header));
     const pg_crc32c crc = checksum(output->data, static_cast<size_t>(output->len));
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(&crc), sizeof(crc));
@@ -253,21 +262,37 @@ bool write_whole(int file, const char *content, size_t bytes) {
 }
 
 // The name of a file says nothing about its inode, so the file is made first.
-bool write_content(int file, const core::FleetSeen &seen, int changed, const core::Membership *membership) {
+bool write_content(int file, const GrantChange *change) {
     Header header;
     memset(static_cast<void *>(&header), 0, sizeof(header));
     header.format = file_format;
-    header.seen = seen;
     if (!identify(file, &header.identity))
         return false;
     header.identity.system_identifier = GetSystemIdentifier();
     header.identity.timeline = GetWALInsertionTimeLine();
     StringInfoData output;
     initStringInfo(&output);
-    put_all(&output, &header, changed, membership);
+    put_all(&output, &header, change);
     const bool written = write_whole(file, output.data, static_cast<size_t>(output.len));
     pfree(output.data);
     return written;
+}
+
+bool write_file(const GrantChange *change) {
+    (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
+    const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
+    if (file < 0) {
+        ereport(LOG, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary_name)));
+        return false;
+    }
+    const bool written = write_content(file, change);
+    if (!written)
+        ereport(LOG, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary_name)));
+    if (CloseTransientFile(file) != 0 || !written) {
+        (void)unlink(temporary_name);
+        return false;
+    }
+    return durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
 }
 
 } // namespace
@@ -292,21 +317,19 @@ void grant_file_load() {
     (void)durable_unlink(file_name, LOG);
 }
 
-bool grant_file_write(const core::FleetSeen &seen, int changed, const core::Membership *membership) {
-    (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
-    const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
-    if (file < 0) {
-        ereport(LOG, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary_name)));
-        return false;
-    }
-    const bool written = write_content(file, seen, changed, membership);
-    if (!written)
-        ereport(LOG, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary_name)));
-    if (CloseTransientFile(file) != 0 || !written) {
-        (void)unlink(temporary_name);
-        return false;
-    }
-    return durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
+bool grant_file_write(const GrantChange *change) {
+    grants_lock_file();
+    const bool written = write_file(change);
+    grants_unlock_file();
+    return written;
+}
+
+// A registrar that is writing what it has copied before is waited for.
+void grant_file_remove() {
+    grants_lock_file();
+    if (access(file_name, F_OK) == 0)
+        (void)durable_unlink(file_name, ERROR);
+    grants_unlock_file();
 }
 
 } // namespace uidgen::pg

@@ -29,8 +29,20 @@ namespace uidgen::pg {
 // it. Nothing, with a line in the log that says why, if the file does not count.
 void grant_file_load();
 
-// Writes all memberships durably, that of place `changed` (no_place: none) as `membership` says. False: it could not be
-// written, and the log says why; the file is then as it was.
-bool grant_file_write(const core::FleetSeen &seen, int changed, const core::Membership *membership);
+// What accept() made of the answer to one member, before it is published.
+struct GrantChange {
+    int place;
+    SlotKey key;
+    core::Membership membership;
+    core::FleetSeen seen;
+};
+
+// Writes all memberships durably, with the change (null: none) if grants_publish() would take it. False: it could not
+// be written, and the log says why; the file is then as it was.
+bool grant_file_write(const GrantChange *change);
+
+// Removes the file durably, if there is one, so that no later start knows the memberships that were in it. The caller
+// has changed them in shared memory. Raises an error.
+void grant_file_remove();
 
 } // namespace uidgen::pg

@@ -8,6 +8,8 @@
 namespace uidgen::pg {
 namespace {
 
+constexpr int64_t longest_retry_ms = INT64_C(24) * 3600 * 1000;
+
 // The values of the call's parameters, in order. Null: SQL's NULL.
 struct Parameters {
     const char *values[40];
@@ -142,12 +144,14 @@ bool number_of(const PGresult *result, const char *column, int64_t *number) {
     return text != nullptr && end != text && *end == '\0' && errno == 0;
 }
 
-// A refusal has no grant. What the member does is the same for all refusals but a superseded one.
+// A refusal has no grant. What the member does is the same for all that are not named here.
 core::Refusal refusal_of(const char *name) {
     if (name == nullptr)
         return core::Refusal::none;
     if (strcmp(name, "superseded") == 0)
         return core::Refusal::superseded;
+    if (strcmp(name, "ahead") == 0)
+        return core::Refusal::ahead;
     return strcmp(name, "other_fleet") == 0 ? core::Refusal::other_fleet : core::Refusal::fenced;
 }
 
@@ -167,6 +171,20 @@ bool read_stamp(const PGresult *result, core::Answer *answer) {
     return complete && fleet > 0;
 }
 
+// What no registry answers. A grant outside the layout would give ids that other generators have, too.
+bool is_valid(const FleetReply &reply, const core::Layout &layout) {
+    constexpr int64_t latest_us = PG_INT64_MAX / 2;
+    constexpr int64_t last_term = INT64_C(1) << 53;
+    const core::Grant &grant = reply.answer.grant;
+    const bool may_be_read = reply.registry_clock_us > 0 && reply.registry_clock_us <= latest_us &&
+                             reply.retry_after_us >= 0 && grant.term >= 0 && grant.term <= last_term;
+    if (!may_be_read || reply.answer.why != core::Refusal::none)
+        return may_be_read;
+    return grant.node >= 0 && grant.node <= core::largest(core::drawn_node_bits(layout)) && grant.from >= 0 &&
+           grant.from < grant.until && grant.until <= core::largest(layout.time_bits) + 1 &&
+           static_cast<int64_t>(grant.line) > 0 && grant.term > 0 && grant.serial > 0;
+}
+
 bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply) {
     if (PQntuples(result) != 1)
         return false;
@@ -182,7 +200,7 @@ bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply)
     int64_t retry_after_ms = 0;
     set_error(&reply->error, message != nullptr ? message : text_of(result, "refusal"), hint != nullptr ? hint : "");
     if (number_of(result, "retry_after_ms", &retry_after_ms))
-        reply->retry_after_us = retry_after_ms * us_per_ms;
+        reply->retry_after_us = Min(Max(retry_after_ms, -1), longest_retry_ms) * us_per_ms;
     return true;
 }
 
@@ -204,7 +222,26 @@ bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply) 
     if (!complete)
         set_error(&reply->error, "the registry's answer is incomplete",
                   "Update uidgen on the registry before its members.");
-    return complete;
+    else if (is_valid(*reply, member.order.layout))
+        return true;
+    else
+        set_error(&reply->error, "the registry's answer is not valid",
+                  "Check that the setting uidgen.registry names a registry.");
+    reply->retry_after_us = 0;
+    return false;
+}
+
+GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen) {
+    GrantError error = reply.error;
+    if (error.at_us != 0)
+        return error;
+    if (seen.fleet != 0 && reply.answer.fleet != seen.fleet)
+        set_error(&error, "the registry belongs to another fleet",
+                  "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.");
+    else if (reply.answer.grant.term < seen.term)
+        set_error(&error, "the registry has lost answers that this server has seen",
+                  "Check that uidgen.registry names the present primary server of the registry.");
+    return error;
 }
 
 } // namespace uidgen::pg

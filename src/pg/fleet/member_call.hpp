@@ -17,4 +17,7 @@ struct FleetReply {
 // Asks for a member, over the open connection. False: there is no answer, and reply->error says why.
 bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply);
 
+// Of a refusal, or of an answer that a server that has seen that much must not take; at_us 0: of none of them.
+GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen);
+
 } // namespace uidgen::pg

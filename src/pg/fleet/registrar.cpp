@@ -216,12 +216,19 @@ void compare_clocks(int64_t sent_us, const FleetReply &reply) {
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
-// Writes the file, unless the member's incarnation is in it.
+// Writes the file, unless the member's incarnation is in it. The file has those of all members that were there before.
 bool store_incarnation(int place, const Member &member) {
-    Known *entry = known_of(place, member);
-    if (!entry->stored)
-        entry->stored = grant_file_write(grants_fleet_seen(), no_place, nullptr);
-    return entry->stored;
+    if (known_of(place, member)->stored)
+        return true;
+    Member other;
+    const int places = grants_places();
+    for (int i = 0; i < places; i++)
+        if (grants_copy(i, &other))
+            (void)known_of(i, other);
+    const bool stored = grant_file_write(nullptr);
+    for (int i = 0; i < places; i++)
+        known[i].stored = known[i].stored || stored;
+    return stored;
 }
 
 void schedule(Known *entry, const core::Layout &layout, const core::Ask &ask, const core::Grant &grant) {
@@ -235,36 +242,21 @@ void schedule(Known *entry, const core::Layout &layout, const core::Ask &ask, co
 // What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
 // fleet, and has no grant, is not worth the file.
 void take_answer(int place, const Member &member, const core::Ask &ask, const FleetReply &reply) {
-    core::Membership membership = member.membership;
-    core::FleetSeen seen = grants_fleet_seen();
-    const core::FleetSeen before = seen;
-    Known *entry = &known[place];
-    const core::Accepted accepted = core::accept(&membership, &seen, reply.answer);
-    const bool changed = accepted == core::Accepted::grant || membership.superseded != member.membership.superseded ||
-                         seen.fleet != before.fleet || seen.term != before.term;
-    if (changed && !grant_file_write(seen, place, &membership)) {
+    const core::FleetSeen before = grants_fleet_seen();
+    GrantChange change = {place, member.key, member.membership, before};
+    const core::Accepted accepted = core::accept(&change.membership, &change.seen, reply.answer);
+    const bool changed = accepted == core::Accepted::grant ||
+                         change.membership.superseded != member.membership.superseded ||
+                         change.seen.fleet != before.fleet || change.seen.term != before.term;
+    if (changed && !grant_file_write(&change)) {
         GrantError error = {};
         set_error(&error, "could not write the file of grants", "See the server log of this server.");
         note_error(place, member, error);
         return;
     }
-    (void)grants_publish(place, member.key, membership, seen);
+    (void)grants_publish(place, member.key, change.membership, change.seen);
     if (accepted == core::Accepted::grant)
-        schedule(entry, member.order.layout, ask, membership.held);
-}
-
-// A refusal, or an answer that must not be taken.
-GrantError error_of(const FleetReply &reply, const core::FleetSeen &seen) {
-    GrantError error = reply.error;
-    if (error.at_us != 0)
-        return error;
-    if (seen.fleet != 0 && reply.answer.fleet != seen.fleet)
-        set_error(&error, "the registry belongs to another fleet",
-                  "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.");
-    else if (reply.answer.grant.term < seen.term)
-        set_error(&error, "the registry has lost answers that this server has seen",
-                  "Check that uidgen.registry names the present primary server of the registry.");
-    return error;
+        schedule(&known[place], member.order.layout, ask, change.membership.held);
 }
 
 void log_first_refusal(Known *entry, const Member &member, const GrantError &error) {
@@ -289,9 +281,11 @@ void ask_for(int place, const Member &member) {
     const bool answered = member_call(member, ask, &reply);
     if (answered)
         compare_clocks(sent_us, reply);
-    const GrantError error = answered ? error_of(reply, seen) : reply.error;
+    const GrantError error = answered ? reply_error(reply, seen) : reply.error;
     if (answered)
         take_answer(place, member, ask, reply);
+    if (answered && reply.answer.why == core::Refusal::ahead)
+        grants_unwant(place, member.key, member.wanted);
     if (reply.retry_after_us > 0)
         entry->not_before_us = monotonic_us() + Min(Max(reply.retry_after_us, shortest_ask_pause_us), longest_pause_us);
     if (error.at_us != 0) {

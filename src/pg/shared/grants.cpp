@@ -52,6 +52,7 @@ struct Header {
 
 HTAB *directory = nullptr; // in shared memory
 LWLock *grants_lock = nullptr;
+LWLock *file_lock = nullptr;
 Header *header = nullptr;
 Place *places = nullptr;
 
@@ -88,6 +89,32 @@ void begin_line(Place *place, uint64_t fresh) {
     core::begin_line(&place->membership, fresh);
     place->view.publish(core::no_grant);
     place->error = {};
+}
+
+// Whether the order is for the line that the place has. What a file without a mark says is not the generator's own.
+bool is_for_line(const Place &place, const GrantOrder &order, bool has_mark) {
+    return core::same_layout(place.order.layout, order.layout) && place.order.term == order.term &&
+           (place.ordered || has_mark);
+}
+
+// A session that has found the place already does not know the node that the generator had before. While there is no
+// grant the order still must name it.
+GrantOrder with_former(GrantOrder order, const Place &place) {
+    const GrantOrder &before = place.order;
+    if (!place.ordered || place.membership.holds || before.former_node < 0 || order.former_node >= 0 ||
+        !core::same_layout(before.layout, order.layout))
+        return order;
+    order.former_node = before.former_node;
+    order.former_until = Max(order.former_until, before.former_until);
+    return order;
+}
+
+GrantError no_registrar() {
+    GrantError error = {};
+    strlcpy(error.message, "no background worker slot is free for the registrar", sizeof(error.message));
+    strlcpy(error.hint, "Increase max_worker_processes in postgresql.conf and restart the server.", sizeof(error.hint));
+    error.at_us = wall_clock_us();
+    return error;
 }
 
 // A place that was never used is not touched before, so that a table of many places costs no memory.
@@ -173,13 +200,14 @@ uint64_t fresh_incarnation() {
 void grants_request_memory() {
     const Size entries = hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
     RequestAddinShmemSpace(add_size(places_bytes(), entries));
-    RequestNamedLWLockTranche(places_name, 1);
+    RequestNamedLWLockTranche(places_name, 2);
 }
 
 void grants_attach_memory() {
     bool found = false;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    grants_lock = &GetNamedLWLockTranche(places_name)->lock;
+    grants_lock = &GetNamedLWLockTranche(places_name)[0].lock;
+    file_lock = &GetNamedLWLockTranche(places_name)[1].lock;
 
     HASHCTL control = {};
     control.keysize = sizeof(SlotKey);
@@ -223,12 +251,12 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         place = take_unused(generator);
         if (place != nullptr)
             begin_line(place, fresh);
-    } else if (!core::same_layout(place->order.layout, order.layout) || !(place->ordered || has_mark)) {
+    } else if (!is_for_line(*place, order, has_mark)) {
         begin_line(place, fresh);
     }
     if (place != nullptr) {
+        place->order = with_former(order, *place);
         place->ordered = true;
-        place->order = order;
     }
     LWLockRelease(grants_lock);
     if (place == nullptr)
@@ -261,7 +289,8 @@ void grants_note_use(int place, int64_t now_us) {
 void grants_want(int place, int64_t lowest) {
     places[place].wanted.store(Max(lowest, 1), std::memory_order_relaxed);
     grants_note_use(place, wall_clock_us());
-    (void)wake_worker(SingleWorker::registrar);
+    if (!wake_worker(SingleWorker::registrar))
+        grants_note_error(place, places[place].key, no_registrar());
 }
 
 void grants_wait(int place, const GrantView &seen, int64_t timeout_us) {
@@ -353,7 +382,7 @@ core::FleetSeen grants_fleet_seen() {
     return seen;
 }
 
-bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership) {
+bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const core::Membership &membership) {
     LWLockAcquire(grants_lock, LW_EXCLUSIVE);
     Place *place = find_place(key);
     if (place == nullptr)
@@ -361,6 +390,7 @@ bool grants_restore(SlotKey key, const core::Layout &layout, const core::Members
     if (place != nullptr) {
         place->order = {};
         place->order.layout = layout;
+        place->order.term = term;
         place->membership = membership;
         place->view.publish(view_of(membership));
     }
@@ -400,5 +430,20 @@ void grants_note_error(int place, SlotKey key, const GrantError &error) {
     if (noted != nullptr)
         ConditionVariableBroadcast(&noted->changed);
 }
+
+void grants_unwant(int place, SlotKey key, int64_t wanted) {
+    LWLockAcquire(grants_lock, LW_SHARED);
+    Place *unwanted = place_of(place, key);
+    if (unwanted != nullptr)
+        (void)unwanted->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
+    LWLockRelease(grants_lock);
+}
+
+bool grants_may_follow(const Member &present, SlotKey key, const core::Membership &next) {
+    return same_key(present.key, key) && follows(next, present.membership);
+}
+
+void grants_lock_file() { LWLockAcquire(file_lock, LW_EXCLUSIVE); }
+void grants_unlock_file() { LWLockRelease(file_lock); }
 
 } // namespace uidgen::pg

@@ -14,7 +14,8 @@
 //   3. The registrar is the only process that changes a membership, except for grants_begin_lines() and a place's first
 //      grants_place() (under the lock). grants_publish() therefore refuses a membership that follows from another one
 //      than the place has.
-//   4. A session may keep the number of a place as long as it may use the generator's slot: a place is given up only
+//   4. Another LWLock serializes the writers of the file of grants. The grants lock may be taken under it.
+//   5. A session may keep the number of a place as long as it may use the generator's slot: a place is given up only
 //      under a lock that excludes all users of the generator.
 #pragma once
 
@@ -33,10 +34,11 @@ using core::GrantView;
 // a change of uidgen.registry.
 struct GrantOrder {
     core::Layout layout;
+    int64_t term;   // that the generator draws in; a line is for one term, because its ids have no other node
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
     int32_t worker_number; // of WorkerPolicy::fixed
-    int32_t datacenter_id; // the generator's own or the setting; -1: none that is used
+    int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
     int64_t former_until;  // the first tick above the high-water mark that it had then
     char preset[NAMEDATALEN];
@@ -62,7 +64,7 @@ void grants_set_fleet(bool in_fleet);
 
 // The place of a generator, made if there is none; no_place: all are in use. `order` replaces the one that it has. A
 // new line begins without `has_mark`, if the place comes from the file (the generator never leased, so the grant in the
-// file is not its own), and if the layout differs.
+// file is not its own), and if the layout or the term differs.
 int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
 
 GrantView grants_view(int place);
@@ -99,7 +101,7 @@ void grants_begin_lines();
 struct Member {
     SlotKey key;
     bool ordered;     // false: only the file knows it; no session has used it since the server's start
-    GrantOrder order; // if not ordered, only the layout
+    GrantOrder order; // if not ordered, only the layout and the term
     core::Membership membership;
     int64_t wanted;     // the lowest tick that a session has asked for last; 0: none, or the grant covers it
     int64_t used_at_us; // when a session last read or wanted it, on the wall clock; 0: never
@@ -113,7 +115,7 @@ core::FleetSeen grants_fleet_seen();
 
 // In the postmaster, at the start: what the file of grants says. The grant counts at once; the next incarnation must
 // have begun already (core::begin_incarnation()). False: there is no place left.
-bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership);
+bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const core::Membership &membership);
 void grants_restore_fleet(const core::FleetSeen &seen);
 
 // Publishes what accept() or begin_incarnation() made of the membership that grants_copy() gave, after the file was
@@ -121,6 +123,16 @@ void grants_restore_fleet(const core::FleetSeen &seen);
 // begun another line, so nothing is published.
 bool grants_publish(int place, SlotKey key, const core::Membership &membership, const core::FleetSeen &seen);
 void grants_note_error(int place, SlotKey key, const GrantError &error);
+
+// No grant reaches that tick, so it is not asked for until a session wants it again.
+void grants_unwant(int place, SlotKey key, int64_t wanted);
+
+// Whether grants_publish() would take that for the place, which was copied.
+bool grants_may_follow(const Member &present, SlotKey key, const core::Membership &next);
+
+// Held while the file of grants is written or removed; an LWLock of its own.
+void grants_lock_file();
+void grants_unlock_file();
 
 // A random number that was never used: the name of an incarnation. Positive, never 0.
 uint64_t fresh_incarnation();

@@ -35,7 +35,8 @@ bool datacenter_id_is_unused(const GeneratorConfig &config) {
 
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
     const int64_t given = given_datacenter_id(config);
-    return core::holds_datacenter_id(config.layout, given) ? static_cast<int32_t>(given) : -1;
+    const bool asks = config.layout.datacenter_bits > 0 && core::holds_datacenter_id(config.layout, given);
+    return asks ? static_cast<int32_t>(given) : -1;
 }
 
 void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {

@@ -94,6 +94,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.warned.store(false, std::memory_order_relaxed);
         generator.worker_draw.store(0, std::memory_order_relaxed);
         generator.grant_place.store(0, std::memory_order_relaxed);
+        generator.grant_term.store(0, std::memory_order_relaxed);
         generator.granted_node.store(-1, std::memory_order_relaxed);
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);

@@ -116,9 +116,10 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
     int64_t drawn_node;
-    // In a fleet (grants.hpp): the generator's place, below the epoch in which it was found (0: not in a fleet), and
-    // the node of the registry that drawn_node shows (-1: none).
+    // In a fleet (grants.hpp): the generator's place, below the epoch in which it was found (0: not in a fleet), the
+    // term that it was found for, and the node of the registry that drawn_node shows (-1: none).
     std::atomic<uint64_t> grant_place;
+    std::atomic<int64_t> grant_term;
     std::atomic<int64_t> granted_node;
     std::atomic<bool> row_owed;   // the row must be written, for the first time or again
     std::atomic<int64_t> row_due; // a timestamptz: a transaction that ends after it has the row written

@@ -1,5 +1,6 @@
 // A member of a fleet, seen from SQL: the state of its registrar, and how it is moved to another fleet.
 
+#include "fleet/grant_file.hpp"
 #include "fleet/registrar_status.hpp"
 #include "base/conninfo.hpp"
 #include "base/errors.hpp"
@@ -119,6 +120,7 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
     if (!slots_exist())
         report_not_preloaded();
     grants_begin_lines();
+    grant_file_remove(); // or a start while the registry is away would go on with the former grants
     (void)wake_worker(SingleWorker::registrar);
     PG_RETURN_VOID();
 }
