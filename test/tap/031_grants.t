@@ -274,8 +274,11 @@ is(sql($short, "SET uidgen.max_wait = '1min'; SELECT worker_id FROM uid_decode(u
 
 # A datacenter id that the layout cannot hold
 
-sql($a, q{SELECT uid_generator_create('far', datacenter_id => 500)});
-is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'a datacenter id that is too large is no error');
+$a->append_conf('postgresql.conf', "uidgen.datacenter_id = 500\n");
+$a->reload;
+ok(until_true('the setting', sub { sql($a, 'SHOW uidgen.datacenter_id') eq '500' }), 'a datacenter id that is too large');
+sql($a, q{SELECT uid_generator_create('far')});
+is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'is no error');
 
 # A dropped generator has no grant
 

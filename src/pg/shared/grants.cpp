@@ -109,12 +109,14 @@ GrantOrder with_former(GrantOrder order, const Place &place) {
     return order;
 }
 
-GrantError no_registrar() {
+void wake_registrar(int place) {
     GrantError error = {};
+    if (wake_worker(SingleWorker::registrar))
+        return;
     strlcpy(error.message, "no background worker slot is free for the registrar", sizeof(error.message));
     strlcpy(error.hint, "Increase max_worker_processes in postgresql.conf and restart the server.", sizeof(error.hint));
     error.at_us = wall_clock_us();
-    return error;
+    grants_note_error(place, places[place].key, error);
 }
 
 // A place that was never used is not touched before, so that a table of many places costs no memory.
@@ -263,7 +265,7 @@ int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark) {
         return no_place;
     const auto index = static_cast<int>(place - places);
     grants_note_use(index, wall_clock_us());
-    (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
+    wake_registrar(index); // a grant from the file must be renewed
     return index;
 }
 
@@ -289,8 +291,7 @@ void grants_note_use(int place, int64_t now_us) {
 void grants_want(int place, int64_t lowest) {
     places[place].wanted.store(Max(lowest, 1), std::memory_order_relaxed);
     grants_note_use(place, wall_clock_us());
-    if (!wake_worker(SingleWorker::registrar))
-        grants_note_error(place, places[place].key, no_registrar());
+    wake_registrar(place);
 }
 
 void grants_wait(int place, const GrantView &seen, int64_t timeout_us) {
