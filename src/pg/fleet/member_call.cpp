@@ -176,8 +176,8 @@ bool is_valid(const FleetReply &reply, const core::Layout &layout) {
     constexpr int64_t latest_us = PG_INT64_MAX / 2;
     constexpr int64_t last_term = INT64_C(1) << 53;
     const core::Grant &grant = reply.answer.grant;
-    const bool may_be_read = reply.registry_clock_us > 0 && reply.registry_clock_us <= latest_us &&
-                             reply.retry_after_us >= 0 && grant.term >= 0 && grant.term <= last_term;
+    const bool may_be_read = reply.registry_clock_us > 0 && reply.registry_clock_us <= latest_us && grant.term >= 0 &&
+                             grant.term <= last_term;
     if (!may_be_read || reply.answer.why != core::Refusal::none)
         return may_be_read;
     return grant.node >= 0 && grant.node <= core::largest(core::drawn_node_bits(layout)) && grant.from >= 0 &&
@@ -200,7 +200,7 @@ bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply)
     int64_t retry_after_ms = 0;
     set_error(&reply->error, message != nullptr ? message : text_of(result, "refusal"), hint != nullptr ? hint : "");
     if (number_of(result, "retry_after_ms", &retry_after_ms))
-        reply->retry_after_us = Min(Max(retry_after_ms, -1), longest_retry_ms) * us_per_ms;
+        reply->retry_after_us = Min(Max(retry_after_ms, 0), longest_retry_ms) * us_per_ms;
     return true;
 }
 

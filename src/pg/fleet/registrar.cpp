@@ -6,7 +6,8 @@
 //   1. An incarnation is in the file of grants before it asks, so that the registry can tell which of two lives is the
 //      later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.
-// It is the only process that writes the file, and a server has one of it (shared/single_worker.hpp).
+// It is the only process that writes the file, and a server has one of it (shared/single_worker.hpp). uid_fleet_move()
+// removes the file.
 
 #include "connection.hpp"
 #include "member_call.hpp"
