@@ -43,9 +43,9 @@ claim() {
     fi
 }
 
-# The row about a draw is written a little after the draw: wait for it, but not long.
+# Waits until a query returns true, but not long: wait_for query [seconds].
 wait_for() {
-    for _ in $(seq 100); do
+    for _ in $(seq $((${2:-10} * 10))); do
         [ "$(value "$1")" != t ] || return 0
         sleep 0.1
     done

@@ -175,7 +175,7 @@ for member in $members; do
 done
 promoted=$(on standby value 'SELECT now()')
 heard="SELECT count(*) = 3 FROM uid_fleet WHERE last_heard > '$promoted'"
-on standby wait_for "$heard"
+on standby wait_for "$heard" $((2 * lease))
 on standby show "SELECT node, port, state, granted_until, last_heard, clock_offset FROM uid_fleet"
 claim "the new registry has answered all three" "$(on standby value "$heard")" = t
 
