@@ -219,6 +219,7 @@ INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
 SQL
 	my $rows = 'SELECT g FROM uid_generator AS g ORDER BY generator::text; SELECT s FROM uid_segment AS s ORDER BY name; SELECT last_value FROM uid_generators.uid_default; '
 	  . 'SELECT last_value FROM uid_generators.chosen; SELECT count(*), max(id) FROM mine.documents; SELECT count(*) FROM worker_node';
+	wait_for_node_rows($source, '%', 3, dbname => 'owned'); # of the default, of the altered one, and of the chosen one
 	my $kept = $source->safe_psql('owned', $rows);
 	$source->command_ok([ 'pg_dump', '-Fc', '--no-comments', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ], 'dumped');
 	$target->safe_psql('postgres', 'CREATE DATABASE owned_too OWNER boss');
