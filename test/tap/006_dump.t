@@ -210,6 +210,10 @@ SET SESSION AUTHORIZATION boss;
 CREATE SCHEMA mine;
 CREATE TABLE mine.documents (id bigint PRIMARY KEY DEFAULT uid_next(), other bigint DEFAULT uid_next('uid_generators.uid_default'), n bigint DEFAULT segment_next('s'));
 INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
+SQL
+	wait_for_node_rows($source, '%', 1, dbname => 'owned'); # an alteration may come before its row, which is lost then
+	$source->safe_psql('owned', <<'SQL');
+SET SESSION AUTHORIZATION boss;
 SELECT uid_generator_create('chosen', 'twitter');
 RESET SESSION AUTHORIZATION;
 SELECT uid_generator_alter('uid_generators.uid_default', spread => false, lease_ms => 500);
