@@ -32,7 +32,7 @@ on() (
 start_named() (
     if [ -e "$UIDGEN_WORK/clock-$1" ]; then
         export LD_PRELOAD="$faketime" FAKETIME_TIMESTAMP_FILE="$UIDGEN_WORK/clock-$1" FAKETIME_NO_CACHE=1 \
-            DONT_FAKE_MONOTONIC=1
+            DONT_FAKE_MONOTONIC=1 NO_FAKE_STAT=1
     fi
     start_server "server-$1" "$tree"
 )

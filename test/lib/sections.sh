@@ -200,7 +200,7 @@ section_tap() {
 
 # On other servers than this machine's: without long files whose subject is uidgen's own protocols and not a major.
 section_tap_there() {
-    tap_files test/tap '/(020_cached|031_grants|033_fleet|035_fleet_faults)\.t$'
+    tap_files test/tap '/(020_cached|033_fleet|035_fleet_faults)\.t$'
 }
 
 # The figures are for docs/fleet.md.
