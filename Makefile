@@ -5,20 +5,24 @@
 #
 #   WERROR=1            warnings are errors
 #   SANITIZE=undefined  a build that reports undefined behaviour, for tests
+#   COVERAGE=1          a build that counts what runs, in .gcda files beside the objects, for tests
+#   WITHOUT_OPENSSL=1   a build that cannot conceal ids, as for a PostgreSQL without OpenSSL
 #   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/base/faults.hpp), for tests
+#
+# make dist writes uidgen-VERSION.tar.gz: the last commit of a git checkout.
 
 # PGXS sets srcdir, so what needs it is expanded later, and a list that is found empty is an error.
 listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(error no $(1) in $(srcdir)))
 
 EXTENSION = uidgen
 MODULE_big = uidgen
-DATA = src/sql/uidgen--0.1.0.sql
+DATA = $(call listed,src/sql/uidgen--*.sql) $(call listed,src/sql/uidgen--*.control)
 OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))
 
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
 REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf
 
-EXTRA_CLEAN = $(OBJS:.o=.d)
+EXTRA_CLEAN = $(OBJS:.o=.d) $(OBJS:.o=.gcno) $(OBJS:.o=.gcda)
 
 # Bitcode for inlining by JIT buys nothing for functions that end in a system call or an atomic.
 override with_llvm = no
@@ -45,14 +49,26 @@ $(rooms):
 # /usr/include, or beside headers of another major.
 override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(source)/src -I$(source)/src/pg $(CPPFLAGS) \
     -idirafter $(shell $(PG_CONFIG) --includedir)
-override CPPFLAGS += -DUIDGEN_VERSION='"$(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(source)/uidgen.control)"'
+version := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(source)/uidgen.control)
+override CPPFLAGS += -DUIDGEN_VERSION='"$(version)"'
 SHLIB_LINK += $(libpq)
+
+# libcrypto, if PostgreSQL was built with OpenSSL. The preprocessor reads its pg_config.h, which may only include the
+# header of this architecture.
+pg_config_h = $(CXX) -E -dM -x c++ -I$(shell $(PG_CONFIG) --includedir-server) -include pg_config.h /dev/null
+ifndef WITHOUT_OPENSSL
+ifneq ($(shell $(pg_config_h) | grep 'define USE_OPENSSL 1'),)
+override CPPFLAGS += -DUIDGEN_OPENSSL
+SHLIB_LINK += -lcrypto
+endif
+endif
 
 # Of two flags that contradict each other the later one wins. The server's, or those on the command line, stand between
 # our wishes and our needs. PostgreSQL's headers need -fwrapv and -fno-strict-aliasing. The prefix maps make the library
-# the same wherever it is built.
+# the same wherever it is built. The last one that matches counts: of a directory below the source, the one of its own.
+maps = $(CURDIR)=. $(source)=. $(source)/= $(patsubst %/,%,$(srcdir))/= $(if $(filter $(source)/%,$(CURDIR)),$(CURDIR)=.)
 wishes = -O2 -fno-plt -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers \
-    -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(source)=. -ffile-prefix-map=$(source)/= -ffile-prefix-map=$(patsubst %/,%,$(srcdir))/=
+    $(addprefix -ffile-prefix-map=,$(maps))
 needs = -std=c++17 -fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -MMD
 override CXXFLAGS := $(wishes) $(CXXFLAGS) $(needs)
 ifdef WERROR
@@ -62,9 +78,24 @@ ifdef SANITIZE
 override CXXFLAGS += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-sanitize=vptr
 SHLIB_LINK += -fsanitize=$(SANITIZE)
 endif
+ifdef COVERAGE
+override CXXFLAGS += -O0 --coverage
+SHLIB_LINK += --coverage
+endif
 ifdef UIDGEN_FAULTS
 override CPPFLAGS += -DUIDGEN_FAULTS
 endif
+
+.PHONY: dist
+dist:
+	git -C $(source) archive --prefix=uidgen-$(version)/ -o $(CURDIR)/uidgen-$(version).tar.gz HEAD
+
+# Copies what has changed in the install script into the script that updates to it.
+.PHONY: update-script
+update-script:
+	for script in $(source)/src/sql/uidgen--*--$(version).sql; do \
+	    $(source)/src/sql/in-step $$script >$$script.new && mv $$script.new $$script || exit; \
+	done
 
 # The style of the C++ code. Other versions of clang-format differ in places.
 .PHONY: format

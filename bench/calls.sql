@@ -17,6 +17,8 @@ SELECT name, calls, call, format('generate_series(1, %s)', calls / 20)
   ('segment_next(text)',     2000000, 'segment_next(''bench''::text)'),
   ('nextval, CACHE 1000',    1000000, 'nextval(''cache_1000'')'),
   ('nextval, CACHE 1',       400000,  'nextval(''cache_1'')'),
+  ('uid_conceal',            100000,  'bench_conceal(117443343637549056, ''bench'')'),
+  ('uid_reveal',             100000,  'bench_reveal(117443343637549056, ''bench'')'),
   ('gen_random_uuid',        100000,  'gen_random_uuid()')) AS v (name, calls, call);
 CALL pg_temp.measure('', :rounds);
 SELECT name, "ns, median", "x no-op, median" FROM medians ORDER BY place;

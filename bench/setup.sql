@@ -9,6 +9,11 @@ CREATE FUNCTION bench_clock() RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL
 CREATE FUNCTION bench_cpu() RETURNS bigint LANGUAGE c VOLATILE STRICT AS 'noop', 'bench_cpu';
 CREATE FUNCTION bench_settle() RETURNS void LANGUAGE c AS 'noop', 'bench_settle';
 
+-- Volatile, because a column of a stable function that nobody reads is not evaluated.
+CREATE FUNCTION bench_conceal(bigint, text) RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'uidgen', 'uid_conceal';
+CREATE FUNCTION bench_reveal(bigint, text) RETURNS bigint LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'uidgen', 'uid_reveal';
+SELECT uid_key_create('bench');
+
 CREATE SEQUENCE cache_1;
 CREATE SEQUENCE cache_1000 CACHE 1000;
 CREATE SEQUENCE plain;

@@ -14,11 +14,13 @@ SELECT obj_description(oid, 'pg_extension') IS NOT NULL AS extension FROM pg_ext
 SELECT c.relname, a.attname AS column_without_comment
   FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
  WHERE c.relname IN ('uid_generator', 'uid_segment', 'worker_node', 'uid_fleet_state', 'uid_fleet_pool',
-                     'uid_fleet_node')
+                     'uid_fleet_node', 'uid_key')
    AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND col_description(c.oid, a.attnum) IS NULL
  ORDER BY 1, 2;
 
 -- The objects themselves, and for functions how they may be used.
+\pset format unaligned
+\pset footer off
 SELECT pg_describe_object(d.classid, d.objid, 0) AS object
   FROM pg_depend AS d
  WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
@@ -50,7 +52,7 @@ SELECT c.oid::regclass AS relation, array_agg(a.privilege_type ORDER BY a.privil
  GROUP BY c.oid ORDER BY c.oid::regclass::text COLLATE "C";
 -- Triggers that guard the tables.
 SELECT tgrelid::regclass AS "table", tgname, tgfoid::regproc AS function FROM pg_trigger
- WHERE tgrelid IN ('uid_generator'::regclass, 'uid_segment'::regclass, 'worker_node'::regclass) AND NOT tgisinternal
+ WHERE tgrelid IN ('uid_generator'::regclass, 'uid_segment'::regclass, 'uid_key'::regclass, 'worker_node'::regclass) AND NOT tgisinternal
  ORDER BY 1, 2;
 SELECT evtname, evtevent, evtenabled FROM pg_event_trigger;
 

@@ -203,7 +203,8 @@ SELECT ask('y', worker_bits => 3);
 UPDATE uid_fleet_node SET granted_until = granted_from
  WHERE pool = (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3) AND NOT reserved;
 SELECT ask('y', worker_bits => 3) LIKE 'node %' AS granted;
-SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_fleet_pools ORDER BY pool;
+SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until, newcomers_refused FROM uid_fleet_pools
+ ORDER BY pool;
 
 -- A handover: nothing is granted, until it is cancelled or another server takes over.
 SELECT uid_fleet_handover();
@@ -245,6 +246,7 @@ SELECT term FROM member WHERE name IN ('z1', 'z2') ORDER BY term;
 SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 \set VERBOSITY default
 SELECT count(*) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
+SELECT newcomers_refused FROM uid_fleet_pools JOIN uid_fleet_pool USING (pool) WHERE worker_bits = 6;
 -- Another server has changed: the same fence.
 UPDATE uid_fleet_state SET timeline = timeline + 1;
 SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
@@ -378,6 +380,7 @@ SELECT bad('fleet term serial held_node held_from held_until held_line held_term
     '1 1 1 1 1 5 1 1 NULL', '1 1 1 1 1 9223372036854775807 1 1 1']) v \gexec
 SELECT bad('host', 'repeat(''x'',2000)') \gexec
 \set VERBOSITY default
+SELECT bad('protocol', '2') \gexec
 -- A grant without end, shown by a member that the registry does not know.
 UPDATE member SET (node, granted_until, term, held_term, serial) = (77, 2199023255552, s.term, s.term - 1, 1)
   FROM uid_fleet_state s WHERE name = 'y';
@@ -425,6 +428,88 @@ SET synchronous_commit = remote_apply;
 SELECT ask_commit();
 RESET synchronous_commit;
 
+-- Segments: what members call for blocks of values.
+CREATE FUNCTION block(segment text, count bigint DEFAULT 10, shown bigint DEFAULT -1, increment bigint DEFAULT 1,
+    member text DEFAULT 'a', fleet bigint DEFAULT NULL, term bigint DEFAULT 0)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  b record;
+  known bigint := coalesce(fleet, (SELECT f.fleet FROM known_fleet f));
+BEGIN
+  SELECT * INTO b FROM uid_fleet_block(1, known, term, segment, count, shown, increment, 'host', '5432', member, 'v');
+  RETURN coalesce(b.refusal || ': ' || b.message || coalesce('; ' || b.hint, ''),
+                  format('%s values, %s to %s by %s', b.count, b.first, b.last, b.increment));
+END
+$$;
+CREATE TABLE known_fleet AS SELECT fleet FROM uid_fleet_state;
+GRANT SELECT ON known_fleet TO uidgen_fleet;
+SELECT segment_create('orders') IS NOT NULL AS made, segment_create('Bestell"ung') IS NOT NULL AS quoted;
+SET ROLE uidgen_fleet;
+SELECT block('orders');
+SELECT block('Bestell"ung');
+SELECT block('it''s nowhere');
+RESET ROLE;
+GRANT USAGE ON SEQUENCE uid_segments.orders, uid_segments."Bestell""ung" TO uidgen_fleet;
+SET ROLE uidgen_fleet;
+SELECT block('orders');
+SELECT block('Bestell"ung');
+-- Draws on the registry go on beside blocks.
+SELECT block('orders', 1000);
+RESET ROLE;
+SELECT segment_next('orders'), segment_next('orders');
+SET ROLE uidgen_fleet;
+SELECT block('orders', 1, member => 'b');
+RESET ROLE;
+SELECT segment_next('orders');
+SELECT segment, sequence, database, first_value, last_value, given_at <= clock_timestamp() AS given, version
+  FROM uid_fleet_segments ORDER BY 1, 3;
+SET ROLE uidgen_fleet;
+-- The last value that a member was given. The registry may have lost it.
+SELECT block('orders', shown => 1500);
+SELECT block('orders', shown => 5000);
+SELECT block('orders', shown => 1500);
+RESET ROLE;
+SELECT segment_next('orders') > 5020 AS above;
+SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
+-- A call without values says what the segment is like; of any increment, to a server of any fleet.
+SELECT block('orders', 0, increment => 0, fleet => 0);
+SELECT block('orders', fleet => 4711);
+-- A registry that is shown a later term stops.
+SELECT block('orders', term => 99);
+SELECT block('orders');
+UPDATE uid_fleet_state SET term_shown = 0;
+SELECT block('orders', increment => 2);
+ALTER SEQUENCE uid_segments.orders CYCLE;
+SELECT block('orders');
+ALTER SEQUENCE uid_segments.orders NO CYCLE MINVALUE -5;
+SELECT block('orders');
+ALTER SEQUENCE uid_segments.orders MINVALUE 0;
+-- To the end, and what is left. A block is at most 1/1024 of a sequence.
+SELECT segment_create('short') IS NOT NULL AS made;
+ALTER SEQUENCE uid_segments.short MAXVALUE 30000;
+SELECT block('short', 100);
+SELECT block('short', 100, shown => 29990);
+SELECT block('short', 100);
+SELECT block('short', 100, shown => 40000);
+SELECT segment_create('down') IS NOT NULL AS made;
+ALTER SEQUENCE uid_segments.down INCREMENT -5 MINVALUE -1000000 MAXVALUE 0 START 0 RESTART;
+SELECT block('down', increment => -5, shown => 1);
+SELECT block('down', increment => -5, shown => -100);
+SELECT block('down', increment => -5, shown => -100);
+ALTER SEQUENCE uid_segments.down MAXVALUE 10;
+SELECT block('down', increment => -5);
+SELECT uid_fleet_handover();
+SELECT split_part(block('orders'), ';', 1);
+UPDATE uid_fleet_state SET closed_until = NULL;
+\set VERBOSITY terse
+SELECT uid_fleet_block(2, 0, 0, 'orders', 1, 0, 0, 'h', 'p', 'd', 'v');
+SELECT uid_fleet_block(1, 0, 0, 'orders', -1, 0, 0, 'h', 'p', 'd', 'v');
+SELECT uid_fleet_block(1, 0, 0, NULL, 1, 0, 0, 'h', 'p', 'd', 'v');
+BEGIN;
+SELECT block('orders');
+ROLLBACK;
+\set VERBOSITY default
+
 -- Rights: a member's role may call the function and nothing else; others may not do that either.
 CREATE FUNCTION as_role() RETURNS text LANGUAGE sql AS $$ SELECT refusal FROM uid_fleet_call(1, 999, NULL, 1, 1, 1,
   NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000, 'custom', 1767225600000000, 1000, 41, 5, 5, 12,
@@ -432,6 +517,7 @@ CREATE FUNCTION as_role() RETURNS text LANGUAGE sql AS $$ SELECT refusal FROM ui
 SET ROLE uidgen_fleet;
 SELECT as_role();
 \set VERBOSITY terse
+SELECT * FROM uid_fleet_segments;
 SELECT * FROM uid_fleet_state;
 SELECT * FROM uid_fleet_node;
 SELECT * FROM uid_fleet;
@@ -442,6 +528,7 @@ SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_admit('uidgen_plain');
 SET ROLE uidgen_plain;
 SELECT as_role();
+SELECT uid_fleet_block(1, 0, 0, 'orders', 1, 0, 0, 'h', 'p', 'd', 'v');
 SELECT * FROM uid_fleet_pools;
 SELECT nextval('uid_fleet_serial');
 RESET ROLE;
@@ -452,6 +539,17 @@ SELECT count(*) > 5 AS monitors FROM uid_fleet_pools;
 SELECT * FROM uid_fleet_node;
 RESET ROLE;
 \set VERBOSITY default
+
+-- A holder's other nodes are found by an index, or the cost would grow with the square of the number of nodes.
+CREATE FUNCTION pg_temp.plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY EXECUTE 'EXPLAIN ' || query;
+END
+$$;
+SET enable_seqscan = off;
+SELECT count(*) > 0 AS by_index FROM pg_temp.plan_of('SELECT state FROM uid_fleet') AS line
+ WHERE line LIKE '%uid_fleet_node_incarnation%';
+RESET enable_seqscan;
 
 -- A hostile search_path: names in front of the extension's and of pg_catalog.
 CREATE SCHEMA hostile AUTHORIZATION uidgen_plain;
@@ -477,7 +575,9 @@ RESET search_path;
 SELECT ask('clock1', worker_bits => 7);
 
 DROP SCHEMA hostile CASCADE;
-REVOKE EXECUTE ON FUNCTION uid_fleet_call FROM uidgen_fleet;
+SELECT segment_drop(name) FROM uid_segment;
+DROP TABLE known_fleet;
+REVOKE EXECUTE ON FUNCTION uid_fleet_call, uid_fleet_block FROM uidgen_fleet;
 REVOKE USAGE ON SCHEMA public FROM uidgen_fleet;
 ALTER ROLE uidgen_fleet IN DATABASE contrib_regression RESET ALL;
 DROP ROLE uidgen_fleet, uidgen_plain;

@@ -1,19 +1,9 @@
 -- Rows of uid_generator: whose they are, when they count, and that they go with their sequence.
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
-CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-  detail text;
-  hint text;
-BEGIN
-  EXECUTE statement INTO result;
-  RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-  RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 CREATE PROCEDURE register(sequence regclass, tick bigint, bits integer) LANGUAGE sql AS $$
   INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
   VALUES (sequence, 'own', '2026-01-01', tick, bits, 0, 0, 62 - bits, 1000, 2000)

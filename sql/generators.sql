@@ -2,21 +2,9 @@
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
--- Ids, dates and numbers of days differ from run to run.
-CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-  detail text;
-  hint text;
-BEGIN
-  EXECUTE statement INTO result;
-  RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-  RETURN regexp_replace(regexp_replace(concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, '')),
-    '\d{4}-\d\d-\d\d [0-9:.]+', '<time>', 'g'), '\d{10,}', '<id>', 'g');
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/masked_outcome.sql'
+\i :outcome
 -- The generator whose layout puts an id into this minute.
 CREATE FUNCTION made_by(id bigint) RETURNS text LANGUAGE sql AS $$
   SELECT string_agg(generator::text, ', ' ORDER BY generator::text) FROM uid_generator_config

@@ -5,19 +5,9 @@ SET datestyle = 'ISO';
 
 SELECT * FROM uid_preset;
 
-CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-  detail text;
-  hint text;
-BEGIN
-  EXECUTE statement INTO result;
-  RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-  RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 
 -- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
 CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);
@@ -185,7 +175,16 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 SELECT uid_generator_create('discarded', 'leaf', lease_ms => 900);
+-- A role that owns no table of the extension: its sequence is found in the new row.
+CREATE ROLE regress_discarded;
+GRANT CREATE ON SCHEMA uid_generators, uid_segments TO regress_discarded;
+SET ROLE regress_discarded;
+SELECT uid_generator_create('owned', 'twitter'), segment_create('owned');
+SELECT uid_generator_drop('uid_generators.owned'), segment_drop('owned');
+RESET ROLE;
 RESET debug_discard_caches;
+REVOKE CREATE ON SCHEMA uid_generators, uid_segments FROM regress_discarded;
+DROP ROLE regress_discarded;
 SELECT preset, epoch, datacenter_bits, worker_bits, when_full, when_back, lease_ms FROM uid_generator WHERE generator = 'uid_generators.discarded'::regclass;
 SELECT uid_generator_create('spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12),
        uid_generator_create('not_spread', epoch => '2026-01-01 00:00+00', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12, spread => false);

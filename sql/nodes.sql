@@ -109,6 +109,98 @@ SELECT layout, datacenter_id AS dc, worker_id AS w, a_system_identifier AS a, a_
   FROM uid_check_nodes('nodes') ORDER BY shared_from, a_generator, b_host_name;
 RESET timezone;
 SELECT count(*) FROM uid_check_nodes();
+
+-- From an id to its row of worker_node. The numbers come round: a row counts until the generator's next one.
+SELECT 'created' AS create FROM uid_generator_create('origin', epoch => '2026-01-01 00:00+00');
+SELECT 'created' AS create FROM uid_generator_create('backups', 'js53', epoch => '2026-01-01 00:00+00');
+SELECT 'created' AS create FROM uid_generator_create('cached', 'baidu_cached', epoch => '2026-01-01 00:00+00', max_staleness_ms => 60000);
+SELECT uid_layout('uid_generators.origin'), uid_layout('uid_generators.backups');
+SET timezone = 'UTC';
+INSERT INTO worker_node (id, system_identifier, database, generator, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline)
+SELECT i, s, db, 'uid_generators.' || g, CASE WHEN g <> 'other layout' THEN uid_layout(('uid_generators.' || split_part(g, ' ', 1))::regclass) ELSE 'other' END,
+       d, w, c::timestamptz, c::timestamptz + interval '1 h', h, '5432', 2, '2026-01-02', 1 FROM (VALUES
+  (1000001, 1, 5, 'origin', 3, 7, '2026-01-02 10:00+00', 'a'),
+  (1000002, 1, 5, 'origin', 3, 8, '2026-01-02 12:00+00', 'a'),
+  (1000003, 1, 5, 'origin', 3, 7, '2026-01-02 14:00+00', 'b'),
+  (1000004, 2, 5, 'origin', 4, 7, '2026-01-02 11:00+00', 'c'),
+  (1000005, 2, 6, 'origin renamed', 3, 7, '2026-01-02 11:30+00', 'd'),
+  (1000006, 2, 6, 'origin renamed', 3, 9, '2026-01-02 11:30+00', 'd'),
+  (1000007, 3, 5, 'other layout', 3, 10, '2026-01-02 10:00+00', 'e'),
+  (1000008, 1, 5, 'backups', 0, 5, '2026-01-02 10:00+00', 'a'),
+  (1000009, 1, 5, 'backups', 0, 6, '2026-01-02 10:10+00', 'a'),
+  (1000010, 1, 5, 'backups', 0, 5, '2026-01-02 10:20+00', 'b'),
+  (1000011, 1, 5, 'cached', 0, 77, '2026-01-02 10:00+00', 'f')) v(i, s, db, g, d, w, c, h);
+INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (1000012, 'app', '1', 1, '2026-01-01', '2026-01-01', '2026-01-01');
+SELECT v.*, o.node_id, o.host_name, o.port, o.system_identifier AS server, o.timeline, o.database, o.generator_name, o.created, o.modified
+  FROM (VALUES ('origin', '09:00', 3, 7), ('origin', '09:59:58', 3, 7), ('origin', '09:59:59.5', 3, 7), ('origin', '10:00', 3, 7),
+               ('origin', '11:59:59.999', 3, 7), ('origin', '12:00:01.5', 3, 7), ('origin', '13:00', 3, 7), ('origin', '13:00', 3, 8),
+               ('origin', '13:59:58', 3, 7), ('origin', '14:00', 3, 7), ('origin', '20:00', 3, 7), ('origin', '20:00', 4, 7),
+               ('origin', '20:00', 3, 9), ('origin', '20:00', 3, 10), ('origin', '20:00', 5, 7),
+               ('backups', '10:15', 0, 6), ('backups', '10:19:55', 0, 5), ('backups', '10:19:55', 0, 16 + 5), ('backups', '09:00', 0, 16 + 5),
+               ('backups', '09:00', 0, 5), ('cached', '09:58:50', 0, 77), ('cached', '09:59:05', 0, 77)) v(generator, "time", d, w)
+ CROSS JOIN LATERAL uid_origin(uid_encode(timestamptz '2026-01-02 00:00+00' + time::interval, d, w, 9, ('uid_generators.' || v.generator)::regclass),
+                               ('uid_generators.' || v.generator)::regclass) o;
+-- The database of this server by its name, and the columns that draw from the generator.
+UPDATE worker_node SET system_identifier = (SELECT system_identifier FROM pg_control_system()), database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ WHERE id = 1000003;
+CREATE TABLE "Orders" (id bigint DEFAULT uid_next('uid_generators.origin'), "Second id" bigint DEFAULT uid_next('uid_generators.origin'), third bigint DEFAULT uid_next());
+SELECT uid_encode('2026-01-02 20:00+00', 3, 7, 0, 'uid_generators.origin') AS id \gset
+SELECT node_id, database = current_database() AS here, columns FROM uid_origin(:id, 'uid_generators.origin');
+-- The default generator has the same layout.
+SELECT node_id, columns FROM uid_origin(:id);
+SELECT uid_origin(NULL) IS NULL AS null, uid_origin(:id, NULL) IS NULL AS null;
+\set VERBOSITY terse
+SELECT uid_origin(-1);
+SELECT uid_origin(9223372036854775807, 'uid_generators.backups');
+SELECT uid_origin(:id, 'worker_node');
+SELECT uid_origin(1, 0);
+-- A name that looks like an operator or a table of the extension, in the caller's search_path, is not used.
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.never(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''never''; END';
+CREATE OPERATOR hostile.>> (FUNCTION = hostile.never, LEFTARG = bigint, RIGHTARG = integer);
+CREATE TABLE hostile.worker_node (LIKE worker_node);
+SET search_path = hostile, pg_catalog, public;
+SELECT node_id FROM public.uid_origin(:id, 'uid_generators.origin');
+RESET search_path;
+-- It needs what reading worker_node needs, and no more.
+CREATE ROLE regress_origin;
+SET ROLE regress_origin;
+SELECT node_id FROM uid_origin(:id, 'uid_generators.origin');
+RESET ROLE;
+GRANT SELECT ON worker_node TO regress_origin;
+SET ROLE regress_origin;
+SELECT node_id FROM uid_origin(:id, 'uid_generators.origin');
+RESET ROLE;
+\set VERBOSITY default
+-- On the registry of a fleet: the ticks of the last grant, whoever had the node before; not those of a node that was taken
+-- over, and of no other layout.
+INSERT INTO uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
+SELECT p.pool, c.preset, c.epoch + p.later, c.tick_us, c.time_bits, c.datacenter_bits, c.worker_bits, c.sequence_bits, c.sequence_first, c.backup_worker
+  FROM uid_generator_config c JOIN (VALUES (10, 'origin', interval '0'), (11, 'origin', '1 s'), (12, 'backups', '0')) p(pool, generator, later)
+    ON c.generator = ('uid_generators.' || p.generator)::regclass;
+INSERT INTO uid_fleet_node (pool, node, granted_from, granted_until, line, term, serial, host, port, system_identifier, timeline, database, generator, last_heard) VALUES
+  (10, 3 * 32 + 7, (24 + 13) * 3600000, (24 + 15) * 3600000, 4711, 1, 1, 'member', '5433', 99, 3, 'shop', 'uid_generators.uid_default', '2026-01-02 14:30+00'),
+  (11, 3 * 32 + 9, (24 + 13) * 3600000, (24 + 30) * 3600000, 4712, 1, 2, 'other', '5433', 99, 3, 'shop', 'uid_generators.uid_default', '2026-01-02 14:30+00'),
+  (10, 3 * 32 + 8, (24 + 13) * 3600000, (24 + 30) * 3600000, 0, 1, 3, 'revoked', '5433', 99, 3, 'shop', 'uid_generators.uid_default', '2026-01-02 14:30+00'),
+  (12, 5, (24 + 10) * 3600, (24 + 11) * 3600, 4713, 1, 4, 'member', '5433', 99, 3, 'shop', 'uid_generators.js', '2026-01-02 14:30+00');
+SELECT v.*, o.node_id, o.host_name, o.port, o.system_identifier = 99 AS member, o.timeline, o.database, o.generator_name, o.created, o.modified
+  FROM (VALUES ('origin', '12:59:59.999', 3, 7), ('origin', '13:00', 3, 7), ('origin', '14:59:59.999', 3, 7), ('origin', '15:00', 3, 7),
+               ('origin', '20:00', 3, 9), ('origin', '20:00', 3, 8), ('backups', '10:19:55', 0, 16 + 5), ('backups', '11:00', 0, 5)) v(generator, "time", d, w)
+ CROSS JOIN LATERAL uid_origin(uid_encode(timestamptz '2026-01-02 00:00+00' + time::interval, d, w, 9, ('uid_generators.' || v.generator)::regclass),
+                               ('uid_generators.' || v.generator)::regclass) o;
+SELECT uid_encode('2026-01-02 14:00+00', 3, 7, 0, 'uid_generators.origin') AS id \gset
+SET ROLE regress_origin;
+SELECT node_id, host_name FROM uid_origin(:id, 'uid_generators.origin');
+RESET ROLE;
+REVOKE SELECT ON worker_node FROM regress_origin;
+GRANT pg_monitor TO regress_origin;
+SET ROLE regress_origin;
+SELECT node_id, host_name FROM uid_origin(:id, 'uid_generators.origin');
+RESET ROLE;
+DROP ROLE regress_origin;
+RESET timezone;
+DROP SCHEMA hostile CASCADE;
+DROP TABLE "Orders";
 DROP FUNCTION draw, node_of;
 DROP TABLE given, nodes;
 SET client_min_messages = warning;

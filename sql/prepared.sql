@@ -20,6 +20,16 @@ SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
 COMMIT PREPARED 'draws';
 SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
 
+-- What the transaction advanced by a statement of a t_sequence service: its claim is nobody else's.
+SELECT segment_create('blocks', step => 100) IS NOT NULL AS made;
+BEGIN;
+UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'blocks' RETURNING current_val \gset
+PREPARE TRANSACTION 'advances';
+SELECT current_val - :current_val AS beyond FROM t_sequence WHERE pk_seq_name = 'blocks';
+COMMIT PREPARED 'advances';
+SELECT current_val - :current_val AS beyond FROM t_sequence WHERE pk_seq_name = 'blocks';
+SELECT segment_drop('blocks');
+
 -- What the transaction made.
 BEGIN;
 SELECT uid_generator_create('prepared'), segment_create('prepared');

@@ -1,18 +1,8 @@
 -- What is refused, with which words, and that a refusal moves nothing.
 CREATE EXTENSION uidgen;
-CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-  detail text;
-  hint text;
-BEGIN
-  EXECUTE statement INTO result;
-  RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-  RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 \pset format unaligned
 \pset tuples_only on
 \pset fieldsep '\n   '
@@ -206,6 +196,9 @@ SELECT outcome('SELECT uid_segment_changed()');
 SELECT outcome('SELECT uid_forget_dropped()');
 SELECT outcome('SELECT uid_check_registration()');
 SELECT outcome('SELECT uid_generator_changing()');
+SELECT outcome('SELECT uid_block_advance()');
+SELECT outcome('SELECT uid_block_insert()');
+SELECT outcome('SELECT uid_number_node()');
 
 -- The trigger of uid_generator is of no use elsewhere: a table of one's own may have columns of any type.
 CREATE TEMPORARY TABLE trap AS SELECT generator, preset, epoch, tick_us, 4096::bigint AS time_bits FROM uid_generator;

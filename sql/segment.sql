@@ -339,6 +339,85 @@ SELECT * FROM uid_segment WHERE name = 'altered';
 DROP OWNED BY regress_stranger;
 DROP ROLE regress_stranger;
 
+-- The sequence of a segment: increment, bounds, CYCLE. Errors name what does not fit.
+SELECT segment_create('odd', 1, increment => 2), segment_create('down', increment => -1), segment_create('bounded', 5, min_value => 3, max_value => 7, cycle => true),
+       segment_create('deep', -10, increment => -5, min_value => -20), segment_create('from zero', 0, 10, min_value => 0);
+SELECT name, seqstart, seqincrement, seqmin, seqmax, seqcycle FROM uid_segment JOIN pg_sequence ON seqrelid = sequence
+ WHERE name IN ('odd', 'down', 'bounded', 'deep', 'from zero') ORDER BY name COLLATE "C";
+SELECT array(SELECT segment_next('odd') FROM generate_series(1, 3)) AS odd, array(SELECT segment_next('down') FROM generate_series(1, 3)) AS down,
+       array(SELECT segment_next('bounded') FROM generate_series(1, 7)) AS bounded, array(SELECT segment_next('deep') FROM generate_series(1, 3)) AS deep;
+SELECT segment_next('deep');
+SELECT segment_create('wrong', increment => 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT segment_create('wrong', increment => 9223372036854775807);
+SELECT segment_create('wrong', 5, min_value => 5, max_value => 5);
+SELECT segment_create('wrong', 5, max_value => -5);
+SELECT segment_create('wrong', min_value => 100);
+SELECT segment_create('wrong', 8, max_value => 7);
+\echo :LAST_ERROR_SQLSTATE
+SELECT segment_create('wrong', -1, increment => -1, min_value => 0);
+SELECT segment_create('wrong', NULL, increment => -1);
+SELECT count(segment_drop(name)) FROM unnest('{odd, down, bounded, deep, from zero}'::text[]) AS name;
+
+-- segment_last() without an argument, as lastval().
+DISCARD SEQUENCES;
+SELECT segment_last();
+\echo :LAST_ERROR_SQLSTATE
+SELECT segment_create('one', 100), segment_create('two', 200), segment_create('three', 300);
+SELECT segment_next('one');
+SELECT segment_last();
+SELECT segment_next('two');
+SELECT segment_last(), segment_last('one');
+SELECT segment_next('uid_segments.one'::regclass), segment_last();
+SELECT segment_next('one') AS one, segment_next('two') AS two, segment_last() FROM generate_series(1, 3);
+SELECT segment_next_array('three', 5), segment_last();
+SELECT segment_next('nobody');
+SELECT segment_next_array('two', 0), segment_last();
+SELECT segment_set('two', 250), segment_last();
+BEGIN;
+SELECT segment_next('two');
+ROLLBACK;
+SELECT segment_last();
+CREATE ROLE regress_last;
+SET ROLE regress_last;
+SELECT segment_last();
+\echo :LAST_ERROR_SQLSTATE
+RESET ROLE;
+GRANT SELECT ON SEQUENCE uid_segments.two TO regress_last;
+SET ROLE regress_last;
+SELECT segment_last();
+RESET ROLE;
+DROP OWNED BY regress_last;
+DROP ROLE regress_last;
+DISCARD ALL;
+SELECT segment_last();
+SELECT segment_next('two'), segment_last();
+SELECT segment_drop('two');
+SELECT segment_last();
+-- Not the last value of a segment that was dropped since, however many segments came after it.
+SELECT segment_next('one'), segment_drop('one');
+SELECT count(segment_drop(name)) FROM (SELECT name, segment_create(name), segment_next(name) FROM (SELECT 'few ' || i AS name FROM generate_series(1, 200) AS i OFFSET 0) AS n OFFSET 0) AS s;
+SELECT count(segment_next(segment_create('again ' || i))) FROM generate_series(1, 200) AS i;
+SELECT segment_last();
+SELECT count(segment_drop(name)) FROM uid_segment WHERE name LIKE 'again %';
+SELECT segment_last();
+
+-- ... nor after its entry was freed, because others were opened and not drawn from.
+SELECT segment_create('gone', 400);
+SELECT segment_next('gone'), segment_drop('gone');
+SELECT count(segment_next_array(segment_create('idle ' || i), 0)) FROM generate_series(1, 500) AS i;
+SELECT segment_last();
+SELECT count(segment_drop(name)) FROM uid_segment WHERE name LIKE 'idle %';
+-- Counts of batches are bigint, and any integer will do.
+SELECT array_length(segment_next_array('three', 3::bigint), 1), array_length(segment_next_array('three', 3::smallint), 1),
+       (SELECT count(*) FROM segment_next_batch('uid_segments.three'::regclass, 4::bigint)), (SELECT count(*) FROM segment_next_batch('three', '5')),
+       (SELECT count(*) FROM uid_next_batch(6::bigint)), array_length(uid_next_array('uid_generators.uid_default', 7::bigint), 1);
+SELECT segment_next_array('three', 9223372036854775807);
+SELECT uid_next_array(9223372036854775807);
+SELECT * FROM segment_next_batch('three', -9223372036854775808);
+\echo :LAST_ERROR_SQLSTATE
+SELECT segment_drop('three');
+
 DROP FUNCTION draws(regclass, integer), along_paths(text[]);
 DROP TABLE customers, origins;
 DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,

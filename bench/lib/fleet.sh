@@ -31,6 +31,10 @@ renewals() {
     measure "$@" -D renews=1
 }
 
+nodes() {
+    psql -At -c 'SELECT count(*) FROM uid_fleet_node'
+}
+
 build_all
 make_server server-bench "$tree"
 {
@@ -45,9 +49,14 @@ newcomers 'a newcomer after the other' -c 1 -t 500
 renewals 'one member renews' -c 1 -t 1000
 newcomers '8 newcomers at once' -c 8 -j 2 -t 250
 renewals '8 members renew' -c 8 -j 2 -t 250
+had=$(nodes)
 newcomers "$members newcomers at once" -c "$members" -j 2 -t 3
+[ "$(nodes)" -eq $((had + 3 * members)) ] || {
+    echo "newcomers got a node that another one has" >&2
+    exit 1
+}
 renewals "$members members renew" -c "$members" -j 2 -t 5
-had=$(psql -At -c 'SELECT count(*) FROM uid_fleet_node')
+had=$(nodes)
 [ "$had" -ge "$grants" ] || newcomers "up to $grants nodes granted" -c 16 -j 2 -t $(((grants - had) / 16))
 psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', count(*),
     pg_size_pretty(pg_table_size('uid_fleet_node')), pg_size_pretty(pg_indexes_size('uid_fleet_node')),

@@ -23,7 +23,13 @@ functions() {
         'segment_next(text)' "segment_next('bench'::text)" \
         'nextval, CACHE 1000' "nextval('cache_1000')" \
         'nextval, CACHE 1' "nextval('cache_1')" \
+        'uid_conceal' "bench_conceal(117443343637549056, 'bench')" \
+        'uid_reveal' "bench_reveal(117443343637549056, 'bench')" \
+        'uid_next_uuid()' 'uid_next_uuid()' \
         'gen_random_uuid' 'gen_random_uuid()'
+    if [ "$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')" -ge 18 ]; then
+        printf '%s\t%s\n' 'uuidv7' 'uuidv7()'
+    fi
 }
 
 # The same of calls on the tables of bench/many_data.sql, and the table.

@@ -29,6 +29,10 @@ section_calls() {
     psql -v rounds="$rounds" -f bench/calls.sql
 }
 
+section_uuids() {
+    psql -v rounds="$rounds" -f bench/uuids.sql
+}
+
 section_many() {
     psql -v rows=50000 -f bench/many_data.sql >/dev/null
     psql -v rounds="$rounds" -f bench/many.sql
@@ -145,7 +149,7 @@ section_core() {
         2>/dev/null | grep -E '^Benchmark|_median'
 }
 
-[ $# -gt 0 ] || set -- calls many bulk first waits preset registry core
+[ $# -gt 0 ] || set -- calls uuids many bulk first waits preset registry core
 build_all
 describe_machine
 make_databases

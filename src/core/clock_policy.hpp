@@ -73,6 +73,15 @@ constexpr Spread spread_for(int32_t sequence_bits) noexcept {
     return {(UINT64_C(3) << sequence_bits) / 4};
 }
 
+// No id is further ahead of the clock, unless a tick is longer.
+constexpr int64_t longest_ahead_ms = 600000;
+
+// Where a generator began again at the clock (restart.hpp).
+struct Restart {
+    int64_t mark;  // the high-water mark that it began above; 0: it never did
+    int64_t until; // the first tick above those of the terms before
+};
+
 struct ClockPolicy {
     int32_t sequence_bits;
     int64_t end;       // 2^time_bits: the first tick that the layout cannot hold
@@ -82,6 +91,7 @@ struct ClockPolicy {
     WhenBack when_back = WhenBack::hold;
     int64_t tolerance = no_limit; // of when_back, in ticks
     Spread spread = {0};
+    Restart restart = {};
 };
 
 enum class ClockAction : uint8_t {
@@ -234,6 +244,10 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
 }
 
 } // namespace detail
+
+// By how many ticks the clock is behind the latest reading that the generator has used; 0 or less: it is not. While it
+// is, when_back applies.
+constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept { return detail::Term(p, v).back; }
 
 // The first position of the grant, in the present term: no lease begins below it.
 constexpr uint64_t granted_begin(const ClockPolicy &p, const ClockState &v) noexcept {

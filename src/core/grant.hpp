@@ -36,6 +36,9 @@
 
 namespace uidgen::core {
 
+// Terms grow by one a fence, so a larger one is no term. The next one always fits.
+constexpr int64_t largest_term = INT64_C(1) << 53;
+
 // The right of a line, as the member keeps it and shows it.
 struct Grant {
     int64_t node;
@@ -109,6 +112,13 @@ struct Judgement {
     Verdict verdict;
     Refusal why; // of refuse
 };
+
+// Whether the registry may answer a server that has seen that term of that fleet (0: of none yet).
+constexpr Refusal judge_fleet(const RegistryView &r, uint64_t fleet, int64_t term) noexcept {
+    if (fleet != 0 && fleet != r.fleet)
+        return Refusal::other_fleet;
+    return std::max(term, r.term_shown) > r.term ? Refusal::stale_registry : Refusal::none;
+}
 
 constexpr int64_t longest_ticks(const Layout &l, const RegistryView &r) noexcept {
     return std::max(r.longest_us / l.tick_us, INT64_C(2));
@@ -202,10 +212,9 @@ constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Ask &
 // is judged against the second by without_held(). So an ask that is repeated takes no second node. An asker that
 // holds none is judged against the second alone. Null: there is no such row.
 constexpr Judgement judge(const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) noexcept {
-    if (a.fleet != 0 && a.fleet != r.fleet)
-        return {Verdict::refuse, Refusal::other_fleet};
-    if (std::max(a.term, r.term_shown) > r.term)
-        return {Verdict::refuse, Refusal::stale_registry};
+    const Refusal of_fleet = judge_fleet(r, a.fleet, a.term);
+    if (of_fleet != Refusal::none)
+        return {Verdict::refuse, of_fleet};
     if (shows_lost_commit(r, a, row))
         return {Verdict::fence, Refusal::none};
     if (a.holds && row != nullptr && row->revoked == a.held.line)

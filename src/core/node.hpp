@@ -29,6 +29,8 @@ enum class Protection : uint8_t {
     registry,  // by a grant of the fleet's registry
 };
 
+constexpr int64_t no_node = -1;
+
 struct Node {
     int64_t value;
     Protection protection;

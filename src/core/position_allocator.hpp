@@ -32,8 +32,9 @@ namespace uidgen::core {
 constexpr size_t cache_line = 64;
 
 struct Run {
-    uint64_t first; // the first position; if count is 0, where the next one would be
-    uint64_t count; // how many consecutive positions; 0: none is left below the limit
+    uint64_t first;           // the first position; if count is 0, where the next one would be
+    uint64_t count;           // how many consecutive positions; 0: none is left below the limit
+    uint64_t passed_over = 0; // how many positions before the first one this take made unusable
 };
 
 struct WrittenRange {
@@ -41,11 +42,13 @@ struct WrittenRange {
     uint64_t lsn;   // end of a record that covers every position below until; 0: nothing to wait for
 };
 
-// Raises an atomic to at least `value`. Relaxed is enough for callers that publish nothing else by it.
-template <typename Atomic> inline void raise_to(Atomic &atomic, uint64_t value, std::memory_order order) noexcept {
+// Raises an atomic to at least `value`. Returns by how much. Relaxed is enough for callers that publish nothing else by
+// it.
+template <typename Atomic> inline uint64_t raise_to(Atomic &atomic, uint64_t value, std::memory_order order) noexcept {
     uint64_t seen = atomic.load(std::memory_order_relaxed);
     while (seen < value && !atomic.compare_exchange_weak(seen, value, order, std::memory_order_relaxed)) {
     }
+    return seen < value ? value - seen : 0;
 }
 
 // Moves a word that holds the last position handed out, from below the run's `first` to the run's last, in one step.
@@ -58,20 +61,20 @@ inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t wa
             return {first, 0};
         const uint64_t count = std::min(limit - first, want);
         if (last.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed, std::memory_order_relaxed))
-            return {first, count};
+            return {first, count, first - seen - 1};
     }
 }
 
 template <template <typename> class Atom = std::atomic> class PositionAllocator {
   public:
     // Only while no other process can reach the word. `next` (>= 1) is the first position to hand out. Nothing is
-    // leased.
+    // leased. Relaxed: processes find the word under a lock, and that orders these stores before all that they do.
     void reset(uint64_t next) noexcept {
         last_.store(next - 1, std::memory_order_relaxed);
         lsn_.store(0, std::memory_order_relaxed);
         for (auto &usable : usable_)
             usable.store(next, std::memory_order_relaxed);
-        written_.store(next, std::memory_order_release);
+        written_.store(next, std::memory_order_relaxed);
     }
 
     // Hands out up to `want` consecutive positions, none below `floor`, all below `limit`. The caller guarantees limit
@@ -79,22 +82,24 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     // has shown that the positions are durable.
     Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept { return take_upward(last_, floor, limit, want); }
 
-    // A record for [from, until) has been written, ending at `lsn` (0: needs none). One caller at a time.
-    void publish(uint64_t from, uint64_t until, uint64_t lsn) noexcept {
-        if (from > written_.load(std::memory_order_relaxed))
-            raise(from - 1);
+    // A record for [from, until) has been written, ending at `lsn` (0: needs none). One caller at a time. Returns how
+    // many positions were passed over.
+    uint64_t publish(uint64_t from, uint64_t until, uint64_t lsn) noexcept {
+        const uint64_t passed_over = from > written_.load(std::memory_order_relaxed) ? raise(from - 1) : 0;
         if (lsn > lsn_.load(std::memory_order_relaxed))
             lsn_.store(lsn, std::memory_order_relaxed);
         if (until > written_.load(std::memory_order_relaxed))
             written_.store(until, std::memory_order_release); // pairs with written_range()
+        return passed_over;
     }
 
     // Discards everything below `next` (>= 1): no such position is handed out any more. One caller at a time, and not
-    // concurrently with publish().
-    void discard_below(uint64_t next) noexcept {
-        raise(next - 1);
+    // concurrently with publish(). Returns how many positions were passed over.
+    uint64_t discard_below(uint64_t next) noexcept {
+        const uint64_t passed_over = raise(next - 1);
         if (next > written_.load(std::memory_order_relaxed))
             written_.store(next, std::memory_order_release);
+        return passed_over;
     }
 
     // The record for positions below `until` is durable at `level`. Release: pairs with usable().
@@ -116,7 +121,7 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     }
 
   private:
-    void raise(uint64_t position) noexcept { raise_to(last_, position, std::memory_order_relaxed); }
+    uint64_t raise(uint64_t position) noexcept { return raise_to(last_, position, std::memory_order_relaxed); }
 
     // Alone on its cache line: every call writes it, and the bounds are read far more often than they change.
     alignas(cache_line) Atom<uint64_t> last_;

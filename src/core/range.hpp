@@ -26,6 +26,22 @@ struct SequenceRule {
     bool cycle;
 };
 
+// Whether a value lies beyond all that a sequence has handed out.
+constexpr bool is_beyond(const SequenceState &s, int64_t increment, int64_t value) noexcept {
+    if (value == s.last_value)
+        return !s.is_called;
+    return increment > 0 ? value > s.last_value : value < s.last_value;
+}
+
+constexpr uint64_t stride_of(const SequenceRule &r) noexcept {
+    return r.increment > 0 ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
+}
+
+// How many values a sequence has after its first one.
+constexpr uint64_t values_in(const SequenceRule &r) noexcept {
+    return (static_cast<uint64_t>(r.max_value) - static_cast<uint64_t>(r.min_value)) / stride_of(r);
+}
+
 struct PlannedRange {
     uint64_t count; // 0: the sequence is used up
     int64_t first;
@@ -36,7 +52,7 @@ struct PlannedRange {
 constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r, uint64_t count) noexcept {
     const bool up = r.increment > 0;
     const int64_t bound = up ? r.max_value : r.min_value;
-    const uint64_t stride = up ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
+    const uint64_t stride = stride_of(r);
     // Distance to the bound. Unsigned, because it may exceed what int64 holds.
     const auto room = [&](int64_t from) -> uint64_t {
         if (up ? from > bound : from < bound)
@@ -54,6 +70,7 @@ constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r,
         else
             return {0, 0, 0};
     }
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no sequence has an increment of 0
     const uint64_t further = room(first) / stride;
     const uint64_t taken = std::min(further, count - 1);
     const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(r.increment);
@@ -88,13 +105,14 @@ struct Range {
 // sequence's page, and read under that lock, shared or exclusive.
 template <template <typename> class Atom = std::atomic> class SegmentWord {
   public:
-    // Only while no other process can reach the word. Ordinals start at `first`; 64 bits of them are never used up.
+    // Only while no other process can reach the word, which they find under a lock; so relaxed. Ordinals start at
+    // `first`; 64 bits of them are never used up.
     void reset(uint64_t first) noexcept {
         for (auto &range : ranges_)
             range = {first, first, 0, 0, 0};
         for (auto &usable : usable_)
             usable.store(first, std::memory_order_relaxed);
-        next_.store(first, std::memory_order_release);
+        next_.store(first, std::memory_order_relaxed);
     }
 
     // Takes up to `want` consecutive ordinals below `limit`. The caller guarantees limit <= usable(level), and that all
@@ -154,8 +172,8 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         older() = {begin, begin + count, first, increment, lsn};
     }
 
-    // Discards the rest of the published ranges: it is not handed out any more.
-    void discard() noexcept { raise_to(next_, end(), std::memory_order_relaxed); }
+    // Discards the rest of the published ranges: it is not handed out any more. Returns how many ordinals that were.
+    uint64_t discard() noexcept { return raise_to(next_, end(), std::memory_order_relaxed); }
 
   private:
     // Ranges tile the ordinals, so the one that ends later is the newer. If both are empty, either will do.

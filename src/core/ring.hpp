@@ -34,10 +34,10 @@ template <template <typename> class Atom = std::atomic> struct RingHints {
     alignas(cache_line) Atom<uint64_t> cursor; // next to take
     alignas(cache_line) Atom<uint64_t> tail;   // next to put
 
-    // Only while no other process can reach the ring.
+    // Only while no other process can reach the ring, which they find under a lock; so relaxed.
     void reset(uint64_t first) noexcept {
         cursor.store(first, std::memory_order_relaxed);
-        tail.store(first, std::memory_order_release);
+        tail.store(first, std::memory_order_relaxed);
     }
 };
 
@@ -152,14 +152,15 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
     void reset(uint64_t run) noexcept { last_.store(run - 1, std::memory_order_relaxed); }
 
     // Takes up to `want` positions if the next one is at or above `floor`. None: the run is used up or too old, and
-    // *seen is what install() must replace. Acquire pairs with install(): the run is durable.
+    // *seen is what install() must replace. Acquire pairs with install(): the run is durable. Only the swap needs it:
+    // no position is handed out without one.
     Run take(uint64_t floor, uint64_t run, uint64_t want, uint64_t *seen) noexcept {
-        *seen = last_.load(std::memory_order_acquire);
+        *seen = last_.load(std::memory_order_relaxed);
         while (has_next(*seen, floor, run)) {
             const uint64_t left = run - 1 - (*seen & (run - 1));
             const uint64_t count = std::min(left, want);
             const uint64_t first = *seen + 1;
-            if (last_.compare_exchange_weak(*seen, *seen + count, std::memory_order_acq_rel, std::memory_order_acquire))
+            if (last_.compare_exchange_weak(*seen, *seen + count, std::memory_order_acquire, std::memory_order_relaxed))
                 return {first, count};
         }
         return {*seen + 1, 0};
@@ -170,9 +171,9 @@ template <template <typename> class Atom = std::atomic> class SharedRun {
 
     // Replaces the value that take() has seen by another run, of which the caller keeps the positions up to `last`.
     // False: another session won the race, and the run is still the caller's. Release: sessions that draw from the run
-    // know what the caller knew.
+    // know what the caller knew. The caller needs nothing of those who used up the run before.
     bool install(uint64_t seen, uint64_t last) noexcept {
-        return last_.compare_exchange_strong(seen, last, std::memory_order_acq_rel, std::memory_order_relaxed);
+        return last_.compare_exchange_strong(seen, last, std::memory_order_release, std::memory_order_relaxed);
     }
 
     uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }

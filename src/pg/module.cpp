@@ -1,6 +1,7 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
 #include "base/conninfo.hpp"
+#include "shared/blocks.hpp"
 #include "shared/clean_stop.hpp"
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
@@ -10,12 +11,14 @@
 #include "shared/incarnation.hpp"
 #include "fleet/registrar_status.hpp"
 #include "shared/lost_generators.hpp"
+#include "shared/refusals.hpp"
 #include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
 #include "session/session_events.hpp"
 #include "base/settings.hpp"
 #include "shared/single_worker.hpp"
 #include "shared/slots.hpp"
+#include "shared/statistics.hpp"
 #include "shared/trusted_clock.hpp"
 
 namespace uidgen::pg {
@@ -28,31 +31,49 @@ void request_memory() {
     if (next_shmem_request_hook != nullptr)
         next_shmem_request_hook();
     slots_request_memory();
+    statistics_request_memory();
     saved_ranges_request_memory();
     lost_generators_request_memory();
     end_warnings_request_memory();
     incarnation_request_memory();
     trusted_clock_request_memory();
+    refusals_request_memory();
     single_workers_request_memory();
-    grants_request_memory();
+    places_request_memory();
+    blocks_request_memory();
     registrar_status_request_memory();
+}
+
+// The connection string is not shown, because it may have a password.
+void log_start() {
+    if (settings::registry[0] != '\0')
+        ereport(LOG, (errmsg("uidgen %s is loaded, and uidgen.registry is set", UIDGEN_VERSION)));
+    else if (settings::datacenter_id >= 0)
+        ereport(LOG, (errmsg("uidgen %s is loaded with datacenter id %d", UIDGEN_VERSION, settings::datacenter_id)));
+    else
+        ereport(LOG, (errmsg("uidgen %s is loaded without a datacenter id", UIDGEN_VERSION)));
 }
 
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
     slots_attach_memory();
-    saved_ranges_attach_memory();
+    statistics_attach_memory();
+    blocks_attach_memory();
+    saved_ranges_attach_memory(clean_stop_restore_block);
     lost_generators_attach_memory();
     end_warnings_attach_memory();
     incarnation_attach_memory();
     trusted_clock_attach_memory();
+    refusals_attach_memory();
     single_workers_attach_memory();
-    grants_attach_memory();
+    places_attach_memory();
     registrar_status_attach_memory();
     if (!IsUnderPostmaster)
         grant_file_load();
     clean_stop_register();
+    if (IsPostmasterEnvironment && !IsUnderPostmaster)
+        log_start();
 }
 
 void registry_changed(bool in_fleet) {

@@ -1,6 +1,7 @@
-# The section assertions: the extension on this machine's PostgreSQL, built with --enable-cassert. Packaged servers have no
-# assertions, and do not notice a lock, a buffer or a snapshot that is forgotten. Sourced by test/check after majors.sh,
-# whose $cache it uses; $top, $work and $PG_CONFIG are set before the section runs.
+# The sections assertions and valgrind: the extension on this machine's PostgreSQL, built with --enable-cassert and
+# USE_VALGRIND. Packaged servers have no assertions, and do not notice a lock, a buffer or a snapshot that is forgotten.
+# Nor do they say to valgrind which memory is in use. Sourced by test/check after majors.sh, whose $cache it uses; $top,
+# $work and $PG_CONFIG are set before the sections run.
 # shellcheck shell=sh disable=SC2154
 
 # Why the section cannot run, or nothing.
@@ -13,6 +14,18 @@ assertions_hindrance() {
 }
 
 section_assertions() {
+    # shellcheck disable=SC2086 # a list of words
+    on_server_with_assertions assertions regress_there $tested_there
+}
+
+section_valgrind() {
+    on_server_with_assertions valgrind valgrind_there
+}
+
+# on_server_with_assertions work-directory section...
+on_server_with_assertions() {
+    there=$work/$1
+    shift
     hindrance=$(assertions_hindrance)
     if [ -n "$hindrance" ]; then
         echo "skipped: $hindrance"
@@ -21,7 +34,6 @@ section_assertions() {
     fi
     package=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
     version=$(dpkg-query -W -f='${source:Version}' "$package" 2>/dev/null) || version=any
-    there=$work/assertions
     mkdir -p "$there/tmp" "$there/log" "$cache/$package-assertions"
     cp -R "$work/src" "$there/src"
     chown -R postgres: "$there" "$cache/$package-assertions"
@@ -36,8 +48,7 @@ section_assertions() {
     sed -n 's/^step /       /p' "$work/log/assertions"
     add 1 0
     status=0
-    # shellcheck disable=SC2086 # a list of words
-    assertion_server run $tested_there || status=$?
+    assertion_server run "$@" || status=$?
     add_sections "$there" "$status"
 }
 

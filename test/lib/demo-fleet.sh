@@ -60,7 +60,9 @@ make_member() {
         echo "uidgen.max_wait = '2s'"
     } >>"$UIDGEN_WORK/server-$1/postgresql.conf"
     start_named "$1"
-    on "$1" psql -c "CREATE EXTENSION uidgen" -c "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)"
+    on "$1" psql -c "CREATE EXTENSION uidgen" -c "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)" \
+        -c "SELECT segment_attach('invoice', step => 200, max_step => 200)" \
+        -c "CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT segment_next('invoice'), item text)"
 }
 
 start_proxy() {
@@ -77,29 +79,33 @@ cut_proxy() {
     done <"$UIDGEN_WORK/proxies"
 }
 
-# Each member inserts, row by row and in small batches, until the file `stop` exists. An insert that fails is tried again.
+# A member inserts into a table in small batches, until the file `stop` exists. An insert that fails is tried again.
 insert_for_ever() {
     while [ ! -e "$UIDGEN_WORK/stop" ]; do
-        on "$1" "$tree$bindir/psql" -X -q -c "INSERT INTO orders SELECT FROM generate_series(1, 20)" \
-            >>"$UIDGEN_WORK/log/inserts-$1" 2>&1 || sleep 0.2
+        on "$1" "$tree$bindir/psql" -X -q -c "INSERT INTO $2 SELECT FROM generate_series(1, 20)" \
+            >>"$UIDGEN_WORK/log/inserts-$1-$2" 2>&1 || sleep 0.2
         sleep 0.02
     done
 }
 
 rows() {
-    on "$1" value 'SELECT count(*) FROM orders'
+    on "$1" value "SELECT count(*) FROM $2"
 }
 
-# Waits until that member has inserted again.
+# Waits until that member has inserted again: inserts_again member [table]; into both tables, if none is named.
 inserts_again() {
-    before=$(rows "$1")
-    for _ in $(seq 300); do
-        [ "$(rows "$1")" -le "$before" ] || return 0
-        sleep 0.1
+    for table in ${2:-orders invoices}; do
+        before=$(rows "$1" "$table")
+        for i in $(seq 301); do
+            [ "$(rows "$1" "$table")" -le "$before" ] || break
+            sleep 0.1
+        done
+        [ "$i" -le 300 ] || {
+            echo "   DOES NOT HOLD: $1 inserts into $table again"
+            tail -n 5 "$UIDGEN_WORK/log/inserts-$1-$table"
+            exit 1
+        }
     done
-    echo "   DOES NOT HOLD: $1 inserts again"
-    tail -n 5 "$UIDGEN_WORK/log/inserts-$1"
-    exit 1
 }
 
 cleanup() {
@@ -136,6 +142,8 @@ on registry "$tree$bindir/pg_basebackup" -D "$UIDGEN_WORK/server-standby" -R -X 
 start_named standby
 took
 on registry show "SELECT uid_fleet_admit('uid_fleet')"
+on registry show "SELECT segment_create('invoice', description => 'numbers of all members')"
+on registry psql -c "GRANT USAGE ON SEQUENCE uid_segments.invoice TO uid_fleet"
 
 say "3. Three members with the same line in postgresql.conf. Their clocks differ by seconds."
 start_proxy
@@ -146,13 +154,16 @@ make_member osaka '-1'
 make_member lima '+2'
 took
 for member in $members; do
-    insert_for_ever "$member" &
+    insert_for_ever "$member" orders &
+    insert_for_ever "$member" invoices &
 done
 for member in $members; do
     inserts_again "$member"
 done
 on registry show "SELECT node, datacenter_id, worker_id, port, generator, granted_until, clock_offset FROM uid_fleet"
 claim "each member has a node of its own" "$(on registry value 'SELECT count(DISTINCT node) FROM uid_fleet')" -ge 3
+on registry show "SELECT segment, port, first_value, last_value, given_at FROM uid_fleet_segments"
+claim "each member has a block of the segment" "$(on registry value 'SELECT count(*) FROM uid_fleet_segments')" = 3
 
 say "4. A member is killed while it inserts, and goes on with the same node."
 node=$(on osaka value "SELECT node FROM uid_generator_status")
@@ -162,11 +173,11 @@ inserts_again osaka
 on osaka show "SELECT generator, protection, node, last_time FROM uid_generator_status"
 claim "osaka kept node $node" "$(on osaka value "SELECT node FROM uid_generator_status")" = "$node"
 
-say "5. The registry's server is lost. Its standby is promoted. The members keep inserting."
+say "5. The registry's server is lost. Its standby is promoted. The members keep inserting, invoices as long as their blocks last."
 began
 stop_server server-registry "$tree" immediate
 for member in $members; do
-    inserts_again "$member"
+    inserts_again "$member" orders
 done
 "$tree$bindir/pg_ctl" -D "$UIDGEN_WORK/server-standby" -s -w promote
 took
@@ -182,12 +193,14 @@ claim "the new registry has answered all three" "$(on standby value "$heard")" =
 say "6. lima is cut off from the registry. Its inserts go on until its grant ends. Then they fail, and the error says why."
 cut_proxy
 for _ in $(seq 600); do
-    ! grep -q 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima" || break
+    ! grep -q 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima-orders" || break
     sleep 0.1
 done
-grep 'has no node from the registry' -A 3 "$UIDGEN_WORK/log/inserts-lima" | head -n 4 | sed 's/^/      /'
+grep 'has no node from the registry' -A 3 "$UIDGEN_WORK/log/inserts-lima-orders" | head -n 4 | sed 's/^/      /'
 claim "lima's error names the registry" \
-    "$(grep -c 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima")" -gt 0
+    "$(grep -c 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima-orders")" -gt 0
+grep -q 'segment "invoice" has no values from the registry' "$UIDGEN_WORK/log/inserts-lima-invoices"
+on lima show "SELECT registry_name, next_asked, registry_error FROM segment_status" -x
 on lima show "SELECT connected, away_since, last_error FROM uid_registry_status LIMIT 1" -x
 
 say "7. The connection is back, and so are lima's inserts."
@@ -204,22 +217,30 @@ set_clock berlin '+0'
 set_clock osaka '+0'
 inserts_again lima
 inserts_again osaka
-tail -n 1 "$UIDGEN_WORK/log/inserts-berlin" | sed 's/^/      berlin says: /'
+tail -n 1 "$UIDGEN_WORK/log/inserts-berlin-orders" | sed 's/^/      berlin says: /'
 
-say "9. All ids of all members, in one table with a unique index."
+say "9. All ids and all numbers of all members, in tables with a unique index."
 touch "$UIDGEN_WORK/stop"
 wait_inserts() {
     for member in $members; do
-        while pgrep -f "INSERT INTO orders SELECT" >/dev/null 2>&1; do sleep 0.1; done
-        on "$member" psql -c "COPY (SELECT id, '$member' FROM orders) TO STDOUT" |
-            on standby psql -c "COPY every_order FROM STDIN"
+        while pgrep -f "INSERT INTO .* SELECT FROM generate_series" >/dev/null 2>&1; do sleep 0.1; done
+        for table in orders invoices; do
+            on "$member" psql -c "COPY (SELECT id, '$member' FROM $table) TO STDOUT" |
+                on standby psql -c "COPY every_$table FROM STDIN"
+        done
     done
 }
-on standby psql -c "CREATE TABLE every_order (id bigint UNIQUE, member text)"
+on standby psql -c "CREATE TABLE every_orders (id bigint UNIQUE, member text)" \
+    -c "CREATE TABLE every_invoices (id bigint UNIQUE, member text)"
 wait_inserts
 on standby show "SELECT member, count(*), uid_timestamp(min(id)) AS first, uid_timestamp(max(id)) AS last
-       FROM every_order GROUP BY member ORDER BY member"
+       FROM every_orders GROUP BY member ORDER BY member"
 claim "no id came twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
-    SELECT count(*) - count(DISTINCT id) FROM every_order")" = 0
+    SELECT count(*) - count(DISTINCT id) FROM every_orders")" = 0
+on standby show "SELECT member, count(*), min(id) AS first, max(id) AS last FROM every_invoices GROUP BY member ORDER BY member"
+claim "no number came twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
+    SELECT count(*) - count(DISTINCT id) FROM every_invoices")" = 0
+# osaka's kill, the registry's, and inserts that failed while they were waiting.
+on standby show "SELECT count(*) AS numbers, max(id) - count(*) AS gaps FROM every_invoices"
 
 say "Every claim holds. Stopping the servers and removing everything."

@@ -4,7 +4,8 @@
 # shellcheck shell=sh disable=SC2154
 
 majors='17:trixie 18:forky 19:experimental'
-tested_there='regress isolation tap_there'
+# The SQL tests run there against the server of the package.
+tested_there='isolation tap_there'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=
@@ -157,8 +158,20 @@ test_major() {
     printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$sections"
     status=0
     # shellcheck disable=SC2086 # a list of words
-    in_namespaces run "$cache/$2" "$2" "$1" "$there" $sections
-    wait $! || status=$?
-    namespaces=
+    in_root run "$1" "$2" $sections || status=$?
+    in_root package "$1" "$2" || status=$?
     add_sections "$there" "$status"
+}
+
+# in_root command major suite section...
+in_root() {
+    action=$1
+    major=$2
+    suite=$3
+    shift 3
+    in_namespaces "$action" "$cache/$suite" "$suite" "$major" "$there" "$@"
+    status_there=0
+    wait $! || status_there=$?
+    namespaces=
+    return "$status_there"
 }

@@ -38,7 +38,8 @@ make_variable() {
 }
 
 # A server of our own in $UIDGEN_WORK/$1, reached through its socket only:
-# make_server name tree [configuration]; then start_server name tree, psql, stop_server name tree mode.
+# make_server name tree [configuration]; then start_server name tree [program in place of postgres], psql,
+# stop_server name tree mode.
 make_server() {
     "$2$bindir/initdb" -D "$UIDGEN_WORK/$1" -A trust -U postgres --no-locale -E UTF8 \
         >"$UIDGEN_WORK/log/initdb-$1"
@@ -51,7 +52,7 @@ make_server() {
 }
 
 start_server() {
-    "$2$bindir/pg_ctl" -D "$UIDGEN_WORK/$1" -l "$UIDGEN_WORK/log/server-$1" -s -w start
+    "$2$bindir/pg_ctl" -D "$UIDGEN_WORK/$1" -l "$UIDGEN_WORK/log/server-$1" -s -w ${3:+-p "$3"} start
 }
 
 stop_server() {

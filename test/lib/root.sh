@@ -4,9 +4,10 @@
 #
 #   root.sh make DIRECTORY SUITE MAJOR MIRROR [SECURITY]   unless it is there, and recent
 #   root.sh run  DIRECTORY SUITE MAJOR WORK SECTION...
+#   root.sh package DIRECTORY SUITE MAJOR WORK      builds Debian's package, installs it, and tests it
 #   root.sh tidy DIRECTORY SUITE MAJOR              removes it if it is not complete
 #
-# The first two run in namespaces of their own for mounts, processes and System V IPC.
+# The first three run in namespaces of their own for mounts, processes and System V IPC.
 # So what they mount is seen by nobody else, and when they end, in whatever way, the
 # kernel ends everything that they started and undoes every mount.
 set -eu
@@ -17,7 +18,9 @@ suite=$3
 major=$4
 shift 4
 
-packages="postgresql-$major postgresql-server-dev-$major libpq-dev g++ make perl libipc-run-perl libfaketime"
+packages="postgresql-$major postgresql-server-dev-$major libpq-dev libssl-dev build-essential perl libipc-run-perl libfaketime"
+# What Debian's package is built and checked with.
+packages="$packages debhelper postgresql-server-dev-all lintian"
 # experimental is not a whole Debian: it holds a few packages to be installed into sid.
 base=$suite
 recipe="$suite with security updates: $packages"
@@ -129,9 +132,21 @@ tidy() {
 
 # The root itself is read-only for the tests, so that the next run finds it as this
 # one did. They have the work directory as /mnt, and a /tmp and a /dev/shm of their own.
-mount_all() {
+mount_read_only() {
     mount --bind "$root" "$root"
     mount -o remount,bind,ro "$root"
+    mount_all "$1"
+}
+
+# What is written into this one is kept in memory only.
+mount_for_once() {
+    mount -t tmpfs tmpfs "$root/tmp"
+    mkdir "$root/tmp/upper" "$root/tmp/work"
+    mount -t overlay -o "lowerdir=$root,upperdir=$root/tmp/upper,workdir=$root/tmp/work" overlay "$root"
+    mount_all "$1"
+}
+
+mount_all() {
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
@@ -139,22 +154,45 @@ mount_all() {
     mount --bind "$1" "$root/mnt"
 }
 
-run_sections() {
+in_use() {
     lock --shared
     if ! usable; then
         echo "$root is not complete"
         exit 1
     fi
-    mount_all "$1"
-    shift
-    inside chown -R postgres: /mnt
+}
+
+# As an ordinary user inside.
+sections() {
     chroot --userspec=postgres:postgres "$root" env -i --chdir=/mnt/src PATH=/usr/bin:/bin HOME=/mnt \
         LANG=C.UTF-8 TMPDIR=/mnt/tmp PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" \
         UIDGEN_WORK=/mnt sh test/lib/sections.sh "$@" </dev/null
 }
 
+run_sections() {
+    in_use
+    mount_read_only "$1"
+    shift
+    inside chown -R postgres: /mnt
+    sections "$@"
+}
+
+test_package() {
+    in_use
+    mount_for_once "$1"
+    inside chown -R postgres: /mnt
+    sections package_there
+    # shellcheck disable=SC2016 # for the shell inside
+    inside sh -c 'dpkg -i /mnt/package/postgresql-*-uidgen_*.deb' >"$1/log/dpkg" 2>&1 || {
+        cat "$1/log/dpkg"
+        exit 1
+    }
+    sections package_installed
+}
+
 case $command in
     make) make_root "$@" ;;
     run) run_sections "$@" ;;
+    package) test_package "$@" ;;
     tidy) tidy ;;
 esac

@@ -5,10 +5,14 @@
 set -eu
 . test/lib/pg.sh
 . test/lib/totals.sh
+. test/lib/clients.sh
+. test/lib/analysis.sh
 
 # A hang is a failure, not a wait without end.
+limit=900
+[ -z "${UIDGEN_LONG:-}" ] || limit=14400
 bounded() {
-    timeout --kill-after=30 900 "$@"
+    timeout --kill-after=30 "$limit" "$@"
 }
 
 # grep -c says 0 and fails where there is nothing to count.
@@ -35,10 +39,36 @@ built() {
     return 1
 }
 
+# expect text command...: one test, which passes if the command succeeds.
+expect() {
+    text=$1
+    shift
+    if "$@" >"$UIDGEN_WORK/log/expect" 2>&1; then
+        echo "ok     $text"
+        add 1 0
+        return 0
+    fi
+    echo "FAILED $text"
+    tail -n 40 "$UIDGEN_WORK/log/expect" | sed 's/^/   /'
+    add 0 1
+    return 1
+}
+
 # A list that is empty by mistake must not pass.
 no_tests() {
     echo "FAILED to find any $1"
     add 0 1
+}
+
+# The others build for themselves, or read the source only.
+needs_build() {
+    for section in "$@"; do
+        case $section in
+            tidy | coverage) ;;
+            *) return 0 ;;
+        esac
+    done
+    return 1
 }
 
 section_build() {
@@ -53,11 +83,21 @@ section_rules() {
     grep -q '^end of rules$' "$log" || { echo "FAILED test/rules did not reach its end"; add 0 1; }
 }
 
-# GoogleTest says how many passed and failed at the end of each program.
 section_unit() {
-    log=$UIDGEN_WORK/log/unit
+    core_tests unit
+}
+
+section_arm64() {
+    core_tests arm64 ARCH=arm64
+}
+
+# GoogleTest says how many passed and failed at the end of each program.
+# core_tests log make-variable...
+core_tests() {
+    log=$UIDGEN_WORK/log/$1
+    shift
     status=0
-    bounded make -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" check >"$log" 2>&1 || status=$?
+    bounded make -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" "$@" check >"$log" 2>&1 || status=$?
     ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests*, listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
@@ -114,7 +154,12 @@ regress_on() {
         $(make_variable REGRESS_OPTS) $tests
 }
 
-# Once as users build it, once with undefined behaviour turned into a crash.
+# Once as users build it, once with undefined behaviour turned into a crash. On other servers
+# than this machine's only the first.
+section_regress_there() {
+    regress_on regress main
+}
+
 section_regress() {
     regress_on regress main
     if built ubsan SANITIZE=undefined; then
@@ -123,44 +168,129 @@ section_regress() {
     fi
 }
 
-# As users do it: out of tree, with PGXS's own targets, on a server that has only what README.md's first lines ask for.
+# As users do it: from the tarball, out of tree, with PGXS's own targets, on a server that has only what README.md's first
+# lines ask for.
 section_install() {
-    origin=$UIDGEN_WORK/source-install
-    build=$UIDGEN_WORK/build-install
     tree=$UIDGEN_WORK/tree-install
-    log=$UIDGEN_WORK/log/install
-    cp -R . "$origin"
-    mkdir "$build"
     copy_postgresql "$tree"
-    if out_of_tree -j"$jobs" all >"$log" 2>&1 && out_of_tree install DESTDIR="$tree" >>"$log" 2>&1; then
-        echo "ok     build and install out of tree"
-        add 1 0
-    else
-        echo "FAILED to build and install out of tree"
-        tail -n 40 "$log" | sed 's/^/   /'
-        add 0 1
-        return 0
-    fi
+    find "$tree" | sort >"$UIDGEN_WORK/log/files-before"
+    expect "make dist has every file of the checkout" dist || return 0
+    # Below the source, as Debian builds.
+    build=$origin/build
+    mkdir "$build"
+    expect "build and install out of tree" out_of_tree all install DESTDIR="$tree" || return 0
     # WERROR, which only that one was built with, changes no byte.
-    if cmp "$build/uidgen.so" "$UIDGEN_WORK/build-main/uidgen.so"; then
-        echo "ok     the library is the same, byte by byte, as that built in the source"
-        add 1 0
-    else
-        echo "FAILED: the library is not the same as that built in the source"
-        add 0 1
-    fi
+    expect "the library is the same, byte by byte, as that built in the source" \
+        cmp "$build/uidgen.so" "$UIDGEN_WORK/build-main/uidgen.so" || true
     echo "shared_preload_libraries = 'uidgen'" >"$build/conf"
     make_server server-install "$tree" "$build/conf"
     start_server server-install "$tree"
+    log=$UIDGEN_WORK/log/installcheck
     status=0
-    out_of_tree installcheck >"$log-check" 2>&1 || status=$?
+    out_of_tree installcheck >"$log" 2>&1 || status=$?
     stop_server server-install "$tree" immediate
-    judge_regress "$log-check" "$build" "$UIDGEN_WORK/log/server-server-install" "$status"
+    judge_regress "$log" "$build" "$UIDGEN_WORK/log/server-server-install" "$status"
+    expect "make uninstall leaves nothing behind" uninstalled || true
 }
 
 out_of_tree() {
-    (cd "$build" && bounded make -f "$origin/Makefile" PG_CONFIG="$PG_CONFIG" "$@")
+    (cd "$build" && bounded make -f "$origin/Makefile" PG_CONFIG="$PG_CONFIG" -j"$jobs" "$@")
 }
+
+# The copy of the checkout has no commit yet, and make dist takes the last one. What is built then is the tarball.
+dist() {
+    checkout=$UIDGEN_WORK/checkout-install
+    cp -R . "$checkout" &&
+        git -C "$checkout" -c user.name=test -c user.email=test@example.org commit -q -m dist &&
+        make -C "$checkout" -s PG_CONFIG="$PG_CONFIG" dist || return 1
+    set -- "$checkout"/uidgen-*.tar.gz
+    origin=$UIDGEN_WORK/$(basename "$1" .tar.gz)
+    tar -C "$UIDGEN_WORK" -xzf "$1" || return 1
+    git ls-files | sort >"$UIDGEN_WORK/log/files-of-checkout"
+    (cd "$origin" && find . -type f | sed 's,^\./,,' | sort) | diff "$UIDGEN_WORK/log/files-of-checkout" -
+}
+
+uninstalled() {
+    out_of_tree uninstall DESTDIR="$tree" && find "$tree" | sort | diff "$UIDGEN_WORK/log/files-before" -
+}
+
+# As packagers do it, with Debian's tools; the package is not installed. Where majors can run, it is installed there.
+section_package() {
+    hindrance=
+    command -v dh_pgxs_test >/dev/null || hindrance="debhelper and postgresql-server-dev-all are not installed"
+    case $bindir in /usr/lib/postgresql/*) ;; *) hindrance="this PostgreSQL is not Debian's" ;; esac
+    if [ -n "$hindrance" ]; then
+        echo "skipped: $hindrance"
+        add 0 0 1
+        return 0
+    fi
+    package_built || return 0
+    expect "CREATE EXTENSION from the unpacked package" on_packaged_server -p "$package" || true
+}
+
+# The first of two sections in a root, between which root.sh installs the package.
+section_package_there() {
+    package_built || true
+}
+
+section_package_installed() {
+    package_names
+    expect "CREATE EXTENSION on a server of pg_virtualenv" on_packaged_server || return 0
+    log=$UIDGEN_WORK/log/autopkgtest
+    status=0
+    (cd "$package_source" && bounded sh debian/tests/installcheck) >"$log" 2>&1 || status=$?
+    judge_regress "$log" "$package_source" "$log" "$status"
+}
+
+package_names() {
+    major=$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+    package=postgresql-$major-uidgen
+    package_source=$UIDGEN_WORK/package/source
+}
+
+package_built() {
+    package_names
+    mkdir "$UIDGEN_WORK/package"
+    cp -R . "$package_source"
+    expect "dpkg-buildpackage makes $package" build_package || return 1
+    expect "it has the library, the scripts and the documentation" package_is_complete || true
+    if command -v lintian >/dev/null; then
+        expect "lintian finds no error and no warning" \
+            lintian --fail-on error,warning "$UIDGEN_WORK"/package/*.changes || true
+    fi
+}
+
+build_package() (
+    cd "$package_source" || exit
+    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded dpkg-buildpackage -b -us -uc
+)
+
+# debhelper compresses the longer ones of the documents.
+package_is_complete() {
+    version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" uidgen.control)
+    dpkg-deb -c "$UIDGEN_WORK/package/${package}_$version"_*.deb | awk '{print $6}' | sed 's/\.gz$//' \
+        >"$UIDGEN_WORK/log/package-files"
+    {
+        for file in uidgen.control src/sql/uidgen--*; do
+            echo "./usr/share/postgresql/$major/extension/$(basename "$file")"
+        done
+        echo "./usr/lib/postgresql/$major/lib/uidgen.so"
+        for file in README.md README.zh-CN.md docs/*.md docs/pictures/*.svg; do
+            echo "./usr/share/doc/$package/$file"
+        done
+    } | grep -vxFf "$UIDGEN_WORK/log/package-files" && return 1
+    return 0
+}
+
+# on_packaged_server [-p package]: with -p the server takes the files that the build has put into debian/.
+on_packaged_server() (
+    cd "$package_source" || exit
+    bounded pg_virtualenv "$@" -v "$major" -o shared_preload_libraries=uidgen psql -XAtq -v ON_ERROR_STOP=1 \
+        -c "CREATE EXTENSION uidgen" -c "SELECT uid_next() > 0 AND segment_create('a') IS NOT NULL" \
+        >"$UIDGEN_WORK/log/packaged"
+    cat "$UIDGEN_WORK/log/packaged"
+    grep -qx t "$UIDGEN_WORK/log/packaged"
+)
 
 section_isolation() {
     specs=$(find test/isolation/specs -name '*.spec' 2>/dev/null | sed 's,.*/,,; s,\.spec$,,' | sort)
@@ -170,10 +300,11 @@ section_isolation() {
         --inputdir=test/isolation --load-extension=uidgen $specs
 }
 
-# tap_jobs: reads lines "tree file fault" and runs them, as many at a time as there
-# are processors; each leaves output and result in a directory of its own, log/tap-file-fault.
+# tap_jobs: reads lines "tree file fault" and runs them, three times as many at a time as there are
+# processors, because they mostly wait for servers, disks and clocks. Each leaves output and
+# result in a directory of its own, log/tap-file-fault.
 tap_jobs() {
-    xargs -r -P "$jobs" -L 1 sh test/lib/tap-one.sh
+    xargs -r -P "$((3 * jobs))" -L 1 sh test/lib/tap-one.sh
 }
 
 result_of() {
@@ -183,7 +314,8 @@ result_of() {
 # Runs the TAP files of a directory.
 # tap_files directory [pattern of files to leave out]
 tap_files() {
-    files=$(find "$1" -name '*.t' | grep -Ev "${2:-^$}" | sort)
+    # The files with the highest numbers take longest, so they come first.
+    files=$(find "$1" -name '*.t' | grep -Ev "${2:-^$}" | sort -r)
     [ -n "$files" ] || { no_tests "$1/*.t" && return 0; }
     for file in $files; do
         echo "main $file -"
@@ -198,12 +330,17 @@ section_tap() {
     tap_files test/tap
 }
 
-# On other servers than this machine's: without long files whose subject is uidgen's own protocols and not a major.
+# On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols and
+# documents, and not a major.
 section_tap_there() {
-    tap_files test/tap '/(020_cached|033_fleet|035_fleet_faults)\.t$'
+    tap_files test/tap '/(01[458]|02[0129]|03[12359]|04[2589])_[a-z_]*\.t$'
 }
 
 # The figures are for docs/fleet.md.
+section_monitoring() {
+    tap_files test/monitoring
+}
+
 section_patroni() {
     tap_files test/patroni
     for file in test/patroni/*.t; do
@@ -217,19 +354,33 @@ section_upgrade() {
     tap_files test/upgrade
 }
 
+# The seed is made from the sources, so that one commit repeats itself. A round counts as a test.
+section_torture() {
+    seed=$(git write-tree | cut -c 1-12)
+    log=$UIDGEN_WORK/log/torture
+    bounded sh test/lib/torture/run.sh main - 100 "$seed" 1 0 >"$log" 2>&1 || true
+    show "$log"
+    rounds=$(sed -n 's/^torture: seed [^ ]*, \([0-9]*\) rounds,.*: found nothing$/\1/p' "$log")
+    if [ -n "$rounds" ]; then
+        add "$rounds" 0
+    else
+        add 0 1
+    fi
+}
+
 fault_rows() {
     grep -v '^#' test/faults.tsv | awk 'NF >= 2 {for (i = 2; i <= NF; i++) print $1, $i}'
 }
 
 # A test proves something only if it can fail. The build with faults breaks one
 # promise at a time; each row of test/faults.tsv names the tests that must notice.
-# First each of these tests must pass in that build with no fault chosen.
+# Each of these tests must pass without a fault, in the section tap or here.
 section_faults() {
     built faults UIDGEN_FAULTS=1 || return 0
     check_that_table_is_complete
     {
         fault_rows | awk '{print $2}' | sort -u | while read -r file; do
-            echo "faults $file none"
+            [ "$(run_without "$file")" = - ] || echo "faults $file none"
         done
         fault_rows | while read -r fault file; do
             echo "faults $file $fault"
@@ -241,14 +392,24 @@ section_faults() {
     done <"$UIDGEN_WORK/log/fault-rows"
 }
 
+# What the run of a file without a fault is called: "-" for that of the section tap.
+run_without() {
+    if [ -e "$UIDGEN_WORK/log/tap-$(basename "$1" .t)--/result" ]; then
+        echo -
+    else
+        echo none
+    fi
+}
+
 # The fault must make an assertion fail. A test that merely dies proves nothing.
 judge_fault() {
     name=$(basename "$2" .t)
-    failed_without=$(result_of "$name" none | cut -d ' ' -f 2)
+    without=$(run_without "$2")
+    failed_without=$(result_of "$name" "$without" | cut -d ' ' -f 2)
     not_ok=$(count '^not ok' "$UIDGEN_WORK/log/tap-$name-$1/output")
     if [ "$failed_without" != 0 ]; then
         echo "FAILED $2 does not pass without a fault"
-        show "$UIDGEN_WORK/log/tap-$name-none/summary"
+        show "$UIDGEN_WORK/log/tap-$name-$without/summary"
         add 0 1
     elif [ "$not_ok" = 0 ]; then
         echo "FAILED fault $1 was not noticed by $2"
@@ -281,20 +442,33 @@ check_that_table_is_complete() {
 }
 
 echo "Testing with $("$PG_CONFIG" --version), $(g++ --version | head -n 1)"
-section build "the extension, warnings as errors, into a private copy of PostgreSQL"
-# Nothing else can be tested without a build.
-[ "$section_failed" = 0 ] || exit 0
+if needs_build "$@"; then
+    section build "the extension, warnings as errors, into a private copy of PostgreSQL"
+    # Nothing else can be tested without a build.
+    [ "$section_failed" = 0 ] || exit 0
+fi
 for name in "$@"; do
     case $name in
         rules) section rules "what the source and the objects may contain (src/README.md says why)" ;;
         unit) section unit "the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
         regress) section regress "SQL files against a server, compared with expected output" ;;
-        install) section install "out of tree, and make installcheck on a server that only preloads it" ;;
+        regress_there) section regress_there "SQL files against a server, compared with expected output" ;;
+        install) section install "out of the tarball, and make installcheck on a server that only preloads it" ;;
+        package) section package "Debian's package, built and unpacked" ;;
+        package_there) section package_there "Debian's package, built" ;;
+        package_installed) section package_installed "Debian's package, installed" ;;
         isolation) section isolation "sessions that interleave step by step" ;;
         tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
         tap_there) section tap_there "servers that crash, fail over, and have wrong clocks" ;;
+        monitoring) section monitoring "the queries and the dashboard of docs/monitoring, with the real exporter" ;;
+        tidy) section tidy "clang-tidy with the checks of .clang-tidy" ;;
+        coverage) section coverage "which lines and branches run in unit, regress, isolation and tap" ;;
+        valgrind_there) section valgrind_there "SQL files against a server under valgrind" ;;
+        arm64) section arm64 "the C++ core alone, for arm64, by qemu-user" ;;
         patroni) section patroni "a registry that Patroni switches over and fails over" ;;
+        clients) section clients "frameworks, drivers and a pooler, by the recipes of docs/clients.md" ;;
         upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;
+        torture) section torture "sessions that draw while servers are killed and clocks step; a checker judges" ;;
         faults) section faults "builds that break a promise on purpose must be caught" ;;
     esac
 done

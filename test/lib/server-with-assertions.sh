@@ -19,10 +19,12 @@ made=$directory/server
 complete=$directory/complete
 lock_file=$directory/lock
 # What takes long to build, and what no test needs, is left out; the modules are those that tests preload. -g1 is enough for the lines of a stack.
-options='--enable-cassert --enable-tap-tests --without-readline --without-zlib --without-icu'
+options='--enable-cassert --enable-tap-tests --without-readline --without-zlib --without-icu --with-ssl=openssl'
 flags='-O1 -g1 -pipe'
+# The extension is built with the same definitions, and lines of a stack of its own.
+definitions=-DUSE_VALGRIND
 modules='auto_explain pg_prewarm'
-recipe="$package $version, $modules: $options $flags"
+recipe="$package $version, $modules: $options $flags $definitions"
 scratch=$UIDGEN_WORK/tmp/$package
 . test/lib/cache.sh
 
@@ -62,7 +64,7 @@ fetch_source() {
 
 configure() {
     # shellcheck disable=SC2086 # a list of words
-    (cd "$scratch/source" && ./configure -q --prefix="$made" $options CFLAGS="$flags")
+    (cd "$scratch/source" && ./configure -q --prefix="$made" $options CFLAGS="$flags" CXXFLAGS="$flags" CPPFLAGS="$definitions")
 }
 
 build() {
@@ -71,6 +73,7 @@ build() {
 
 install_server() {
     make -s -C "$scratch/source" install
+    cp "$scratch/source/src/tools/valgrind.supp" "$made/share"
     for module in $modules; do
         make -s -C "$scratch/source/contrib/$module" install
     done

@@ -18,7 +18,7 @@ find_major() {
 
 needed_packages() {
     # shellcheck disable=SC2086 # a list of words
-    echo g++ make libpq-dev perl git shellcheck libgtest-dev libfaketime libipc-run-perl ${more_packages:-}
+    echo g++ make libpq-dev libssl-dev perl git shellcheck libgtest-dev libfaketime libipc-run-perl ${more_packages:-}
     if [ -z "${PG_CONFIG:-}" ]; then
         echo "postgresql-$1 postgresql-server-dev-$1"
     fi
@@ -103,12 +103,14 @@ setup_machine() {
     PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/$major/bin/pg_config}
 }
 
-# The version of clang-format that the style is written for. Where Debian has another one, that rule is skipped.
-setup_format() {
-    if [ "$(id -u)" = 0 ] && ! command -v clang-format-14 >/dev/null; then
-        echo "Installing packages: clang-format-14 ..."
-        try_install "$work/log/clang-format" clang-format-14 ||
-            { refresh_lists && try_install "$work/log/clang-format" clang-format-14; } || true
+# What a rule or a section can do without, by skipping: setup_tool command package...
+setup_tool() {
+    wanted=$1
+    shift
+    if [ "$(id -u)" = 0 ] && ! command -v "$wanted" >/dev/null; then
+        echo "Installing packages: $* ..."
+        try_install "$work/log/$wanted" "$@" ||
+            { refresh_lists && try_install "$work/log/$wanted" "$@"; } || true
     fi
 }
 
@@ -124,9 +126,7 @@ setup_javascript() {
     if ! has_node_pg && command -v node >/dev/null && command -v npm >/dev/null; then
         echo "Installing the client pg of Node.js into the work directory ..."
         mkdir "$work/npm"
-        cp "$top/test/js/package.json" "$top/test/js/package-lock.json" "$work/npm"
-        (cd "$work/npm" && timeout 120 npm ci --ignore-scripts --omit=optional --omit=peer --no-audit --no-fund \
-            --fetch-retries=1 --cache "$work/npm/cache") >"$work/log/npm" 2>&1 </dev/null || true
+        install_node_modules "$top/test/js" "$work/npm" npm
         # Node.js looks for modules in the directories above a script.
         [ ! -d "$work/npm/node_modules/pg" ] || mv "$work/npm/node_modules" "$work/node_modules"
         rm -rf "$work/npm"
@@ -136,27 +136,46 @@ setup_javascript() {
     fi
 }
 
+# install_node_modules directory-of-the-lock-file destination log: makes destination/node_modules.
+install_node_modules() {
+    cp "$1/package.json" "$1/package-lock.json" "$2"
+    (cd "$2" && timeout 300 npm ci --ignore-scripts --omit=optional --omit=peer --no-audit --no-fund \
+        --fetch-retries=1 --cache "$2/cache") >"$work/log/$3" 2>&1 </dev/null || true
+    rm -rf "$2/cache"
+}
+
 has_node_pg() {
     (cd / && node -e "require('pg')") 2>/dev/null
 }
 
-# Patroni and etcd, which the section patroni runs: Debian's packages, and those that they need, unpacked into the work
-# directory. They are not installed, because their packages start services. If they are installed already, nothing is
-# unpacked. Without them the section says that it skips.
+# Patroni and etcd, which the section patroni runs, without whose packages it says that it skips.
 setup_patroni() {
-    echo "Unpacking patroni and etcd-server into the work directory ..."
-    mkdir "$work/patroni"
-    unpack_patroni >"$work/log/patroni" 2>&1 ||
-        { [ "$(id -u)" = 0 ] && refresh_lists && unpack_patroni >>"$work/log/patroni" 2>&1; } ||
-        echo "They cannot be had: the tests that need them skip."
-    [ "$(id -u)" != 0 ] || chown -R postgres: "$work/patroni"
+    unpack_packages patroni patroni etcd-server
 }
 
-unpack_patroni() {
-    plan=$(LC_ALL=C apt-get install -s --no-upgrade --no-remove --no-install-recommends patroni etcd-server) || return 1
+# The exporter that the section monitoring runs. The same holds for it.
+setup_monitoring() {
+    unpack_packages monitoring prometheus-postgres-exporter
+}
+
+# Debian's packages, and those that they need, unpacked into a directory of the work directory. They are not installed,
+# because they start services. If they are installed already, nothing is unpacked: unpack_packages directory package...
+unpack_packages() {
+    directory=$1
+    shift
+    echo "Unpacking $* into the work directory ..."
+    mkdir -p "$work/$directory"
+    try_unpack "$@" >"$work/log/$directory" 2>&1 ||
+        { [ "$(id -u)" = 0 ] && refresh_lists && try_unpack "$@" >>"$work/log/$directory" 2>&1; } ||
+        echo "They cannot be had: the tests that need them skip."
+    [ "$(id -u)" != 0 ] || chown -R postgres: "$work/$directory"
+}
+
+try_unpack() {
+    plan=$(LC_ALL=C apt-get install -s --no-upgrade --no-remove --no-install-recommends "$@") || return 1
     packages=$(echo "$plan" | sed -n 's/^Inst \([^ ]*\) .*/\1/p')
     (
-        cd "$work/patroni" || exit 1
+        cd "$work/$directory" || exit 1
         # shellcheck disable=SC2086 # a list of words
         [ -z "$packages" ] || apt-get download -q $packages || exit 1
         for package in *.deb; do
@@ -164,6 +183,34 @@ unpack_patroni() {
         done
         rm -f ./*.deb
     )
+}
+
+# What the programs of test/clients need: Debian's packages, PgBouncer unpacked, and packages of npm's registry in the
+# versions of test/clients/package-lock.json. A program without its client is skipped.
+setup_clients() {
+    if [ "$(id -u)" = 0 ]; then
+        echo "Installing packages: drivers and frameworks ..."
+        partman=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')-partman
+        install_some python3-psycopg python3-psycopg2 python3-sqlalchemy alembic python3-django \
+            ruby-activerecord ruby-pg libpostgresql-jdbc-java libhibernate3-java libjavassist-java default-jdk-headless \
+            "$partman"
+        command -v npm >/dev/null || install_some nodejs npm
+    fi
+    unpack_packages clients pgbouncer
+    if command -v npm >/dev/null; then
+        echo "Installing clients of Node.js into the work directory ..."
+        install_node_modules "$top/test/clients" "$work/clients" npm-clients
+    fi
+    [ "$(id -u)" != 0 ] || chown -R postgres: "$work/clients"
+}
+
+# All of the packages, or those that can be had.
+install_some() {
+    try_install "$work/log/packages" "$@" && return
+    refresh_lists || true
+    for package in "$@"; do
+        try_install "$work/log/packages-$package" "$package" || echo "   $package cannot be installed"
+    done
 }
 
 # root must not depend on who owns the checkout; the tests read it, nothing more.
@@ -216,8 +263,8 @@ setup_work_directory() {
 }
 
 # Runs a script of the copy as the ordinary user: run_in directory script argument... The directory is like the work
-# directory, or it is the work directory. The environment is emptied, so that a test does not depend on who runs it. A
-# signal interrupts "wait", but would have to wait for a command in the foreground.
+# directory, or it is the work directory. The environment is emptied of all but what test/README.md names, so that a test
+# does not depend on who runs it. A signal interrupts "wait", but would have to wait for a command in the foreground.
 run_in() {
     run_directory=$1
     shift
@@ -227,6 +274,7 @@ run_in() {
     status=0
     # shellcheck disable=SC2086 # empty or several words
     $as_user env -i PATH="$PATH" HOME="$run_directory" LANG=C.UTF-8 TMPDIR="$run_directory/tmp" \
+        ${UIDGEN_LONG:+"UIDGEN_LONG=$UIDGEN_LONG"} ${UIDGEN_SWEEP_SEED:+"UIDGEN_SWEEP_SEED=$UIDGEN_SWEEP_SEED"} \
         PG_CONFIG="$PG_CONFIG" UIDGEN_WORK="$run_directory" sh "$@" </dev/null &
     cd /
     wait $! || status=$?

@@ -188,6 +188,124 @@ freeze_clock($node, $year + 10);
 is($count, 10, 'a year later ids go on');
 
 # ---------------------------------------------------------------------------
+# What a generator says of a clock that goes back, with each policy and in cached mode, while four sessions draw.
+# Expected: one line in the log when the clock is found behind, and one when it has caught up (new_worker: when the next
+# term begins); in uid_generator_status, what was drawn meanwhile.
+# ---------------------------------------------------------------------------
+
+my $now = $year + 100.5;
+my %watched = (
+	hold => "when_back => 'hold'",
+	wait => "when_back => 'wait'",
+	error => "preset => 'twitter'",
+	backup => "preset => 'js53', epoch => '2026-11-21 12:00+00'",
+	new_worker => "when_back => 'new_worker', tolerance_ms => 10, worker_policy => 'static', worker_number => 7",
+	cached => "mode => 'cached', spread => false, boost_power => 0",
+	quiet => "when_back => 'hold'");
+my @watched = sort grep { $_ ne 'quiet' } keys %watched;
+my $columns = 'clock_steps_back, held_ids, backup_ids, clock_errors';
+
+sub events
+{
+	my ($name, $what) = @_;
+	return $node->safe_psql('postgres',
+		'SELECT ' . ($what // $columns) . " FROM uid_generator_status WHERE generator = 'uid_generators.$name'::regclass");
+}
+
+sub all_events
+{
+	my ($condition) = @_;
+	my $names = join ', ', map { "'uid_generators.$_'::regclass" } @watched;
+	return $node->poll_query_until('postgres',
+		"SELECT bool_and($condition) FROM uid_generator_status WHERE generator IN ($names)");
+}
+
+# How many lines of each kind the log has about the generator.
+sub lines_about
+{
+	my ($name) = @_;
+	my $log = slurp_file($node->logfile);
+	my $it = qr/generator "$name" in database "postgres"/;
+	my @behind = $log =~ /LOG:  clock is [\d.]+ s behind $it\n/g;
+	my @caught_up = $log =~ /LOG:  clock has caught up with $it\n/g;
+	my @terms = $log =~ /LOG:  $it continues at the clock with another worker id\n/g;
+	return join '|', scalar(@behind), scalar(@caught_up), scalar(@terms);
+}
+
+freeze_clock($node, $now);
+$node->safe_psql('postgres',
+	join '', map { "SELECT uid_generator_create('$_', $watched{$_});\nSELECT uid_next('uid_generators.$_');\n" } sort keys %watched);
+is(events($_, "$columns, last_clock_event"), '0|0|0|0|', "$_: a clock that is right") foreach @watched;
+
+my $loop = background_loop($node, clients => 4, on_error_stop => 0, pace => 0.02,
+	sql => join '; ', 'SET uidgen.max_wait = 0', map { "SELECT uid_next('uid_generators.$_')" } @watched);
+freeze_clock($node, $now - 1);
+ok(all_events('clock_steps_back = 1'), 'a second back: each generator finds the clock behind');
+ok(all_events("CASE WHEN generator::text ~ 'error|wait' THEN clock_errors WHEN generator::text ~ 'backup' THEN backup_ids"
+			. " WHEN generator::text ~ 'hold' THEN held_ids ELSE 20 END >= 20"), '... counts what the policy does');
+freeze_clock($node, $now);
+ok(poll_until('the lines', sub { !grep { lines_about($_) !~ /^1\|(1\|0|0\|1)$/ } @watched }), '... and when it has caught up');
+goes_on('the sessions draw on', $loop);
+freeze_clock($node, $now + 1);
+goes_on('... also later', $loop);
+my @watched_logs = stop_loop($loop);
+is(lines_about($_), $_ eq 'new_worker' ? '1|0|1' : '1|1|0', "$_: one line of each kind, from four sessions") foreach @watched;
+is(lines_about('quiet'), '0|0|0', 'a generator that nobody used meanwhile says nothing');
+is(events($_, 'clock_steps_back'), 1, "$_: ... and one step back") foreach @watched;
+assert_unique(@watched_logs);
+
+# By itself, to the id: one call, many in one statement (the fast path), and a batch.
+my %expected = (hold => '2|12|0|0', wait => '2|0|0|3', error => '2|0|0|3', backup => '2|0|12|0', cached => '2|0|0|0');
+my $quiet = events('hold');
+is((split /\|/, $quiet)[3], 0, 'hold: no call failed');
+foreach my $name (sort keys %expected)
+{
+	my @before = split /\|/, events($name);
+	freeze_clock($node, $now + 10);
+	$node->safe_psql('postgres', "SELECT uid_next('uid_generators.$name')");
+	freeze_clock($node, $now + 9);
+	my $of = "'uid_generators.$name'";
+	sqlstate($node, $_)
+	  foreach "SELECT uid_next($of)", "SELECT uid_next($of) FROM generate_series(1, 4)", "SELECT uid_next_batch($of, 7)";
+	my @after = split /\|/, events($name);
+	is(join('|', $after[0], map { $after[$_] - $before[$_] } 1 .. 3),
+		$expected{$name}, "$name: $columns");
+	is(events($name, 'last_clock_event <= clock_timestamp()'), 't', '... and when it was');
+	freeze_clock($node, $now + 11);
+	sqlstate($node, "SELECT uid_next($of)");
+	is(events($name), join('|', @after), '... and the same after the clock has caught up');
+	is(lines_about($name), '2|2|0', '... with a line each');
+}
+my $held = slurp_file($node->logfile);
+like($held, qr/clock is 1\.000 s behind generator "hold" .*\n.*DETAIL:  The policy when_back applies until the clock shows 2027-/,
+	'the line says how far the clock is behind, and until when');
+like($held, qr/clock has caught up with generator "hold" .*\n.*DETAIL:  The generator made 12 ids while the clock was behind\./,
+	'... and how many ids were made meanwhile');
+
+# Within its tolerance new_worker holds. Then the clock goes back beyond it: the ids of the new term are not held.
+freeze_clock($node, $now + 20);
+$node->safe_psql('postgres', "SELECT uid_next('uid_generators.new_worker')");
+my $held_before = events('new_worker', 'held_ids');
+freeze_clock($node, $now + 19.996);
+$node->safe_psql('postgres', "SELECT uid_next_batch('uid_generators.new_worker', 5)");
+freeze_clock($node, $now + 19);
+$node->safe_psql('postgres', "SELECT uid_next_batch('uid_generators.new_worker', 100)");
+is(events('new_worker', "held_ids - $held_before"), 5, 'new_worker: only what it held counts');
+is(lines_about('new_worker'), '2|0|2', '... and the new term ends the matter');
+
+# Across a restart, an hour back: a new slot finds the clock behind what was leased.
+freeze_clock($node, $now + 30);
+$node->safe_psql('postgres', "SELECT uid_next('uid_generators.error')");
+$node->stop('immediate');
+freeze_clock($node, $now + 30 - $hour);
+start_node($node);
+my $lines = lines_about('error') =~ s/\|.*//r;
+is(sqlstate($node, "SELECT uid_next('uid_generators.error')"), '55000', 'an hour back across a restart: an error');
+is(events('error'), '1|0|0|1', '... that is counted');
+is(lines_about('error'), $lines + 1 . '|2|0', '... and in the log');
+freeze_clock($node, $year + 200);
+
+# ---------------------------------------------------------------------------
 # The time bits are used up: the last tick of 41 bits of milliseconds since 2026 is
 # 2095-09-07 15:47:35.551. Expected: its ids are given out, then an error (2200H)
 # that names the end; a failed call hands out nothing.

@@ -6,8 +6,6 @@
 use strict;
 use warnings;
 
-use File::Spec;
-use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -45,28 +43,10 @@ sub pid_of
 		"SELECT pid FROM pg_stat_activity WHERE backend_type = '$type' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
 }
 
-sub until_true
-{
-	my ($what, $condition) = @_;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return 1 if $condition->();
-		Time::HiRes::sleep(0.1);
-	}
-	diag("timed out: $what");
-	return 0;
-}
-
-# psql without standard input: it would break the pipe when it can't connect.
 sub serves_above
 {
 	my ($highest) = @_;
-	my ($output, $error) = ('', '');
-	IPC::Run::run(
-		[ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'),
-			'-c', "SELECT uid_next() > $highest AND segment_next('killed') > 0" ],
-		'<', File::Spec->devnull, '>', \$output, '2>', \$error);
-	return $output eq "t\n";
+	return try_sql($node, "SELECT uid_next() > $highest AND segment_next('killed') > 0") eq 't';
 }
 
 # [signal, process, whether it is a crash restart]
@@ -83,7 +63,7 @@ foreach my $round (@rounds)
 {
 	my ($signal, $process, $crash) = @$round;
 	my @loops = map { background_loop($node, sql => $_) } @work;
-	until_true('every client has received something', sub { all_received(@loops) })
+	poll_until('every client has received something', sub { all_received(@loops) })
 	  or BAIL_OUT('no load');
 
 	my $offset = -s $node->logfile;
@@ -91,10 +71,10 @@ foreach my $round (@rounds)
 	my $highest = $node->safe_psql('postgres', 'SELECT uid_next()');
 	kill $signal, $pid or die "could not send SIG$signal to $pid: $!";
 	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset) if $crash;
-	until_true("process $pid is gone", sub { !kill 0, $pid });
+	poll_until("process $pid is gone", sub { !kill 0, $pid });
 
 	# A SIGTERM ends one client at most; the others go on. A crash ends all.
-	ok( until_true('service', sub { serves_above($highest) }),
+	ok( poll_until('service', sub { serves_above($highest) }),
 		"SIG$signal to a $process: service resumes by itself, above what was drawn before");
 	push @logs, stop_loop($_) foreach @loops;
 }

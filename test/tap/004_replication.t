@@ -119,7 +119,8 @@ is(scalar(@ids) + scalar(@values), 290, 'while the standby is stalled, ranges th
 foreach my $case (
 	[ 'uid_next', "SELECT uid_next('uid_generators.fresh')" ],
 	[ 'uid_next_batch', "SELECT uid_next_batch('uid_generators.fresh', 10)" ],
-	[ 'segment_next', "SELECT segment_next('fresh')" ])
+	[ 'segment_next', "SELECT segment_next('fresh')" ],
+	[ 'segment_reserve', "SELECT first FROM segment_reserve('fresh', 10)" ])
 {
 	my ($name, $sql) = @$case;
 	send_query($session, "\\set VERBOSITY verbose\nBEGIN READ ONLY;\n$sql");
@@ -210,6 +211,10 @@ my ($state, $message) = sqlstate($standby, 'SELECT uid_next()');
 is($state, '25006', 'uid_next on a standby: an error');
 like($message, qr/HINT:  Draw on the primary/, '... that says where to draw');
 is(sqlstate($standby, "SELECT segment_next('rows')"), '25006', 'segment_next on a standby: the same');
+is(sqlstate($standby, "SELECT segment_reserve('rows', 5)"), '25006', '... and segment_reserve');
+is(sqlstate($standby, "UPDATE t_sequence SET current_val = current_val + 1"), '25006', '... and an UPDATE of t_sequence');
+is($standby->safe_psql('postgres', 'SELECT current_val, increment_val FROM t_sequence'),
+	$primary->safe_psql('postgres', 'SELECT current_val, increment_val FROM t_sequence'), 't_sequence shows the same');
 is( $standby->safe_psql('postgres', 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
 	$primary->safe_psql('postgres', 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
 	'uid_decode works on a standby');
@@ -286,6 +291,20 @@ END
 	cmp_ok($minimal->safe_psql($database, "SELECT segment_next('small')"),
 		'>', $all[2249], '... the next value is above');
 }
+
+# A parallel worker sees that the file is not logged. It must not take that for an ALTER.
+my $in_worker = $minimal->safe_psql('logged', <<'END');
+CREATE TABLE many AS SELECT i FROM generate_series(1, 20000) AS i;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET parallel_leader_participation = off;
+BEGIN;
+SELECT uid_generator_create('parallel') IS NULL;
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.parallel') AS id FROM many OFFSET 0) AS drawn;
+COMMIT;
+END
+is($in_worker, "f\n20000", '... a parallel worker draws in the transaction that makes the generator');
 $minimal->stop;
 
 done_testing();

@@ -287,8 +287,11 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 	$bare->init;
 	$bare->append_conf('postgresql.conf', "shared_preload_libraries = '$loaded'\n") if $loaded ne '';
 	$bare->start;
-	$bare->safe_psql('postgres', 'CREATE EXTENSION uidgen');
 	my $line = quotemeta("shared_preload_libraries = '" . ($loaded eq '' ? '' : "$loaded, ") . "uidgen'");
+	my ($status, $output, $warning) = $bare->psql('postgres', 'CREATE EXTENSION uidgen');
+	is($status, 0, 'the extension can be created where the library is not preloaded');
+	like($warning, qr/WARNING:  uidgen must be loaded via .*HINT:[^\n]*$line/s, '... with a warning that names the line to set');
+	unlike(slurp_file($bare->logfile), qr/uidgen \S+ is loaded/, '... and the log does not say that it is loaded');
 	foreach my $call ('uid_next()', "uid_next('uid_generators.uid_default')", "segment_next('s')", "segment_next('s'::regclass)",
 		'count(*) FROM uid_next_batch(3)')
 	{
@@ -320,6 +323,25 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 		$bare->append_conf('postgresql.conf', "shared_preload_libraries = 'auto_explain, uidgen'\n");
 		$bare->restart;
 		is($bare->safe_psql('postgres', "SELECT uid_next() > 0, segment_next('s')"), 't|1', 'after the hint was followed it works');
+		unlike(($bare->psql('postgres', 'DROP EXTENSION uidgen; CREATE EXTENSION uidgen'))[2], qr/WARNING/, '... without a warning');
+
+		# The log says what was loaded, and never the connection string.
+		my $version = $bare->safe_psql('postgres', q{SELECT extversion FROM pg_extension WHERE extname = 'uidgen'});
+		foreach (
+			[ '', 'is loaded without a datacenter id' ],
+			[ 'uidgen.datacenter_id = 3', 'is loaded with datacenter id 3' ],
+			[ q{uidgen.registry = 'host=/nowhere user=u password=secret'}, 'is loaded, and uidgen\.registry is set' ])
+		{
+			my ($setting, $said) = @$_;
+			$bare->append_conf('postgresql.conf', "$setting\n");
+			my $start = -s $bare->logfile;
+			$bare->restart;
+			my $log = substr(slurp_file($bare->logfile), $start);
+			is(() = $log =~ /LOG:  uidgen \Q$version\E $said$/mg, 1, "at its start the server says that uidgen $said");
+			unlike($log, qr/secret/, '... and no password');
+		}
+		$bare->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+		$bare->reload;
 	}
 	$bare->safe_psql('postgres', 'DROP EXTENSION uidgen');
 	$bare->stop;

@@ -45,12 +45,17 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 
 # Who may make.
 {
+	my @grants;
 	foreach my $call ("uid_generator_create('x')", "segment_create('x')")
 	{
-		like(failure("SET SESSION AUTHORIZATION alice; SELECT $call"), qr/ERROR:  42501/, "$call needs CREATE on the schema");
+		my $error = failure("SET SESSION AUTHORIZATION alice; SELECT $call");
+		like($error, qr/ERROR:  42501/, "$call needs CREATE on the schema");
+		my ($grant) = $error =~ /HINT:  Run (.*) as a superuser\.$/m;
+		ok(defined $grant, '... and the hint has a statement');
+		push @grants, $grant;
 	}
 	is(sql('SELECT count(*) FROM uid_generator WHERE NOT builtin') . sql('SELECT count(*) FROM uid_segment'), '00', 'nothing was left');
-	sql('GRANT CREATE ON SCHEMA uid_generators, uid_segments TO alice');
+	sql($_) for @grants;
 	is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_generator_create('a'), segment_create('a'), segment_create('b')"),
 		'uid_generators.a|uid_segments.a|uid_segments.b', 'with it, it works');
 	is(sql("SELECT DISTINCT relowner::regrole FROM pg_class WHERE relnamespace IN ('uid_generators'::regnamespace, 'uid_segments'::regnamespace) AND relname <> 'uid_default'"),
@@ -65,6 +70,18 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	is($node->safe_psql('own', 'SET SESSION AUTHORIZATION boss; SELECT count(*) FROM worker_node'), 1, 'and reads worker_node');
 	like(failure('SET SESSION AUTHORIZATION bob; SELECT segment_drop(\'x\')', 'own'), qr/ERROR:  42501/, 'only its owner drops a segment');
 	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT segment_drop('x'); SELECT count(*) FROM uid_segment"), "\n0", 'which needs nothing more');
+
+	# The datacenter id of a database, as its owner sets it: docs/operations.md.
+	my $set = 'ALTER DATABASE own SET uidgen.datacenter_id = 7';
+	my $number = 'SELECT (uid_decode(uid_next())).datacenter_id';
+	like(failure("SET SESSION AUTHORIZATION boss; $set", 'own'), qr/ERROR:  42501/, 'the owner may not set the datacenter id');
+	$node->safe_psql('own', 'GRANT SET ON PARAMETER uidgen.datacenter_id TO boss');
+	my $open = hold_open($node, dbname => 'own');
+	my $before = $open->query_safe($number);
+	$node->safe_psql('own', "SET SESSION AUTHORIZATION boss; $set");
+	is($node->safe_psql('own', $number), 7, '... but after GRANT SET ON PARAMETER');
+	is($open->query_safe($number), $before, 'a session that was open keeps the old value');
+	$open->quit;
 }
 
 # Who may draw.
@@ -84,7 +101,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	is(sql("SET SESSION AUTHORIZATION bob; SELECT uid_next('uid_generators.a') > 0, segment_next('a'), segment_next('uid_segments.a'::regclass)"),
 		't|1|2', 'USAGE lets a role draw');
 	is(sql("SET SESSION AUTHORIZATION bob; SELECT pk_seq_name, current_val, increment_val FROM t_sequence ORDER BY 1"),
-		"a|1|1000\nb||", 't_sequence is open to all, and shows figures to who may see the sequence');
+		"a|1001|1000\nb||", 't_sequence is open to all, and shows figures to who may see the sequence');
 	$before = sql('SELECT last_value, is_called FROM uid_generators.a');
 	like(failure("SET SESSION AUTHORIZATION bob; SELECT nextval('uid_generators.a')"), qr/ERROR:  2200H/, 'but not call nextval on a lease sequence');
 	is(sql('SELECT last_value, is_called FROM uid_generators.a'), $before, 'whose high-water mark stays');

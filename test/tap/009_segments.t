@@ -139,6 +139,12 @@ begin();
 $other->query_safe("SELECT nextval('q')");
 is($drawer->query_safe($draw) . ' ' . $open->query_safe($draw), '1002 1003', 'nextval: when another session gives the range up, the open transaction follows');
 $open->query_safe('COMMIT');
+# The open transaction reserves its next range itself, and has not looked at the counter since.
+begin();
+my $taken = $other->query_safe("SELECT nextval('q')");
+is($open->query_safe("SELECT count(*) FROM unnest(segment_next_array('q'::regclass, 2000)) AS value WHERE value = $taken"), 0,
+	'nextval: a transaction that reserves again meanwhile does not get the value');
+$open->query_safe('COMMIT');
 
 foreach my $case (
 	[ 'RESTART 70000', '70000 70001 70002' ], [ 'RESTART', '1 2 3' ],
@@ -317,7 +323,7 @@ $_->quit foreach $drawer, $open, $other;
 	$use->(400);
 	is(status('uid_segments.shown', $range), '701|400|400|0.000|f|400|kept', '... and stays so');
 	is(status('uid_segments.shown', $causes . ', rate > 0'), '1|3|0|0|4|t', '... all reserved ahead, at some rate');
-	is(sql("SELECT current_val, increment_val FROM t_sequence WHERE pk_seq_name = 'shown'"), '701|400', 't_sequence shows the same range');
+	is(sql("SELECT current_val, increment_val FROM t_sequence WHERE pk_seq_name = 'shown'"), '1101|100', 't_sequence shows the value after it, and the step');
 	is($session->query_safe("SELECT nextval('uid_segments.shown')"), 1101, 'nextval takes the value after it');
 	$use->(1);
 	is(status('uid_segments.shown', $range), '1102|200|199|0.005|f|200|disturbed', '... so the range is given up, and the step halved');

@@ -1,6 +1,7 @@
 # Migration of other systems' tables to segments, as docs/segments.md describes it, and an ORM's repair statements. The
 # other systems' algorithms are here in short form. Each node serves from a block of its own, and is in mid-block at the
 # migration. Expected: every value of the segment is above all values that any node ever handed out.
+# Then uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md.
 use strict;
 use warnings;
 
@@ -224,6 +225,237 @@ is(sql('INSERT INTO alike DEFAULT VALUES RETURNING id'), $end + 1, 'an import up
 sql("SELECT setval('alike_id_seq', $end + 4), nextval('alike_id_seq')");
 cmp_ok(sql('INSERT INTO alike DEFAULT VALUES RETURNING id'), '>', $end + 5, '... and above what nextval gave');
 $_->quit foreach @sessions;
+
+# ---------------------------------------------------------------------------
+# uid_adopt() and uid_release() while other sessions insert. Expected: they give up after lock_timeout; what they say
+# of rows holds once they have the lock; an INSERT that waits for them gets an id of the new default, and after a
+# rollback one of the old.
+# ---------------------------------------------------------------------------
+{
+	sql('CREATE TABLE busy (id bigserial PRIMARY KEY, v int); INSERT INTO busy (v) VALUES (1)');
+	my ($writer, $mover, $prepared) = map { hold_open($node) } 1 .. 3;
+	my $adopt = q{SELECT uid_adopt('busy', 'id', dry_run => false)};
+	my $release = q{SELECT uid_release('busy', 'id', dry_run => false)};
+	my $default = q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'busy'::regclass};
+	my $waiting = sub {
+		my ($sessions) = @_;
+		return $node->poll_query_until('postgres',
+			"SELECT count(*) = $sessions FROM pg_locks WHERE NOT granted AND relation = 'busy'::regclass");
+	};
+
+	$writer->query_safe('BEGIN; INSERT INTO busy (v) VALUES (2)');
+	is(sqlstate($node, "SET lock_timeout = '50ms'; $adopt"), '55P03', 'uid_adopt() gives up after lock_timeout');
+	is(sql($default), q{nextval('busy_id_seq'::regclass)}, '... and changes nothing');
+
+	send_query($mover, $adopt);
+	ok($waiting->(1), '... it waits for a session that has inserted');
+	my $late = $writer->query_safe('INSERT INTO busy (id) VALUES (uid_encode(now(), 31, 31, 4095)) RETURNING id');
+	$writer->query_safe('COMMIT');
+	like((finish_query($mover))[0], qr/uid_generator_raise\('uid_generators.uid_default'::regclass, ${late}::bigint\)/,
+		'... and sees the id that the session inserted meanwhile');
+	cmp_ok(sql('INSERT INTO busy (v) VALUES (3) RETURNING id'), '>', $late, '... above which the generator is raised');
+
+	$writer->query_safe('BEGIN; INSERT INTO busy (id) VALUES (777)');
+	send_query($mover, $release);
+	ok($waiting->(1), 'uid_release() waits, too');
+	$writer->query_safe('COMMIT');
+	finish_query($mover);
+	is(sql('INSERT INTO busy (v) VALUES (4) RETURNING id'), 778, '... and goes on above the largest small id, also that of the last moment');
+
+	my $insert = 'INSERT INTO busy (v) VALUES (5) RETURNING id';
+	$prepared->query_safe("PREPARE again AS $insert; EXECUTE again");
+	foreach my $end ('ROLLBACK', 'COMMIT')
+	{
+		$mover->query_safe("BEGIN; $adopt");
+		send_query($writer, $insert);
+		send_query($prepared, 'EXECUTE again');
+		ok($waiting->(2), 'two sessions wait for the end of the move');
+		$mover->query_safe($end);
+		my @ids = map { (finish_query($_))[0] } $writer, $prepared;
+		is(scalar(grep { $end eq 'COMMIT' ? $_ > $late : $_ < 1000 } @ids), 2,
+			$end eq 'COMMIT' ? '... after COMMIT their ids are of the generator' : '... after ROLLBACK of the sequence')
+		  or diag("@ids");
+	}
+	is(sql('SELECT count(*) - count(DISTINCT id) FROM busy'), 0, '... no id comes twice');
+	$_->quit foreach $writer, $mover, $prepared;
+}
+
+# ---------------------------------------------------------------------------
+# docs/moving.md: the statements of each section run, in order, on the schemas that the other systems publish. Each
+# section with a fixture begins a database of its own. Names and types of columns, defaults and keys are those of
+#
+#   Instagram            the article "Sharding & IDs at Instagram" (2011)
+#   pgEdge snowflake     snowflake--2.2.sql and its updates to 2.6.0
+#   uid-generator        src/main/scripts/WORKER_NODE.sql of baidu/uid-generator (2018)
+#   Leaf                 scripts/leaf_alloc.sql of Meituan-Dianping/Leaf (2020)
+#   tinyid               tinyid-server/db.sql of didi/tinyid (2020)
+#
+# The last three are for MySQL: bigint(20) is bigint here, int(11) integer, AUTO_INCREMENT an identity.
+# ---------------------------------------------------------------------------
+my ($database, %section) = ('', slurp_file('docs/moving.md') =~ /^## ([^\n]+)\n(.*?)(?=^## |\z)/msg);
+my $databases = 0;
+
+sub in_database
+{
+	my ($statement) = @_;
+	return $node->safe_psql($database, $statement);
+}
+
+sub run_section
+{
+	my ($title, $fixture) = @_;
+	my $text = delete $section{$title} // die "docs/moving.md has no section $title";
+	if (defined $fixture)
+	{
+		$database = 'moving_' . ++$databases;
+		sql("CREATE DATABASE $database");
+		sql("ALTER DATABASE $database SET search_path = public, uidgen");
+		in_database("CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; $fixture");
+	}
+	foreach my $statements ($text =~ /^```sql\n(.*?)^```$/msg)
+	{
+		my ($code, undef, $error) = $node->psql($database, $statements, on_error_stop => 1);
+		is($code, 0, "$title: $statements") or diag($error);
+	}
+	return;
+}
+
+run_section('A table that has a sequence', <<'SQL');
+CREATE TABLE orders (id bigserial PRIMARY KEY, v int);
+CREATE TABLE items (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int);
+CREATE TABLE invoices (id bigserial PRIMARY KEY, v int);
+CREATE TABLE customers (id serial PRIMARY KEY, v int);
+CREATE TABLE addresses (customer_id int REFERENCES customers);
+CREATE TABLE pages (id bigserial PRIMARY KEY, v int);
+INSERT INTO orders (v) SELECT generate_series(1, 5);
+INSERT INTO items (v) SELECT v FROM orders;
+INSERT INTO invoices (v) SELECT v FROM orders;
+INSERT INTO customers (v) SELECT v FROM orders;
+SQL
+my $new = 'INSERT INTO %s (v) VALUES (0) RETURNING id';
+cmp_ok(in_database(sprintf $new, $_), '>', 10**17, "$_ draw from a generator") foreach 'orders', 'items', 'customers';
+is(in_database(sprintf $new, 'invoices'), 6, 'invoices draw from their segment');
+run_section('Back to a sequence');
+is(in_database(sprintf $new, $_), 6, "$_ draw from a sequence again") foreach 'orders', 'items';
+my ($repair) = slurp_file('docs/moving.md') =~ /`(setval\('orders_id_seq'.*?)`\./ or die 'no setval in docs/moving.md';
+in_database("INSERT INTO orders (id) VALUES (99); SELECT $repair");
+is(in_database(sprintf $new, 'orders'), 100, '... and go on above an import');
+run_section('Another default for the whole database');
+is(in_database('SELECT uid_decode(uid_next()) IS NOT NULL AND uid_next() > 2 * 10::numeric ^ 18'), 't', 'the new default has larger ids');
+cmp_ok(in_database(sprintf $new, 'pages'), '<', 2**53, 'pages have ids that are exact in JavaScript');
+
+# The article's function: our_epoch, shard_id and the arithmetic are public; a schema for each shard.
+run_section('From Instagram-style functions', <<'SQL');
+CREATE SCHEMA insta5;
+CREATE SEQUENCE insta5.table_id_seq;
+CREATE FUNCTION insta5.next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+DECLARE
+  milliseconds bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+BEGIN
+  result := ((milliseconds - 1314220021721) << 23) | (5 << 10) | (nextval('insta5.table_id_seq') % 1024);
+END $$;
+CREATE TABLE insta5.posts (id bigint PRIMARY KEY DEFAULT insta5.next_id(), v int);
+INSERT INTO insta5.posts (v) SELECT generate_series(1, 2000);
+SQL
+in_database('INSERT INTO insta5.posts (v) SELECT 0 FROM generate_series(1, 2000)');
+is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0), count(*) FROM insta5.posts'),
+	't|4000', '... the new ids sort behind the old ones');
+is(in_database(q{SELECT count(*), bool_and(abs(extract(epoch FROM generated_at - clock_timestamp())) < 3600)
+	FROM insta5.posts, uid_decode(id, 'uid_generators.posts') WHERE datacenter_id = 5}),
+	'4000|t', '... old and new ids have the shard and the time');
+
+# The extension's ids: milliseconds since 2023, node, counter. The last id is the counter of the sequence, which
+# convert_sequence_to_snowflake() widens. Rows from before it keep their small ids.
+run_section('From pgEdge snowflake', <<'SQL');
+CREATE SCHEMA snowflake;
+CREATE SEQUENCE snowflake.id_seq;
+CREATE FUNCTION snowflake.nextval(regclass DEFAULT 'snowflake.id_seq'::regclass) RETURNS bigint LANGUAGE sql AS $$
+  SELECT setval($1, greatest(pg_sequence_last_value($1) + 1, (7 << 12)
+         | (floor(extract(epoch FROM clock_timestamp() - timestamptz '2023-01-01 00:00+00') * 1000)::bigint << 22)))
+$$;
+CREATE TABLE orders (id bigserial PRIMARY KEY, v int);
+INSERT INTO orders (v) SELECT generate_series(1, 3);
+ALTER TABLE orders ALTER COLUMN id SET DEFAULT snowflake.nextval('orders_id_seq'::regclass);
+ALTER SEQUENCE orders_id_seq AS bigint NO CYCLE MAXVALUE 9223372036854775807;
+INSERT INTO orders (v) SELECT generate_series(4, 1003);
+SQL
+in_database('INSERT INTO orders (v) SELECT 0 FROM generate_series(1, 1000)');
+is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0), count(*) FROM orders'),
+	't|2003', '... the new ids sort behind the old ones');
+is(in_database(q{SELECT count(*) FROM orders, uid_decode(id, 'uid_generators.orders') WHERE worker_id = 7}),
+	'2000', '... and all but those from before the snowflakes have the node');
+
+# WORKER_NODE of uid-generator; ids of 29/21/13 bits since 2016-09-20, and of 28/22/13 bits from the service's last day.
+run_section("From Baidu's uid-generator", <<'SQL');
+CREATE TABLE public.worker_node (
+  id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, host_name varchar(64) NOT NULL, port varchar(64) NOT NULL,
+  type int NOT NULL, launch_date date NOT NULL, modified timestamp NOT NULL, created timestamp NOT NULL);
+INSERT INTO worker_node (host_name, port, type, launch_date, modified, created)
+SELECT '10.0.0.' || i, '8080', 2, '2024-01-01', '2024-01-01', '2024-01-01' FROM generate_series(1, 9) i;
+CREATE TABLE orders (id bigint PRIMARY KEY, v int);
+INSERT INTO orders
+SELECT (floor(extract(epoch FROM clock_timestamp() - timestamptz '2016-09-20 00:00+08'))::bigint << 34) | (9 << 13) | i, i
+  FROM generate_series(1, 100) i;
+CREATE TABLE events (id bigint PRIMARY KEY, v int);
+INSERT INTO events SELECT (second << 35) | (9 << 13), 1 FROM unnest(ARRAY[40000000, 268435455]::bigint[]) second;
+SQL
+in_database('INSERT INTO orders (v) VALUES (0); INSERT INTO events (v) VALUES (0), (0)');
+is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0) FROM orders'), 't',
+	'... with 29 bits of seconds the new ids sort behind the old ones');
+is(in_database('SELECT max(id) FILTER (WHERE v = 0) < min(id) FILTER (WHERE v > 0) FROM events'), 't',
+	'... with 28 bits new ids are below the old ones');
+is(in_database('SELECT (SELECT count(*) FROM uidgen.worker_node WHERE id <= 9), (SELECT last_value >= 9 FROM uidgen.worker_node_id_seq)'),
+	'9|t', '... the rows of the servers came along, and worker ids go on above');
+
+# leaf_alloc, as above; ids of the table are below max_id.
+run_section('From Leaf', <<'SQL');
+CREATE TABLE leaf_alloc (
+  biz_tag varchar(128) PRIMARY KEY DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
+  description varchar(256), update_time timestamp NOT NULL DEFAULT now());
+INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', 4001, 2000, 'orders'), ('users', 1, 100, NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY, v int);
+INSERT INTO orders SELECT i, i FROM generate_series(2001, 4000) i;
+SQL
+cmp_ok(in_database(sprintf $new, 'orders'), '>', 4001, '... ids go on above the last block');
+
+# tiny_id_info of two databases, odd and even: a block is (max_id - step, max_id].
+run_section('From tinyid', <<'SQL');
+CREATE SCHEMA even;
+CREATE TABLE even.tiny_id_info (
+  id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, biz_type varchar(63) NOT NULL DEFAULT '' UNIQUE,
+  begin_id bigint NOT NULL DEFAULT 0, max_id bigint NOT NULL DEFAULT 0, step int DEFAULT 0, delta int NOT NULL DEFAULT 1,
+  remainder int NOT NULL DEFAULT 0, create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
+  update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', version bigint NOT NULL DEFAULT 0);
+CREATE SCHEMA odd;
+CREATE TABLE odd.tiny_id_info (LIKE even.tiny_id_info INCLUDING ALL);
+INSERT INTO even.tiny_id_info (biz_type, begin_id, max_id, step, delta, remainder) VALUES ('orders', 1, 200000, 100000, 2, 0);
+INSERT INTO odd.tiny_id_info (biz_type, begin_id, max_id, step, delta, remainder) VALUES
+  ('orders', 1, 300000, 100000, 2, 1), ('users', 1, 1, 10, 1, 0);
+INSERT INTO odd.tiny_id_info (biz_type) VALUES ('not set up');
+CREATE TABLE tiny_id_info AS TABLE even.tiny_id_info UNION ALL TABLE odd.tiny_id_info;
+CREATE TABLE orders (id bigint PRIMARY KEY, v int);
+INSERT INTO orders SELECT i, 1 FROM (SELECT generate_series(200001, 300000, 2) UNION ALL SELECT 200000) x(i);
+SQL
+cmp_ok(in_database(sprintf $new, 'orders'), '>', 300000, '... ids go on above the largest block of both databases');
+is(in_database(q{SELECT segment_next('users')}), 2, '... also of a type that has not been used');
+
+# A table whose ids come with the INSERT, from two applications.
+run_section('From snowflakes in applications', <<'SQL');
+CREATE TABLE orders (id bigint PRIMARY KEY, v int);
+CREATE FUNCTION application(id bigint, worker bigint, datacenter bigint) RETURNS bigint LANGUAGE sql AS $$
+  SELECT (floor(extract(epoch FROM clock_timestamp()) * 1000 - 1288834974657)::bigint << 22) | (datacenter << 17) | (worker << 12) | id
+$$;
+INSERT INTO orders SELECT application(i, i % 2, 1), i FROM generate_series(1, 1000) i;
+SQL
+in_database('INSERT INTO orders (v) VALUES (0); INSERT INTO orders SELECT application(i, 0, 1), -i FROM generate_series(1001, 1100) i');
+is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0), count(*) FROM orders'),
+	't|1101', '... the new ids sort behind the old ones, and an application may go on');
+is(in_database(q{SELECT DISTINCT datacenter_id, worker_id FROM orders, uid_decode(id, 'uid_generators.orders') WHERE v = 0}),
+	'31|31', '... with the numbers that were chosen');
+
+is(join(', ', sort keys %section), '', 'every section of docs/moving.md was run');
+my ($key) = slurp_file('docs/comparison.md') =~ /^```sql\n(.*?)^```$/ms;
+is(in_database("$key; SELECT count(DISTINCT public_id) FROM orders"), 1101, 'docs/comparison.md: a random public key');
 
 $node->stop;
 done_testing();

@@ -19,7 +19,7 @@ freeze_clock($node, $clock);
 start_uidgen($node);
 my $session = hold_open($node);
 
-my (%given, %rows);
+my (%given, %rows, %row_of);
 
 # Draws ids, one after the other, and waits for the row of worker_node if it is the first draw since a start or an
 # alteration; returns the last id's worker id, backup bit and row.
@@ -34,6 +34,7 @@ sub draw
 		"SELECT d.worker_id, d.backup, n.id, n.worker_id FROM uid_decode($ids[-1], 'uid_generators.$generator') d,"
 		  . " LATERAL (SELECT id, worker_id FROM worker_node WHERE generator = 'uid_generators.$generator' ORDER BY id DESC LIMIT 1) n"),
 	  -1;
+	$row_of{$generator}{$_} = $draw{row} foreach @ids;
 	return \%draw;
 }
 
@@ -182,6 +183,18 @@ foreach my $generator (sort keys %given)
 	push @twice, map { "$generator $_" } grep { $count{$_} > 1 } sort keys %count;
 }
 is(join(' ', @twice), '', 'no id came twice');
+
+# An id leads to the row of its draw, also where numbers came round, and from the backup worker. Where the worker id stays
+# the same over a restart, the ids just after it may lead to the row before it, which is of the same server.
+my $same_rows = "sticky|static";
+foreach my $generator (sort keys %row_of)
+{
+	my $pairs = join ', ', map { "($_, $row_of{$generator}{$_})" } sort keys %{ $row_of{$generator} };
+	my $wrong = $generator =~ /^($same_rows)$/ ? 'o.node_id IS NULL' : 'o.node_id IS DISTINCT FROM v.row_id';
+	is( $session->query_safe("SELECT count(*) FILTER (WHERE $wrong OR o.generator_name <> 'uid_generators.$generator')"
+			  . " FROM (VALUES $pairs) v (id, row_id), LATERAL uid_origin(v.id, 'uid_generators.$generator') o"),
+		0, "uid_origin() finds the rows of $generator");
+}
 
 $session->quit;
 $node->stop;

@@ -1,4 +1,5 @@
-# What README.md says to put into postgresql.conf, and to run afterwards, works as written.
+# What README.md says to put into postgresql.conf, and to run afterwards, works as written. So does every statement of
+# README.md and docs/*.md, but for docs/moving.md.
 
 use strict;
 use warnings;
@@ -44,10 +45,12 @@ is($node->start(fail_ok => 1), 1, 'a server starts with the lines for postgresql
 is($node->safe_psql('postgres', 'SELECT name, error FROM pg_file_settings WHERE error IS NOT NULL'),
 	'', 'and has taken every one of them');
 
-$node->safe_psql('postgres', 'CREATE DATABASE shop2');
-for my $database ('postgres', 'shop2')
+# As README.md names the database, and another one.
+my @install = of_language('sql', snippets('README.md', 'Install'));
+for my $database ('shop', 'shop2')
 {
-	for my $sql (of_language('sql', snippets('README.md', 'Install')))
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	for my $sql (map { s/\bshop\b/$database/gr } @install)
 	{
 		is(($node->psql($database, $sql, on_error_stop => 1))[0], 0, "in $database: $sql");
 	}
@@ -57,24 +60,98 @@ isnt(scalar of_language('ini', snippets('README.md', $elsewhere)), 0, 'another s
 isnt(scalar of_language('sql', snippets('README.md', $elsewhere)), 0, 'another database has a snippet');
 for my $sql (of_language('sql', snippets('README.md', $elsewhere)))
 {
-	is(($node->psql('postgres', $sql, on_error_stop => 1))[0], 0, $sql);
+	is(($node->psql('shop', $sql, on_error_stop => 1))[0], 0, $sql);
 }
 
 # The registry of the README's line is a database of this server.
 my ($registry) = grep { /^uidgen\.registry = / } map { split /\n/ } of_language('ini', snippets('README.md', $elsewhere));
 my ($host, $port) = ($node->host, $node->port);
-$registry =~ s/host=\S+ dbname=\S+/host=$host port=$port dbname=postgres/ or die "no host and dbname in $registry";
+$registry =~ s/host=\S+ dbname=\S+/host=$host port=$port dbname=shop/ or die "no host and dbname in $registry";
 $node->append_conf('postgresql.conf', "$registry\n");
 $node->reload;
-for my $database ('postgres', 'shop2')
+for my $database ('shop', 'shop2')
 {
 	ok($node->poll_query_until($database, 'SELECT uid_next() > 0'), "in $database the registry grants a node");
 	is( $node->safe_psql($database, q{SELECT protection FROM uid_generator_status WHERE node IS NOT NULL}),
 		'registry', '... and the status shows it');
 }
 my $datacenter = 'SELECT (uid_decode(uid_next())).datacenter_id';
-is($node->safe_psql('postgres', $datacenter), '1', 'ids of the server have the datacenter id of its postgresql.conf');
+is($node->safe_psql('shop', $datacenter), '1', 'ids of the server have the datacenter id of its postgresql.conf');
 is($node->safe_psql('shop2', $datacenter), '2', 'ids of the other database have its own');
 
 $node->stop;
+
+# Every statement of the documents, in their order: a block is run by one session of the database shop. A comment before
+# it, which a reader of the page does not see, says what it needs:
+#
+#   <!-- test: in a new database -->        with the extension, as README.md installs it; each file begins with one
+#   <!-- test: in an empty database -->     without
+#   <!-- test: after STATEMENTS -->         which are run first
+#   <!-- test: not run, because ... -->     counts as skipped, as do extensions that the server does not have
+my $library = PostgreSQL::Test::Cluster->new('documents');
+$library->init;
+$library->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nwal_level = logical\n");
+$library->start;
+
+sub new_database
+{
+	my (@sql) = @_;
+	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop WITH (FORCE)');
+	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop2 WITH (FORCE)');
+	my $roles = $library->safe_psql('postgres', q{SELECT string_agg(quote_ident(rolname), ', ') FROM pg_roles WHERE oid >= 16384});
+	$library->safe_psql('postgres', "DROP ROLE $roles") if $roles ne '';
+	$library->safe_psql('postgres', 'CREATE DATABASE shop');
+	$library->safe_psql('shop', $_) for @sql;
+	return;
+}
+
+# A table that an application made needs nothing of the extension in its search_path, or in the schema public.
+new_database(@install);
+is( $library->safe_psql('shop', <<'SQL'), "t\n0", 'with a schema of its own, public stays empty, and any role draws');
+CREATE ROLE app;
+CREATE SCHEMA app AUTHORIZATION app;
+SET ROLE app;
+SET search_path = app;
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text);
+INSERT INTO orders VALUES (DEFAULT, 'a') RETURNING id > 0;
+SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace;
+SQL
+
+# 010_migration.t runs docs/moving.md, on the tables of the services that people come from.
+for my $file (grep { $_ ne 'docs/moving.md' } @documents)
+{
+	my $text = slurp_file($file);
+	new_database(@install);
+	while ($text =~ /((?:^<!-- test: \N* -->\n)*)^```sql\n(.*?)^```$/msg)
+	{
+		my ($marks, $sql) = ($1, $2);
+		my ($before, $why) = ('', undef);
+		for my $mark ($marks =~ /^<!-- test: (.*) -->$/mg)
+		{
+			if ($mark eq 'in a new database') { new_database(@install) }
+			elsif ($mark eq 'in an empty database') { new_database() }
+			elsif ($mark =~ /^after (.*)$/) { $before .= "$1;\n" }
+			elsif ($mark =~ /^not run, (because .+)$/) { $why = $1 }
+			else { fail("$file: a mark that the test understands: $mark") }
+		}
+		for my $extension ($sql =~ /^CREATE EXTENSION (?:IF NOT EXISTS )?(\w+)/mg)
+		{
+			my $available = "SELECT count(*) FROM pg_available_extensions WHERE name = '$extension'";
+			$why //= "because $extension is not installed" if $library->safe_psql('shop', $available) eq '0';
+		}
+		my ($first) = $sql =~ /^(.*)$/m;
+	  SKIP:
+		{
+			skip "$file: $first: $why", 1 if defined $why;
+			my ($status, $output, $error) = $library->psql('shop', "$before$sql", on_error_stop => 1);
+			is($status, 0, "$file: $first") or diag $error;
+		}
+	}
+	# A mark that stands before something else would be without effect.
+	my $marks = () = $text =~ /^ *<!-- test:/mg;
+	my $used = 0;
+	$used += () = $1 =~ /^<!-- test:/mg while $text =~ /((?:^<!-- test: \N* -->\n)+)^```sql$/mg;
+	is($used, $marks, "$file: every mark stands before statements");
+}
+$library->stop;
 done_testing();

@@ -3,7 +3,6 @@
 use strict;
 use warnings;
 
-use File::Spec;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -51,24 +50,12 @@ sub rings
 	return scalar grep { -s $_ == $bytes } glob $node->data_dir . '/pg_dynshmem/mmap.*';
 }
 
-sub until_true
-{
-	my ($what, $condition) = @_;
-	for (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return 1 if $condition->();
-		Time::HiRes::sleep(0.05);
-	}
-	diag("timed out: $what");
-	return 0;
-}
-
 # The one refiller, once it is there: callers whose ring is half empty start it, at most once a second.
 sub refiller
 {
 	my ($generator) = @_;
 	my @found;
-	until_true('a refiller', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 10000)"); @found = padders(); @found == 1 });
+	poll_until('a refiller', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 10000)"); @found = padders(); @found == 1 });
 	return $found[0] // 0;
 }
 
@@ -76,7 +63,7 @@ sub refiller
 sub gets_filled
 {
 	my ($generator) = @_;
-	return until_true('full', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 3000)"); status($generator, 'ring_filled') > 0.7 });
+	return poll_until('full', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 3000)"); status($generator, 'ring_filled') > 0.7 });
 }
 
 sub stop_process
@@ -180,7 +167,7 @@ sub at_once
 	}
 	$session->quit;
 	sql("SELECT uid_generator_drop(g) FROM unnest('{$chunked,$single,$lasting}'::regclass[]) AS g");
-	ok(until_true("gone", sub { padders() == 0 }), "when they are dropped the refiller is gone");
+	ok(poll_until("gone", sub { padders() == 0 }), "when they are dropped the refiller is gone");
 }
 
 # ---------------------------------------------------------------------------
@@ -199,12 +186,12 @@ sub at_once
 		is($session->query_safe("SELECT count(*) FROM rows WHERE uid_next('uid_generators.passing') > 0"), 100, 'parallel workers draw');
 		is(rings(8 * 65536 * 4096 / 64), 1, '... from a ring');
 		$session->query_safe($end);
-		ok(until_true('given back', sub { rings(8 * 65536 * 4096 / 64) == 0 }), "... which is given back when $what is rolled back");
+		ok(poll_until('given back', sub { rings(8 * 65536 * 4096 / 64) == 0 }), "... which is given back when $what is rolled back");
 		$session->query_safe('ROLLBACK') if $what eq 'a savepoint';
 	}
 	$session->quit;
 	sql('DROP TABLE rows');
-	ok(until_true('gone', sub { padders() == 0 }), '... and the refiller is gone');
+	ok(poll_until('gone', sub { padders() == 0 }), '... and the refiller is gone');
 }
 
 # ---------------------------------------------------------------------------
@@ -216,7 +203,7 @@ sub at_once
 	is(scalar(padders()), 0, 'a generator in cached mode that nobody uses has no refiller');
 	is(rings(8 * 65536 / $shared_run), 0, '... and no ring');
 	my $id = sql("SELECT uid_next('$generator')");
-	ok(until_true('refiller', sub { padders() == 1 }), 'the first use starts it');
+	ok(poll_until('refiller', sub { padders() == 1 }), 'the first use starts it');
 	is(rings(8 * 65536 / $shared_run), 1, '... and makes the ring');
 	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen refiller' AND datid IS NOT NULL"), 0, '... without a database');
 	ok(gets_filled($generator), '... it fills the ring');
@@ -224,18 +211,18 @@ sub at_once
 	is(sql("SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') = $id AND d.worker_id = s.worker_id AND generated_at BETWEEN clock_timestamp() - interval '6 s' AND clock_timestamp() + interval '33 s' FROM uid_decode($id, '$generator') d, (SELECT worker_id FROM uid_generator_status WHERE generator = '$generator'::regclass) s"),
 		't', '... and the id decodes');
 	sql("SELECT uid_generator_drop('$generator')");
-	ok(until_true('gone', sub { padders() == 0 }), 'after DROP the refiller is gone');
-	ok(until_true('gone', sub { rings(8 * 65536 / $shared_run) == 0 }), '... and the memory is given back');
+	ok(poll_until('gone', sub { padders() == 0 }), 'after DROP the refiller is gone');
+	ok(poll_until('gone', sub { rings(8 * 65536 / $shared_run) == 0 }), '... and the memory is given back');
 
 	# One draw each is enough, however soon after the last refiller's start or at its end.
 	my $session = hold_open($node);
 	foreach my $wait (0 .. 9)
 	{
 		$session->query_safe("SELECT uid_generator_create('soon', 'baidu_cached', max_ahead_ms => 600000); SELECT uid_next('uid_generators.soon')");
-		ok(until_true('refiller', sub { padders() == 1 && status('uid_generators.soon', 'ring_filled') > 0.5 }), 'soon again: there is a refiller') or last;
+		ok(poll_until('refiller', sub { padders() == 1 && status('uid_generators.soon', 'ring_filled') > 0.5 }), 'soon again: there is a refiller') or last;
 		sql("SELECT uid_generator_drop('uid_generators.soon')");
 		$session->query_safe('SELECT 1');
-		until_true('gone', sub { padders() == 0 }) if $wait < 5;
+		poll_until('gone', sub { padders() == 0 }) if $wait < 5;
 	}
 	$session->quit;
 }
@@ -299,7 +286,7 @@ foreach my $case (
 	is(join(' ', grep { $ids[$_] != $ids[$_ - 1] + 1 } 1 .. 1000), '', 'the ring gives what it holds in order');
 	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
 	sql("SELECT uid_generator_alter('$generator', when_ring_full => 'discard', schedule_ms => 50)");
-	ok(until_true('schedule and discard', sub {
+	ok(poll_until('schedule and discard', sub {
 				sql("SELECT count(*) FROM uid_next_batch('$generator', 300)");
 				status($generator, 'padded_schedule > 0 AND rejected_puts > 0') eq 't' }),
 		'with discard and a schedule: padded by schedule, and the rest of a tick is thrown away');
@@ -316,13 +303,13 @@ foreach my $case (
 	my $pid = refiller($generator);
 	kill 'TERM', $pid;
 	is(scalar(() = sql("SELECT uid_next_batch('$generator', 2000)") =~ /\d+/g), 2000, 'without a refiller calls carry on');
-	ok(until_true('gone', sub { !kill 0, $pid }), 'SIGTERM ends the refiller');
+	ok(poll_until('gone', sub { !kill 0, $pid }), 'SIGTERM ends the refiller');
 	my $next = refiller($generator);
 	ok($next > 0 && $next != $pid, '... and a caller starts another one');
 
-	ok(until_true('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the refiller serves');
-	ok(until_true('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the refiller serves');
-	ok(until_true('both filled', sub { status($errs, 'ring_filled') > 0 && status($waits, 'ring_filled') > 0 }), 'both rings are filled again');
+	ok(poll_until('waits', sub { sqlstate($node, "SELECT uid_next('$waits')") eq '00000' }), 'wait: the refiller serves');
+	ok(poll_until('errs', sub { sqlstate($node, "SELECT uid_next('$errs')") eq '00000' }), 'error: the refiller serves');
+	ok(poll_until('both filled', sub { status($errs, 'ring_filled') > 0 && status($waits, 'ring_filled') > 0 }), 'both rings are filled again');
 	is(scalar(padders()), 1, 'there is one refiller for all of them');
 
 	$pid = refiller($generator);
@@ -332,7 +319,7 @@ foreach my $case (
 	my ($state, $message);
 	foreach my $name ($waits, $errs)
 	{
-		until_true('empty', sub {
+		poll_until('empty', sub {
 				($state, $message) = sqlstate($node, "SELECT count(*) FROM uid_next_batch('$name', 4096)");
 				return $state ne '00000' });
 		is($state, '55000', "$name: the ring is empty, an error");
@@ -367,12 +354,12 @@ foreach my $case (
 {
 	my $bytes = 8 * 4; # a ring of one tick
 	my $small = "'baidu_cached', sequence_bits => 12, boost_power => 0, max_ahead_ms => 600000";
-	until_true('no ring of that size', sub { rings($bytes) == 0 }) or BAIL_OUT('rings are left');
+	poll_until('no ring of that size', sub { rings($bytes) == 0 }) or BAIL_OUT('rings are left');
 	my $session = hold_open($node);
 	$session->query_safe("BEGIN; SELECT uid_generator_create('g', $small); SELECT uid_next('uid_generators.g'); ROLLBACK") foreach 1 .. 5;
-	ok(until_true('given back', sub { rings($bytes) == 0 }), 'a rolled back creation gives its ring back, while the session goes on');
+	ok(poll_until('given back', sub { rings($bytes) == 0 }), 'a rolled back creation gives its ring back, while the session goes on');
 	$session->query_safe("SELECT uid_generator_create('g', $small); SELECT uid_next('uid_generators.g'); SELECT uid_generator_drop('uid_generators.g')") foreach 1 .. 5;
-	ok(until_true('given back', sub { rings($bytes) == 0 }), '... and so does a drop');
+	ok(poll_until('given back', sub { rings($bytes) == 0 }), '... and so does a drop');
 	$session->query_safe("SELECT uid_generator_create('g', $small)");
 	my @ids = $session->query_safe("SELECT uid_next('uid_generators.g')");
 	foreach my $i (1 .. 5)
@@ -383,11 +370,13 @@ foreach my $case (
 	is(join(' ', sort { $a <=> $b } @ids), join(' ', @ids), 'altered while in use: ids rise');
 	sql("SELECT uid_generator_drop('uid_generators.g')");
 	$session->query_safe('SELECT 1');
-	ok(until_true('given back', sub { rings($bytes) == 0 }), 'dropped by another session: given back when this one does anything');
+	ok(poll_until('given back', sub { rings($bytes) == 0 }), 'dropped by another session: given back when this one does anything');
 	$session->quit;
 
 	# Twenty slots, thirty generators.
 	my @generators = map { create("many$_", $small) } 1 .. 30;
+	my $idle = hold_open($node);
+	$idle->query_safe("SELECT uid_next('$_')") foreach @generators[0 .. 14];
 	my @lists = at_once(4, join '', map { "SELECT uid_next('$_');\n" } @generators);
 	my %seen;
 	foreach my $list (@lists)
@@ -396,9 +385,11 @@ foreach my $case (
 		$seen{"$_ $list->[$_]"}++ foreach 0 .. $#$list;
 	}
 	is(scalar(grep { $_ > 1 } values %seen), 0, '... none twice');
-	ok(until_true('given back', sub { rings($bytes) <= 20 }), '... no more rings than slots');
+	$idle->query_safe('SELECT 1');
+	ok(poll_until('given back', sub { rings($bytes) <= 20 }), '... no more rings than slots, also if a session had mapped those of reclaimed ones');
+	$idle->quit;
 	sql("SELECT uid_generator_drop('$_')") foreach @generators;
-	ok(until_true('given back', sub { rings($bytes) == 0 }), '... and none is left when they are dropped');
+	ok(poll_until('given back', sub { rings($bytes) == 0 }), '... and none is left when they are dropped');
 
 	sql('CREATE DATABASE other');
 	sql("CREATE EXTENSION uidgen; SELECT uid_generator_create('g', $small); SELECT uid_generator_create('h', $small); SELECT uid_default_set('uid_generators.h')", 'other');
@@ -406,13 +397,13 @@ foreach my $case (
 	is(scalar(@default), 101, 'another database draws, by default from a ring');
 	is(sql("SELECT count(*) FROM unnest('{" . join(',', @default[0 .. 99]) . "}'::bigint[]) AS id, uid_decode(id) d WHERE d.generated_at < clock_timestamp() + interval '33 s' AND d.worker_id = (SELECT worker_id FROM uid_generator_status WHERE generator = 'uid_generators.h'::regclass)", 'other'), 100, '... which decodes');
 	is(rings($bytes), 2, '... it has two rings');
-	ok(until_true('a refiller', sub { padders() == 1 }), '... and there is a refiller');
+	ok(poll_until('a refiller', sub { padders() == 1 }), '... and there is a refiller');
 	sql('CREATE DATABASE twin TEMPLATE other');
 	is(sql("SELECT uid_next('uid_generators.g') > $default[100]", 'twin'), 't', 'a copy of it draws above');
 	sql('DROP DATABASE twin');
 	sql('DROP DATABASE other');
-	ok(until_true('given back', sub { rings($bytes) == 0 }), '... the databases are dropped, the rings given back');
-	ok(until_true('gone', sub { padders() == 0 }), '... and the refiller is gone');
+	ok(poll_until('given back', sub { rings($bytes) == 0 }), '... the databases are dropped, the rings given back');
+	ok(poll_until('gone', sub { padders() == 0 }), '... and the refiller is gone');
 }
 
 # ---------------------------------------------------------------------------
@@ -468,7 +459,7 @@ foreach my $case (
 	{
 		my @loops = map { background_loop($node, clients => 2, sql => "SELECT '$_ ' || uid_next('$generators{$_}')") } sort keys %generators;
 		push @loops, background_loop($node, sql => "BEGIN; SELECT 'many ' || uid_next('$generators{many}') FROM generate_series(1, 100); COMMIT");
-		until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
+		poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
 		my $highest = sql("SELECT uid_next('$generators{one}')");
 		my $pid = $victim eq 'refiller' ? refiller($generators{one}) : 0;
 		my $offset = -s $node->logfile;
@@ -484,9 +475,8 @@ foreach my $case (
 			$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
 		}
 		my $next = '';
-		until_true('service', sub {
-				IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT uid_next('$generators{one}')" ],
-					'<', File::Spec->devnull, '>', \$next, '2>', File::Spec->devnull);
+		poll_until('service', sub {
+				$next = try_sql($node, "SELECT uid_next('$generators{one}')");
 				$next =~ /^\d+$/ });
 		cmp_ok($next, '>', $highest, "$victim killed: service resumes above");
 		push @logs, stop_loop($_) foreach @loops;
@@ -497,7 +487,7 @@ foreach my $case (
 	# Altered and dropped while others draw. Only the drop ends them.
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
 	push @loops, background_loop($node, sql => "SET uidgen.max_wait = '100s'; SELECT uid_next('$generators{one}')");
-	until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
+	poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
 	sql("SELECT uid_generator_alter('$generators{one}', chunk => 8, boost_power => 2, max_staleness_ms => 2000)");
 	sql("SELECT uid_next('$generators{one}')");
 	sql("SELECT uid_generator_alter('$generators{one}', chunk => 1, boost_power => 5)");
@@ -506,7 +496,7 @@ foreach my $case (
 	my @more = map { stop_loop($_) } @loops;
 	assert_unique(@more);
 	@loops = background_loop($node, clients => 3, sql => "SELECT uid_next('$generators{many}')");
-	until_true('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
+	poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
 	sql("SELECT uid_generator_drop('$generators{many}')");
 	assert_unique(map { stop_loop($_) } @loops);
 	is(sql('SELECT 1'), 1, 'dropped under load: the server goes on');

@@ -136,7 +136,8 @@ freeze_clock($primary, 60);
 thaw($walsender);
 unlike((finish_query($raising))[1], qr/ERROR/, 'the standby answers: uid_generator_raise returns');
 my $raised = $primary->safe_psql('postgres', 'SELECT last_value FROM uid_generators.raised');
-$primary->wait_for_catchup($standby);
+# Not for what is written and not flushed: while the clock stands still, the WAL writer does not flush.
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('flush'));
 is($standby->safe_psql('postgres', 'SELECT last_value FROM uid_generators.raised'), $raised, '... with its mark on the standby');
 my (%values, @errors);
 foreach my $i (grep { $_ != 0 && $_ != 1 && $_ != 6 && $_ != 7 && $_ != 12 } 0 .. $#sql)

@@ -46,7 +46,7 @@ sub draws_until_row
 {
 	my ($generator, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	until_true(sub { sql(next_id($generator)); return rows_of($generator) > 0 });
+	poll_until('a row', sub { sql(next_id($generator)); return rows_of($generator) > 0 });
 	return is(rows_of($generator), 1, $name);
 }
 
@@ -55,18 +55,7 @@ sub has_said
 {
 	my ($reason, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return ok(until_true(sub { $node->log_contains("could not write the row of worker_node: $reason") }), $name);
-}
-
-sub until_true
-{
-	my ($condition) = @_;
-	foreach (1 .. 1200)
-	{
-		return 1 if $condition->();
-		Time::HiRes::sleep(0.1);
-	}
-	return 0;
+	return ok(poll_until($name, sub { $node->log_contains("could not write the row of worker_node: $reason") }), $name);
 }
 
 # ---------------------------------------------------------------------------
@@ -243,18 +232,18 @@ SQL
 			Time::HiRes::sleep(0.05);
 		}
 	};
-	ok(until_true(sub { $sleeping->(); return sql("SELECT pg_terminate_backend(pid, 60000) FROM ($writer) AS w LIMIT 1") eq 't' }),
+	ok(poll_until('the end of the writer', sub { $sleeping->(); return sql("SELECT pg_terminate_backend(pid, 60000) FROM ($writer) AS w LIMIT 1") eq 't' }),
 		'a writer that is told to end does');
-	ok( until_true(
+	ok( poll_until('the restart',
 			sub {
 				$sleeping->();
 				my $pid = sql("$writer LIMIT 1");
 				return 0 unless $pid ne '' && kill 'KILL', $pid;
-				until_true(sub { !-e "/proc/$pid" });
+				poll_until('the end of the process', sub { !-e "/proc/$pid" });
 				return $node->log_contains("\\(PID $pid\\) was terminated by signal 9");
 			}),
 		'one that is killed has the server restart');
-	until_true(sub { run_log([ 'pg_isready', '-q', '-d', $node->connstr('postgres') ]) }) or die 'no server';
+	wait_for_service($node);
 	sql('DROP TRIGGER refuse ON worker_node');
 	sql(next_id($_)) foreach 'slow', 'after_kill';
 	has_row($_, 'after a writer was killed, rows are written') foreach 'slow', 'after_kill';

@@ -136,7 +136,8 @@ my ($out, $error);
 $node->psql('given', 'CREATE EXTENSION uidgen', stdout => \$out, stderr => \$error);
 like($error, qr/NOTICE:  uidgen.datacenter_id is not set.*HINT:.*ALTER DATABASE given SET uidgen.datacenter_id = 1\./s,
 	'CREATE EXTENSION says that nothing is set');
-like($error =~ s/.*ALTER/ALTER/sr, qr/^ALTER DATABASE given SET uidgen.datacenter_id = 1\.$/, '... and what to type');
+like($error =~ s/.*ALTER/ALTER/sr, qr/^ALTER DATABASE given SET uidgen.datacenter_id = 1\. Or set uidgen\.registry, .*\.$/,
+	'... and what to type');
 $node->safe_psql('postgres', 'ALTER DATABASE given SET uidgen.datacenter_id = 1');
 $node->psql('given', 'DROP EXTENSION uidgen; CREATE EXTENSION uidgen', stderr => \$error);
 is($error, '', '... and then it says nothing');
@@ -146,11 +147,11 @@ $node->psql('quiet', 'CREATE EXTENSION uidgen', stderr => \$error);
 is($error, '', '... nor to a role that wants no notices');
 $node->psql('postgres', 'ALTER ROLE current_user RESET client_min_messages');
 
-$node->safe_psql('postgres', "SELECT uid_generator_create('sticky', worker_policy => 'sticky'), uid_generator_create('fixed', worker_policy => 'static', worker_number => 5),"
+$node->safe_psql('postgres', "SELECT uid_generator_create('sticky', worker_policy => 'sticky'), uid_generator_create('kept', 'leaf'), uid_generator_create('fixed', worker_policy => 'static', worker_number => 5),"
 	  . " uid_generator_create('terms', worker_policy => 'static', worker_number => 30, when_back => 'new_worker', tolerance_ms => 0)");
 foreach my $round (1, 2)
 {
-	$node->safe_psql('postgres', "SELECT uid_next(), uid_next('uid_generators.$_')") foreach qw(sticky fixed terms);
+	$node->safe_psql('postgres', "SELECT uid_next(), uid_next('uid_generators.$_')") foreach qw(sticky kept fixed terms);
 	$node->safe_psql('given', 'SELECT uid_next()');
 }
 my $log = substr slurp_file($node->logfile), $from;
@@ -167,7 +168,7 @@ sub nodes
 }
 
 my (%first, %rows);
-foreach my $generator (qw(uid_default sticky fixed terms))
+foreach my $generator (qw(uid_default sticky kept fixed terms))
 {
 	$rows{$generator} = wait_for_node_rows($node, "uid_generators.$generator", 1);
 	$first{$generator} = nodes($generator);
@@ -184,10 +185,11 @@ foreach my $mode ('immediate', 'fast')
 	start_node($node);
 	$node->safe_psql('postgres', 'SELECT uid_next()');
 	is(nodes('sticky'), $first{sticky}, "after a stop ($mode) sticky has its node");
+	is(nodes('kept'), $first{kept}, '... and so has the preset leaf, as the original');
 	is(nodes('fixed'), $first{fixed}, '... a static one has its worker id, and its datacenter id from the hash');
 	isnt(nodes('uid_default'), $first{uid_default}, '... and a disposable one has another node');
-	wait_for_node_rows($node, "uid_generators.$_", $rows{$_} + 1) foreach qw(sticky uid_default);
-	$rows{$_}++ foreach qw(sticky uid_default);
+	wait_for_node_rows($node, "uid_generators.$_", $rows{$_} + 1) foreach qw(sticky kept uid_default);
+	$rows{$_}++ foreach qw(sticky kept uid_default);
 }
 
 # A term has the next worker id. The datacenter id stays.

@@ -31,18 +31,6 @@ sub sql
 	return $node->safe_psql('postgres', $sql);
 }
 
-sub until_true
-{
-	my ($what, $condition) = @_;
-	for (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return 1 if $condition->();
-		Time::HiRes::sleep(0.05);
-	}
-	diag("timed out: $what");
-	return 0;
-}
-
 sub status
 {
 	my ($node, $generator, $columns) = @_;
@@ -115,6 +103,18 @@ assert_unique(map { ids_of_presets($_) } $a, $b);
 isnt(sql($a, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"),
 	sql($b, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"), 'the preset baidu');
 
+# A preset has one epoch in a fleet. The hint can be pasted.
+
+sql($b, q{SELECT uid_generator_create('my "leaf"', 'leaf', epoch => '2025-06-01 00:00+00')});
+my $draws_leaf = q{SELECT uid_next('uid_generators."my ""leaf"""')};
+my $refusal = '';
+ok(poll_until('the refusal', sub { ($refusal = refused($b, $draws_leaf)) =~ /preset "leaf" in this fleet have another epoch/ }),
+	'a preset with another epoch is refused') or diag($refusal);
+my ($remedy) = $refusal =~ /HINT:  Drop the generator, and run (SELECT .*)\.$/m;
+sql($b, q{SELECT uid_generator_drop('uid_generators."my ""leaf"""')});
+sql($b, $remedy);
+like(sql($b, $draws_leaf), qr/^\d+$/, '... and with the statement of the hint it draws');
+
 # Cached mode
 
 foreach my $node ($a, $b)
@@ -146,7 +146,7 @@ foreach (1 .. 4)
 {
 	$nodes_in_use{ status($a, $default, 'node') } = 1;
 	sql($a, 'SELECT uid_fleet_move()');
-	ok(until_true('a node', sub { status($a, $default, 'node') ne '' }), 'a member that begins anew gets a node');
+	ok(poll_until('a node', sub { status($a, $default, 'node') ne '' }), 'a member that begins anew gets a node');
 	Time::HiRes::sleep(0.3);
 }
 assert_unique(map { stop_loop($_) } @loads);
@@ -159,28 +159,29 @@ start_uidgen($late);
 my $before = sql($late, $nodes_of);
 is(status($late, $default, 'protection'), 'auto', 'without a registry');
 is(status($late, $default, 'granted_until IS NULL'), 't', 'and without a grant');
+is(scalar(my @registrars = background_pids($late, 'registrar')), 0, '... and no process runs');
 my $loop = background_loop($late, clients => 3, sql => 'SELECT uid_next()');
 # A query that runs on over the reload. Its session reads the setting afterwards.
 my $long = hold_open($late);
 send_query($long, 'SELECT count(DISTINCT u) FROM (SELECT uid_next() u, pg_sleep(0.0002) FROM generate_series(1, 10000)) s');
 $late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
 $late->reload;
-ok(until_true('the registry', sub { status($late, $default, 'protection, node IS NOT NULL') eq 'registry|t' }),
+ok(poll_until('the registry', sub { status($late, $default, 'protection, node IS NOT NULL') eq 'registry|t' }),
 	'a reload is enough to join');
 my $joined = status($late, $default, 'node');
-ok(until_true('ids with the granted node', sub { sql($late, $nodes_of) eq $joined }), 'ids have the granted node');
+ok(poll_until('ids with the granted node', sub { sql($late, $nodes_of) eq $joined }), 'ids have the granted node');
 is((finish_query($long))[0], 10000, 'a query goes on over the change');
 $long->quit;
 my @logs = stop_loop($loop);
 assert_unique(@logs);
-ok(until_true('the row', sub { sql($late, "SELECT count(*) FROM worker_node WHERE generator = '$default'") >= 2 }),
+ok(poll_until('the row', sub { sql($late, "SELECT count(*) FROM worker_node WHERE generator = '$default'") >= 2 }),
 	'the change of node has a row of its own');
 
 # Leaving with a reload
 
 $late->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $late->reload;
-ok(until_true('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
+ok(poll_until('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
 is(sql($late, $nodes_of), $before, 'ids have the own node again');
 
 # Joining after a setting that was wrong: the registry still learns of the node that was used before.
@@ -192,7 +193,7 @@ foreach my $wrong ('host=/nowhere', 'host=/nowhere dbname=ids')
 {
 	$late->append_conf('postgresql.conf', "uidgen.registry = '$wrong'\n");
 	$late->reload;
-	ok(until_true('an error', sub { refused($late, q{SELECT uid_next('uid_generators.former')}) =~ /has no node/ }),
+	ok(poll_until('an error', sub { refused($late, q{SELECT uid_next('uid_generators.former')}) =~ /has no node/ }),
 		'a wrong setting');
 }
 $late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
@@ -205,9 +206,9 @@ $late->stop;
 # The registry is away
 
 my $short = member('short', fake_clock => 1, conf => "uidgen.registry_lease = 60s\nuidgen.max_wait = 300ms\n");
-sql($short, 'SELECT uid_next()');
+sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next()});
 sql($short, q{SELECT uid_generator_create('cached', mode => 'cached', spread => false)});
-sql($short, q{SELECT uid_next('uid_generators.cached')});
+sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.cached')});
 sql($short, q{SELECT uid_generator_create('never_drawn')});
 my $node_of_short = status($short, $default, 'node');
 $registry->stop;
@@ -225,7 +226,8 @@ is(sql($short, $nodes_of), $node_of_short, 'after a crash, too');
 
 set_clock($short, '+3600s');
 my $error = refused($short, 'SELECT uid_next()', '');
-like($error, qr/ERROR:  55000: generator "uid_default" has no node from the registry/, 'then draws fail');
+like($error, qr/ERROR:  55000: generator "uid_default" has no node from the registry/, 'then draws fail')
+  or die 'draws without a grant';
 like($error, qr/DETAIL:  The (last attempt to get one failed: \S|registry has not answered yet)/, 'with the reason');
 like($error, qr/HINT:  \S/, 'and a hint');
 like(refused($short, 'SELECT uid_next_array(10)'), qr/has no node from the registry/, 'arrays');
@@ -238,7 +240,7 @@ my $session = hold_open($short);
 $session->query_safe("SET uidgen.max_wait = '1h'");
 my $pid = $session->query_safe('SELECT pg_backend_pid()');
 send_query($session, 'SELECT uid_next()');
-ok(until_true('the wait', sub { sql($short, "SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid") eq 'Extension' }),
+ok(poll_until('the wait', sub { sql($short, "SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid") eq 'Extension' }),
 	'a draw waits for its grant');
 sql($short, "SELECT pg_cancel_backend($pid)");
 like((finish_query($session))[1], qr/canceling statement/, 'the wait can be cancelled');
@@ -250,35 +252,71 @@ start_node($registry);
 is((finish_query($session))[0], 't', 'a waiting draw gets its grant');
 $session->quit;
 
-# A new term would need another node
-
-sql($short, q{SELECT uid_generator_create('terms', when_back => 'new_worker', tolerance_ms => 0, worker_policy => 'static', worker_number => 3)});
-sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.terms')});
-set_clock($short, '+3500s');
-like(refused($short, q{SELECT uid_next('uid_generators.terms')}, ''),
-	qr/generator "terms" cannot begin a new term while uidgen.registry is set/, 'a term cannot begin');
-
-# One that begins outside the fleet does not draw with the grant of the term before.
+# A new term asks for another node, at the clock that went back
 
 my $terms = 'uid_generators.terms';
+my $fields = "SELECT worker_id FROM uid_decode(uid_next('$terms'))";
+sql($short, q{SELECT uid_generator_create('terms', when_back => 'new_worker', tolerance_ms => 0, worker_policy => 'static', worker_number => 3)});
+is(sql($short, "SET uidgen.max_wait = '1min'; $fields"), 3, 'a generator whose clock may go back');
+my $draws = background_loop($short, clients => 3, on_error_stop => 0, pace => 0.01,
+	sql => "SET uidgen.max_wait = '1min'; SELECT uid_next('$terms')");
+foreach my $step (1 .. 3)
+{
+	Time::HiRes::sleep(0.2);
+	set_clock($short, '+' . (3600 - 10 * $step) . 's');
+	ok(poll_until('the term', sub { sql($short, "SET uidgen.max_wait = '1min'; $fields") == 3 + $step }),
+		"term $step has another node");
+	is(status($short, $terms, 'node'), 3 + $step, 'which the registry has granted');
+}
+set_clock($short, '+3600s');    # all terms use the same ticks
+Time::HiRes::sleep(0.5);
+$registry->stop;
+$short->stop('immediate');
+start_node($short);
+is(sql($short, $fields), 6, 'a restart goes on with the grant of the term');
+start_node($registry);
+assert_unique(stop_loop($draws));
+cmp_ok(sql($short, qq{SELECT max(abs(extract(epoch FROM generated_at - clock_timestamp()))) FROM uid_decode(uid_next('$terms'))}),
+	'<', 5, 'ids show the clock');
+
+# A node that another generator holds delays the term.
+
+sql($short, q{SELECT uid_generator_create('holder', worker_policy => 'static', worker_number => 7)});
+sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.holder')});
+set_clock($short, '+3500s');
+my $held = qr/worker number 7 is held by generator "uid_generators.holder"/;
+ok(poll_until('the refusal', sub { refused($short, "SELECT uid_next('$terms')") =~ $held }), 'the error names the holder');
+
+# A term that begins outside the fleet
+
 $short->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $short->reload;
-ok(until_true('no registry', sub { status($short, $terms, 'protection') ne 'registry' }), 'the server leaves the fleet');
-sql($short, "SELECT uid_next('$terms')");
+ok(poll_until('no registry', sub { status($short, $terms, 'protection') ne 'registry' }), 'the server leaves the fleet');
+set_clock($short, '+3400s');
+is(sql($short, $fields), 8, 'a term begins');
 set_clock($short, '+3600s');
 $short->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
 $short->reload;
-ok(until_true('the registry', sub { status($short, $default, 'protection') eq 'registry' }), 'and joins it again');
-is(sql($short, "SET uidgen.max_wait = '1min'; SELECT worker_id FROM uid_decode(uid_next('$terms'))"),
-	4, 'the new term has another node');
+ok(poll_until('the registry', sub { status($short, $terms, 'protection') eq 'registry' }), 'and joins it again');
+is(sql($short, "SET uidgen.max_wait = '1min'; $fields"), 8, 'the new term has another node');
 
 # A datacenter id that the layout cannot hold
 
 $a->append_conf('postgresql.conf', "uidgen.datacenter_id = 500\n");
 $a->reload;
-ok(until_true('the setting', sub { sql($a, 'SHOW uidgen.datacenter_id') eq '500' }), 'a datacenter id that is too large');
+ok(poll_until('the setting', sub { sql($a, 'SHOW uidgen.datacenter_id') eq '500' }), 'a datacenter id that is too large');
 sql($a, q{SELECT uid_generator_create('far')});
 is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'is no error');
+
+# Another layout by default, above all that the fleet may have drawn in the former one
+
+my $end = sql($registry, q{SELECT max(granted_until) FROM uid_fleet WHERE preset = 'snowflake' AND state <> 'reserved'});
+foreach my $node ($a, $b)
+{
+	sql($node, q{SELECT uid_default_set('uid_generators.day')});
+	sql($node, "SELECT uid_generator_raise('uid_generators.day', uid_lower_bound('$end', '$default') - 1)");
+	is(sql($node, "SELECT uid_next() >= uid_lower_bound('$end', '$default')"), 't', 'another layout by default');
+}
 
 # A dropped generator has no grant
 
@@ -287,6 +325,29 @@ sql($a, q{SELECT uid_next('uid_generators.dropped')});
 is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 1, 'a generator has a place');
 sql($a, q{DROP SEQUENCE uid_generators.dropped});
 is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
+
+# More generators than places: the one that was unused longest gives up its place, and gets another node later.
+
+my $few = member('few', conf => "uidgen.max_slots = 4\nuidgen.registry_lease = 4s\n");
+sql($few, q{SELECT uid_generator_create('g' || i) FROM generate_series(1, 7) i});
+my $in_turn = join '; ', map { "SELECT uid_next('uid_generators.g$_')" } 1 .. 7;
+my $turns = background_loop($few, clients => 3, sql => $in_turn, pace => 0.2);
+ok(poll_until('draws', sub { 150 < map { split /\n/, slurp_file($_) } @{ $turns->{logs} } }),
+	'more generators than places draw in turn');
+$few->stop('immediate');
+my @ids_in_turn = stop_loop($turns);
+unlike(slurp_file("$_.err"), qr/ERROR/, 'without an error') foreach @ids_in_turn;
+start_node($few);
+$turns = background_loop($few, clients => 1, sql => $in_turn, pace => 0.2);
+ok(poll_until('draws', sub { 30 < map { split /\n/, slurp_file($_) } @{ $turns->{logs} } }), 'and after a crash');
+push @ids_in_turn, stop_loop($turns);
+assert_unique(@ids_in_turn);
+is(sql($few, 'SELECT count(*) FROM uid_registry_status'), 4, 'there are as many grants as places');
+sql($few, q{SELECT uid_next('uid_generators.g1')});
+ok( poll_until('renewals',
+		sub { sql($few, q{SELECT renewals > 1 FROM uid_registry_status WHERE generator LIKE '%g1'}) eq 't' }),
+	'grants are renewed');
+$few->stop;
 
 # No background worker for the registrar
 

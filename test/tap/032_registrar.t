@@ -44,9 +44,11 @@ sub write_file
 }
 
 # The statement would be in the log, so the setting goes to the file.
+my $log_at_change = 0;
 sub set_registry
 {
 	my ($node, $conninfo) = @_;
+	$log_at_change = -s $node->logfile;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
 	$node->reload;
 	return;
@@ -78,12 +80,8 @@ sub drawn_node
 sub wait_until
 {
 	my ($what, $condition) = @_;
-	foreach (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return if $condition->();
-		Time::HiRes::sleep(0.05);
-	}
-	die "timed out waiting for $what";
+	poll_until($what, $condition) or die "timed out waiting for $what";
+	return;
 }
 
 sub registrar_pid
@@ -92,6 +90,18 @@ sub registrar_pid
 	my @pids;
 	wait_until('the registrar', sub { @pids = background_pids($node, 'registrar'); @pids == 1 });
 	return $pids[0];
+}
+
+sub crc32c
+{
+	my ($bytes) = @_;
+	my $crc = 0xffffffff;
+	foreach my $byte (unpack 'C*', $bytes)
+	{
+		$crc ^= $byte;
+		$crc = $crc >> 1 ^ ($crc & 1 ? 0x82f63b78 : 0) foreach 1 .. 8;
+	}
+	return $crc ^ 0xffffffff;
 }
 
 sub lines_of
@@ -111,6 +121,7 @@ sub wait_for_lines
 # The first draw
 
 my $member = new_member('member', $several);
+$member->append_conf('postgresql.conf', "wal_log_hints = on\nwal_keep_size = 320MB\n");    # for pg_rewind
 my $node = drawn_node($member);
 like($node, qr/^\d+$/, 'the first draw waits for its node');
 is(status($member, 'node'), $node, 'the status shows the node of the ids');
@@ -125,6 +136,9 @@ $member->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO w
 is($member->safe_psql('postgres', 'SET ROLE watcher; SELECT registry IS NULL, node IS NOT NULL FROM uid_registry_status'),
 	'f|t', 'pg_monitor contains pg_read_all_settings');
 is(sqlstate($member, 'SET ROLE other; SELECT * FROM uid_registry_status'), '42501', 'others do not see the view');
+is(sqlstate($member, 'SET ROLE other; SHOW uidgen.registry'), '42501', 'nor the setting');
+is($member->safe_psql('postgres', "SET ROLE other; SELECT count(*) FROM pg_settings WHERE name = 'uidgen.registry' AND setting <> ''"),
+	0, 'also not in pg_settings');
 is(sqlstate($member, 'SET ROLE other; SELECT uid_fleet_move()'), '42501', 'and do not move the server');
 
 # Restarts without the registry
@@ -139,7 +153,7 @@ $member->poll_query_until('postgres', 'SELECT away_since IS NOT NULL FROM uid_re
 is(wait_for_lines($member, 'LOG:  could not use the registry of this server', 1), 1, 'one line says that the registry is away');
 kill 'KILL', $pid;
 wait_until('the end of the registrar', sub { !kill 0, $pid });
-$member->poll_query_until('postgres', 'SELECT true') or die 'no restart';
+wait_for_service($member);
 is(drawn_node($member), $node, 'killing the registrar changes nothing');
 $member->stop('immediate');
 start_node($member);
@@ -196,7 +210,20 @@ print $fh chr(ord(substr($grants, length($grants) / 2, 1)) ^ 1);
 close $fh;
 start_node($copy);
 is(lines_of($copy, 'checksum is wrong'), 1, 'a damaged file does not count');
-isnt(drawn_node($copy), $third, 'and another node is drawn');
+my $fourth = drawn_node($copy);
+isnt($fourth, $third, 'and another node is drawn');
+
+# As if another host had written it: a letter of the host's name, and the checksum.
+$copy->stop;
+$grants = slurp_file($copy->data_dir . "/$file");
+substr($grants, index($grants, (POSIX::uname())[1]), 1) ^= "\x01";
+substr($grants, -4) = pack 'L', crc32c(substr $grants, 0, -4);
+open $fh, '+<:raw', $copy->data_dir . "/$file" or die;
+print $fh $grants;
+close $fh;
+start_node($copy);
+is(lines_of($copy, 'written on another host'), 1, 'a file of another host does not count');
+isnt(drawn_node($copy), $fourth, 'and another node is drawn');
 $copy->stop;
 
 $member->backup('backup');
@@ -209,8 +236,24 @@ $standby->promote;
 isnt(drawn_node($standby), $node, 'a promoted standby gets a node of its own');
 is(drawn_node($member), $node, 'and its former primary keeps its own');
 
-# A server that was a primary, and becomes a standby in the same directory.
+# The former primary becomes a standby of the new one by pg_rewind, and is promoted.
+my %drawn = ($node => 1, drawn_node($standby) => 1);
 $standby->stop;
+$member->stop;
+my $own_conf = slurp_file($member->data_dir . '/postgresql.conf');
+$member->command_ok(
+	[ 'pg_rewind', '--no-sync', '--target-pgdata', $member->data_dir, '--source-pgdata', $standby->data_dir ], 'pg_rewind');
+write_file($member->data_dir . '/postgresql.conf', $own_conf);
+start_node($standby);
+$member->enable_streaming($standby);
+start_node($member);
+$standby->wait_for_catchup($member, 'replay');
+$standby->stop;
+$member->promote;
+$node = drawn_node($member);
+ok(!$drawn{$node}, 'after pg_rewind a server gets a node that neither of the two had');
+
+# A server that was a primary, and becomes a standby in the same directory.
 $member->stop;
 $member->append_conf('postgresql.conf', "primary_conninfo = '" . $standby->connstr . "'\n");
 $member->set_standby_mode;
@@ -253,16 +296,28 @@ sub error_like
 	return $error;
 }
 
-error_like(qr/password authentication failed for user "uid_fleet"/, 'a wrong password');
+# The same in the view, and in one line of the log since the setting was changed.
+sub bad_setting
+{
+	my ($expected, $name) = @_;
+	my $error = error_like($expected, $name);
+	like(status($beginner, 'error'), $expected, '... in the view');
+	my $lines = sub { return grep { /LOG:  .*registry.*: .*$expected/ } split /\n/, slurp_file($beginner->logfile, $log_at_change) };
+	wait_until('the log', sub { $lines->() > 0 });
+	is(scalar(my @all = $lines->()), 1, '... and once in the log');
+	return $error;
+}
+
+bad_setting(qr/password authentication failed for user "uid_fleet"/, 'a wrong password');
 set_registry($beginner, 'host=' . $registry->host . " port=1 dbname=postgres password=$password");
-error_like(qr/connection to server .* failed: No such file/, 'a wrong port');
+bad_setting(qr/connection to server .* failed: No such file/, 'a wrong port');
 set_registry($beginner, "$server dbname=nowhere user=uid_fleet password=$password");
-error_like(qr/database "nowhere" does not exist/, 'a wrong database');
+bad_setting(qr/database "nowhere" does not exist/, 'a wrong database');
 set_registry($beginner, "$server dbname=bare user=uid_fleet password=$password");
-like(error_like(qr/extension "uidgen" is not installed in database "bare"/, 'no extension'),
+like(bad_setting(qr/extension "uidgen" is not installed in database "bare"/, 'no extension'),
 	qr/HINT: .*CREATE EXTENSION uidgen/, 'with a hint');
 set_registry($beginner, "$server dbname=postgres user=stranger password=$password");
-like(error_like(qr/permission denied for function uid_fleet_call/, 'a role without rights'),
+like(bad_setting(qr/permission denied for function uid_fleet_call/, 'a role without rights'),
 	qr/HINT: .*uid_fleet_admit/, 'with a hint');
 my $mirror = PostgreSQL::Test::Cluster->new('mirror');
 $registry->backup('backup');
@@ -270,7 +325,7 @@ $mirror->init_from_backup($registry, 'backup', has_streaming => 1);
 start_node($mirror);
 my $at_mirror = 'host=' . $mirror->host . ' port=' . $mirror->port;
 set_registry($beginner, "$at_mirror dbname=postgres user=uid_fleet password=$password");
-error_like(qr/names is a standby/, 'a standby of the registry');
+bad_setting(qr/names is a standby/, 'a standby of the registry');
 
 my ($state, $error) = sqlstate($beginner, "ALTER SYSTEM SET uidgen.registry = 'host=a password $password'");
 is($state, '22023', 'a string that libpq cannot parse is refused');
@@ -286,7 +341,27 @@ DO $do$ BEGIN EXECUTE 'CREATE OR REPLACE FUNCTION uid_fleet_call(' || pg_get_fun
   || '1000000000000::bigint, 7::bigint, 7::bigint, 1::bigint, 7::bigint, 1767225600000000::bigint, NULL::text $f$'; END $do$;
 END
 set_registry($beginner, "$server dbname=liar user=uid_fleet password=$password");
-error_like(qr/the registry's answer is not valid/, 'a node that the layout cannot hold');
+bad_setting(qr/the registry's answer is not valid/, 'a node that the layout cannot hold');
+
+# A registry of another version
+
+$registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP FUNCTION uid_fleet_call; ALTER FUNCTION uid_fleet_call RENAME TO former');
+set_registry($beginner, "$server dbname=liar user=uid_fleet password=$password application_name=older");
+like(bad_setting(qr/function \S*uid_fleet_call\(.*\) does not exist/, 'one that does not know the call'),
+	qr/HINT: .*ALTER EXTENSION uidgen UPDATE on the registry/, 'with a hint');
+$registry->safe_psql('liar', <<'END');
+DO $do$ BEGIN EXECUTE 'CREATE FUNCTION uid_fleet_call(' || regexp_replace(pg_get_function_arguments('former'::regproc), ', OUT .*', '')
+  || ') RETURNS void LANGUAGE plpgsql AS $f$ BEGIN RAISE ''protocol version 1 is not supported'' USING HINT = ''Upgrade.''; END $f$'; END $do$;
+END
+set_registry($beginner, "$server dbname=liar user=uid_fleet password=$password");
+like(bad_setting(qr/protocol version 1 is not supported/, 'one that speaks another protocol'), qr/HINT:  Upgrade\./, '... with its own hint');
+$registry->safe_psql('liar', <<'END');
+DROP FUNCTION uid_fleet_call;
+DO $do$ BEGIN EXECUTE 'CREATE FUNCTION uid_fleet_call(' || regexp_replace(pg_get_function_arguments('former'::regproc), ', OUT .*', '')
+  || ') RETURNS TABLE (refusal text) LANGUAGE sql AS $f$ SELECT NULL::text $f$'; END $do$;
+END
+set_registry($beginner, "$server dbname=liar user=uid_fleet password=$password application_name=incomplete");
+like(bad_setting(qr/the registry's answer is incomplete/, 'one that answers less'), qr/HINT:  Update uidgen on the registry/, '... with a hint');
 
 # Servers that are no registry at all
 
@@ -338,6 +413,36 @@ set_registry($beginner,
 	  . " dbname=postgres user=uid_fleet password=$password");
 $beginner->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 like(drawn_node($beginner), qr/^\d+$/, 'with the right setting it draws');
+
+# The password in a file of the operating system user: the setting and the statement that changes it do not have it.
+
+my $files = PostgreSQL::Test::Utils::tempdir();
+write_file("$files/pass", "*:*:postgres:uid_fleet:$password\n");
+chmod 0600, "$files/pass" or die "could not protect the password file: $!";
+write_file("$files/service", "[fleet]\n" . join("\n", split / /, $good) . "\n");
+$beginner->stop;
+my $from = -s $beginner->logfile;
+{
+	local $ENV{PGSERVICEFILE} = "$files/service";
+	start_node($beginner);
+}
+foreach my $line ("$server dbname=postgres user=uid_fleet passfile=$files/pass", 'service=fleet')
+{
+	$beginner->safe_psql('postgres', "ALTER SYSTEM SET uidgen.registry = '$line'");
+	$beginner->reload;
+	wait_until('the setting', sub { $beginner->safe_psql('postgres', 'SHOW uidgen.registry') eq $line });
+	$beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
+	like(drawn_node($beginner), qr/^\d+$/, "it draws with $line");
+	is($beginner->safe_psql('postgres', 'SELECT connected FROM uid_registry_status LIMIT 1'), 't', '... from the registry');
+	push @shown, $beginner->safe_psql('postgres', 'CREATE ROLE reader IN ROLE pg_read_all_settings; SET ROLE reader; SHOW uidgen.registry;'
+		  . ' RESET ROLE; DROP ROLE reader');
+	like($shown[-1], qr/\Q$line/, 'a member of pg_read_all_settings sees the setting');
+}
+is(status($beginner, 'registry'), 'service=fleet', 'the view shows the service');
+push @shown, slurp_file($beginner->logfile, $from);
+like($shown[-1], qr/statement: ALTER SYSTEM SET uidgen.registry = 'service=fleet'/, 'log_statement shows the statement');
+$beginner->safe_psql('postgres', 'ALTER SYSTEM RESET uidgen.registry');
+$beginner->reload;
 
 # Servers that do not answer
 

@@ -50,7 +50,8 @@ sub new_standby
 	return;
 }
 
-# A generator of four nodes that is new, and draws until it is dropped.
+# A generator of four nodes that is new, and draws until it is dropped. It begins while the registry is down, so that it
+# asks as soon as there is a fence, and not at its end.
 sub begin_small
 {
 	my ($name, $generator) = @_;
@@ -159,10 +160,11 @@ $first->wait_for_catchup($second);
 $first->stop('immediate');
 $session->{run}->finish;
 my @before = grants_of(@names);
+begin_small('c', 'late');
 $second->promote;
 $registry = $second;
-begin_small('c', 'late');
-like(fails_with('c', 'late', qr/newcomer/), $fenced, 'failover: a newcomer is told from when on it is accepted');
+like(fails_with('c', 'late', qr/newcomer/), $fenced, 'failover: a newcomer is told from when on it is accepted')
+  or die 'there is no fence to wait for';
 wait_for_fence(2, 'the timeline has changed from 1 to 2', 'failover');
 goes_on('failover: members go on', grep { $_ != $small{late} } @loops);
 keeps_nodes('failover', @before);
@@ -198,9 +200,9 @@ $second->kill9;
 kill 'KILL', $walsender;
 poll_until('the end of the walsender', sub { !kill 0, $walsender }) or die 'the walsender lives';
 @before = grants_of('b', 'c');
+begin_small('c', 'late');
 $third->promote;
 $registry = $third;
-begin_small('c', 'late');
 like(fails_with('c', 'late', qr/newcomer/), $fenced, 'lost grants: a newcomer is refused');
 is(sql($third, q{SELECT count(*) FROM uid_fleet WHERE generator LIKE '%lost'}), 0, 'lost grants: one is not known');
 wait_for_fence(3, 'the timeline has changed from 2 to 3', 'lost grants');
@@ -249,9 +251,9 @@ many_grants();
 put_back($third->backup_dir . '/yesterday');
 $third->append_conf('postgresql.conf', "restore_command = 'false'\n");
 $third->set_recovery_mode;
+begin_small('b', 'late_again');
 start_node($third);
 $third->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
-begin_small('b', 'late_again');
 like(fails_with('b', 'late_again', qr/newcomer/), $fenced, 'backup: a newcomer is refused');
 wait_for_fence(4, 'the timeline has changed from 3 to 4', 'backup');
 goes_on('backup: all members go on, and after the fence the newcomer', living());

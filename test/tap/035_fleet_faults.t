@@ -317,7 +317,7 @@ foreach my $i (1 .. 20)
 goes_on('after 20 kills all servers draw on', all_loops());
 
 # ---------------------------------------------------------------------------
-# Two fleets. c is the registry of the other one, and a member of the first one.
+# Two fleets. c is the registry of the other one, at first while it is a member of the first one.
 # ---------------------------------------------------------------------------
 
 make_registry($servers{c});
@@ -325,13 +325,21 @@ join_fleet($servers{b}, $servers{c});
 $servers{b}->reload;
 $servers{b}->poll_query_until('postgres', "SELECT last_error LIKE '%another fleet%' FROM uid_registry_status LIMIT 1")
   or die 'the other fleet is not refused';
-fails_with('b', qr/has no node from the registry.*DETAIL:  .*another fleet.*HINT:  .*uid_fleet_move\(\)/s);
+fails_with('b', qr/has no node from the registry.*DETAIL:  .*belongs to another fleet.*HINT:  .*uid_fleet_move\(\)/s);
 stop_load('b');
 sql('b', 'SELECT uid_fleet_move()');
-ok(poll_until('b in the other fleet', sub { sqlstate($servers{b}, 'SELECT uid_next()') eq '00000' }),
-	'after uid_fleet_move() it draws in the other fleet');
+fails_with('b', qr/DETAIL:  .*the server of the registry is itself a member of another fleet\nHINT:  .*uid_fleet_move\(\) there/s);
+goes_on('that server draws on in its own fleet', @{ $loops{c} });
+stop_load('c');
+join_fleet($servers{c}, $servers{c});
+$servers{c}->reload;
+ok(poll_until('b in the other fleet', sub {
+		sql('c', 'SELECT uid_fleet_move()');
+		return sqlstate($servers{b}, 'SELECT uid_next()') eq '00000';
+	}), 'once its registry is a member of that fleet, or of none, b draws there');
 is(sql('c', "SELECT count(*) > 0 FROM uid_fleet WHERE generator LIKE '%uid_default'"), 't', '... which knows it');
-goes_on('the registry of the other fleet stays a member of its own', @{ $loops{c} });
+ok(poll_until('c in its fleet', sub { sqlstate($servers{c}, 'SELECT uid_next()') eq '00000' }), 'and so does that registry');
+is(sql('c', 'SELECT DISTINCT r.fleet = s.fleet FROM uid_registry_status r, uid_fleet_state s'), 't', '... in its own fleet');
 
 assert_unique(@stopped, stop_loop(all_loops()));
 

@@ -4,7 +4,8 @@
 # Expected: no id comes twice, no insert fails, and no node sees a deadlock.
 #
 # It needs the extension citus, 11 or later, for this major of PostgreSQL, and is skipped without it. Debian has no package of
-# it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, and with no other version.
+# it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a segment, and
+# with no other version.
 use strict;
 use warnings;
 
@@ -77,7 +78,8 @@ sub wait_for_rows
 
 sub nodes_in_ids
 {
-	return $_[0]->safe_psql('postgres', 'SELECT count(DISTINCT (id >> 12) & 1023) FROM orders');
+	my ($node, $condition) = @_;
+	return $node->safe_psql('postgres', 'SELECT count(DISTINCT (id >> 12) & 1023) FROM orders WHERE ' . ($condition // 'true'));
 }
 
 $coordinator = new_citus_node('coordinator');
@@ -89,16 +91,46 @@ $coordinator->safe_psql('postgres', q{
 	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text);
 	SELECT create_distributed_table('orders', 'id')});
 
+# One series of numbers for all nodes. The coordinator draws from the segment, and the workers attach to it.
+$coordinator->safe_psql('postgres', q{
+	SELECT segment_create('numbers');
+	GRANT USAGE ON SEQUENCE uid_segments.numbers TO uid_fleet;
+	SET citus.shard_count = 8;
+	CREATE TABLE tickets (id bigint PRIMARY KEY DEFAULT segment_next('numbers'), item text);
+	SELECT create_distributed_table('tickets', 'id')});
+$_->safe_psql('postgres', q{SELECT segment_attach('numbers', step => 50, max_step => 50)}) foreach @workers;
+my @tickets = map {
+	background_loop($_, clients => 2, sql => "INSERT INTO tickets (item) VALUES ('x'), ('y') RETURNING id", on_error_stop => 0)
+} $coordinator, @workers;
+$coordinator->poll_query_until('postgres', 'SELECT count(*) > 1000 FROM tickets') or die 'no inserts';
+goes_on('all nodes insert numbers of one segment', @tickets);
+my @numbers = stop_loop(@tickets);
+is(join('', map { slurp_file("$_.err") } @numbers), '', 'no insert of a number failed');
+assert_unique(@numbers);
+
 my @loops = insert_into($coordinator, @workers);
 wait_for_rows($coordinator, 1000);
 stop_inserts(@loops);
 is(nodes_in_ids($coordinator), 3, 'the coordinator and both workers draw from nodes of their own');
+
+# The workers that run the SELECT evaluate the default. All shards are on them.
+$coordinator->safe_psql('postgres', q{
+	INSERT INTO orders (item) SELECT 'selected' FROM tickets;
+	INSERT INTO tickets (item) SELECT 'selected' FROM tickets});
+is(nodes_in_ids($coordinator, "item = 'selected'"), 2, 'INSERT ... SELECT draws ids on both workers');
+is($coordinator->safe_psql('postgres', "SELECT count(*) = 2 * count(*) FILTER (WHERE item = 'selected') FROM tickets"),
+	't', '... and numbers of the segment');
 
 push @workers, add_worker('worker3');
 @loops = insert_into($workers[2]);
 wait_for_rows($coordinator, 100);
 stop_inserts(@loops);
 is(nodes_in_ids($coordinator), 4, 'so does a worker that is added later');
+
+my $insert = "INSERT INTO tickets (item) VALUES ('x')";
+is(scalar $workers[2]->psql('postgres', $insert), 3, 'it has no segment yet');
+$workers[2]->safe_psql('postgres', "SELECT segment_attach('numbers')");
+is(scalar $workers[2]->psql('postgres', $insert), 0, '... until it is attached');
 
 $coordinator->backup('backup');
 $standby->init_from_backup($coordinator, 'backup', has_streaming => 1);

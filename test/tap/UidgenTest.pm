@@ -29,27 +29,32 @@
 #   my $loop = load_small($node, 'small');     # the same with create_small()
 #   goes_on('...', @loops);                    # an assertion: every client of them receives values again
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
+#   my $rows = try_sql($node, $sql);           # '' while the server is down
+#   wait_for_service($node);                   # after the server has restarted by itself
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
-# broken guarantee run with it (test/faults.tsv). PostgreSQL::Test::Cluster turns fsync and restart_after_crash off.
-# Here both are on, because most tests are about durability.
+# broken guarantee run with it (test/faults.tsv), and end with the first assertion that fails, which has noticed it.
+# PostgreSQL::Test::Cluster turns fsync and restart_after_crash off. Here both are on, because most tests are about
+# durability.
 package UidgenTest;
 
 use strict;
 use warnings;
 
 use Exporter 'import';
+use File::Spec;
 use IPC::Run;
 use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test2::API;
 use Test::More;
 use Time::HiRes;
 
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until);
+  load_small goes_on poll_until try_sql wait_for_service);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -77,10 +82,16 @@ sub new_node
 	return $node;
 }
 
+my $fault = $ENV{UIDGEN_FAULT} // '';
+
 sub fault_setting
 {
-	my $fault = $ENV{UIDGEN_FAULT} // '';
 	return $fault eq '' ? '' : "uidgen.fault = '$fault'\n";
+}
+
+if ($fault ne '' && $fault ne 'none')
+{
+	Test2::API::test2_stack()->top->listen(sub { exit 1 if $_[1]->causes_fail });
 }
 
 sub start_uidgen
@@ -371,6 +382,25 @@ sub poll_until
 	}
 	diag("timed out: $what");
 	return 0;
+}
+
+# The statement is an argument of psql. Cluster's functions write it to a pipe, which ends the test if psql has failed to
+# connect before it reads.
+sub try_sql
+{
+	my ($node, $sql) = @_;
+	my $output = '';
+	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
+		'<', File::Spec->devnull, '>', \$output, '2>', File::Spec->devnull);
+	chomp $output;
+	return $output;
+}
+
+sub wait_for_service
+{
+	my ($node) = @_;
+	poll_until('service', sub { try_sql($node, 'SELECT true') eq 't' }) or die 'the server does not answer';
+	return;
 }
 
 sub goes_on

@@ -370,6 +370,17 @@ const GrantCase grant_cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, GrantTable, ::testing::ValuesIn(grant_cases));
 
+// The clock is behind what it has shown, and after a restart behind what no lease above it can explain. At the latest
+// reading it has caught up. A term that was begun since has no reading yet.
+TEST(TicksBack, IsPositiveWhileTheClockIsBehind) {
+    EXPECT_EQ(ticks_back(plain, {99, 100, 400, 800, 800}), 1);
+    EXPECT_LE(ticks_back(plain, {100, 100, 400, 800, 800}), 0);
+    EXPECT_LE(ticks_back(plain, {0, nothing_seen, 799, 800, 800}), 0);
+    EXPECT_EQ(ticks_back(plain, {0, nothing_seen, 1199, 1200, 1200}), 99);
+    EXPECT_LE(ticks_back(plain, {0, nothing_seen, 1199, 1200, 1200, true}), 0);
+    EXPECT_LE(ticks_back(plain, {5, 100, 4020, 4400, 4400}), 0);
+}
+
 TEST(GrantBegin, CountsFromTheTerm) {
     EXPECT_EQ(granted_begin(plain, granted({110, -1, 443, 1200, 1244}, 115, 500)), 460u);
     EXPECT_EQ(granted_begin(back_new, granted({110, -1, 4443, 1200, 1244}, 115, 500)), 4460u);

@@ -5,6 +5,7 @@
 // The registry is a table with the rules of grant.hpp. The caller's loop is that of src/pg/draw/draw_generator.cpp.
 #include "clock_policy.hpp"
 #include "grant_view.hpp"
+#include "history_caller.hpp"
 #include "layout.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +22,6 @@ using namespace uidgen::core;
 
 namespace {
 
-constexpr Durability local = Durability::local;
-
 // What a broken generator does otherwise.
 enum class Mutant {
     none,
@@ -30,6 +29,7 @@ enum class Mutant {
     ignores_until,
     ignores_from,
     leases_beyond,
+    keeps_line_in_term, // draws in a new term with the grant of the one before
 };
 
 struct Counts {
@@ -41,7 +41,9 @@ struct Counts {
     uint64_t refused = 0;     // draws that ended without a grant
     uint64_t late = 0;        // draws with a grant that was followed by another one
     uint64_t crashes = 0;
-    std::string unsound; // the first promise that was broken
+    uint64_t terms = 0;
+    uint64_t later_ids = 0; // ids of a later term than the first
+    std::string unsound;    // the first promise that was broken
 };
 
 struct Fleet {
@@ -64,9 +66,9 @@ struct Fleet {
 
 constexpr int64_t bound = 4;
 
-class Member {
+class Member : public uidgen::test::HistoryCaller<Member> {
   public:
-    explicit Member(Fleet *fleet) : f_(*fleet), p_(fleet->policy), line_(++fleet->lines) { restart(); }
+    explicit Member(Fleet *fleet) : HistoryCaller(fleet->policy), f_(*fleet), line_(++fleet->lines) { restart(); }
 
     void draw(uint64_t want) {
         for (int steps = 0; f_.counts.unsound.empty(); steps++) {
@@ -97,7 +99,7 @@ class Member {
     // The grant is in a file, which a newcomer does not have.
     void crash(bool as_newcomer) {
         f_.counts.crashes++;
-        marks_.resize(durable_ + f_.random() % (marks_.size() - durable_ + 1));
+        lose_what_is_not_durable(f_.random);
         under_way_.clear();
         if (as_newcomer) {
             grant_ = no_grant;
@@ -106,15 +108,17 @@ class Member {
         restart();
     }
 
-    void confirm() {
-        const WrittenRange written = word_.written_range();
-        durable_ = std::max(durable_, static_cast<size_t>(written.lsn));
-        word_.confirm(local, written.until);
+    // A session that has read the word in an earlier term begins a line for it, when the next term is in use already.
+    void find_place_late() {
+        if (term() > 0)
+            find_place(term() - 1);
     }
 
     int64_t now() const { return now_; }
 
   private:
+    friend HistoryCaller<Member>;
+
     struct Call {
         ClockState view;
         GrantView grant;
@@ -122,18 +126,24 @@ class Member {
         uint64_t want;
     };
 
-    uint64_t position(int64_t tick) const { return static_cast<uint64_t>(tick) << p_.sequence_bits; }
-    int64_t tick_of(uint64_t pos) const { return static_cast<int64_t>(pos >> p_.sequence_bits); }
+    int64_t term() const { return tick_of(word_.last()) / p_.end; }
 
-    Call look(uint64_t want) const {
-        ClockState view{};
-        view.seen = seen_;
-        view.last = word_.last();
-        view.usable = word_.usable(local);
-        view.written = word_.written_range().until;
+    // A line is for one term.
+    void find_place(int64_t term) {
+        if (place_term_ != term && f_.mutant != Mutant::keeps_line_in_term) {
+            grant_ = no_grant;
+            line_ = ++f_.lines;
+        }
+        place_term_ = term;
+    }
+
+    Call look(uint64_t want) {
+        ClockState view = read_state(now_);
+        if (found_for_ != term())
+            find_place(term());
+        found_for_ = term();
         view.granted_from = f_.mutant == Mutant::ignores_from ? 0 : grant_.from;
         view.granted_until = f_.mutant == Mutant::ignores_until && grant_.granted ? no_limit : grant_.until;
-        view.now = now_;
         return {view, grant_, decide(p_, view), want};
     }
 
@@ -161,8 +171,8 @@ class Member {
         case ClockAction::exhausted:
             return true;
         case ClockAction::new_term:
-            f_.expect(false, "a term cannot begin in a fleet");
-            return true;
+            begin_term(call, d);
+            return false;
         }
         return true;
     }
@@ -173,23 +183,9 @@ class Member {
         const Run run = word_.take(d.floor, d.limit, call.want);
         if (run.count == 0)
             return false;
-        seen_ = std::max(seen_, call.view.now);
+        seen_ = std::max(seen_, begin_of(call) + call.view.now);
         hand_out(call, run, false);
         return true;
-    }
-
-    bool take_backup(const Call &call, int64_t back) {
-        ClockState view = call.view;
-        view.last = backup_.last();
-        const Decision d = decide_backup(p_, view, back);
-        if (d.action == ClockAction::take) {
-            const Run run = backup_.take(d.floor, d.limit, call.want);
-            hand_out(call, run, true);
-            return run.count > 0;
-        }
-        if (back == 0 && d.action == ClockAction::wait)
-            return perform(call, decide(p_, call.view, true));
-        return perform(call, d);
     }
 
     // True: the registry is away, or refuses.
@@ -200,19 +196,35 @@ class Member {
         return true;
     }
 
+    // The first tick of the term that the call draws in.
+    int64_t begin_of(const Call &call) const { return tick_of(call.view.last) / p_.end * p_.end; }
+
+    // Outside of any grant: the line of the new term has none yet.
+    void begin_term(const Call &call, const Decision &d) {
+        const uint64_t written = word_.written_range().until;
+        if (written >= position(d.reserve_until))
+            return;
+        f_.expect(d.reserve_until % p_.end <= call.view.now + p_.max_ahead + 1, "P4: the first lease of a term");
+        f_.counts.terms++;
+        marks_.push_back(d.reserve_until);
+        word_.publish(std::max(d.floor, written), position(d.reserve_until), marks_.size());
+    }
+
     // Another call may have written this lease, or a longer one.
     void reserve(const Call &call, int64_t until) {
         const uint64_t written = word_.written_range().until;
         if (f_.mutant == Mutant::leases_beyond)
-            until = std::min(until + 1, p_.end);
+            until = std::min(until + 1, begin_of(call) + p_.end);
         if (written >= position(until))
             return;
         const uint64_t from = std::max(granted_begin(p_, call.view), written);
         f_.counts.gaps += from > written ? 1 : 0;
-        f_.expect(until <= call.grant.until, "a lease ends inside the grant");
-        f_.expect(tick_of(from) >= call.grant.from || f_.mutant == Mutant::ignores_from,
+        const int64_t begin = begin_of(call);
+        f_.expect(until - begin <= call.grant.until, "a lease ends inside the grant");
+        f_.expect(tick_of(from) - begin >= call.grant.from || f_.mutant == Mutant::ignores_from,
                   "a lease begins inside the grant");
-        f_.expect(until <= call.view.now + p_.max_ahead + 1 || f_.mutant == Mutant::leases_beyond, "P4: the lease");
+        f_.expect(until - begin <= call.view.now + p_.max_ahead + 1 || f_.mutant == Mutant::leases_beyond,
+                  "P4: the lease");
         marks_.push_back(until);
         if (from > 0)
             backup_.discard_below(from);
@@ -224,9 +236,11 @@ class Member {
         f_.counts.late += run.count > 0 && !same_view(call.grant, grant_) ? 1 : 0;
         for (uint64_t i = 0; i < run.count; i++) {
             const uint64_t pos = run.first + i;
-            const int64_t id = encode(encoder_of(f_.layout, node, backup), pos);
+            const int64_t term = tick_of(pos) / p_.end;
+            const int64_t id = encode(encoder_of(f_.layout, node, backup, term), pos);
             f_.expect(f_.ids.insert(id).second, "P1: no id twice in the fleet");
-            f_.expect(tick_of(pos) <= call.view.now + p_.max_ahead, "P4");
+            f_.expect(tick_of(pos) % p_.end <= call.view.now + p_.max_ahead, "P4");
+            f_.counts.later_ids += term > 0 ? 1 : 0;
             f_.expect(tick_of(pos) < marks_[durable_ - 1], "an id is durable before it is handed out");
             f_.expect(backup || pos > last_, "P2");
             last_ = backup ? last_ : pos;
@@ -260,23 +274,12 @@ class Member {
         return false;
     }
 
-    void restart() {
-        durable_ = marks_.size();
-        word_.reset(position(marks_.back()));
-        backup_.reset(position(marks_.back()));
-        seen_ = nothing_seen;
-    }
-
     Fleet &f_;
-    const ClockPolicy p_;
     uint64_t line_;
     GrantView grant_ = no_grant;
-    PositionAllocator<> word_;
-    BackupAllocator<> backup_;
-    int64_t seen_ = nothing_seen;
+    int64_t place_term_ = 0; // the term that the line was begun for
+    int64_t found_for_ = 0;  // the term that a session has found the place for
     int64_t now_ = 5;
-    std::vector<int64_t> marks_{1}; // the first tick that is not leased, after each record
-    size_t durable_ = 1;
     uint64_t last_ = 0;
     bool late_ = false;
     std::vector<Call> under_way_;
@@ -288,7 +291,8 @@ void set_up(Fleet *fleet, WhenFull full, WhenBack back) {
     const bool two_workers = full == WhenFull::backup || back == WhenBack::backup;
     const auto up_to = [&random](int32_t most) { return static_cast<int32_t>(random() % (most + 1)); };
     Layout &l = fleet->layout;
-    l = {0, 1, 12, up_to(1), 1 + up_to(1) + (two_workers ? 1 : 0), up_to(3)};
+    const int32_t more = two_workers ? 1 : back == WhenBack::new_worker ? 2 : 0; // a term needs a node of its own
+    l = {0, 1, 12, up_to(1), 1 + up_to(1) + more, up_to(3)};
     l.sequence_first = random() % 2 == 0;
     l.backup = two_workers;
     static const int64_t leases[] = {1, 2, 5, 17};
@@ -321,6 +325,8 @@ void random_event(Fleet *fleet, Member *member) {
         member->renew();
     else if (dice < 95)
         member->crash(random() % 3 == 0);
+    else if (dice < 96)
+        member->find_place_late();
     else
         member->confirm();
 }
@@ -353,6 +359,8 @@ Counts run_histories(WhenFull full, WhenBack back, Mutant mutant, int histories)
         all.refused += one.refused;
         all.late += one.late;
         all.crashes += one.crashes;
+        all.terms += one.terms;
+        all.later_ids += one.later_ids;
         all.unsound = one.unsound;
     }
     return all;
@@ -374,6 +382,10 @@ TEST_P(FleetHistories, NoIdComesTwiceInTheFleet) {
     EXPECT_GT(all.refused, 3000u);
     EXPECT_GT(all.late, 100u);
     EXPECT_GT(all.crashes, 5000u);
+    if (back == WhenBack::new_worker) {
+        EXPECT_GT(all.terms, 2000u);
+        EXPECT_GT(all.later_ids, 30000u);
+    }
 }
 
 constexpr WhenFull all_full[] = {WhenFull::wait, WhenFull::borrow, WhenFull::backup};
@@ -381,6 +393,10 @@ constexpr WhenBack all_back[] = {WhenBack::hold, WhenBack::wait, WhenBack::backu
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FleetHistories,
                          ::testing::Combine(::testing::ValuesIn(all_full), ::testing::ValuesIn(all_back)));
+
+INSTANTIATE_TEST_SUITE_P(Terms, FleetHistories,
+                         ::testing::Combine(::testing::Values(WhenFull::wait, WhenFull::borrow),
+                                            ::testing::Values(WhenBack::new_worker)));
 
 void expect_caught(Mutant mutant, const char *promise) {
     const Counts all = run_histories(WhenFull::backup, WhenBack::backup, mutant, 5000);
@@ -394,6 +410,10 @@ TEST(FleetHistories, IgnoresUntilMutantIsCaught) {
     EXPECT_NE(run_histories(WhenFull::borrow, WhenBack::hold, Mutant::ignores_until, 600).unsound, "");
 }
 TEST(FleetHistories, IgnoresFromMutantIsCaught) { expect_caught(Mutant::ignores_from, "P1: no id twice in the fleet"); }
+TEST(FleetHistories, KeepsLineInTermMutantIsCaught) {
+    EXPECT_EQ(run_histories(WhenFull::borrow, WhenBack::new_worker, Mutant::keeps_line_in_term, 600).unsound,
+              "P1: no id twice in the fleet");
+}
 TEST(FleetHistories, LeasesBeyondMutantIsCaught) {
     expect_caught(Mutant::leases_beyond, "a lease ends inside the grant");
 }

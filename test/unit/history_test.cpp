@@ -4,6 +4,7 @@
 //
 // The caller's loop is that of src/pg/draw/draw_generator.cpp.
 #include "clock_policy.hpp"
+#include "history_caller.hpp"
 #include "layout.hpp"
 
 #include <gtest/gtest.h>
@@ -17,8 +18,6 @@
 using namespace uidgen::core;
 
 namespace {
-
-constexpr Durability local = Durability::local;
 
 struct Config {
     Layout layout;
@@ -49,9 +48,9 @@ struct Counts {
     }
 };
 
-class Generator {
+class Generator : public uidgen::test::HistoryCaller<Generator> {
   public:
-    explicit Generator(const Config &config, uint64_t seed) : c_(config), p_(config.policy), random_(seed) {
+    explicit Generator(const Config &config, uint64_t seed) : HistoryCaller(config.policy), c_(config), random_(seed) {
         restart();
     }
 
@@ -92,10 +91,10 @@ class Generator {
         shown_ = std::max(shown_, now_);
     }
 
-    // Every confirmed record survives. Of the later ones, those up to some point survive. Calls end.
+    // Calls end.
     void crash() {
         counts_.crashes++;
-        marks_.resize(durable_ + random_() % (marks_.size() - durable_ + 1));
+        lose_what_is_not_durable(random_);
         under_way_.clear();
         restart();
     }
@@ -113,17 +112,13 @@ class Generator {
         shown_ = std::max(shown_, mark % p_.end == 0 ? p_.end : mark % p_.end - 1 - p_.max_ahead);
     }
 
-    void confirm() {
-        const WrittenRange written = word_.written_range();
-        durable_ = std::max(durable_, static_cast<size_t>(written.lsn));
-        word_.confirm(local, written.until);
-    }
-
     const Counts &counts() const { return counts_; }
     int64_t now() const { return now_; }
     const ClockPolicy &policy() const { return p_; }
 
   private:
+    friend HistoryCaller<Generator>;
+
     struct Call {
         ClockState view;
         Decision decision;
@@ -132,17 +127,11 @@ class Generator {
         int64_t shown; // the latest that the clock had shown before it was read
     };
 
-    uint64_t position(int64_t tick) const { return static_cast<uint64_t>(tick) << p_.sequence_bits; }
     int64_t term_of(uint64_t pos) const { return static_cast<int64_t>(pos >> p_.sequence_bits) / p_.end; }
     int64_t terms() const { return p_.when_back == WhenBack::new_worker ? largest(c_.layout.worker_bits) + 1 : 1; }
 
     Call look(uint64_t want) const {
-        ClockState view{};
-        view.seen = seen_;
-        view.last = word_.last();
-        view.usable = word_.usable(local);
-        view.written = word_.written_range().until;
-        view.now = now_;
+        const ClockState view = read_state(now_);
         return {view, decide(p_, view), want, true, shown_};
     }
 
@@ -186,20 +175,6 @@ class Generator {
         seen_ = std::max(seen_, term_of(run.first) * p_.end + call.view.now);
         hand_out(call, run, false);
         return true;
-    }
-
-    bool take_backup(const Call &call, int64_t back) {
-        ClockState view = call.view;
-        view.last = backup_.last();
-        const Decision d = decide_backup(p_, view, back);
-        if (d.action == ClockAction::take) {
-            const Run run = backup_.take(d.floor, d.limit, call.want);
-            hand_out(call, run, true);
-            return run.count > 0;
-        }
-        if (back == 0 && d.action == ClockAction::wait)
-            return perform(call, decide(p_, call.view, true));
-        return perform(call, d);
     }
 
     bool begin_term(const Call &call, const Decision &d) {
@@ -281,23 +256,14 @@ class Generator {
     }
 
     void restart() {
-        durable_ = marks_.size();
-        word_.reset(position(marks_.back()));
-        backup_.reset(position(marks_.back()));
-        seen_ = nothing_seen;
+        HistoryCaller::restart();
         discarded_below_ = 0;
     }
 
     const Config c_;
-    const ClockPolicy p_;
     std::mt19937_64 random_;
-    PositionAllocator<> word_;
-    BackupAllocator<> backup_;
-    int64_t seen_ = nothing_seen;
     int64_t now_ = 5;
-    int64_t shown_ = 5;             // the latest that the clock ever showed
-    std::vector<int64_t> marks_{1}; // the first tick that is not leased, after each record
-    size_t durable_ = 1;            // how many of the records are durable
+    int64_t shown_ = 5; // the latest that the clock ever showed
     std::vector<Call> under_way_;
     bool late_ = false;
     uint64_t discarded_below_ = 0;
@@ -507,11 +473,11 @@ uint64_t saturate(const ClockPolicy &p, int64_t ticks) {
     uint64_t taken = 0;
     for (int64_t now = 1; now <= ticks; now++)
         for (Decision d{}; d.action != ClockAction::wait;) {
-            d = decide(p, {now, now - 1, word.last(), word.usable(local), word.written_range().until});
+            d = decide(p, {now, now - 1, word.last(), word.usable(Durability::local), word.written_range().until});
             if (d.reserve_until > 0)
                 word.publish(0, position(d.reserve_until), 0);
             if (d.action == ClockAction::confirm)
-                word.confirm(local, word.written_range().until);
+                word.confirm(Durability::local, word.written_range().until);
             if (d.action == ClockAction::take)
                 taken += word.take(d.floor, d.limit, UINT64_MAX).count;
         }

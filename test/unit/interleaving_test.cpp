@@ -6,6 +6,7 @@
 #include "range.hpp"
 #include "position_allocator.hpp"
 #include "window.hpp"
+#include "worlds.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,15 +20,6 @@ using namespace uidgen::core;
 using namespace uidgen::test;
 
 namespace {
-
-constexpr Durability local = Durability::local;
-
-std::string show(const Run &run) {
-    if (run.count == 0)
-        return "none";
-    const std::string first = std::to_string(run.first);
-    return run.count == 1 ? first : first + ".." + std::to_string(run.first + run.count - 1);
-}
 
 // A call and when it ran: two calls are ordered if one ended before the other began.
 struct Call {
@@ -706,60 +698,25 @@ TEST(PublishAndRead, StoresLsnLastMutantIsCaught) { expect_caught(PublishAndRead
 TEST(PublishAndRead, ReadsLsnFirstMutantIsCaught) { expect_caught(PublishAndRead<ReadsLsnFirst>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// Whole calls on a generator's word: take, else confirm, else reserve under the page's lock. Nothing is leased at the
-// start, and a lease has two positions. Too long for all interleavings: preemptions are bounded.
+// Whole calls on a generator's word. Too long for all interleavings: preemptions are bounded.
 //
 //   acceptable  each caller has one of the first positions of the first lease
 //   forbidden   a position twice, or not durable, or of a lease that no caller needed
 
 const Table whole_calls = {"10 11, records 1", "11 10, records 1"};
 
-template <typename Word> struct WholeCalls {
-    Word word;
-    SteppedLock page;
-    uint64_t log_end = 0; // under the page's lock
-    Stepped<uint64_t> flushed;
+template <typename Word> struct WholeCalls : LeasedTicks<Word, Stepped, SteppedLock> {
     uint64_t positions[2] = {0, 0};
     bool was_durable = true;
 
-    WholeCalls() { word.reset(10); }
-
-    void reserve(uint64_t seen) {
-        const std::lock_guard<SteppedLock> guard(page);
-        if (word.written_range().until == seen)
-            word.publish(seen, seen + 2, ++log_end);
-    }
-    void confirm() {
-        const WrittenRange written = word.written_range();
-        raise_to(flushed, written.lsn, std::memory_order_relaxed);
-        word.confirm(local, written.until);
-    }
-    Run take() {
-        const uint64_t limit = word.usable(local);
-        return word.take(0, limit, 1);
-    }
-    uint64_t draw() {
-        for (;;) {
-            const Run run = take();
-            if (run.count > 0)
-                return run.first;
-            const uint64_t last = word.last();
-            const uint64_t written = word.written_range().until;
-            if (last + 1 < written)
-                confirm();
-            else
-                reserve(written);
-        }
-    }
     template <int self> static void caller(WholeCalls &w) {
-        const uint64_t position = w.draw();
-        const uint64_t lsn = (position - 10) / 2 + 1;
+        const uint64_t position = w.draw([] {});
         w.positions[self] = position;
-        w.was_durable = w.was_durable && lsn <= w.flushed.load(std::memory_order_relaxed);
+        w.was_durable = w.was_durable && w.knows(WholeCalls::record_of(position));
     }
     std::string outcome() const {
         return std::to_string(positions[0]) + " " + std::to_string(positions[1]) + (was_durable ? "" : " not durable") +
-               ", records " + std::to_string(log_end);
+               ", records " + std::to_string(this->log_end);
     }
     static Explored run() { return explore<WholeCalls>(whole_calls, {caller<0>, caller<1>}, 4); }
 };
@@ -769,59 +726,14 @@ TEST(WholeCalls, TornSwapMutantIsCaught) { expect_caught(WholeCalls<TornWord>::r
 TEST(WholeCalls, StoresLsnLastMutantIsCaught) { expect_caught(WholeCalls<StoresLsnLast>::run()); }
 
 // ---------------------------------------------------------------------------------------------------------
-// A segment: ranges under the page's lock, ordinals by the word. The first range stands for 100 and 110. Plain nextval
-// has drawn the values after it, so the sequence continues with 200 and 210.
+// A segment's word.
 
-template <typename Word> struct Segment {
-    Word word;
-    SteppedLock page;
-    uint64_t log_end = 1; // under the page's lock, as is next_value
-    int64_t next_value = 200;
-    Stepped<uint64_t> flushed;
+template <typename Word> struct Segment : Ranges<Word, Stepped, SteppedLock> {
     bool was_durable = true;
 
-    Segment() {
-        word.reset(0);
-        word.publish(2, 100, 10, 1);
-        word.confirm(local, 2);
-        flushed.store(1, std::memory_order_relaxed);
-    }
-
-    void publish_successor() {
-        const std::lock_guard<SteppedLock> guard(page);
-        if (!word.room())
-            return;
-        word.publish(2, next_value, 10, ++log_end);
-        next_value += 20;
-    }
-    void discard() {
-        const std::lock_guard<SteppedLock> guard(page);
-        word.discard();
-    }
-    bool current(Range *range) {
-        const std::shared_lock<SteppedLock> guard(page);
-        return word.current(range);
-    }
-    // The limit is what was usable before the take, and at most the range's end.
-    uint64_t limit_in(const Range &range) {
-        if (word.usable(local) < range.end) {
-            raise_to(flushed, range.lsn, std::memory_order_relaxed);
-            word.confirm(local, range.end);
-        }
-        const uint64_t usable = word.usable(local);
-        return usable < range.end ? usable : range.end;
-    }
-    // A value, or 0: no published range has one left.
+    Segment() : Ranges<Word, Stepped, SteppedLock>(true) {}
     int64_t draw() {
-        Range range{};
-        while (current(&range)) {
-            const Run run = word.take(limit_in(range), 1);
-            if (run.count == 0)
-                continue;
-            was_durable = was_durable && range.lsn <= flushed.load(std::memory_order_relaxed);
-            return range.value(run.first);
-        }
-        return 0;
+        return Ranges<Word, Stepped, SteppedLock>::draw([] {}, &was_durable);
     }
     std::string suffix() const { return was_durable ? "" : " not durable"; }
 };

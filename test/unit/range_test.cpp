@@ -222,6 +222,28 @@ TEST(PlanRange, RangesFollowEachOtherLikeNextval) {
     }
 }
 
+TEST(IsBeyond, AllThatWasHandedOut) {
+    EXPECT_TRUE(is_beyond({5, true}, 1, 6));
+    EXPECT_FALSE(is_beyond({5, true}, 1, 5));
+    EXPECT_FALSE(is_beyond({5, true}, 1, 4));
+    EXPECT_TRUE(is_beyond({5, true}, -1, 4));
+    EXPECT_FALSE(is_beyond({5, true}, -1, 5));
+    EXPECT_FALSE(is_beyond({5, true}, -1, 6));
+    // A sequence that was never called has not handed out its last_value.
+    EXPECT_TRUE(is_beyond({5, false}, 1, 5));
+    EXPECT_TRUE(is_beyond({5, false}, -1, 5));
+    EXPECT_FALSE(is_beyond({5, false}, 1, 4));
+    EXPECT_TRUE(is_beyond({INT64_MIN, true}, 1, INT64_MAX));
+    EXPECT_TRUE(is_beyond({INT64_MAX, true}, -1, INT64_MIN));
+}
+
+TEST(ValuesIn, FromTheFirstToTheLast) {
+    EXPECT_EQ(values_in({1, 1, 100, false}), 99U);
+    EXPECT_EQ(values_in({-10, 1, 100, false}), 9U);
+    EXPECT_EQ(values_in({1, INT64_MIN, INT64_MAX, false}), UINT64_MAX);
+    EXPECT_EQ(values_in({INT64_MIN, INT64_MIN, INT64_MAX, false}), 1U);
+}
+
 TEST(Range, HoldsItsOrdinalsAndNoOthers) {
     for (uint64_t begin : {UINT64_C(0), UINT64_C(1), (UINT64_C(1) << 63) - 2, UINT64_MAX - 10}) {
         const Range range = {begin, begin + 3, 100, 10, 0};

@@ -48,7 +48,7 @@ bool conninfo_check(char **value, void **, GucSource) {
 }
 
 const char *conninfo_redacted(const char *conninfo) {
-    const char *const shown[] = {"host", "port", "dbname", "user"};
+    const char *const shown[] = {"service", "host", "port", "dbname", "user"};
     StringInfoData text;
     initStringInfo(&text);
     PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);

@@ -83,6 +83,13 @@ void report_generator_field(const char *field, const char *value, const char *hi
                     detail != nullptr ? errdetail("%s", detail) : 0, errhint("%s", hint)));
 }
 
+void report_newer_row(Oid sequence, const char *table) {
+    ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                    errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",
+                           name_of(sequence), table),
+                    errhint("Retry the transaction.")));
+}
+
 void report_altered_here(Oid generator) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -122,6 +129,24 @@ void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fau
                     errmsg("value %lld is not an id of this generator", static_cast<long long>(id)),
                     negative ? errdetail("An id is never negative.")
                              : errdetail("An id of this generator has at most %d bits.", core::id_bits(layout)),
+                    errhint("Pass the generator that issued the id as the second argument.")));
+}
+
+void report_too_late_for_uuid(const core::Layout &layout, int64_t id) {
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                    errmsg("the time of id %lld is too late for a UUID", static_cast<long long>(id)),
+                    errdetail("The id's time is %s. A UUID of version 7 has 48 bits for the milliseconds since 1970.",
+                              show_instant(core::start_of(layout, id >> core::time_shift(layout)))),
+                    errhint("Use ids with a time before %s.",
+                            show_instant((core::largest(core::unix_ms_bits) + 1) * core::us_in_ms))));
+}
+
+void report_uuid(const char *uuid, core::UuidFault fault) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("uuid %s was not made from an id of this generator", uuid),
+                    fault == core::UuidFault::version
+                        ? errdetail("It is not a UUID of version 7.")
+                        : errdetail("Its time or its check bits do not fit the generator's layout."),
                     errhint("Pass the generator that issued the id as the second argument.")));
 }
 
@@ -202,23 +227,6 @@ void report_no_grant(Oid generator, const char *message, const char *hint, int64
                                             "no id.",
                                             static_cast<long long>(waited_ms)),
              errhint("%s", hint[0] != '\0' ? hint : "Check uidgen.registry and the view uid_registry_status.")));
-}
-
-void report_no_grant_place(int places) {
-    ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                    errmsg("all %d places for generators of a fleet are in use", places),
-                    errdetail("Each generator that has drawn since the server started, or that holds a grant of the "
-                              "registry, has a place until it is dropped."),
-                    errhint("Increase uidgen.max_slots in postgresql.conf and restart the server.")));
-}
-
-void report_no_term_in_fleet(Oid generator, int64_t back_us) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" cannot begin a new term while uidgen.registry is set", name_of(generator)),
-                    errdetail("The clock moved backwards by %.3f s. The ids of a new term would need another node.",
-                              static_cast<double>(back_us) / 1e6),
-                    errhint("Correct the server's clock, or change when_back or tolerance_ms of the generator with "
-                            "uid_generator_alter().")));
 }
 
 void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {

@@ -3,6 +3,7 @@
 
 #include "core/clock_policy.hpp"
 #include "core/layout.hpp"
+#include "core/uuid_form.hpp"
 #include "postgres.hpp"
 
 namespace uidgen::pg {
@@ -20,6 +21,9 @@ const char *qualified_name(Oid relation);
 [[noreturn]] void report_generator_field(const char *field, const char *value, const char *hint,
                                          const char *detail = nullptr);
 
+// The row was changed after the transaction's snapshot.
+[[noreturn]] void report_newer_row(Oid sequence, const char *table);
+
 // The open transaction has altered the generator, or its sequence.
 [[noreturn]] void report_altered_here(Oid generator);
 [[noreturn]] void report_default_changed_here();
@@ -27,6 +31,10 @@ const char *qualified_name(Oid relation);
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
 [[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
+
+// The time of an id does not fit a UUID; a UUID is not one of this layout's.
+[[noreturn]] void report_too_late_for_uuid(const core::Layout &layout, int64_t id);
+[[noreturn]] void report_uuid(const char *uuid, core::UuidFault fault);
 
 [[noreturn]] void report_no_sequence(Oid sequence);
 [[noreturn]] void report_not_a_sequence(Oid relation);
@@ -50,12 +58,6 @@ const char *qualified_name(Oid relation);
 // No grant of the fleet's registry holds the tick that comes next. `message` and `hint` are the registry's or libpq's;
 // empty: there was no answer yet.
 [[noreturn]] void report_no_grant(Oid generator, const char *message, const char *hint, int64_t waited_ms);
-
-// All places for generators of a fleet are in use.
-[[noreturn]] void report_no_grant_place(int places);
-
-// The clock moved backwards, and a term cannot begin in a fleet.
-[[noreturn]] void report_no_term_in_fleet(Oid generator, int64_t back_us);
 
 // The caller has waited for waited_ms, and the clock is still behind by behind_us.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);

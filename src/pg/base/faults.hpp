@@ -16,6 +16,20 @@ enum class Fault : int {
     release_lock,  // the lock on the sequence belongs to the subtransaction
     trust_clock,   // one reading of the wall clock is enough, however far ahead it is
     trust_ranges,  // the rest of a range that a stop saved counts, whatever happened since
+    trust_copy,    // a server's file of grants or blocks counts in a copy of its directory, too
+    outlive_grant, // a generator draws beyond the end of its grant
+    no_fence,      // a registry does not notice that another server answered before it
+    overreach,     // a segment hands out a value beyond its range
+    blind_reserve, // a range is reserved above the last one, wherever the counter stands
+    ignore_setval, // reserved values count although another command has moved the counter
+    draw_altered,  // a generator draws in the transaction that gave its sequence a new file
+    no_standby,    // no session waits for a synchronous standby
+    forget_lost,   // a new generator may start below the last ids of a lost one
+    same_bit,      // ids of the backup worker have no backup bit
+    same_worker,   // a new term keeps the worker id
+    short_block,   // the counter stops before the last value of a block
+    unsafe_grant,  // a registry answers before its commit is flushed
+    no_wait,       // a registry accepts newcomers at once after it has lost commits
 };
 
 #ifdef UIDGEN_FAULTS

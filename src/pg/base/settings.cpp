@@ -65,6 +65,20 @@ const config_enum_entry fault_names[] = {
     {"release_lock", static_cast<int>(Fault::release_lock), false},
     {"trust_clock", static_cast<int>(Fault::trust_clock), false},
     {"trust_ranges", static_cast<int>(Fault::trust_ranges), false},
+    {"trust_copy", static_cast<int>(Fault::trust_copy), false},
+    {"outlive_grant", static_cast<int>(Fault::outlive_grant), false},
+    {"no_fence", static_cast<int>(Fault::no_fence), false},
+    {"overreach", static_cast<int>(Fault::overreach), false},
+    {"blind_reserve", static_cast<int>(Fault::blind_reserve), false},
+    {"ignore_setval", static_cast<int>(Fault::ignore_setval), false},
+    {"draw_altered", static_cast<int>(Fault::draw_altered), false},
+    {"no_standby", static_cast<int>(Fault::no_standby), false},
+    {"forget_lost", static_cast<int>(Fault::forget_lost), false},
+    {"same_bit", static_cast<int>(Fault::same_bit), false},
+    {"same_worker", static_cast<int>(Fault::same_worker), false},
+    {"short_block", static_cast<int>(Fault::short_block), false},
+    {"unsafe_grant", static_cast<int>(Fault::unsafe_grant), false},
+    {"no_wait", static_cast<int>(Fault::no_wait), false},
     {nullptr, 0, false},
 };
 #endif
@@ -77,7 +91,7 @@ void define(bool preloading, void (*changed)(), void (*registry_changed)(bool in
     if (preloading)
         DefineCustomIntVariable("uidgen.max_slots",
                                 "Sets the maximum number of generators and segments in use at the same time.",
-                                "Each slot takes less than 3 kB of shared memory.", &max_slots, 1024, 4, 1000000,
+                                "Each slot takes less than 5 kB of shared memory.", &max_slots, 1024, 4, 1000000,
                                 PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
@@ -86,7 +100,7 @@ void define(bool preloading, void (*changed)(), void (*registry_changed)(bool in
                             &datacenter_id, -1, -1, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
                             nullptr, datacenter_id_assigned, nullptr);
     DefineCustomIntVariable(
-        "uidgen.max_wait", "Sets the maximum time that a call waits for the clock before it fails.",
+        "uidgen.max_wait", "Sets the maximum time that a call waits for the clock or the registry before it fails.",
         "A call waits when its id would be ahead of the clock by more than the generator's max_ahead_ms.", &max_wait_ms,
         5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.segment_max_step",

@@ -21,8 +21,8 @@ void sleep_as_refiller(int64_t us);
 // UidgenRegistrar. Returns what happened.
 uint32 wait_as_registrar(pgsocket socket, uint32 events, int64_t us);
 
-// The same, for a grant of the registry: UidgenGrant. Returns when the condition variable is signaled, too; the caller
-// has prepared to sleep on it. True: the time is over.
+// The same, for a grant or a block of the registry: UidgenGrant. Returns when the condition variable is signaled, too;
+// the caller has prepared to sleep on it. True: the time is over.
 bool sleep_for_grant(ConditionVariable *changed, int64_t us);
 
 // The same, for a synchronous standby, shown as PostgreSQL's own SyncRep. Returns when the session is asked to cancel

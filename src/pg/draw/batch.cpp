@@ -3,17 +3,24 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr int first_capacity = 4;
+constexpr uint64_t first_capacity = 4;
 
 int64_t value_at(const BatchRun &run, uint64_t offset) {
     const uint64_t value = run.first + offset * run.increment;
     return run.has_encoder ? core::encode(run.encoder, value) : static_cast<int64_t>(value);
 }
 
+// The functions of uidgen 0.1.0 take an integer, and a Datum need not extend its sign.
+int64 count_argument(FunctionCallInfo fcinfo, int argument) {
+    const bool is_integer = get_fn_expr_argtype(fcinfo->flinfo, argument) == INT4OID;
+    return is_integer ? PG_GETARG_INT32(argument) : PG_GETARG_INT64(argument);
+}
+
 uint64_t checked_count(FunctionCallInfo fcinfo, int argument) {
-    const int32 count = PG_GETARG_INT32(argument);
+    const int64 count = count_argument(fcinfo, argument);
     if (count < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("batch count must not be negative: %d", count),
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("batch count must not be negative: %lld", static_cast<long long>(count)),
                         errhint("Use a count of 0 or more.")));
     return static_cast<uint64_t>(count);
 }
@@ -22,18 +29,42 @@ Batch *drawn_batch(FunctionCallInfo fcinfo, uint64_t count, DrawBatch draw) {
     auto *batch = static_cast<Batch *>(palloc0(sizeof(Batch)));
     batch->capacity = first_capacity;
     batch->runs = static_cast<BatchRun *>(palloc(first_capacity * sizeof(BatchRun)));
+    batch->scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(batch->scratch);
     draw(fcinfo, batch, count);
+    MemoryContextSwitchTo(caller);
+    MemoryContextDelete(batch->scratch);
     return batch;
+}
+
+bool follows(const BatchRun &last, const BatchRun &run) {
+    return !run.has_encoder && !last.has_encoder && run.increment == last.increment &&
+           run.first == last.first + last.count * last.increment;
+}
+
+void grow(Batch *batch) {
+    if (2 * batch->capacity * sizeof(BatchRun) > MaxAllocSize)
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                 errmsg("batch has more than %llu runs of values", static_cast<unsigned long long>(batch->capacity)),
+                 errdetail("The values are not used: they are a gap."), errhint("Use a smaller count.")));
+    batch->capacity *= 2;
+    batch->runs = static_cast<BatchRun *>(repalloc(batch->runs, batch->capacity * sizeof(BatchRun)));
 }
 
 } // namespace
 
+// Values of ranges that follow each other are one run, so that a long batch of a segment needs no more memory than a
+// short one. What a draw has left in the scratch context is of no use any more.
 void batch_add(Batch *batch, const BatchRun &run) {
-    if (batch->used == batch->capacity) {
-        batch->capacity *= 2;
-        batch->runs =
-            static_cast<BatchRun *>(repalloc(batch->runs, static_cast<Size>(batch->capacity) * sizeof(BatchRun)));
+    CHECK_FOR_INTERRUPTS();
+    MemoryContextReset(batch->scratch);
+    if (batch->used > 0 && follows(batch->runs[batch->used - 1], run)) {
+        batch->runs[batch->used - 1].count += run.count;
+        return;
     }
+    if (batch->used == batch->capacity)
+        grow(batch);
     batch->runs[batch->used++] = run;
 }
 
@@ -82,7 +113,7 @@ Datum return_array(FunctionCallInfo fcinfo, int count_argument, DrawBatch draw) 
     *ARR_DIMS(array) = static_cast<int>(count);
     *ARR_LBOUND(array) = 1;
     auto *out = reinterpret_cast<int64_t *>(ARR_DATA_PTR(array));
-    for (int i = 0; i < batch->used; i++)
+    for (uint64_t i = 0; i < batch->used; i++)
         for (uint64_t offset = 0; offset < batch->runs[i].count; offset++)
             *out++ = value_at(batch->runs[i], offset);
     PG_RETURN_ARRAYTYPE_P(array);

@@ -17,10 +17,11 @@ struct BatchRun {
 
 struct Batch {
     BatchRun *runs;
-    int used;
-    int capacity;
-    int at;          // the run being returned
-    uint64_t offset; // within it
+    uint64_t used;
+    uint64_t capacity;
+    uint64_t at;           // the run being returned
+    uint64_t offset;       // within it
+    MemoryContext scratch; // that the batch is drawn in; reset after each run
 };
 
 void batch_add(Batch *batch, const BatchRun &run);

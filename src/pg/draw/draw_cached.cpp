@@ -54,14 +54,19 @@ bool take_run(Call *call, uint64_t floor) {
 }
 
 void wait_for_refiller(Call *call) {
+    Slot *slot = call->e->slot;
     int64_t waited_us = 0;
-    if (!call->wait.counted)
-        call->e->slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
-    const int64_t left_us = left_to_wait_us(call, &waited_us);
-    if (left_us <= 0)
+    if (!has_waited(*call, Stat::ring_waits))
+        slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+    const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
+    if (left_us <= 0) {
+        count(&slot->counters, Stat::refused_ring);
         report_ring_empty(call->e->sequence, waited_us / us_per_ms);
+    }
     wake_refiller();
+    const int64_t began_us = monotonic_us();
     sleep_for_ring(Min(left_us, nap_us));
+    count_time(&slot->counters, Stat::ring_waits, began_us);
 }
 
 // The clock bounds what may be put into the ring. Ticks below the clock's are used too, from `floor` on.
@@ -90,6 +95,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
         wake_refiller();
+        count(&call->e->slot->counters, Stat::refused_ring);
         report_ring_empty(call->e->sequence, 0);
     }
     if (decision.action != core::ClockAction::take) {
@@ -156,7 +162,9 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
             e->run_first = e->run_end;
         return {0, 0};
     }
-    ring.too_old.fetch_add(length - 1 - (seen & (length - 1)), std::memory_order_relaxed);
+    const uint64_t drawn_before = (seen & (length - 1)) + 1;
+    ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_stats()
+    ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
     e->run_first = e->run_end;
     return first;
 }
@@ -245,6 +253,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         read_state(&call);
         if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
             continue;
+        call.view.seen = core::nothing_seen; // when_back does not apply, but for the lease
         const uint64_t floor = floor_of(call);
         const uint64_t end = end_of_grant(call);
         drop_stale_positions(e, floor);
@@ -270,6 +279,9 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         }
         if (run.count > 0) {
             call.drawn = {run, encoder};
+            if (!generator.config.cached.shares)
+                count(&e->slot->counters, Stat::ids, run.count);
+            note_seen(call, run.first);
             open_window_on_run(call);
             return call.drawn;
         }

@@ -54,8 +54,9 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     if (written < until) {
         lsn = write_page(&page, core::mark_of_ticks(generator.config.policy, until_tick - 1));
         slot->expected = read_page(page);
-        generator.ticks.publish(Max(from, written), until, lsn);
-        slot->records.fetch_add(1, std::memory_order_relaxed);
+        const uint64_t expected = generator.passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
+        generator.passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
+        count(&slot->counters, Stat::records);
     }
     unlock_page(&page);
     relation_close(rel, NoLock);
@@ -64,8 +65,20 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     return written < until;
 }
 
+// The number that the generator's own nodes follow from.
+int64_t own_number(const Call &call) {
+    Slot *slot = call.e->slot;
+    const std::atomic<int64_t> &number = slot->generator.number;
+    if (unlikely(number.load(std::memory_order_acquire) == no_number))
+        draw_number(slot, call.e->function, call.now_us);
+    return number.load(std::memory_order_acquire);
+}
+
 // Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
+// The number comes first, so that no crash keeps the lease and loses the number (core/restart.hpp, 3).
 void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
+    if (!call->grant.in_fleet())
+        (void)own_number(*call);
     GeneratorState &generator = call->e->slot->generator;
     const uint64_t from = core::granted_begin(generator.config.policy, call->view);
     if (call->grant.in_fleet() && from > 0)
@@ -77,25 +90,36 @@ void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
 void reserve_ahead(Call *call, int64_t until_tick) { reserve_in_grant(call, until_tick, true); }
 
 void wait_for_clock(Call *call, int64_t missing_us) {
+    Slot *slot = call->e->slot;
     int64_t waited_us = 0;
-    const int64_t left_us = left_to_wait_us(call, &waited_us);
-    if (left_us <= 0)
+    const int64_t left_us = left_to_wait_us(call, Stat::clock_waits, &waited_us);
+    if (left_us <= 0) {
+        // Behind, or far ahead of a right clock because sessions draw faster than the layout allows.
+        const bool is_behind = pg::is_behind(slot->generator.clock.changes.load(std::memory_order_relaxed));
+        count_clock_error(slot, is_behind ? Stat::refused_clock : Stat::refused_rate);
         report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms);
+    }
+    const int64_t began_us = monotonic_us();
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
+    count_time(&slot->counters, Stat::clock_waits, began_us);
 }
 
 // A change of the setting is noticed within this time.
 constexpr int64_t longest_wait_us = 1000 * us_per_ms;
 
 void wait_for_grant(Call *call, int64_t wanted_tick) {
+    Counters *counters = &call->e->slot->counters;
     int64_t waited_us = 0;
     grants_want(call->grant.place, wanted_tick);
-    const int64_t left_us = left_to_wait_us(call, &waited_us);
+    const int64_t left_us = left_to_wait_us(call, Stat::registry_waits, &waited_us);
     if (left_us <= 0) {
+        count(counters, Stat::refused_registry);
         const GrantError error = grants_last_error(call->grant.place);
         report_no_grant(call->e->sequence, error.message, error.hint, waited_us / us_per_ms);
     }
+    const int64_t began_us = monotonic_us();
     grants_wait(call->grant.place, call->grant.view, Min(left_us, longest_wait_us));
+    count_time(counters, Stat::registry_waits, began_us);
 }
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
@@ -142,8 +166,10 @@ int64_t tried_for_us(BoundedWait *wait) {
 // raised when no reading is plausible for that long.
 void reject_reading(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
-    if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms)
+    if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms) {
+        count_clock_error(call->e->slot, Stat::refused_clock);
         report_clock_unsteady(call->e->sequence, call->now_us, tried_us / us_per_ms);
+    }
     call->wait.rejected = true;
 }
 
@@ -162,13 +188,6 @@ bool clock_shows_it_again(Call *call) {
 
 // ---------------------------------------------------------------------------------------------------------
 
-void note_seen(GeneratorState *generator, const core::ClockState &view, uint64_t position) {
-    const int64_t tick = term_of(generator->config, position) * generator->config.policy.end + view.now;
-    int64_t seen = view.seen;
-    while (seen < tick && !generator->seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
-    }
-}
-
 bool take(Call *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
@@ -176,10 +195,12 @@ bool take(Call *call, const core::Decision &decision) {
         reserve_ahead(call, decision.reserve_until);
     // No position below the limit is of a later term, and none above the word is of an earlier one.
     const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, false);
+    const uint64_t expected = generator.passed_over.expect(call->view.last + 1, decision.floor);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
+    generator.passed_over.settle(expected, run.passed_over);
     if (run.count == 0)
         return false;
-    note_seen(&generator, call->view, run.first);
+    note_seen(*call, run.first);
     call->drawn = {run, encoder};
     open_window_after(*call, run.first + run.count - 1, decision);
     return true;
@@ -189,20 +210,19 @@ void begin_term(Call *call, const core::Decision &decision) {
     if (!clock_shows_it_again(call))
         return;
     const GeneratorConfig &config = call->e->slot->generator.config;
-    // A grant holds each tick for one term only.
-    if (call->grant.in_fleet())
-        report_no_term_in_fleet(call->e->sequence, decision.wait_ticks * config.layout.tick_us);
     const int64_t term = term_of(config, decision.floor);
-    if (term >= core::terms_of(config.layout, config.policy))
+    if (term >= core::terms_of(config.layout, config.policy)) {
+        count_clock_error(call->e->slot, Stat::refused_clock);
         report_no_worker_left(call->e->sequence, term - 1);
-    ereport(LOG, (errmsg("clock moved backwards by %.3f s; generator \"%s\" continues with another worker id",
-                         static_cast<double>(decision.wait_ticks * config.layout.tick_us) / 1e6,
-                         get_rel_name(call->e->sequence)),
-                  errdetail("Generator is starting term %lld.", static_cast<long long>(term))));
-    if (reserve_lease(call->e, decision.floor, decision.reserve_until, false)) {
+    }
+    if (!reserve_lease(call->e, decision.floor, decision.reserve_until, false))
+        return;
+    // In a fleet the next try finds that its grant is of another term, and asks for one of this term.
+    if (!call->grant.in_fleet()) {
         draw_row_of_term(call->e->slot, call->e->function);
         note_generator_in_use(call->e->slot, call->e->function);
     }
+    note_new_term(call->e, call->view, term);
 }
 
 void note_use_of_grant(const Call *call) {
@@ -218,9 +238,10 @@ bool take_backup(Call *call, int64_t back) {
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.action == core::ClockAction::take) {
-        const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, true);
+        const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, !fault_is(Fault::same_bit));
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, encoder};
+        generator.clock.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
         return run.count > 0;
     }
     if (back == 0 && decision.action == core::ClockAction::wait)
@@ -235,8 +256,10 @@ void before_next_try(Call *call) {
     if (++call->wait.tries < many_tries)
         return;
     const int64_t tried_us = tried_for_us(&call->wait);
-    if (tried_us > settings::max_wait_ms * us_per_ms + grace_us)
-        report_no_id_found(call->e->sequence, tried_us / us_per_ms);
+    if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
+        return;
+    count(&call->e->slot->counters, Stat::refused_busy);
+    report_no_id_found(call->e->sequence, tried_us / us_per_ms);
 }
 
 bool clock_is_plausible(Call *call) {
@@ -251,6 +274,7 @@ bool clock_is_plausible(Call *call) {
 void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
+    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: clock_watch.hpp
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order of their growth, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
@@ -260,13 +284,24 @@ void read_state(Call *call) {
     call->grant = read_node_grant(call->e, call->view.last); // after all of these (node_grant.hpp)
     call->view.granted_from = call->grant.view.from;
     call->view.granted_until = call->grant.view.until;
+    if (fault_is(Fault::outlive_grant) && call->grant.view.granted)
+        call->view.granted_until = core::no_limit;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
     // ticks meanwhile, and the clock would seem to have gone back.
     call->now_us = sample_wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
+    watch_clock(call->e, changes, call->view);
     if (unlikely(call->grant.in_fleet()))
         note_use_of_grant(call);
+}
+
+void note_seen(const Call &call, uint64_t position) {
+    GeneratorState &generator = call.e->slot->generator;
+    const int64_t tick = term_of(generator.config, position) * generator.config.policy.end + call.view.now;
+    int64_t seen = call.view.seen;
+    while (seen < tick && !generator.seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
+    }
 }
 
 bool execute(Call *call, const core::Decision &decision) {
@@ -295,12 +330,16 @@ bool execute(Call *call, const core::Decision &decision) {
             wait_for_grant(call, decision.wanted);
         break;
     case core::ClockAction::clock_back:
-        if (clock_shows_it_again(call))
+        if (clock_shows_it_again(call)) {
+            count_clock_error(e->slot, Stat::refused_clock);
             report_clock_back(e->sequence, decision.wait_ticks * tick_us);
+        }
         break;
     case core::ClockAction::exhausted:
-        if (clock_is_plausible(call))
+        if (clock_is_plausible(call)) {
+            count(&e->slot->counters, Stat::refused_used_up);
             report_end_of_time(e->sequence, e->slot->generator.config.layout);
+        }
         break;
     }
     return false;
@@ -316,7 +355,7 @@ void confirm_lease(Call *call, core::Durability level) {
     core::PositionAllocator<> &ticks = slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
-    ticks.confirm(durable(slot, written.lsn, level), written.until);
+    ticks.confirm(durable(&slot->counters, written.lsn, level), written.until);
     if (call->wait.started_us != 0)
         call->wait.started_us += monotonic_us() - began_us;
 }
@@ -326,20 +365,18 @@ core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup) {
     if (unlikely(call.grant.in_fleet()))
         return granted_encoder(e, call.grant, position, backup);
     GeneratorState &generator = e->slot->generator;
-    if (unlikely(generator.number.load(std::memory_order_acquire) == no_number))
-        draw_number(e->slot, e->function);
+    const int64_t number = own_number(call);
     if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.load(std::memory_order_relaxed) &&
         !generator.warned.exchange(true, std::memory_order_relaxed))
         warn_of_datacenter_id(e->sequence, generator.config);
-    const int64_t number = generator.number.load(std::memory_order_acquire);
     return core::encoder_of(generator.config.layout, node_at(generator.config, number, position).value, backup,
                             term_of(generator.config, position));
 }
 
-int64_t left_to_wait_us(Call *call, int64_t *waited_us) {
-    if (!call->wait.counted)
-        call->e->slot->clock_waits.fetch_add(1, std::memory_order_relaxed);
-    call->wait.counted = true;
+int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {
+    if (!has_waited(*call, waits))
+        count(&call->e->slot->counters, waits);
+    call->wait.counted |= UINT64_C(1) << index(waits);
     *waited_us = tried_for_us(&call->wait);
     return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
 }

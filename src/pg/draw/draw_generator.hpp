@@ -1,6 +1,7 @@
 // Drawing from a generator: the loop around core's decide(), with its clock, its records and its waits.
 #pragma once
 
+#include "clock_watch.hpp"
 #include "node_grant.hpp"
 
 namespace uidgen::pg {
@@ -19,7 +20,7 @@ Drawn draw(SessionEntry *e, uint64_t want);
 // Bounds a call by uidgen.max_wait, on the monotonic clock.
 struct BoundedWait {
     int64_t started_us; // when the call first waited for a clock or read it again; 0: not yet
-    bool counted;       // the slot has counted this call as one that waits
+    uint64_t counted;   // a bit for each Stat that has counted this call as one that waits
     bool rejected;      // one reading of the wall clock was rejected as implausible
     uint32_t tries;     // how many tries have failed
 };
@@ -37,8 +38,11 @@ struct Call {
     Drawn drawn;
 };
 
-// Reads the clock, the generator's word and its grant.
+// Reads the clock, the generator's word and its grant. Reports a clock that went back or has caught up.
 void read_state(Call *call);
+
+// Positions were drawn with the call's reading of the clock, the first of them this one.
+void note_seen(const Call &call, uint64_t position);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(Call *call);
@@ -61,7 +65,9 @@ void confirm_lease(Call *call, core::Durability level);
 // no draw fails or sleeps between a position and its node.
 core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup);
 
-// How much longer the call may wait; 0: no longer. The first call counts the wait in the slot.
-int64_t left_to_wait_us(Call *call, int64_t *waited_us);
+// How much longer the call may wait; 0: no longer. Counts the call once for each cause to wait, which is a Stat.
+int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us);
+
+inline bool has_waited(const Call &call, Stat waits) { return (call.wait.counted >> index(waits) & 1) != 0; }
 
 } // namespace uidgen::pg

@@ -1,9 +1,12 @@
 #include "draw_segment.hpp"
 
+#include "attached_segment.hpp"
+#include "tables/config_table.hpp"
 #include "tables/lease_sequence.hpp"
 #include "session/new_slot.hpp"
 #include "tables/sequence_page.hpp"
 #include "base/errors.hpp"
+#include "base/faults.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -27,10 +30,24 @@ constexpr uint64_t prefetch_divisor = 10;
                             qualified_name(sequence))));
 }
 
+// Where a segment's ranges come from: its own sequence or, if it is attached, blocks of the fleet's registry. Of these
+// only the increment of the rule counts. Read for each range, so that a changed row or sequence takes effect with the
+// next range.
+struct Source {
+    SegmentRow row;
+    core::SequenceRule rule;
+};
+
+Source source_of(const SessionEntry *e) {
+    const SegmentRow row = read_segment_row(schema_of_function(e->function), e->sequence);
+    return {row, row.is_attached() ? core::SequenceRule{row.increment, 0, 0, false} : sequence_rule(e->sequence)};
+}
+
 struct RangeState {
     core::Range range; // the range that holds the next ordinal
     bool found;
     bool may_prefetch; // no range is reserved ahead yet, and one would not be lost
+    bool is_block;     // the range comes from the fleet's registry
 };
 
 RangeState range_state_of(const SessionEntry *e) {
@@ -42,6 +59,7 @@ RangeState range_state_of(const SessionEntry *e) {
     // While another session keeps moving the counter, a range reserved ahead would be lost as well.
     view.may_prefetch =
         view.found && word.end() == view.range.end && e->slot->segment.step.reason != core::StepReason::disturbed;
+    view.is_block = e->slot->segment.fleet != 0;
     unlock_page(&page);
     relation_close(rel, NoLock);
     return view;
@@ -85,8 +103,8 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall
 }
 
 // Reserves the next range, ahead of its use or because none is left. Does nothing if another backend has. False: the
-// sequence is used up.
-bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool ahead) {
+// sequence is used up, or no block is ready.
+bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     Slot *slot = e->slot;
     SegmentState &segment = slot->segment;
     core::SegmentWord<> &word = segment.word;
@@ -94,27 +112,32 @@ bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool a
     bool more = true;
     const int64_t now_us = monotonic_us();
     const int64_t wall_us = wall_clock_us();
-    // Read for each range, so that a changed row, setting or sequence takes effect with the next range.
-    const core::StepBounds bounds = step_bounds(e->sequence, e->function);
+    const core::StepBounds bounds = step_bounds(source.row, source.rule);
 
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_writing(rel);
-    const PageState state = read_page(page);
+    const PageState state = fault_is(Fault::blind_reserve) ? slot->expected : read_page(page);
     if (!same_state(state, slot->expected))
         adopt_page(slot, rel, state);
     core::Range in_use;
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
         const core::RangeStep step = size_next_range(segment, bounds, now_us);
-        const core::PlannedRange planned = core::plan_range(state.counter, rule, static_cast<uint64_t>(step.size));
+        const core::PlannedRange planned =
+            source.row.is_attached() ? take_block(slot->key, source.row, state.counter)
+                                     : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step.size));
         more = planned.count > 0;
         if (more) {
             segment.step = step;
             segment.bounds = bounds;
             lsn = write_page(&page, planned.last);
             slot->expected = read_page(page);
-            word.publish(planned.count, planned.first, rule.increment, lsn);
-            slot->records.fetch_add(1, std::memory_order_relaxed);
+            const uint64_t beyond = fault_is(Fault::overreach) ? 1 : 0;
+            word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
+            segment.fleet = source.row.fleet;
+            count(&slot->counters, Stat::records);
+            if (source.row.is_attached())
+                count(&slot->counters, Stat::blocks_received);
             note_refill(&segment, ahead, now_us, wall_us);
         }
     }
@@ -125,6 +148,26 @@ bool reserve_range(const SessionEntry *e, const core::SequenceRule &rule, bool a
     return more;
 }
 
+// Asks for the block that follows, unless it is there already. False: the registry cannot be asked.
+bool ask_for_block(const SessionEntry *e, const Source &source) {
+    const core::StepBounds bounds = step_bounds(source.row, source.rule);
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_reading(rel);
+    const int64_t count = size_next_range(e->slot->segment, bounds, monotonic_us()).size;
+    const int64_t shown = read_page(page).counter.last_value;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    return ask_registry(e->slot->key, source.row, count, shown, &e->slot->counters);
+}
+
+// No block is reserved ahead: while sessions draw, the next one stays in its cell (blocks.hpp).
+void reserve_ahead(const SessionEntry *e, bool is_block) {
+    if (!is_block)
+        reserve_range(e, source_of(e), true);
+    else if (blocks_look(e->slot->key).state != BlockState::ready)
+        (void)ask_for_block(e, source_of(e));
+}
+
 // Up to which ordinal the range may be drawn from before a session must return here to reserve the next one.
 uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     if (!view.may_prefetch)
@@ -132,7 +175,7 @@ uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
     if (e->slot->segment.word.next() < prefetch_at)
         return prefetch_at;
-    reserve_range(e, sequence_rule(e->sequence), true);
+    reserve_ahead(e, view.is_block);
     return view.range.end;
 }
 
@@ -143,7 +186,7 @@ SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durabilit
     const core::Range &range = view.range;
     core::Durability reached = level;
     if (word.usable(level) < range.end) {
-        reached = durable(e->slot, range.lsn, level);
+        reached = durable(&e->slot->counters, range.lsn, level);
         word.confirm(reached, range.end);
     }
     const uint64_t limit = limit_of_draws(e, view);
@@ -159,6 +202,7 @@ SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durabilit
 } // namespace
 
 SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
+    int64_t give_up_at_us = 0;
     for (;;) {
         const core::Durability level = close_window(e);
         const RangeState view = range_state_of(e);
@@ -167,9 +211,17 @@ SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
             if (values.count > 0)
                 return values;
         } else {
-            const core::SequenceRule rule = sequence_rule(e->sequence);
-            if (!reserve_range(e, rule, false))
-                report_used_up(e->sequence, rule);
+            const Source source = source_of(e);
+            if (!reserve_range(e, source, false)) {
+                Counters *counters = &e->slot->counters;
+                if (!source.row.is_attached()) {
+                    count(counters, Stat::refused_used_up);
+                    report_used_up(e->sequence, source.rule);
+                }
+                if (!ask_for_block(e, source))
+                    report_cannot_ask(source.row, counters);
+                wait_for_block(e->slot->key, source.row, &give_up_at_us, counters);
+            }
         }
         CHECK_FOR_INTERRUPTS();
     }

@@ -3,11 +3,11 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "core/high_water_mark.hpp"
+#include "session/locked_generator.hpp"
 #include "shared/nodes.hpp"
 #include "shared/single_worker.hpp"
 #include "tables/config_table.hpp"
 #include "tables/node_writer.hpp"
-#include "tables/sequence_page.hpp"
 #include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
@@ -15,20 +15,13 @@ namespace {
 
 constexpr NodeGrant own_node = {no_place, {true, 0, 0, core::no_limit}};
 
-constexpr int64_t no_node = -1;
+using core::no_node;
 
 // The registrar is not woken more often by sessions that have a grant.
 constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 
 uint64_t in_epoch(uint32_t epoch, int place) {
     return static_cast<uint64_t>(epoch) << 32 | static_cast<uint32_t>(place);
-}
-
-int64_t high_water_mark(const SessionEntry *e) {
-    Relation rel = open_sequence(e);
-    const int64_t mark = page_state(rel).counter.last_value;
-    relation_close(rel, NoLock);
-    return mark;
 }
 
 // The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
@@ -42,9 +35,22 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const int64_t number = generator.number.load(std::memory_order_acquire);
     if (number != no_number)
         return node_at(config, number, position).value;
-    if (config.worker_policy == WorkerPolicy::fixed)
+    if (config.worker_policy == WorkerPolicy::fixed || config.pinned_node != no_node)
         return node_at(config, config.worker_number, position).value;
     return former_node(schema_of_function(e->function), e->sequence, config.layout);
+}
+
+// Counts the terms from the generator's first. A restart frees the slot, so a slot's word tells them apart as well.
+int64_t term_of_generator(const GeneratorConfig &config, uint64_t position) {
+    return core::first_term(config.policy) + term_of(config, position);
+}
+
+// As without a registry, each term of when_back new_worker has another one, and a restart keeps the one that it chose.
+int32_t static_number(const GeneratorConfig &config, uint64_t position) {
+    if (config.pinned_node != no_node)
+        return static_cast<int32_t>(core::fields_of_node(config.layout, config.pinned_node).worker);
+    return static_cast<int32_t>((config.worker_number + term_of(config, position)) &
+                                core::largest(core::drawn_worker_bits(config.layout)));
 }
 
 int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
@@ -54,13 +60,12 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     const core::ClockPolicy &policy = config.policy;
     GrantOrder order = {};
     order.layout = config.layout;
-    order.term = term_of(config, e->slot->generator.ticks.last()); // after the mark was read
+    const uint64_t last = e->slot->generator.ticks.last(); // after the mark was read
+    order.term = term_of_generator(config, last);
     order.length =
         Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
     order.policy = config.worker_policy;
-    // As without a registry, each term of a generator with a static worker id has another one.
-    order.worker_number = static_cast<int32_t>((config.worker_number + order.term) &
-                                               core::largest(core::drawn_worker_bits(config.layout)));
+    order.worker_number = static_number(config, last);
     order.datacenter_id = datacenter_id_to_ask_for(config);
     order.former_node = own_node_so_far(e, mark);
     order.former_until = core::ticks_of_mark(config.layout, policy, mark) % policy.end + 1;
@@ -70,14 +75,13 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     return order;
 }
 
-// Release: pairs with read_node_grant(), so that a session that has the place sees it initialized.
+// Release: pairs with read_node_grant(), so that a session that has the place sees it initialized, and a session that
+// sees the term does not see the grant of an earlier line.
 int find_place(SessionEntry *e, uint32_t epoch) {
-    const int64_t mark = high_water_mark(e); // after the epoch
+    const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
     const GrantOrder order = order_of(e, mark);
     const int place = grants_place(e->slot->key, order, mark > core::no_lease_yet);
-    if (place == no_place)
-        report_no_grant_place(settings::max_slots);
-    e->slot->generator.grant_term.store(order.term, std::memory_order_relaxed);
+    e->slot->generator.grant_term.store(order.term, std::memory_order_release);
     e->slot->generator.grant_place.store(in_epoch(epoch, place), std::memory_order_release);
     return place;
 }
@@ -115,8 +119,8 @@ NodeGrant read_node_grant(SessionEntry *e, uint64_t last) {
             leave_fleet(e);
         return own_node;
     }
-    const bool is_present = known >> 32 == epoch && likely(generator.grant_term.load(std::memory_order_relaxed) ==
-                                                           term_of(generator.config, last));
+    const bool is_present = known >> 32 == epoch && likely(generator.grant_term.load(std::memory_order_acquire) ==
+                                                           term_of_generator(generator.config, last));
     const int place = is_present ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
     return {place, grants_view(place)};
 }

@@ -145,8 +145,6 @@ void unmap_unvisited(Known *known, uint64_t round) {
         }
 }
 
-void resign(int, Datum) { resign_as_worker(SingleWorker::refiller); }
-
 // Whether the refiller may end because there is no ring (single_worker.hpp). A session makes a ring under the directory
 // lock, and the refiller looks for rings under the same lock.
 bool may_end() {
@@ -220,10 +218,7 @@ PGDLLEXPORT void uidgen_refiller_main(Datum argument);
 void uidgen_refiller_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
-    BackgroundWorkerUnblockSignals();
-    if (!become_worker(SingleWorker::refiller))
-        proc_exit(0); // another refiller was first
-    on_shmem_exit(resign, 0);
+    begin_as_worker(SingleWorker::refiller);
     auto *known = static_cast<Known *>(
         MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
     refill_rings(known);

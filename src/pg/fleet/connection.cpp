@@ -6,7 +6,6 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr int64_t us_per_second = 1000 * us_per_ms;
 constexpr int64_t statement_timeout_us = 5 * us_per_second;
 constexpr int64_t connect_timeout_us = 5 * us_per_second; // unless the connection string has another one
 
@@ -19,7 +18,6 @@ constexpr char look_up[] =
 constexpr int look_up_columns = 2;
 
 constexpr char not_a_registry[] = "the registry's answer is not valid";
-constexpr char check_setting[] = "Check that the setting uidgen.registry names a registry.";
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
@@ -56,7 +54,7 @@ void add_error(GrantError *error, const GrantError &other) {
         memcpy(error->hint, other.hint, sizeof(error->hint));
 }
 
-// What an administrator can do about an error of the registry that comes without a hint.
+// What an administrator can do about an error of the registry. Empty: what its hint says.
 const char *hint_for(const char *sqlstate) {
     if (strcmp(sqlstate, "42501") == 0) // insufficient_privilege
         return "Run SELECT uid_fleet_admit('role') on the registry, with the role that uidgen.registry names.";
@@ -72,8 +70,9 @@ void set_statement_error(GrantError *error, const PGresult *result) {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
-    if (hint == nullptr)
-        hint = hint_for(sqlstate != nullptr ? sqlstate : "");
+    const char *own_hint = hint_for(sqlstate != nullptr ? sqlstate : "");
+    if (hint == nullptr || own_hint[0] != '\0')
+        hint = own_hint;
     if (message == nullptr)
         message = PQerrorMessage(connection);
     set_error(error, message[0] != '\0' ? message : not_a_registry, hint);
@@ -261,7 +260,7 @@ bool inspect(GrantError *error) {
     if (result == nullptr)
         return false;
     if (PQnfields(result) != look_up_columns) {
-        set_error(error, not_a_registry, check_setting);
+        set_not_a_registry(error);
         PQclear(result);
         return false;
     }
@@ -345,7 +344,7 @@ PGresult *connection_query(const char *statement, int count, const char *const *
     } else if (PQstatus(connection) == CONNECTION_BAD) {
         set_error(error, PQerrorMessage(connection), "");
     } else if (begins_copy(result)) {
-        set_error(error, not_a_registry, check_setting);
+        set_not_a_registry(error);
     } else {
         set_error(error, "the registry did not answer in time", "");
     }
@@ -366,6 +365,10 @@ void set_error(GrantError *error, const char *message, const char *hint) {
     copy_clean(error->message, sizeof(error->message), message);
     copy_clean(error->hint, sizeof(error->hint), hint);
     error->at_us = wall_clock_us();
+}
+
+void set_not_a_registry(GrantError *error) {
+    set_error(error, not_a_registry, "Check that the setting uidgen.registry names a registry.");
 }
 
 } // namespace uidgen::pg

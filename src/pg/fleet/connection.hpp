@@ -5,7 +5,7 @@
 // host, port, database and user only.
 #pragma once
 
-#include "shared/grants.hpp"
+#include "shared/places.hpp"
 
 namespace uidgen::pg {
 
@@ -35,5 +35,8 @@ bool connection_takes_utf8();
 // Sets an error's text and time. What is not printable ASCII is replaced, since sessions in databases of every encoding
 // show it, and line breaks become spaces.
 void set_error(GrantError *error, const char *message, const char *hint);
+
+// The error of an answer that no registry gives.
+void set_not_a_registry(GrantError *error);
 
 } // namespace uidgen::pg

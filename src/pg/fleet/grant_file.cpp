@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_identity.hpp"
 #include "base/settings.hpp"
+#include "base/this_server.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -13,22 +15,13 @@ constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
 constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
 constexpr uint32 file_format = 0x75696702;
 
-// All bytes of these are set, so that they can be compared and summed.
-struct Identity {
-    uint64 system_identifier;
-    uint64 directory_inode;
-    uint64 file_inode;
-    int64 born_seconds;
-    uint32 born_ns;
-    uint32 timeline;
-    char host[256];
-    char directory[MAXPGPATH];
-};
-
+// All bytes of these are set, so that they can be summed.
 struct Header {
     uint32 format;
     uint32 count;
-    Identity identity;
+    uint64 system_identifier;
+    uint64 timeline;
+    FileIdentity identity;
     core::FleetSeen seen;
 };
 
@@ -48,39 +41,6 @@ struct Entry {
 // Identity
 // ---------------------------------------------------------------------------------------------------------
 
-bool real_path(const char *path, char *into, size_t bytes) {
-    char *resolved = realpath(path, nullptr);
-    const bool fits = resolved != nullptr && strlcpy(into, resolved, bytes) < bytes;
-    free(resolved);
-    return fits;
-}
-
-// Of the open file, this directory and this host. False: the system does not tell.
-bool identify(int file, Identity *identity) {
-    struct stat directory;
-    struct statx own;
-    memset(identity, 0, sizeof(*identity));
-    if (gethostname(identity->host, sizeof(identity->host) - 1) != 0 ||
-        !real_path(DataDir, identity->directory, sizeof(identity->directory)) || stat(DataDir, &directory) != 0 ||
-        statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &own) != 0)
-        return false;
-    identity->directory_inode = directory.st_ino;
-    identity->file_inode = own.stx_ino;
-    if ((own.stx_mask & STATX_BTIME) != 0) {
-        identity->born_seconds = own.stx_btime.tv_sec;
-        identity->born_ns = own.stx_btime.tv_nsec;
-    }
-    return true;
-}
-
-bool recovery_is_requested() {
-    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
-    for (const char *signal : signals)
-        if (access(signal, F_OK) == 0)
-            return true;
-    return false;
-}
-
 bool was_primary(DBState state) {
     return state == DB_SHUTDOWNED || state == DB_SHUTDOWNING || state == DB_IN_PRODUCTION ||
            state == DB_IN_CRASH_RECOVERY;
@@ -97,18 +57,21 @@ uint32 coming_timeline(uint64 *system_identifier) {
     return goes_on ? timeline : 0;
 }
 
-// Null: they are the same.
-const char *difference(const Identity &then, const Identity &now) {
-    if (then.system_identifier != now.system_identifier)
+// Null: this server may go on with what the file says.
+const char *compare(int file, const Header &header) {
+    FileIdentity now;
+    uint64 system_identifier = 0;
+    if (!identify(file, &now))
+        return "Its own inode, the host or the data directory could not be determined.";
+    const uint32 timeline = coming_timeline(&system_identifier);
+    if (timeline == 0)
+        return "The server is a standby or recovers from a backup.";
+    if (header.system_identifier != system_identifier)
         return "It was written by another database cluster.";
-    if (strncmp(then.host, now.host, sizeof(then.host)) != 0)
-        return "It was written on another host.";
-    if (strncmp(then.directory, now.directory, sizeof(then.directory)) != 0 ||
-        then.directory_inode != now.directory_inode)
-        return "It was written in another data directory.";
-    if (then.file_inode != now.file_inode || then.born_seconds != now.born_seconds || then.born_ns != now.born_ns)
-        return "It is a copy of the file that was written.";
-    return then.timeline != now.timeline ? "It was written on another timeline." : nullptr;
+    const char *why = difference(header.identity, now);
+    if (why != nullptr)
+        return why;
+    return header.timeline != timeline ? "It was written on another timeline." : nullptr;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -127,14 +90,6 @@ bool take(Input *input, void *into, size_t bytes) {
     memcpy(into, input->next, bytes);
     input->next += bytes;
     return true;
-}
-
-pg_crc32c checksum(const void *content, size_t bytes) {
-    pg_crc32c crc;
-    INIT_CRC32C(crc);
-    COMP_CRC32C(crc, content, bytes);
-    FIN_CRC32C(crc);
-    return crc;
 }
 
 bool take_entry(Input *input, Entry *entry, core::Membership *membership) {
@@ -170,26 +125,21 @@ const char *restore(Input input, const Header &header) {
 // Null: it counts, and its memberships are restored.
 const char *judge(int file, Input content) {
     Header header;
-    Identity now;
     pg_crc32c crc;
     const size_t bytes = static_cast<size_t>(content.end - content.next);
-    if (bytes < sizeof(header) + sizeof(crc))
+    if (bytes < sizeof(crc))
         return "It is too short.";
     memcpy(&crc, content.end - sizeof(crc), sizeof(crc));
     if (!EQ_CRC32C(crc, checksum(content.next, bytes - sizeof(crc))))
         return "Its checksum is wrong.";
     content.end -= sizeof(crc);
-    (void)take(&content, &header, sizeof(header));
+    if (!take(&content, &header, sizeof(header)))
+        return "It is too short.";
     if (header.format != file_format)
         return "It was written by another version of uidgen.";
     if (header.count > static_cast<uint32>(settings::max_slots))
         return "It has more entries than uidgen.max_slots allows.";
-    if (!identify(file, &now))
-        return "Its own inode, the host or the data directory could not be determined.";
-    now.timeline = coming_timeline(&now.system_identifier);
-    if (now.timeline == 0)
-        return "The server is a standby or recovers from a backup.";
-    const char *why = difference(header.identity, now);
+    const char *why = compare(file, header);
     return why != nullptr ? why : restore(content, header);
 }
 
@@ -268,8 +218,8 @@ bool write_content(int file, const GrantChange *change) {
     header.format = file_format;
     if (!identify(file, &header.identity))
         return false;
-    header.identity.system_identifier = GetSystemIdentifier();
-    header.identity.timeline = GetWALInsertionTimeLine();
+    header.system_identifier = GetSystemIdentifier();
+    header.timeline = GetWALInsertionTimeLine();
     StringInfoData output;
     initStringInfo(&output);
     put_all(&output, &header, change);
@@ -318,18 +268,18 @@ void grant_file_load() {
 }
 
 bool grant_file_write(const GrantChange *change) {
-    grants_lock_file();
+    lock_grant_file();
     const bool written = write_file(change);
-    grants_unlock_file();
+    unlock_grant_file();
     return written;
 }
 
 // A registrar that is writing what it has copied before is waited for.
 void grant_file_remove() {
-    grants_lock_file();
+    lock_grant_file();
     if (access(file_name, F_OK) == 0)
         (void)durable_unlink(file_name, ERROR);
-    grants_unlock_file();
+    unlock_grant_file();
 }
 
 } // namespace uidgen::pg

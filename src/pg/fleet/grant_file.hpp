@@ -4,11 +4,8 @@
 // not inherit it. A copy that was made in another way is found out by what the file says about itself. It counts only
 // if all of the following are as they were when it was written:
 //   1. the system identifier: the directory was not given to a new cluster;
-//   2. the host, and the data directory's path and inode: the directory was not copied or moved, and two servers
-//      cannot run on one directory;
-//   3. the file's own inode and time of birth: it was not put back from a backup into the same directory. (Where the
-//      file system keeps no time of birth, the inode alone counts.)
-//   4. the timeline that the server will write to.
+//   2. its identity (base/file_identity.hpp): neither the directory nor the file is a copy;
+//   3. the timeline that the server will write to.
 //
 // The timeline is known when the server starts, before it has replayed its log: a server begins a new timeline only
 // at the end of an archive recovery, and such a recovery is requested by a file in the data directory, or is under
@@ -21,7 +18,7 @@
 // out, because both copies follow the same incarnation.
 #pragma once
 
-#include "shared/grants.hpp"
+#include "shared/memberships.hpp"
 
 namespace uidgen::pg {
 

@@ -1,8 +1,6 @@
 #include "member_call.hpp"
 
-#include <unistd.h>
-
-#include "connection.hpp"
+#include "registry_call.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -10,40 +8,7 @@ namespace {
 
 constexpr int64_t longest_retry_ms = INT64_C(24) * 3600 * 1000;
 
-// The values of the call's parameters, in order. Null: SQL's NULL.
-struct Parameters {
-    const char *values[40];
-    int count;
-};
-
-void put(Parameters *p, const char *value) {
-    Assert(p->count < static_cast<int>(lengthof(p->values)));
-    p->values[p->count++] = value;
-}
-
-void put(Parameters *p, int64_t value) { put(p, psprintf(INT64_FORMAT, value)); }
-void put(Parameters *p, uint64_t value) { put(p, static_cast<int64_t>(value)); } // positive as bigint
-void put(Parameters *p, int32_t value) { put(p, static_cast<int64_t>(value)); }
-void put(Parameters *p, bool value) { put(p, value ? "t" : "f"); }
-
-void put_if(Parameters *p, bool known, int64_t value) {
-    if (known)
-        put(p, value);
-    else
-        put(p, static_cast<const char *>(nullptr));
-}
-
-// Names are in the encoding of a database that this process knows nothing of.
-void put_name(Parameters *p, const char *name) {
-    const int length = static_cast<int>(strlen(name));
-    char *copy = pstrdup(name);
-    if (!connection_takes_utf8() || pg_encoding_verifymbstr(PG_UTF8, name, length) != length)
-        for (char *c = copy; *c != '\0'; c++)
-            *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
-    put(p, copy);
-}
-
-void put_former(Parameters *p, const core::Ask &ask) {
+void put_former(CallParameters *p, const core::Ask &ask) {
     StringInfoData list;
     initStringInfo(&list);
     appendStringInfoChar(&list, '{');
@@ -53,7 +18,7 @@ void put_former(Parameters *p, const core::Ask &ask) {
     put(p, list.data);
 }
 
-void put_ask(Parameters *p, const core::Ask &ask) {
+void put_ask(CallParameters *p, const core::Ask &ask) {
     put(p, fleet_protocol);
     put(p, ask.incarnation);
     put_former(p, ask);
@@ -71,7 +36,7 @@ void put_ask(Parameters *p, const core::Ask &ask) {
     put(p, ask.length);
 }
 
-void put_layout(Parameters *p, const core::Layout &layout) {
+void put_layout(CallParameters *p, const core::Layout &layout) {
     put(p, layout.epoch_us);
     put(p, layout.tick_us);
     put(p, layout.time_bits);
@@ -95,7 +60,7 @@ const char *policy_name(WorkerPolicy policy) {
 }
 
 // A generator that joins names the node that it drew with so far.
-void put_order(Parameters *p, const GrantOrder &order, const core::Ask &ask) {
+void put_order(CallParameters *p, const GrantOrder &order, const core::Ask &ask) {
     const bool joins = !ask.holds && order.former_node >= 0;
     put(p, policy_name(order.policy));
     put_if(p, order.policy == WorkerPolicy::fixed, order.worker_number);
@@ -104,44 +69,13 @@ void put_order(Parameters *p, const GrantOrder &order, const core::Ask &ask) {
     put_if(p, joins, order.former_until);
 }
 
-void put_server(Parameters *p, const GrantOrder &order) {
-    char host[256] = "";
-    (void)gethostname(host, sizeof(host) - 1);
-    put_name(p, host);
-    put(p, PostPortNumber);
+void put_server(CallParameters *p, const GrantOrder &order) {
+    put_address(p);
     put(p, static_cast<int64_t>(GetSystemIdentifier()));
     put(p, static_cast<int64_t>(GetWALInsertionTimeLine()));
     put_name(p, order.database);
     put_name(p, order.generator);
     put(p, UIDGEN_VERSION);
-}
-
-const char *statement(int count) {
-    StringInfoData text;
-    initStringInfo(&text);
-    appendStringInfo(&text, "SELECT * FROM %s.uid_fleet_call(", connection_schema());
-    for (int i = 1; i <= count; i++)
-        appendStringInfo(&text, "%s$%d", i > 1 ? ", " : "", i);
-    appendStringInfoChar(&text, ')');
-    return text.data;
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// The answer. Columns go by their names, so that a later registry may add some.
-// ---------------------------------------------------------------------------------------------------------
-
-// Null: SQL's NULL, or there is no such column.
-const char *text_of(const PGresult *result, const char *column) {
-    const int field = PQfnumber(result, column);
-    return field >= 0 && PQgetisnull(result, 0, field) == 0 ? PQgetvalue(result, 0, field) : nullptr;
-}
-
-bool number_of(const PGresult *result, const char *column, int64_t *number) {
-    const char *text = text_of(result, column);
-    char *end = nullptr;
-    errno = 0;
-    *number = text != nullptr ? strtoll(text, &end, 10) : 0;
-    return text != nullptr && end != text && *end == '\0' && errno == 0;
 }
 
 // A refusal has no grant. What the member does is the same for all that are not named here.
@@ -157,16 +91,18 @@ core::Refusal refusal_of(const char *name) {
 
 bool read_grant(const PGresult *result, core::Grant *grant) {
     int64_t line = 0;
-    const bool complete = number_of(result, "node", &grant->node) && number_of(result, "granted_from", &grant->from) &&
-                          number_of(result, "granted_until", &grant->until) && number_of(result, "line", &line);
+    const bool complete = answer_number(result, "node", &grant->node) &&
+                          answer_number(result, "granted_from", &grant->from) &&
+                          answer_number(result, "granted_until", &grant->until) && answer_number(result, "line", &line);
     grant->line = static_cast<uint64_t>(line);
     return complete;
 }
 
 bool read_stamp(const PGresult *result, core::Answer *answer) {
     int64_t fleet = 0;
-    const bool complete = number_of(result, "fleet", &fleet) && number_of(result, "term", &answer->grant.term) &&
-                          number_of(result, "serial", &answer->grant.serial);
+    const bool complete = answer_number(result, "fleet", &fleet) &&
+                          answer_number(result, "term", &answer->grant.term) &&
+                          answer_number(result, "serial", &answer->grant.serial);
     answer->fleet = static_cast<uint64_t>(fleet);
     return complete && fleet > 0;
 }
@@ -174,10 +110,9 @@ bool read_stamp(const PGresult *result, core::Answer *answer) {
 // What no registry answers. A grant outside the layout would give ids that other generators have, too.
 bool is_valid(const FleetReply &reply, const core::Layout &layout) {
     constexpr int64_t latest_us = PG_INT64_MAX / 2;
-    constexpr int64_t last_term = INT64_C(1) << 53;
     const core::Grant &grant = reply.answer.grant;
     const bool may_be_read = reply.registry_clock_us > 0 && reply.registry_clock_us <= latest_us && grant.term >= 0 &&
-                             grant.term <= last_term;
+                             grant.term <= core::largest_term;
     if (!may_be_read || reply.answer.why != core::Refusal::none)
         return may_be_read;
     return grant.node >= 0 && grant.node <= core::largest(core::drawn_node_bits(layout)) && grant.from >= 0 &&
@@ -190,16 +125,14 @@ bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply)
         return false;
     core::Answer &answer = reply->answer;
     answer.incarnation = ask.incarnation;
-    answer.why = refusal_of(text_of(result, "refusal"));
-    if (!read_stamp(result, &answer) || !number_of(result, "registry_clock_us", &reply->registry_clock_us))
+    answer.why = refusal_of(answer_text(result, "refusal"));
+    if (!read_stamp(result, &answer) || !answer_number(result, "registry_clock_us", &reply->registry_clock_us))
         return false;
     if (answer.why == core::Refusal::none)
         return read_grant(result, &answer.grant);
-    const char *message = text_of(result, "message");
-    const char *hint = text_of(result, "hint");
     int64_t retry_after_ms = 0;
-    set_error(&reply->error, message != nullptr ? message : text_of(result, "refusal"), hint != nullptr ? hint : "");
-    if (number_of(result, "retry_after_ms", &retry_after_ms))
+    set_refusal(&reply->error, result, answer_text(result, "refusal"));
+    if (answer_number(result, "retry_after_ms", &retry_after_ms))
         reply->retry_after_us = Min(Max(retry_after_ms, 0), longest_retry_ms) * us_per_ms;
     return true;
 }
@@ -207,26 +140,24 @@ bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply)
 } // namespace
 
 bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply) {
-    Parameters p = {};
+    CallParameters p = {};
     *reply = {};
     put_ask(&p, ask);
     put_name(&p, member.order.preset);
     put_layout(&p, member.order.layout);
     put_order(&p, member.order, ask);
     put_server(&p, member.order);
-    PGresult *result = connection_query(statement(p.count), p.count, p.values, &reply->error);
+    PGresult *result = call_registry("uid_fleet_call", p, &reply->error);
     if (result == nullptr)
         return false;
     const bool complete = read_reply(result, ask, reply);
     PQclear(result);
     if (!complete)
-        set_error(&reply->error, "the registry's answer is incomplete",
-                  "Update uidgen on the registry before its members.");
+        set_incomplete(&reply->error);
     else if (is_valid(*reply, member.order.layout))
         return true;
     else
-        set_error(&reply->error, "the registry's answer is not valid",
-                  "Check that the setting uidgen.registry names a registry.");
+        set_not_a_registry(&reply->error);
     reply->retry_after_us = 0;
     return false;
 }

@@ -1,7 +1,7 @@
 // The call of the registry's function uid_fleet_call(), as the registrar sends it and reads its answer.
 #pragma once
 
-#include "shared/grants.hpp"
+#include "shared/memberships.hpp"
 
 namespace uidgen::pg {
 

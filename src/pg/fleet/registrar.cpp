@@ -1,4 +1,5 @@
-// The registrar: a background process that asks the registry of the fleet for grants, ahead of use.
+// The registrar: a background process that asks the registry of the fleet for grants, and for blocks of segments, ahead
+// of use.
 //
 // The first draw that needs it starts it. It ends when no generator of the server has drawn for ten grants' length, or
 // when uidgen.registry is empty. It has no database connection, so it blocks no other command. It can be killed at any
@@ -9,6 +10,7 @@
 // It is the only process that writes the file, and a server has one of it (shared/single_worker.hpp). uid_fleet_move()
 // removes the file.
 
+#include "block_call.hpp"
 #include "connection.hpp"
 #include "member_call.hpp"
 #include "grant_file.hpp"
@@ -21,8 +23,6 @@
 
 namespace uidgen::pg {
 namespace {
-
-constexpr int64_t us_per_second = 1000 * us_per_ms;
 
 // Between two attempts to connect, doubling, and after a refusal that passes with time: clocks may be set meanwhile. If
 // a session waits for a grant, the pause before a connection is shorter.
@@ -131,6 +131,8 @@ Agenda look_around(int after) {
     Agenda agenda = {};
     Member member;
     bool chosen_is_wanted = false;
+    agenda.wanted = blocks_are_asked();
+    agenda.any = agenda.wanted || block_was_called_lately();
     agenda.place = no_place;
     agenda.next_us = longest_nap_us;
     const int64_t now_us = wall_clock_us();
@@ -175,6 +177,7 @@ void note_away(const GrantError &error) {
     for (int place = 0; place < grants_places(); place++)
         if (grants_copy(place, &member) && member.ordered)
             grants_note_error(place, member.key, error);
+    blocks_note_away(error);
     status.connected = false;
     status.last_error = error;
     if (status.away_since_us == 0)
@@ -346,6 +349,7 @@ void read_settings() {
     for (int place = 0; place < settings::max_slots; place++) {
         known[place].renew_at = always_due;
         known[place].not_before_us = 0;
+        known[place].refused = false;
     }
 }
 
@@ -374,7 +378,17 @@ void nap(int64_t us) {
     registrar_status_set(status);
 }
 
-// One round: connects, asks for one member, or sleeps. False: the process may end.
+// False: no block is due.
+bool ask_for_block(Agenda *agenda) {
+    if (!block_call_next(&agenda->next_us))
+        return false;
+    if (block_call_error().at_us != 0)
+        status.last_error = block_call_error();
+    registrar_status_set(status);
+    return true;
+}
+
+// One round: connects, asks for one block and one member, or sleeps. False: the process may end.
 bool one_round(int *last_place) {
     if (ConfigReloadPending) {
         ConfigReloadPending = false;
@@ -384,7 +398,7 @@ bool one_round(int *last_place) {
         leave();
         return false;
     }
-    const Agenda agenda = look_around(*last_place);
+    Agenda agenda = look_around(*last_place);
     if (!agenda.any && may_end())
         return false;
     if (!connection_is_open()) {
@@ -393,11 +407,11 @@ bool one_round(int *last_place) {
             nap(wait_us);
         else
             connect();
-    } else if (agenda.place != no_place) {
+    } else if (!ask_for_block(&agenda) && agenda.place == no_place) {
+        nap(agenda.next_us);
+    } else if (agenda.place != no_place && connection_is_open()) {
         *last_place = agenda.place;
         ask_for(agenda.place, agenda.member);
-    } else {
-        nap(agenda.next_us);
     }
     return true;
 }
@@ -411,8 +425,6 @@ void serve() {
     disconnect();
 }
 
-void resign(int, Datum) { resign_as_worker(SingleWorker::registrar); }
-
 } // namespace
 } // namespace uidgen::pg
 
@@ -425,10 +437,7 @@ PGDLLEXPORT void uidgen_registrar_main(Datum argument);
 void uidgen_registrar_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
-    BackgroundWorkerUnblockSignals();
-    if (!become_worker(SingleWorker::registrar))
-        proc_exit(0); // another registrar was first
-    on_shmem_exit(resign, 0);
+    begin_as_worker(SingleWorker::registrar);
     known = static_cast<Known *>(
         MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(settings::max_slots) * sizeof(Known)));
     conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);

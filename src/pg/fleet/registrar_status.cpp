@@ -1,5 +1,7 @@
 #include "registrar_status.hpp"
 
+#include "base/guarded_struct.hpp"
+
 namespace uidgen::pg {
 namespace {
 
@@ -10,20 +12,8 @@ LWLock *lock = nullptr;
 
 } // namespace
 
-void registrar_status_request_memory() {
-    RequestAddinShmemSpace(sizeof(RegistrarStatus));
-    RequestNamedLWLockTranche(name, 1);
-}
-
-void registrar_status_attach_memory() {
-    bool found = false;
-    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    lock = &GetNamedLWLockTranche(name)->lock;
-    shared = static_cast<RegistrarStatus *>(ShmemInitStruct(name, sizeof(RegistrarStatus), &found));
-    if (!found)
-        *shared = {};
-    LWLockRelease(AddinShmemInitLock);
-}
+void registrar_status_request_memory() { request_guarded_struct<RegistrarStatus>(name); }
+void registrar_status_attach_memory() { shared = attach_guarded_struct<RegistrarStatus>(name, &lock); }
 
 RegistrarStatus registrar_status() {
     LWLockAcquire(lock, LW_SHARED);

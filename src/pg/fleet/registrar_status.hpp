@@ -1,7 +1,7 @@
 // What the server's registrar last knew of the registry, in shared memory, for a view.
 #pragma once
 
-#include "shared/grants.hpp"
+#include "shared/places.hpp"
 
 namespace uidgen::pg {
 

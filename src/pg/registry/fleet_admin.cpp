@@ -1,7 +1,10 @@
-// What the administrator of a registry calls: fence, handover, takeover, reservation of nodes for generators outside.
+// What the administrator of a registry calls: fence, handover, takeover, reservation of nodes for generators outside,
+// and the number of newcomers that were refused.
 
 #include "base/time_source.hpp"
 #include "newcomer.hpp"
+#include "shared/refusals.hpp"
+#include "tables/config_table.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -228,6 +231,7 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
+UIDGEN_SQL_FUNCTION(uid_fleet_refused);
 
 Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
     Registry registry;
@@ -265,5 +269,13 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     close_registry(&registry);
     return_nodes(fcinfo, r);
     return static_cast<Datum>(0);
+}
+
+Datum uid_fleet_refused(PG_FUNCTION_ARGS) {
+    int64_t count = 0;
+    const Oid registry = required_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_fleet_state");
+    if (!read_refusals({MyDatabaseId, registry, PG_GETARG_INT32(0)}, &count))
+        PG_RETURN_NULL();
+    PG_RETURN_INT64(count);
 }
 }

@@ -45,8 +45,6 @@ enum Argument {
     arg_version,
 };
 
-// Terms grow by one a fence, so a larger one is no term. The next one always fits.
-constexpr int64_t largest_term = INT64_C(1) << 53;
 constexpr int longest_text = 1024;
 
 const char *name_of_argument(FunctionCallInfo fcinfo, int number) {
@@ -176,12 +174,7 @@ void read_policy(FunctionCallInfo fcinfo, Call *call) {
 
 void check_protocol(FunctionCallInfo fcinfo) {
     check_not_null(fcinfo, arg_protocol);
-    if (PG_GETARG_INT32(arg_protocol) != protocol_version)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("protocol version %d of the member is not supported by the registry",
-                               PG_GETARG_INT32(arg_protocol)),
-                        errdetail("The registry speaks version %d.", protocol_version),
-                        errhint("Upgrade the registry first, then the members.")));
+    check_protocol_version(PG_GETARG_INT32(arg_protocol), protocol_version);
 }
 
 } // namespace
@@ -195,7 +188,7 @@ Call read_call(FunctionCallInfo fcinfo) {
     ask.incarnation = static_cast<uint64_t>(bigint_argument(fcinfo, arg_incarnation, 1, PG_INT64_MAX));
     read_former(fcinfo, &ask);
     ask.fleet = static_cast<uint64_t>(known_or_zero(fcinfo, arg_fleet, PG_INT64_MAX));
-    ask.term = known_or_zero(fcinfo, arg_term, largest_term);
+    ask.term = known_or_zero(fcinfo, arg_term, core::largest_term);
     ask.serial = known_or_zero(fcinfo, arg_serial, PG_INT64_MAX);
     read_held(fcinfo, call.layout, &ask);
     ask.clock_us = bigint_argument(fcinfo, arg_clock_us, -1, core::max_instant_us);

@@ -3,6 +3,9 @@
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_arguments.hpp"
+#include "shared/grants.hpp"
+#include "shared/memberships.hpp"
+#include "shared/refusals.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -19,6 +22,7 @@ struct Reply {
     core::NodeRow row;
 };
 constexpr int64_t never = -1;
+constexpr int64_t handover_pause_ms = 1000;
 
 // A refusal that passes when the clock reaches `at_us`. Calls that come too early only cost a call.
 int64_t retry_at(const Registry *registry, int64_t at_us) {
@@ -39,18 +43,6 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
     const core::RegistryView &view = registry->state.view;
     const core::Layout &layout = call.layout;
     switch (why) {
-    case core::Refusal::other_fleet:
-        return {"other_fleet",
-                "the registry belongs to another fleet",
-                "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.",
-                never,
-                {}};
-    case core::Refusal::stale_registry:
-        return {"stale_registry",
-                "the registry has lost its latest term, or another server is the registry now",
-                "Check that no other server is the registry, and run SELECT uid_fleet_fence() on this one.",
-                never,
-                {}};
     case core::Refusal::superseded:
         return {"superseded",
                 "another server continues as this generator, or its node was taken over",
@@ -82,10 +74,29 @@ Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal wh
                 retry_at(registry, view.now_us + ahead_us),
                 {}};
     }
+    case core::Refusal::other_fleet:
+    case core::Refusal::stale_registry: // refuse_member()
     case core::Refusal::none:
         break;
     }
     elog(ERROR, "unexpected refusal: %d", static_cast<int>(why));
+}
+
+// Whether the generators of this server draw in another fleet. Its own ids then may be equal to those of this fleet.
+bool is_in_other_fleet(const Registry *registry) {
+    if (places_header() == nullptr || grants_epoch() == 0)
+        return false;
+    const uint64_t fleet = grants_fleet_seen().fleet;
+    return fleet != 0 && fleet != registry->state.view.fleet;
+}
+
+Reply refuse_in_other_fleet() {
+    return {"in_other_fleet",
+            "the server of the registry is itself a member of another fleet",
+            "Correct uidgen.registry on this server, so that it names the registry of that fleet. Or correct it on the "
+            "registry's server, and run SELECT uid_fleet_move() there.",
+            never,
+            {}};
 }
 
 Reply refuse_none_free(const Registry *registry, int32_t pool, const Call &call) {
@@ -154,13 +165,6 @@ Reply refuse_epoch(const Call &call, int64_t epoch_us) {
             {}};
 }
 
-constexpr Reply handing_over = {"handing_over",
-                                "the registry is being handed over to another server",
-                                "Wait for the switchover. To stay with that server, wait until "
-                                "uid_fleet_state.closed_until and run SELECT uid_fleet_handover(cancel => true) there.",
-                                1000,
-                                {}};
-
 // ---------------------------------------------------------------------------------------------------------
 // The answer.
 // ---------------------------------------------------------------------------------------------------------
@@ -169,6 +173,7 @@ struct Exchange {
     Call *call;
     Reply reply;
     int32_t pool;
+    bool refuses_newcomer; // because no node is free, or because of a fence
 };
 
 void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord *before) {
@@ -322,10 +327,15 @@ bool answer_in_pool(Registry *registry, Exchange *e) {
             joins = false;
         } else if (c.judgement.verdict == core::Verdict::refuse) {
             note_refused(registry, *e, c);
+            e->refuses_newcomer = c.judgement.why == core::Refusal::fenced;
             e->reply = refuse_judged(registry, call, c.judgement.why);
+            return true;
+        } else if (c.judgement.verdict == core::Verdict::newcomer && is_in_other_fleet(registry)) {
+            e->reply = refuse_in_other_fleet();
             return true;
         } else if (c.judgement.verdict == core::Verdict::newcomer) {
             e->reply = admit_newcomer(registry, *e);
+            e->refuses_newcomer = e->reply.refusal != nullptr;
             return true;
         } else if (extend(registry, *e, c.ask, c.has_row ? &c.record : nullptr, &e->reply.row)) {
             return true;
@@ -343,24 +353,15 @@ bool answer(Registry *registry, void *arg) {
     core::RegistryView &view = registry->state.view;
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
-    if (is_closed(*registry)) {
-        e->reply = handing_over;
+    MemberRefusal refusal = {};
+    if (!refuse_member(registry, call.ask.fleet, call.ask.term, &refusal))
+        return false;
+    if (refusal.name != nullptr) {
+        e->reply = {refusal.name, refusal.message, refusal.hint, refusal.passes ? handover_pause_ms : never, {}};
         return true;
     }
     if (call.ask.lowest > core::tick_at(call.layout, view.now_us + view.bound_us))
         read_median(registry);
-    const core::Refusal of_fleet = core::judge(call.layout, view, call.ask, nullptr).why;
-    const bool is_stale = of_fleet == core::Refusal::stale_registry;
-    // The refusal of this asker must last for all others, so it is committed before it is answered.
-    if (is_stale && call.ask.fleet == view.fleet && call.ask.term > view.term_shown) {
-        if (!registry->exclusive)
-            return false;
-        write_term_shown(call.ask.term);
-    }
-    if (is_stale || of_fleet == core::Refusal::other_fleet) {
-        e->reply = refuse_judged(registry, call, of_fleet);
-        return true;
-    }
     e->pool = find_pool(call.layout);
     int64_t epoch_us = 0;
     if (e->pool == no_pool && strcmp(call.preset, "custom") != 0 &&
@@ -431,10 +432,12 @@ UIDGEN_SQL_FUNCTION(uid_fleet_call);
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     Call call = read_call(fcinfo);
     Registry registry;
-    Exchange exchange = {&call, {}, no_pool};
+    Exchange exchange = {&call, {}, no_pool, false};
     open_registry(&registry, fcinfo->flinfo->fn_oid);
     lock_incarnation(call.ask.incarnation);
     run_in_registry(&registry, answer, &exchange);
+    if (exchange.refuses_newcomer)
+        count_refusal({MyDatabaseId, registry.state_table, exchange.pool});
     MemoryContext working = MemoryContextSwitchTo(registry.caller);
     const Datum row = row_of(fcinfo, registry, exchange.reply);
     MemoryContextSwitchTo(working);

@@ -1,10 +1,8 @@
 #include "registry.hpp"
 
-#include <climits>
-#include <cstdlib>
-#include <unistd.h>
-
+#include "base/faults.hpp"
 #include "base/settings.hpp"
+#include "base/this_server.hpp"
 #include "base/time_source.hpp"
 #include "tables/config_table.hpp"
 #include "tables/owner_rights.hpp"
@@ -45,19 +43,16 @@ void set_locally(const char *name, const char *value, GucAction action) {
     (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
 }
 
-// Where data_directory leads to. It stays the same in another mount of the same path.
-const char *real_data_directory() {
-    char resolved[PATH_MAX];
-    return pstrdup(realpath(DataDir, resolved) != nullptr ? resolved : DataDir);
-}
-
+// The data directory stays the same in another mount of the same path.
 Environment current_environment(Oid state_table) {
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
+    char host[256];
+    char directory[MAXPGPATH];
+    (void)read_host_name(host, sizeof(host));
+    const bool resolved = read_data_directory(directory, sizeof(directory));
     return {static_cast<int64_t>(GetSystemIdentifier()),
             static_cast<int32_t>(GetWALInsertionTimeLine()),
             pstrdup(host),
-            real_data_directory(),
+            pstrdup(resolved ? directory : DataDir),
             MyDatabaseId,
             state_table};
 }
@@ -90,7 +85,7 @@ bool settle_environment(Registry *registry) {
     const Environment now = current_environment(registry->state_table);
     const core::RegistryView &view = registry->state.view;
     const bool is_recorded = registry->state.environment.host != nullptr;
-    const char *change = change_between(registry->state.environment, now);
+    const char *change = fault_is(Fault::no_fence) ? nullptr : change_between(registry->state.environment, now);
     if (change == nullptr && is_recorded)
         return true;
     if (!registry->exclusive)
@@ -162,9 +157,12 @@ void open_registry(Registry *registry, Oid function) {
     check_own_transaction(function);
     registry->caller = CurrentMemoryContext;
     registry->schema = schema_of_function(function);
+    hold_names(registry->schema);
     registry->state_table = required_table(registry->schema, "uid_fleet_state");
-    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial");
-    if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
+    if (fault_is(Fault::unsafe_grant) && !standbys_are_awaited())
+        set_locally("synchronous_commit", "off", GUC_ACTION_LOCAL);
+    else if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
         set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
     set_locally("search_path", "pg_catalog, pg_temp", GUC_ACTION_SAVE);
@@ -194,6 +192,40 @@ void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool excl
         elog(ERROR, "the registry's exclusive lock was not enough");
 }
 
+bool refuse_member(Registry *registry, uint64_t fleet, int64_t term, MemberRefusal *refusal) {
+    const core::RegistryView &view = registry->state.view;
+    const core::Refusal why = core::judge_fleet(view, fleet, term);
+    if (is_closed(*registry)) {
+        *refusal = {
+            "handing_over", "the registry is being handed over to another server",
+            "Wait for the switchover. To stay with that server, wait until uid_fleet_state.closed_until and run "
+            "SELECT uid_fleet_handover(cancel => true) there.",
+            true};
+    } else if (why == core::Refusal::other_fleet) {
+        *refusal = {"other_fleet", "the registry belongs to another fleet",
+                    "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.",
+                    false};
+    } else if (why == core::Refusal::stale_registry) {
+        // The refusal of this asker must last for all others, so it is committed before it is answered.
+        if (fleet == view.fleet && term > view.term_shown) {
+            if (!registry->exclusive)
+                return false;
+            write_term_shown(term);
+        }
+        *refusal = {"stale_registry", "the registry has lost its latest term, or another server is the registry now",
+                    "Check that no other server is the registry, and run SELECT uid_fleet_fence() on this one.", false};
+    }
+    return true;
+}
+
+void check_protocol_version(int32_t asked, int32_t spoken) {
+    if (asked != spoken)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("protocol version %d of the member is not supported by the registry", asked),
+                        errdetail("The registry speaks version %d.", spoken),
+                        errhint("Upgrade the registry first, then the members.")));
+}
+
 void renew_serial(Registry *registry) {
     core::RegistryView &view = registry->state.view;
     view.own_serial = nextval_internal(registry->serial_sequence, false);
@@ -205,6 +237,8 @@ void raise_fence(Registry *registry, const char *reason) {
     Assert(registry->exclusive);
     read_median(registry);
     view = core::fenced(view, latest_end_of_fleet(view));
+    if (fault_is(Fault::no_wait))
+        view.fence_base_us = 0;
     write_fence(view);
     ereport(LOG,
             (errmsg("registry accepts no newcomers for %.0f s: %s",

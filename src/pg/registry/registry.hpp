@@ -43,6 +43,20 @@ void close_registry(Registry *registry);
 using RegistryWork = bool (*)(Registry *registry, void *arg);
 void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive = false);
 
+// Error: the member speaks another version of a call's protocol than the registry.
+void check_protocol_version(int32_t asked, int32_t spoken);
+
+// Why the registry answers no member, or not one that has seen that term of that fleet (0: of none yet).
+struct MemberRefusal {
+    const char *name; // null: it answers
+    const char *message;
+    const char *hint;
+    bool passes; // by itself
+};
+
+// False: needs the exclusive lock.
+bool refuse_member(Registry *registry, uint64_t fleet, int64_t term, MemberRefusal *refusal);
+
 // Another session has written the row that this call has judged. The judgement is made again, for an answer that comes
 // after that session's, so it must have a later serial.
 void renew_serial(Registry *registry);

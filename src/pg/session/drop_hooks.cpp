@@ -2,6 +2,7 @@
 
 #include "tables/dropped_rows.hpp"
 #include "base/faults.hpp"
+#include "shared/blocks.hpp"
 #include "shared/grants.hpp"
 #include "shared/slots.hpp"
 
@@ -90,6 +91,7 @@ void purge_dropped_databases() {
         if (!fault_is(Fault::keep_slot)) {
             slots_free_database(lfirst_oid(cell));
             grants_forget_database(lfirst_oid(cell));
+            blocks_forget_database(lfirst_oid(cell));
         }
 }
 
@@ -106,6 +108,7 @@ void look_up_pending_drops() {
 void free_lost(Oid sequence) {
     slot_free({MyDatabaseId, sequence}, Fate::lost);
     grants_forget({MyDatabaseId, sequence});
+    blocks_forget({MyDatabaseId, sequence});
 }
 
 enum class Outcome { committed, aborted, prepared };

@@ -2,7 +2,9 @@
 
 #include "base/errors.hpp"
 #include "new_slot.hpp"
+#include "tables/config_table.hpp"
 #include "tables/lease_sequence.hpp"
+#include "tables/owner_rights.hpp"
 #include "tables/sequence_page.hpp"
 #include "session.hpp"
 #include "base/time_source.hpp"
@@ -11,7 +13,7 @@ namespace uidgen::pg {
 namespace {
 
 // The lowest tick whose ids are all above `id`; error if the layout has no such tick, or may not use it yet.
-int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
+int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
     const core::Layout &layout = config.layout;
     const int64_t tick = id < 0 ? 0 : (id >> core::time_shift(layout)) + 1;
     const int64_t now = core::tick_at(layout, wall_clock_us());
@@ -23,12 +25,15 @@ int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id) {
                         errmsg("generator \"%s\" cannot start above %lld yet", name, static_cast<long long>(id)),
                         errdetail("Its ids exceed that value from %s on.",
                                   timestamptz_to_str(to_timestamptz(core::start_of(layout, tick)))),
-                        errhint("Wait until then, or use a layout with more bits, an earlier epoch or "
-                                "shorter ticks.")));
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
-                    errdetail("The layout of the generator has no id above that value."),
-                    errhint("Use a layout with more bits, an earlier epoch or shorter ticks.")));
+                        errhint("%s", hint != nullptr ? hint
+                                                      : "Wait until then, or use a layout with more bits, an earlier "
+                                                        "epoch or shorter ticks.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
+         errdetail("The layout of the generator has no id above that value."),
+         errhint("%s", hint != nullptr ? hint : "Use a layout with more bits, an earlier epoch or shorter ticks.")));
 }
 
 void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
@@ -40,9 +45,10 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(RelationGetRelid(rel));
     refuse_rewritten(rel);
-    int64_t mark = Max(tick - 1, 0);
+    int64_t last_tick = Max(tick - 1, 0);
     if (page_state(rel).counter.last_value == core::no_lease_yet)
-        mark = Max(mark, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
+        last_tick = Max(last_tick, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
+    const int64_t mark = core::mark_of_ticks(config.policy, last_tick);
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
@@ -60,6 +66,16 @@ void lock_generator(Oid generator) {
         report_not_a_generator(generator);
 }
 
+GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
+    read_generator_config(schema, generator); // raises an error if it is no generator
+    if (!has_privs_of_role(GetUserId(), owner_of(generator)))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(generator));
+    if (RecoveryInProgress())
+        report_in_recovery();
+    lock_generator(generator);
+    return read_generator_config(schema, generator); // again under the lock, because it may have been altered
+}
+
 void end_lease(Oid generator) {
     if (slots_exist())
         slot_free({MyDatabaseId, generator}, Fate::lives_on);
@@ -74,8 +90,8 @@ int64_t high_water_mark_of(Oid generator) {
     return mark;
 }
 
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id) {
-    raise_high_water_mark(generator, config, tick_above(generator, config, id));
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
+    raise_high_water_mark(generator, config, tick_above(generator, config, id, hint));
     end_lease(generator);
 }
 

@@ -15,14 +15,17 @@ constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
 // Error if the sequence was dropped meanwhile, or never was one.
 void lock_generator(Oid generator);
 
+// The same for a call that only the owner may make, and not on a standby. Returns the generator's configuration.
+GeneratorConfig lock_own_generator(Oid schema, Oid generator);
+
 // Frees the generator's slot. Under lock_generator().
 void end_lease(Oid generator);
 
 // What the generator's sequence says. Under lock_generator().
 int64_t high_water_mark_of(Oid generator);
 
-// Raises the high-water mark, so that every id to come is above `id`, and makes it durable. Error if the layout has no
-// such ids, or none yet. Under lock_generator().
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id);
+// Raises the high-water mark, so that every id to come is above `id`, and makes it durable. Error with the hint if the
+// layout has no such ids, or none yet; the usual hint is about layouts. Under lock_generator().
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = nullptr);
 
 } // namespace uidgen::pg

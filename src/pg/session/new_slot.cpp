@@ -9,6 +9,7 @@
 #include "shared/reclaim.hpp"
 #include "tables/sequence_page.hpp"
 #include "shared/ring_memory.hpp"
+#include "shared/statistics.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
@@ -18,8 +19,9 @@ namespace {
 // Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
 constexpr int64_t largest_step = INT64_C(1) << 40;
 
-// Whether the leader gave the sequence a new file. A parallel worker's relcache does not say, but two facts do: this
-// transaction wrote the catalog row, and the file is not the sequence's first, whose number is the sequence's oid.
+// Whether the leader gave the sequence a new file. A parallel worker's relcache does not say; with wal_level=minimal it
+// says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
+// the file is not the sequence's first, whose number is the sequence's oid.
 bool rewritten_by_leader(Relation rel) {
     if (file_of(rel) == RelationGetRelid(rel))
         return false;
@@ -67,6 +69,8 @@ SlotInit generator_init(Relation rel, Oid function) {
     init.file = file_of(rel);
     init.expected = page_state(rel);
     set_first_position(&init);
+    if (!core::is_pinned(init.config.policy, core::tick_of(init.config.policy, init.first_position)))
+        init.config.pinned_node = core::no_node;
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
@@ -80,7 +84,8 @@ SlotInit segment_init(Relation rel, Oid function) {
     init.kind = SlotKind::segment;
     init.file = file_of(rel);
     init.expected = page_state(rel);
-    init.bounds = step_bounds(RelationGetRelid(rel), function);
+    const SegmentRow row = read_segment_row(schema_of_function(function), RelationGetRelid(rel));
+    init.bounds = step_bounds(row, sequence_rule(RelationGetRelid(rel)));
     return init;
 }
 
@@ -90,34 +95,33 @@ Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
         if (slot != nullptr)
             return slot; // at once: the slot owns what is in `init`
         CHECK_FOR_INTERRUPTS();
-        if (!reclaim_slot(init.kind, used_here))
+        if (!reclaim_slot(init.kind, used_here)) {
+            count(ServerStat::refused_no_slot);
             report_no_slot(settings::max_slots);
+        }
     }
 }
 
 } // namespace
 
 void refuse_rewritten(Relation rel) {
-    if (rewritten_in_this_transaction(rel) || (IsParallelWorker() && rewritten_by_leader(rel)))
+    if (fault_is(Fault::draw_altered))
+        return;
+    if (IsParallelWorker() ? rewritten_by_leader(rel) : rewritten_in_this_transaction(rel))
         report_altered_here(RelationGetRelid(rel));
 }
 
 int64_t last_tick_of_lost(const GeneratorConfig &config) {
-    const int64_t last_us = slots_exist() ? lost_until_us(config.layout) : 0;
+    const int64_t last_us = slots_exist() && !fault_is(Fault::forget_lost) ? lost_until_us(config.layout) : 0;
     return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
 }
 
-core::StepBounds step_bounds(Oid sequence, Oid function) {
-    const SegmentSteps own = read_segment_steps(schema_of_function(function), sequence);
-    const core::SequenceRule rule = sequence_rule(sequence);
-    const uint64_t span = static_cast<uint64_t>(rule.max_value) - static_cast<uint64_t>(rule.min_value);
-    const uint64_t stride = rule.increment > 0 ? static_cast<uint64_t>(rule.increment)
-                                               : UINT64_C(0) - static_cast<uint64_t>(rule.increment);
-    const auto bounded = [&](int64_t step) {
-        return core::bounded_by_sequence(Min(step, largest_step), span / stride);
-    };
-    const int64_t base = own.step > 0 ? own.step : settings::segment_step;
-    const int64_t most = own.max_step > 0 ? own.max_step : settings::segment_max_step;
+core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
+    // The registry bounds the blocks of an attached segment.
+    const uint64_t values = row.is_attached() ? PG_UINT64_MAX : core::values_in(rule);
+    const auto bounded = [&](int64_t step) { return core::bounded_by_sequence(Min(step, largest_step), values); };
+    const int64_t base = row.step > 0 ? row.step : settings::segment_step;
+    const int64_t most = row.max_step > 0 ? row.max_step : settings::segment_max_step;
     return {bounded(base), bounded(Max(most, base))};
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/high_water_mark.hpp"
 #include "shared/slots.hpp"
+#include "tables/config_table.hpp"
 
 namespace uidgen::pg {
 
@@ -15,7 +16,7 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here);
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
-core::StepBounds step_bounds(Oid sequence, Oid function);
+core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
 // The last tick of this layout's generators that the database has lost since the server's start; negative: none.
 int64_t last_tick_of_lost(const GeneratorConfig &config);

@@ -161,7 +161,7 @@ Datum uid_segment_changed(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("function \"uid_segment_changed\" must be called as a trigger"),
-                        errhint("Use it only on the table uid_segment.")));
+                        errhint("Use it only on the tables uid_segment and uid_key.")));
     const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
     CacheInvalidateRelcache(trigger->tg_relation);
     PG_RETURN_DATUM(0);

@@ -6,6 +6,7 @@
 #include "tables/lease_sequence.hpp"
 #include "tables/node_writer.hpp"
 #include "shared/ring_memory.hpp"
+#include "shared/statistics.hpp"
 
 namespace uidgen::pg {
 
@@ -13,7 +14,7 @@ uint64_t session_checks = 1;
 uint64_t transaction_number = 1;
 uint64_t default_changed_in = 0;
 SessionEntry empty_entry = {};
-LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry};
+LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry, &empty_entry};
 int64_t last_id = -1;
 
 namespace {
@@ -38,6 +39,7 @@ struct EntryPlace {
 entry_table_hash *entries = nullptr;
 
 bool rings_may_be_stale = false; // a mapped ring may belong to a dropped or altered generator
+uint64_t rings_freed_before = 0; // as slots_rings_freed() told at the last look
 
 // Calls visit(entry) for each entry.
 template <typename Visit> void for_each_entry(Visit visit) {
@@ -49,29 +51,51 @@ template <typename Visit> void for_each_entry(Visit visit) {
         visit(place->entry);
 }
 
+bool slot_was_freed(const SessionEntry *e) {
+    return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
+}
+
+// The entries whose window is on the session's own run: a list by next_own_window, with the number of cached generators
+// that the transaction draws from as its length.
+SessionEntry *own_windows = nullptr;
+
+void remove_own_window(const SessionEntry *e) {
+    SessionEntry **link = &own_windows;
+    while (*link != e)
+        link = &(*link)->next_own_window;
+    *link = e->next_own_window;
+}
+
+// The lock is held since the window was opened, so the slot is this sequence's, unless this transaction has freed it.
+void count_own_run(const SessionEntry *e) {
+    if (!slot_was_freed(e))
+        count(&e->slot->counters, Stat::ids, e->window.expected - e->window.first);
+}
+
 // Closes the window. The rest of the session's own run returns to the entry.
 void close(SessionEntry *e) {
-    if (e->window.is_open() && e->window.word == nullptr)
+    if (e->has_own_window) {
+        count_own_run(e);
         e->run_first = e->window.expected;
+        remove_own_window(e);
+        e->has_own_window = false;
+    }
     e->window.close();
 }
 
 // Also drops the rest of the session's own run.
 void unmap_ring(SessionEntry *e) {
+    close(e);
     if (e->ring_memory != DSM_HANDLE_INVALID)
         ring_memory_unmap(e->ring_memory);
     e->ring_memory = DSM_HANDLE_INVALID;
-    e->window.close();
     e->run_first = e->run_end = 0;
-}
-
-bool slot_was_freed(const SessionEntry *e) {
-    return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
 // A ring's memory is returned when the last process unmaps it, so a long session must unmap it too.
 void unmap_stale_rings() {
     rings_may_be_stale = false;
+    rings_freed_before = slots_rings_freed();
     for_each_entry([](SessionEntry *e) {
         if (e->ring_memory != DSM_HANDLE_INVALID && slot_was_freed(e))
             unmap_ring(e);
@@ -94,6 +118,7 @@ bool is_in_catalog(Oid relation) {
 // slot needs no look-up. A look-up may process invalidations, so no entry is freed before all dropped ones are found.
 void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) { e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence); });
+    SessionEntry *drawn = last_used.drawn_segment->dropped ? &empty_entry : last_used.drawn_segment;
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
@@ -101,7 +126,7 @@ void free_dropped_entries() {
         entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
-    last_used = {&empty_entry, &empty_entry, &empty_entry};
+    last_used = {&empty_entry, &empty_entry, &empty_entry, drawn};
 }
 
 constexpr uint32 fewest_entries = 64;
@@ -196,7 +221,7 @@ void compare_with_page(SessionEntry *e, Relation rel) {
     Slot *slot = e->slot;
     SequencePage page = lock_page_for_reading(rel, e->buffer);
     e->buffer = page.buffer;
-    const bool expected = page_is_expected(slot, rel, read_page(page));
+    const bool expected = page_is_expected(slot, rel, read_page(page)) || fault_is(Fault::ignore_setval);
     const bool new_file = slot->file != file_of(rel);
     unlock_page(&page);
     if (slot->kind == SlotKind::generator && (new_file || rewritten_in_this_transaction(rel))) {
@@ -217,8 +242,10 @@ void compare_with_page(SessionEntry *e, Relation rel) {
 SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     if (!slots_exist())
         report_not_preloaded();
-    if (RecoveryInProgress())
+    if (RecoveryInProgress()) {
+        count(ServerStat::refused_standby);
         report_in_recovery();
+    }
 
     SessionEntry *e = find_entry(sequence);
     if (e == nullptr)
@@ -300,6 +327,11 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
     set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
                static_cast<uint64_t>(length_us));
     e->outlives_transaction = false; // a transaction's first call discards what is too old by then
+    e->has_own_window = window.word == nullptr;
+    if (!e->has_own_window)
+        return;
+    e->next_own_window = own_windows;
+    own_windows = e;
 }
 
 Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }
@@ -318,10 +350,16 @@ void session_relation_changed(Oid relation) {
     rings_may_be_stale = rings_may_be_stale || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
 }
 
+// No later transaction may use these windows, so they are closed, which counts.
+void session_transaction_ends() {
+    while (own_windows != nullptr)
+        close(own_windows);
+}
+
 void session_transaction_ended() {
     transaction_number++; // releases the locks, so their checks are void too
     open_all_again();
-    if (rings_may_be_stale)
+    if (rings_may_be_stale || rings_freed_before != slots_rings_freed())
         unmap_stale_rings(); // after the slots of sequences that this transaction dropped were freed
 }
 
@@ -332,7 +370,8 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         const uint64_t above_page = core::position_above(config.layout, config.policy, state.counter.last_value);
         // A counter that was moved down does not take the generator back. It continues above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
-        ticks.discard_below(Max(above_page, above_memory));
+        const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, Max(above_page, above_memory));
+        slot->generator.passed_over.settle(expected, ticks.discard_below(Max(above_page, above_memory)));
         slot->generator.backup.discard_below(Max(above_page, above_memory));
         core::raise_to(slot->generator.ring.discarded_below, Max(above_page, above_memory), std::memory_order_relaxed);
     } else {
@@ -345,7 +384,8 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
             segment.reserved_at += segment.word.end() - next;
         }
         segment.disturbed = true;
-        segment.word.discard();
+        const uint64_t expected = segment.passed_over.expect(next, segment.word.end());
+        segment.passed_over.settle(expected, segment.word.discard());
     }
     slot->expected = state;
     slot->file = file_of(sequence);

@@ -60,6 +60,9 @@ struct SessionEntry {
     dsm_handle ring_memory; // of the ring, while it is mapped
     uint64_t run_first;     // the rest of the session's own run, unless a window holds it
     uint64_t run_end;
+    int64_t block_length;          // segments: of the last block taken by an UPDATE of a view
+    bool has_own_window;           // the window is on the session's own run
+    SessionEntry *next_own_window; // then: the next entry in the list of them; null: none
 };
 
 // Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint
@@ -72,11 +75,12 @@ struct SessionEntry {
 // The result of uid_last(). Ids are never negative; -1: none.
 [[gnu::visibility("hidden")]] extern int64_t last_id;
 // Where the fast path looks first: the entry of the last call by regclass or name, and that of the default generator.
-// Never null.
+// Also the entry that the last value of a segment came from. Never null.
 struct LastUsed {
     SessionEntry *generator;
     SessionEntry *segment;
     SessionEntry *default_generator; // set by default_generator.cpp
+    SessionEntry *drawn_segment;     // behind segment_last() without an argument
 };
 [[gnu::visibility("hidden")]] extern LastUsed last_used;
 // Stands for an entry that is not known. Never opened.
@@ -164,8 +168,9 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 
-// For session_events.cpp. InvalidOid: any relation.
+// For session_events.cpp. InvalidOid: any relation. A transaction ends before it frees slots; it has ended afterwards.
 void session_relation_changed(Oid relation);
+void session_transaction_ends();
 void session_transaction_ended();
 
 } // namespace uidgen::pg

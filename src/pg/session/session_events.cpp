@@ -1,7 +1,9 @@
 #include "session_events.hpp"
 
 #include "default_generator.hpp"
+#include "draw/block_claims.hpp"
 #include "drop_hooks.hpp"
+#include "keys.hpp"
 #include "tables/new_rows.hpp"
 #include "tables/node_writer.hpp"
 #include "segment_names.hpp"
@@ -14,6 +16,7 @@ void relation_changed(Datum, Oid relation) {
     session_relation_changed(relation);
     default_relation_changed(relation);
     names_relation_changed(relation);
+    keys_relation_changed(relation);
 }
 
 bool ends(XactEvent event) {
@@ -21,16 +24,21 @@ bool ends(XactEvent event) {
 }
 
 void transaction_event(XactEvent event, void *) {
+    if (ends(event))
+        session_transaction_ends();
     drops_transaction_event(event); // frees slots; the others then find them freed
     if (!ends(event))
         return;
     new_rows_transaction_ended(event == XACT_EVENT_ABORT);
     node_writer_transaction_ended();
+    block_claims_transaction_ended();
     session_transaction_ended();
 }
 
 void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *) {
     drops_subtransaction_event(event, mine, parent);
+    if (event == SUBXACT_EVENT_COMMIT_SUB || event == SUBXACT_EVENT_ABORT_SUB)
+        block_claims_subtransaction_ended(event == SUBXACT_EVENT_ABORT_SUB);
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     new_rows_subtransaction_aborted();

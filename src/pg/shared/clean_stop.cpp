@@ -1,6 +1,6 @@
 #include "clean_stop.hpp"
 
-#include "saved_ranges.hpp"
+#include "blocks.hpp"
 #include "slots.hpp"
 
 namespace uidgen::pg {
@@ -13,26 +13,37 @@ RangeLeft range_left(const core::Range &range, uint64_t next) {
     return {range.end - from, range.value(from), range.increment};
 }
 
-// Fills *entry with the rest of the next segment's ranges, from place *cursor on. Only after all backends have ended.
-bool next_saved(SavedRanges *entry, int *cursor) {
-    while (*cursor < slots_ever_used()) {
-        const Slot &slot = *slot_at((*cursor)++);
+// Fills *entry with the rest of the next segment's ranges, from place *place on.
+bool next_ranges(SavedRanges *entry, int32_t *place) {
+    while (*place < slots_ever_used()) {
+        const Slot &slot = *slot_at((*place)++);
         if (slot.kind != SlotKind::segment)
             continue;
         core::Range ranges[2];
         slot.segment.word.ranges(ranges);
         const uint64_t next = slot.segment.word.next();
-        *entry = {slot.key.database,
-                  slot.key.sequence,
-                  slot.file,
-                  slot.expected.counter.last_value,
-                  slot.expected.lsn,
-                  InvalidXLogRecPtr,
-                  {range_left(ranges[0], next), range_left(ranges[1], next)}};
+        *entry = {slot.key.database,  slot.key.sequence, false,
+                  slot.segment.fleet, slot.file,         slot.expected.counter.last_value,
+                  slot.expected.lsn,  InvalidXLogRecPtr, {range_left(ranges[0], next), range_left(ranges[1], next)}};
         if (entry->left[0].count > 0 || entry->left[1].count > 0)
             return true;
     }
     return false;
+}
+
+bool next_block(SavedRanges *entry, int32_t *cell) {
+    SlotKey segment;
+    FleetBlock block;
+    if (!blocks_next_ready(cell, &segment, &block))
+        return false;
+    *entry = {segment.database, segment.sequence, true, block.fleet, {}, 0, 0, 0, {}};
+    entry->left[0] = {block.count, block.first, block.increment};
+    return true;
+}
+
+// The ranges of all slots, then all blocks. Only after all backends have ended.
+bool next_saved(SavedRanges *entry, SavedCursor *cursor) {
+    return next_ranges(entry, &cursor->place) || next_block(entry, &cursor->cell);
 }
 
 void save_ranges(int code, Datum) {
@@ -41,6 +52,11 @@ void save_ranges(int code, Datum) {
 }
 
 } // namespace
+
+void clean_stop_restore_block(const SavedRanges &entry) {
+    const RangeLeft &values = entry.left[0];
+    blocks_restore({entry.database, entry.sequence}, {entry.fleet, values.first, values.count, values.increment});
+}
 
 void clean_stop_register() {
     if (!IsUnderPostmaster)

@@ -1,5 +1,7 @@
 #include "end_warnings.hpp"
 
+#include "base/guarded_struct.hpp"
+
 namespace uidgen::pg {
 namespace {
 
@@ -22,20 +24,8 @@ LWLock *warnings_lock = nullptr;
 
 } // namespace
 
-void end_warnings_request_memory() {
-    RequestAddinShmemSpace(sizeof(Warnings));
-    RequestNamedLWLockTranche(name, 1);
-}
-
-void end_warnings_attach_memory() {
-    bool found = false;
-    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    warnings_lock = &GetNamedLWLockTranche(name)->lock;
-    warnings = static_cast<Warnings *>(ShmemInitStruct(name, sizeof(Warnings), &found));
-    if (!found)
-        memset(static_cast<void *>(warnings), 0, sizeof(Warnings));
-    LWLockRelease(AddinShmemInitLock);
-}
+void end_warnings_request_memory() { request_guarded_struct<Warnings>(name); }
+void end_warnings_attach_memory() { warnings = attach_guarded_struct<Warnings>(name, &warnings_lock); }
 
 bool is_first_end_warning(Oid generator, int64_t end_us) {
     bool known = false;

@@ -1,5 +1,7 @@
 #include "lost_generators.hpp"
 
+#include "base/guarded_struct.hpp"
+
 namespace uidgen::pg {
 namespace {
 
@@ -40,20 +42,8 @@ bool is_remembered(Oid database, Oid generator) {
 
 } // namespace
 
-void lost_generators_request_memory() {
-    RequestAddinShmemSpace(sizeof(Table));
-    RequestNamedLWLockTranche(name, 1);
-}
-
-void lost_generators_attach_memory() {
-    bool found = false;
-    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    table_lock = &GetNamedLWLockTranche(name)->lock;
-    table = static_cast<Table *>(ShmemInitStruct(name, sizeof(Table), &found));
-    if (!found)
-        memset(static_cast<void *>(table), 0, sizeof(Table));
-    LWLockRelease(AddinShmemInitLock);
-}
+void lost_generators_request_memory() { request_guarded_struct<Table>(name); }
+void lost_generators_attach_memory() { table = attach_guarded_struct<Table>(name, &table_lock); }
 
 int64_t lost_until_us(const core::Layout &layout) {
     int64_t until_us = 0;

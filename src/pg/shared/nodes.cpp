@@ -1,6 +1,7 @@
 #include "nodes.hpp"
 
 #include "incarnation.hpp"
+#include "base/faults.hpp"
 #include "base/settings.hpp"
 
 namespace uidgen::pg {
@@ -11,6 +12,13 @@ int64_t given_datacenter_id(const GeneratorConfig &config) {
     return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
 }
 
+// The datacenter id may have been set since the node was pinned, as in a copy of the database.
+core::Protection protection_of_pinned(const GeneratorConfig &config, const core::NodeSource &source) {
+    const bool has_another = config.layout.datacenter_bits > 0 && source.datacenter_id >= 0 &&
+                             core::fields_of_node(config.layout, config.pinned_node).datacenter != source.datacenter_id;
+    return has_another ? core::Protection::automatic : core::protection_of(config.layout, source);
+}
+
 } // namespace
 
 core::NodeSource node_source(const GeneratorConfig &config) {
@@ -19,7 +27,11 @@ core::NodeSource node_source(const GeneratorConfig &config) {
 }
 
 core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t position) {
-    return core::node_of(config.layout, node_source(config), number, term_of(config, position));
+    const core::NodeSource source = node_source(config);
+    if (config.pinned_node != core::no_node)
+        return {config.pinned_node, protection_of_pinned(config, source)};
+    const int64_t term = fault_is(Fault::same_worker) ? 0 : term_of(config, position);
+    return core::node_of(config.layout, source, number, term);
 }
 
 const char *protection_name(core::Protection protection) {
@@ -87,7 +99,8 @@ void log_protection(Oid generator, const core::Layout &layout, const core::Node 
                                 "another database has the same node with a probability of 1 in %lld.",
                                 value, name, static_cast<long long>(core::largest(core::drawn_node_bits(layout)) + 1)),
                       errhint("If ids of databases must not collide, give each a number of its own: "
-                              "ALTER DATABASE %s SET uidgen.datacenter_id = 1.",
+                              "ALTER DATABASE %s SET uidgen.datacenter_id = 1. Or set uidgen.registry, so that a "
+                              "registry keeps them apart (docs/fleet.md).",
                               quote_identifier(database))));
 }
 

@@ -1,5 +1,7 @@
 #include "reclaim.hpp"
 
+#include "statistics.hpp"
+
 namespace uidgen::pg {
 namespace {
 
@@ -65,6 +67,7 @@ bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence)) {
         SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
         if (LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL) {
             slot_free(key, Fate::lives_on);
+            count(ServerStat::slots_reclaimed);
             LockRelease(&tag, ExclusiveLock, false);
             return true;
         }

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include "base/faults.hpp"
+#include "base/file_identity.hpp"
 #include "base/settings.hpp"
+#include "base/this_server.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -18,6 +20,7 @@ struct Header {
     uint64 system_identifier;
     XLogRecPtr checkpoint;
     pg_crc32c crc; // of the entries
+    FileIdentity identity;
 };
 
 // In shared memory, guarded by the directory lock of slots.cpp.
@@ -66,14 +69,6 @@ SavedRanges *find(Oid database, Oid sequence) {
     return found && has_left(saved->entries[place]) ? &saved->entries[place] : nullptr;
 }
 
-pg_crc32c checksum(const SavedRanges *entries, uint32 count) {
-    pg_crc32c crc;
-    INIT_CRC32C(crc);
-    COMP_CRC32C(crc, entries, count * sizeof(SavedRanges));
-    FIN_CRC32C(crc);
-    return crc;
-}
-
 // Whether the cluster was shut down cleanly. Fills in the system's identifier and its checkpoint.
 bool read_control(Header *header) {
     bool crc_ok = false;
@@ -85,49 +80,60 @@ bool read_control(Header *header) {
     return clean;
 }
 
-bool replays_log() {
-    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
-    for (const char *signal : signals)
-        if (access(signal, F_OK) == 0)
-            return true;
-    return false;
-}
-
 // Reads the entries of a file that was written at the checkpoint `now`. The ranges were logged before that checkpoint,
 // so a server that has the checkpoint has their records.
-bool read_entries(FILE *file, const Header &now, uint32 *count) {
+bool read_entries(FILE *file, const Header &now, uint32 *count, bool *is_own) {
     Header header;
+    FileIdentity identity;
     if (fread(&header, sizeof(header), 1, file) != 1 || header.format != file_format)
         return false;
     const bool same_moment = header.system_identifier == now.system_identifier && header.checkpoint == now.checkpoint;
     if (!(same_moment || fault_is(Fault::trust_ranges)) || header.count > static_cast<uint32>(settings::max_slots))
         return false;
     *count = header.count;
+    // The file of the last start was removed. Without a time of birth, one that was put back could have its inode.
+    *is_own = identify(fileno(file), &identity) && identity.born_seconds != 0 &&
+              difference(header.identity, identity) == nullptr;
     return fread(saved->entries, sizeof(SavedRanges), header.count, file) == header.count &&
-           checksum(saved->entries, header.count) == header.crc;
+           checksum(saved->entries, header.count * sizeof(SavedRanges)) == header.crc;
+}
+
+// Keeps what counts, and hands out the blocks.
+void keep_entries(uint32 count, XLogRecPtr checkpoint, bool is_own, void (*restore_block)(const SavedRanges &entry)) {
+    for (uint32 i = 0; i < count; i++) {
+        SavedRanges entry = saved->entries[i];
+        entry.lsn = checkpoint;
+        if (entry.fleet != 0 && !is_own)
+            continue;
+        if (entry.is_block)
+            restore_block(entry);
+        else
+            saved->entries[saved->count++] = entry;
+    }
+    qsort(saved->entries, static_cast<size_t>(saved->count), sizeof(SavedRanges), compare_entries);
 }
 
 // Reads the file, then removes it, because a removed file cannot be read. The entries count only after both.
-void load() {
+void load(void (*restore_block)(const SavedRanges &entry)) {
     FILE *file = AllocateFile(file_name, PG_BINARY_R);
     if (file == nullptr)
         return;
     Header now;
     uint32 count = 0;
-    const bool untouched = (read_control(&now) && !replays_log()) || fault_is(Fault::trust_ranges);
-    const bool good = untouched && read_entries(file, now, &count);
+    bool is_own = false;
+    const bool untouched = (read_control(&now) && !recovery_is_requested()) || fault_is(Fault::trust_ranges);
+    const bool good = untouched && read_entries(file, now, &count, &is_own);
     FreeFile(file);
     if (durable_unlink(file_name, LOG) != 0 || !good)
         return;
-    for (uint32 i = 0; i < count; i++)
-        saved->entries[i].lsn = now.checkpoint;
-    qsort(saved->entries, count, sizeof(SavedRanges), compare_entries);
-    saved->count = static_cast<int32_t>(count);
+    keep_entries(count, now.checkpoint, is_own, restore_block);
 }
 
+// Without an identity nothing of a fleet's segments counts later.
 bool write_file(FILE *file, Header header, const SavedRanges *entries) {
     header.format = file_format;
-    header.crc = checksum(entries, header.count);
+    (void)identify(fileno(file), &header.identity);
+    header.crc = checksum(entries, header.count * sizeof(SavedRanges));
     return fwrite(&header, sizeof(header), 1, file) == 1 &&
            fwrite(entries, sizeof(SavedRanges), header.count, file) == header.count;
 }
@@ -136,19 +142,19 @@ bool write_file(FILE *file, Header header, const SavedRanges *entries) {
 
 void saved_ranges_request_memory() { RequestAddinShmemSpace(saved_bytes()); }
 
-void saved_ranges_attach_memory() {
+void saved_ranges_attach_memory(void (*restore_block)(const SavedRanges &entry)) {
     bool found = false;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     saved = static_cast<Saved *>(ShmemInitStruct("uidgen saved ranges", saved_bytes(), &found));
     if (!found) {
         saved->count = 0;
         if (!IsUnderPostmaster)
-            load();
+            load(restore_block);
     }
     LWLockRelease(AddinShmemInitLock);
 }
 
-void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
+void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, SavedCursor *cursor)) {
     Header header = {};
     if (saved == nullptr || !read_control(&header))
         return;
@@ -158,9 +164,10 @@ void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor)) {
     for (int32_t i = 0; i < saved->count; i++)
         if (has_left(saved->entries[i]))
             entries[header.count++] = saved->entries[i];
-    int cursor = 0;
+    SavedCursor cursor = {};
     while (header.count < static_cast<uint32>(settings::max_slots) && next_entry(&entries[header.count], &cursor))
         header.count++;
+    (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     FILE *file = header.count > 0 ? AllocateFile(temporary_name, PG_BINARY_W) : nullptr;
     if (file != nullptr) {
         const bool written = write_file(file, header, entries);

@@ -13,6 +13,11 @@
 // A segment's entry counts only if its page and file are unchanged, which the slot checks in any case. The saved values
 // are below the page's counter, so everything reserved later is above them.
 //
+// Of a fleet's segment, the values belong to one server of the fleet. A copy of the stopped directory is another one,
+// although 1 to 3 hold for it, too. So what the registry gave counts only while the file is this server's own
+// (base/file_identity.hpp). It is the rest of the range in use, and a block that no session has taken yet
+// (blocks.hpp).
+//
 // Nothing is saved after a crash or an immediate stop, on a standby, or beyond the file's room. Then there is a gap.
 #pragma once
 
@@ -27,10 +32,13 @@ struct RangeLeft {
     int64_t increment;
 };
 
-// The range in use and the one reserved ahead. If nothing is left of either, the entry was used or forgotten.
+// The range in use and the one reserved ahead; or, with is_block, a block of a fleet's segment. If nothing is left of
+// either, the entry was used or forgotten.
 struct SavedRanges {
     Oid database;
     Oid sequence;
+    bool is_block;
+    uint64_t fleet; // whose registry gave the values; 0: they are of this database's own sequence
     RelationFile file;
     int64_t last_value;
     XLogRecPtr page_lsn;
@@ -41,11 +49,16 @@ struct SavedRanges {
 void saved_ranges_request_memory(); // from shmem_request_hook
 
 // From shmem_startup_hook. In the postmaster it reads the file when shared memory is new; elsewhere it only finds the
-// memory.
-void saved_ranges_attach_memory();
+// memory. Blocks are not kept, but given to `restore_block`.
+void saved_ranges_attach_memory(void (*restore_block)(const SavedRanges &entry));
 
-// In the postmaster, at a clean stop. `next_entry` returns the segments' ranges one by one, and false at the end.
-void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, int *cursor));
+// In the postmaster, at a clean stop. `next_entry` returns the segments' ranges and blocks one by one, and false at the
+// end.
+struct SavedCursor {
+    int32_t place; // of slots
+    int32_t cell;  // of blocks
+};
+void saved_ranges_write(bool (*next_entry)(SavedRanges *entry, SavedCursor *cursor));
 
 // The following are for slots.cpp, under its directory lock: exclusive, except for the first one.
 

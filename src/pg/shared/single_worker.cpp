@@ -53,6 +53,8 @@ bool start(const Kind &kind) {
     return false;
 }
 
+void resign_at_exit(int, Datum kind) { resign_as_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
+
 } // namespace
 
 void single_workers_request_memory() { RequestAddinShmemSpace(sizeof(Registration) * lengthof(kinds)); }
@@ -90,6 +92,13 @@ void resign_as_worker(SingleWorker kind) {
     Latch *own = MyLatch;
     registration(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
                                                      std::memory_order_relaxed);
+}
+
+void begin_as_worker(SingleWorker kind) {
+    BackgroundWorkerUnblockSignals();
+    if (!become_worker(kind))
+        proc_exit(0);
+    on_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));
 }
 
 void worker_found_nothing(SingleWorker kind) { registration(kind).started_at_us.store(0, std::memory_order_relaxed); }

@@ -12,7 +12,7 @@ namespace uidgen::pg {
 
 enum class SingleWorker : uint32_t {
     refiller,  // fills rings of generators in cached mode
-    registrar, // asks the registry of the fleet for grants
+    registrar, // asks the registry of the fleet for grants and blocks
 };
 
 void single_workers_request_memory(); // from shmem_request_hook
@@ -21,6 +21,10 @@ void single_workers_attach_memory();  // from shmem_startup_hook
 // Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
 // worker_found_nothing(). Allocates nothing and raises no error. False: no background worker can be started.
 bool wake_worker(SingleWorker kind);
+
+// For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
+// one is running, this one ends.
+void begin_as_worker(SingleWorker kind);
 
 // Registers this process as the worker. False: another one is running.
 bool become_worker(SingleWorker kind);

@@ -4,29 +4,23 @@
 #include "lost_generators.hpp"
 #include "saved_ranges.hpp"
 #include "base/settings.hpp"
+#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-constexpr char directory_name[] = "uidgen directory";
 constexpr char slots_name[] = "uidgen slots";
 constexpr char tranche_name[] = "uidgen";
 
-struct DirectoryEntry {
-    SlotKey key; // must come first: dynahash's key
-    int32_t index;
-};
-
-HTAB *directory = nullptr; // in shared memory, guarded by directory_lock
+Directory directory; // guarded by directory_lock
 LWLock *directory_lock = nullptr;
 Slot *slots = nullptr;
 
-// Stands before the slots. The counts are guarded by the directory lock.
+// Stands before the slots.
 struct Header {
-    int32_t unused;                    // the place of a slot that was freed, the first of a list; -1: none
-    int32_t ever_used;                 // the places before it were taken once, so no scan goes further
-    int32_t segments;                  // slots of segments
+    int32_t segments;                  // slots of segments; guarded by the directory lock
     std::atomic<uint64_t> rings_freed; // how many slots with a ring were freed
+    Stats freed;                       // what the slots counted that were freed
 };
 Header *header = nullptr;
 
@@ -35,27 +29,20 @@ Size slots_bytes() { return mul_size(static_cast<Size>(settings::max_slots), siz
 // Shared memory is handed out in multiples of a cache line only by chance.
 Size slots_bytes_aligned() { return add_size(add_size(slots_bytes(), sizeof(Header)), core::cache_line); }
 
-DirectoryEntry *lookup(const SlotKey &key, HASHACTION action) {
-    return static_cast<DirectoryEntry *>(hash_search(directory, &key, action, nullptr));
-}
-
 bool segments_have_their_share() { return header->segments >= settings::max_slots - settings::max_slots / 8; }
 
-// -1: there is none.
-int32_t take_unused(SlotKind wanted_for) {
-    if (wanted_for == SlotKind::segment && segments_have_their_share())
-        return -1;
-    const int32_t place = header->unused;
-    if (place < 0)
-        return header->ever_used < settings::max_slots ? header->ever_used++ : -1;
-    header->unused = slots[place].next_unused;
-    return place;
+// Null: there is none.
+Slot *find(const SlotKey &key) {
+    const int32_t place = directory.find(key);
+    return place != no_cell ? &slots[place] : nullptr;
 }
 
-void give_back(int32_t place) {
-    slots[place].kind = SlotKind::unused;
-    slots[place].next_unused = header->unused;
-    header->unused = place;
+// Null: all are in use, or all that segments may use.
+Slot *take_unused(const SlotKey &key, SlotKind wanted_for) {
+    if (wanted_for == SlotKind::segment && segments_have_their_share())
+        return nullptr;
+    const Directory::Taken taken = directory.take(key);
+    return taken.cell != no_cell ? &slots[taken.cell] : nullptr;
 }
 
 void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
@@ -67,9 +54,19 @@ void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
     ring->went_stale.store(false, std::memory_order_relaxed);
     for (auto &count : ring->ring_refills)
         count.store(0, std::memory_order_relaxed);
+    ring->shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
     ring->rejected_puts.store(0, std::memory_order_relaxed);
     ring->rejected_takes.store(0, std::memory_order_relaxed);
     ring->too_old.store(0, std::memory_order_relaxed);
+}
+
+void initialize(ClockEvents *clock) {
+    clock->changes.store(0, std::memory_order_relaxed);
+    clock->behind_from.store(0, std::memory_order_relaxed);
+    clock->held_ids.store(0, std::memory_order_relaxed);
+    clock->backup_ids.store(0, std::memory_order_relaxed);
+    clock->errors.store(0, std::memory_order_relaxed);
+    clock->last_us.store(0, std::memory_order_relaxed);
 }
 
 void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
@@ -78,14 +75,15 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     slot->file = init.file;
     slot->expected = init.expected;
     slot->used_at.store(0, std::memory_order_relaxed);
-    slot->records.store(0, std::memory_order_relaxed);
-    slot->flush_waits.store(0, std::memory_order_relaxed);
-    slot->standby_waits.store(0, std::memory_order_relaxed);
-    slot->clock_waits.store(0, std::memory_order_relaxed);
+    reset(&slot->counters);
+    slot->ids_shown.store(0, std::memory_order_relaxed);
+    slot->at_reset = {};
+    slot->reset_at_us = wall_clock_us();
     if (init.kind == SlotKind::generator) {
         GeneratorState &generator = slot->generator;
         generator.ticks.reset(init.first_position);
         generator.backup.reset(init.first_position);
+        generator.passed_over.reset(init.first_position);
         generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
         generator.config.policy.spread.salt = incarnation_salt();
@@ -99,15 +97,18 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
         initialize(&generator.ring, init.ring_memory, init.config.cached.run);
+        initialize(&generator.clock);
     } else {
         header->segments++;
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
+        segment.passed_over.reset(0);
         const PageState &page = init.expected;
         const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, page.counter, page.lsn);
         for (const RangeLeft &left : kept.left)
             if (left.count > 0)
                 segment.word.publish(left.count, left.first, left.increment, kept.lsn);
+        segment.fleet = kept.fleet;
         segment.bounds = init.bounds;
         segment.step = {init.bounds.base, core::StepReason::base};
         segment.disturbed = false;
@@ -121,7 +122,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
 
 // False: there is none in an id of that slot.
 bool last_time_of(const Slot &slot, Fate fate, LastTime *last) {
-    if (slot.kind != SlotKind::generator || slot.records.load(std::memory_order_relaxed) == 0)
+    if (slot.kind != SlotKind::generator || counted(slot.counters, Stat::records) == 0)
         return false;
     const core::Layout &layout = slot.generator.config.layout;
     const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
@@ -131,17 +132,43 @@ bool last_time_of(const Slot &slot, Fate fate, LastTime *last) {
     return true;
 }
 
+// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
+// draw_cached.cpp: the run that is read next is not one of those before.
+uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
+    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
+    return before + (ring.shared.last() & (run - 1)) + 1;
+}
+
+// Ids that are known without being counted.
+uint64_t ids_by_words(const Slot &slot) {
+    if (slot.kind == SlotKind::segment)
+        return slot.segment.passed_over.handed_out(slot.segment.word.next());
+    const GeneratorState &generator = slot.generator;
+    const CachedConfig &cached = generator.config.cached;
+    const uint64_t backup = generator.clock.backup_ids.load(std::memory_order_relaxed);
+    if (cached.on)
+        return cached.shares ? drawn_from_shared_runs(generator.ring, cached.run) : 0;
+    return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
+}
+
+uint64_t ring_refills(const Slot &slot) {
+    uint64_t sum = 0;
+    for (uint32_t cause = 0; slot.kind == SlotKind::generator && cause < ring_refill_causes; cause++)
+        sum += slot.generator.ring.ring_refills[cause].load(std::memory_order_relaxed);
+    return sum;
+}
+
 bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
 
 // Its ring's memory, to be unpinned when the lock is released; DSM_HANDLE_INVALID if there is none.
-dsm_handle free_place(int32_t place) {
-    Slot *slot = &slots[place];
+dsm_handle free_under_lock(Slot *slot) {
     const dsm_handle memory = has_ring(*slot) ? slot->generator.ring.memory : DSM_HANDLE_INVALID;
+    add(&header->freed, slot_counted(slot));
     header->segments -= slot->kind == SlotKind::segment ? 1 : 0;
     header->rings_freed.fetch_add(memory != DSM_HANDLE_INVALID ? 1 : 0, std::memory_order_relaxed);
-    give_back(place);
+    slot->kind = SlotKind::unused;
     slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
-    lookup(slot->key, HASH_REMOVE);
+    directory.give_up(slot->key);
     return memory;
 }
 
@@ -152,7 +179,7 @@ void unpin(dsm_handle memory) {
 }
 
 bool node_is_taken(const Slot *of, int64_t node) {
-    for (int32_t i = 0; i < header->ever_used; i++) {
+    for (int32_t i = 0; i < directory.ever_used(); i++) {
         const Slot &other = slots[i];
         if (&other != of && other.kind == SlotKind::generator &&
             other.generator.number.load(std::memory_order_relaxed) != no_number && other.generator.drawn_node == node &&
@@ -173,6 +200,20 @@ void set_draw(GeneratorState *generator, const NodeDraw &draw) {
 
 } // namespace
 
+// The words may say less than a moment ago (PassedOver, invariant 1), but a counter must not
+// go back.
+Stats slot_counted(Slot *slot) {
+    Stats now;
+    for (uint32_t i = 0; i < stat_count; i++)
+        now.values[i] = slot->counters.values[i].load(std::memory_order_relaxed);
+    now.values[index(Stat::ring_refills)] = ring_refills(*slot);
+    uint64_t &ids = now.values[index(Stat::ids)];
+    ids += ids_by_words(*slot);
+    core::raise_to(slot->ids_shown, ids, std::memory_order_relaxed);
+    ids = Max(ids, slot->ids_shown.load(std::memory_order_relaxed));
+    return now;
+}
+
 bool slots_segments_have_their_share() {
     LWLockAcquire(directory_lock, LW_SHARED);
     const bool full = segments_have_their_share();
@@ -183,8 +224,8 @@ bool slots_segments_have_their_share() {
 bool slots_exist() { return slots != nullptr; }
 
 void slots_request_memory() {
-    const Size entries = hash_estimate_size(static_cast<long>(settings::max_slots), sizeof(DirectoryEntry));
-    RequestAddinShmemSpace(add_size(slots_bytes_aligned(), entries));
+    Directory::request_memory();
+    RequestAddinShmemSpace(slots_bytes_aligned());
     RequestNamedLWLockTranche(tranche_name, 1);
 }
 
@@ -192,36 +233,29 @@ void slots_attach_memory() {
     bool found = false;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     directory_lock = &GetNamedLWLockTranche(tranche_name)->lock;
-
-    HASHCTL control = {};
-    control.keysize = sizeof(SlotKey);
-    control.entrysize = sizeof(DirectoryEntry);
-    directory = shared_hash_table(directory_name, settings::max_slots, &control, HASH_ELEM | HASH_BLOBS);
-
+    directory.attach(slots_name);
     char *memory = static_cast<char *>(ShmemInitStruct(slots_name, slots_bytes_aligned(), &found));
     header = reinterpret_cast<Header *>(memory);
     slots = reinterpret_cast<Slot *>(TYPEALIGN(core::cache_line, memory + sizeof(Header)));
     if (!found) {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
-        header->unused = -1;
-        header->ever_used = header->segments = 0;
+        header->segments = 0;
         header->rings_freed.store(0, std::memory_order_relaxed);
+        header->freed = {};
     }
     LWLockRelease(AddinShmemInitLock);
 }
 
 Slot *slot_find(SlotKey key) {
     LWLockAcquire(directory_lock, LW_SHARED);
-    const DirectoryEntry *entry = lookup(key, HASH_FIND);
-    Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
+    Slot *slot = find(key);
     LWLockRelease(directory_lock);
     return slot;
 }
 
 bool slot_copy(SlotKey key, SlotCopy *copy) {
     LWLockAcquire(directory_lock, LW_SHARED);
-    const DirectoryEntry *entry = lookup(key, HASH_FIND);
-    const Slot *slot = entry != nullptr ? &slots[entry->index] : nullptr;
+    const Slot *slot = find(key);
     if (slot != nullptr) {
         *copy = {slot, slot->kind, slot->generation.load(std::memory_order_relaxed), {}};
         if (slot->kind == SlotKind::generator)
@@ -233,17 +267,14 @@ bool slot_copy(SlotKey key, SlotCopy *copy) {
 
 Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    const DirectoryEntry *found = lookup(key, HASH_FIND);
-    int32_t index = found != nullptr ? found->index : -1;
-    if (found == nullptr) {
-        index = take_unused(init.kind);
-        if (index >= 0) {
-            initialize(&slots[index], key, init);
-            lookup(key, HASH_ENTER)->index = index;
-        }
+    Slot *slot = find(key);
+    if (slot == nullptr) {
+        slot = take_unused(key, init.kind);
+        if (slot != nullptr)
+            initialize(slot, key, init);
     }
     LWLockRelease(directory_lock);
-    return index >= 0 ? &slots[index] : nullptr;
+    return slot;
 }
 
 void slot_free(SlotKey key, Fate fate) {
@@ -255,10 +286,10 @@ void slot_free(SlotKey key, Fate fate) {
     LastTime last = {};
     bool has_last = false;
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    const DirectoryEntry *entry = lookup(key, HASH_FIND);
-    if (entry != nullptr) {
-        has_last = last_time_of(slots[entry->index], fate, &last);
-        memory = free_place(entry->index);
+    Slot *slot = find(key);
+    if (slot != nullptr) {
+        has_last = last_time_of(*slot, fate, &last);
+        memory = free_under_lock(slot);
     }
     LWLockRelease(directory_lock);
     unpin(memory);
@@ -269,9 +300,8 @@ void slot_free(SlotKey key, Fate fate) {
 bool slot_note_drop(SlotKey key) {
     LastTime last = {};
     LWLockAcquire(directory_lock, LW_SHARED);
-    const DirectoryEntry *entry = lookup(key, HASH_FIND);
-    const bool found = entry != nullptr;
-    const bool has_last = found && last_time_of(slots[entry->index], Fate::lost, &last);
+    const Slot *slot = find(key);
+    const bool has_last = slot != nullptr && last_time_of(*slot, Fate::lost, &last);
     const bool has_ranges = saved_ranges_hold(key.database, key.sequence);
     LWLockRelease(directory_lock);
     if (has_ranges) {
@@ -282,7 +312,7 @@ bool slot_note_drop(SlotKey key) {
     if (has_last)
         remember_last_time(last);
     generator_is_lost(key.database, key.sequence);
-    return found;
+    return slot != nullptr;
 }
 
 // Frees slots of the database from a place on, some thousand at a time; the memory of rings goes into *memories, as
@@ -292,14 +322,14 @@ static int32_t free_some(Oid database, int32_t place, dsm_handle *memories, int3
     const int32_t end = place + places_at_a_time;
     *rings = 0;
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    for (; place < Min(end, header->ever_used) && *rings < most; place++) {
+    for (; place < Min(end, directory.ever_used()) && *rings < most; place++) {
         if (slots[place].kind == SlotKind::unused || slots[place].key.database != database)
             continue;
-        const dsm_handle memory = free_place(place);
+        const dsm_handle memory = free_under_lock(&slots[place]);
         if (memory != DSM_HANDLE_INVALID)
             memories[(*rings)++] = memory;
     }
-    const bool more = place < header->ever_used;
+    const bool more = place < directory.ever_used();
     LWLockRelease(directory_lock);
     return more ? place : -1;
 }
@@ -320,9 +350,9 @@ void slots_free_database(Oid database) {
 }
 
 // Relaxed: a session that sees it late unmaps the ring after a later transaction.
-uint64_t slots_rings_freed() { return header->rings_freed.load(std::memory_order_relaxed); }
+uint64_t slots_rings_freed() { return slots_exist() ? header->rings_freed.load(std::memory_order_relaxed) : 0; }
 
-int32_t slots_ever_used() { return header->ever_used; }
+int32_t slots_ever_used() { return directory.ever_used(); }
 const Slot *slot_at(int32_t place) { return &slots[place]; }
 
 int32_t slots_places() { return settings::max_slots; }
@@ -330,9 +360,9 @@ int32_t slots_places() { return settings::max_slots; }
 int32_t slots_next_ring(int32_t from) {
     LWLockAcquire(directory_lock, LW_SHARED);
     int32_t place = from;
-    while (place < header->ever_used && !has_ring(slots[place]))
+    while (place < directory.ever_used() && !has_ring(slots[place]))
         place++;
-    const bool found = place < header->ever_used;
+    const bool found = place < directory.ever_used();
     LWLockRelease(directory_lock);
     return found ? place : -1;
 }
@@ -348,10 +378,20 @@ bool slots_with_ring(int32_t place, void (*refill)(Slot *slot, void *arg), void 
 
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg) {
     LWLockAcquire(directory_lock, LW_SHARED);
-    for (int32_t i = 0; i < header->ever_used; i++)
+    for (int32_t i = 0; i < directory.ever_used(); i++)
         if (slots[i].kind != SlotKind::unused)
             visit(&slots[i], arg);
     LWLockRelease(directory_lock);
+}
+
+Stats slots_counted() {
+    LWLockAcquire(directory_lock, LW_SHARED);
+    Stats sum = header->freed;
+    for (int32_t i = 0; i < directory.ever_used(); i++)
+        if (slots[i].kind != SlotKind::unused)
+            add(&sum, slot_counted(&slots[i]));
+    LWLockRelease(directory_lock);
+    return sum;
 }
 
 bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist) {

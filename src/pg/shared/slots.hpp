@@ -28,6 +28,8 @@
 #include "core/step_policy.hpp"
 #include "core/position_allocator.hpp"
 #include "base/compat.hpp"
+#include "counters.hpp"
+#include "directory.hpp"
 
 namespace uidgen::pg {
 
@@ -40,11 +42,6 @@ struct PageState {
 inline bool same_state(const PageState &a, const PageState &b) {
     return a.counter.last_value == b.counter.last_value && a.counter.is_called == b.counter.is_called && a.lsn == b.lsn;
 }
-
-struct SlotKey {
-    Oid database;
-    Oid sequence;
-};
 
 enum class SlotKind : uint32_t { unused, generator, segment };
 
@@ -80,6 +77,7 @@ struct GeneratorConfig {
     WorkerPolicy worker_policy;
     int32_t worker_number;    // of WorkerPolicy::fixed
     int32_t datacenter_id;    // -1: none of its own
+    int64_t pinned_node;      // by a restart (core/restart.hpp); core::no_node: none
     char preset[NAMEDATALEN]; // shortened if need be
 };
 
@@ -90,6 +88,7 @@ constexpr uint32_t ring_refill_causes = 4;
 struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
+    std::atomic<uint64_t> shared_before;      // ids drawn from the runs that were shared before the present one
     dsm_handle memory;                        // of the cells; never changes
     std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
@@ -100,9 +99,20 @@ struct RingState {
     std::atomic<uint64_t> too_old;
 };
 
+// What a generator has seen of a wrong clock (clock_watch.hpp).
+struct ClockEvents {
+    std::atomic<uint64_t> changes;     // odd while the clock is behind
+    std::atomic<uint64_t> behind_from; // the next position when the clock was last found behind
+    std::atomic<uint64_t> held_ids;    // made while the clock was behind, up to the last time that it caught up
+    std::atomic<uint64_t> backup_ids;  // of the backup worker
+    std::atomic<uint64_t> errors;      // calls that failed because of the clock
+    std::atomic<int64_t> last_us;      // wall clock at the latest of them; 0: there was none
+};
+
 struct GeneratorState {
     core::PositionAllocator<> ticks; // page: its bounds
     core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
+    PassedOver passed_over;          // by `ticks`, except in cached mode
     std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with, in the word's count
     GeneratorConfig config;          // never changes
     uint64_t first_above_lost;       // never changes; see SlotInit
@@ -123,6 +133,7 @@ struct GeneratorState {
     std::atomic<int64_t> granted_node;
     std::atomic<bool> row_owed;   // the row must be written, for the first time or again
     std::atomic<int64_t> row_due; // a timestamptz: a transaction that ends after it has the row written
+    ClockEvents clock;
 };
 
 inline int64_t term_of(const GeneratorConfig &config, uint64_t position) {
@@ -140,9 +151,11 @@ constexpr uint32_t refill_causes = 4;
 
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
+    PassedOver passed_over;   // by the word
     core::StepBounds bounds;  // page: those of the last range
     core::RangeStep step;     // page: of the last range
     bool disturbed;           // page: the counter was moved since the last range
+    uint64_t fleet;           // page: the fleet whose registry gave its ranges; 0: they are of the sequence itself
     // page: start of the interval that the next pace is measured over. It is the time of a reservation on the monotonic
     // clock (0: none yet), and the next ordinal at that time plus the ordinals invalidated since. A reservation begins
     // a new interval only if a value was drawn in the present one.
@@ -156,16 +169,15 @@ struct SegmentState {
 struct Slot {
     SlotKey key;
     SlotKind kind;
-    int32_t next_unused; // of an unused slot: the place of the next one in the list; -1: none
     // Changes whenever the slot is freed. So a session notices that a pointer it kept leads to another sequence's slot.
     std::atomic<uint64_t> generation;
     std::atomic<int64_t> used_at; // start of the last transaction that used it; the earliest is reclaimed first
     RelationFile file;            // page: the sequence's file that `expected` belongs to
     PageState expected;           // page: what the sequence's page says unless another command moved the counter
-    std::atomic<uint64_t> records;
-    std::atomic<uint64_t> flush_waits;
-    std::atomic<uint64_t> standby_waits;
-    std::atomic<uint64_t> clock_waits;
+    Counters counters;
+    std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
+    Stats at_reset;                  // what the slot had counted then, and the time; guarded by the statistics' lock
+    int64_t reset_at_us;
     union {
         GeneratorState generator;
         SegmentState segment;
@@ -225,8 +237,14 @@ bool slot_note_drop(SlotKey key);
 // Calls visit(slot, arg) for every slot in use, under the shared directory lock. visit must not raise an error.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);
 
+// What a slot has counted since it was made. Under the directory lock, as in slots_visit().
+Stats slot_counted(Slot *slot);
+
+// What all slots of the server have counted since its start, also those that were freed.
+Stats slots_counted();
+
 // Changes when a slot with a ring is freed: a reclaim sends no invalidation, and a ring's memory lasts until every
-// session has unmapped it.
+// session has unmapped it. 0 without the preload.
 uint64_t slots_rings_freed();
 
 // The number of places that were in use at some time since the start, and the slot at a place. Without a lock: for the

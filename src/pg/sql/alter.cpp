@@ -1,4 +1,5 @@
-// uid_generator_create(), uid_generator_alter(), uid_change_segment(): their parameters have the names of columns.
+// uid_generator_create(), uid_generator_alter(), uid_change_segment(), uid_change_key(): their parameters have the
+// names of columns.
 //
 //   1. An argument sets the column of its name, unless it is NULL. So which columns a call may set is said by its
 //      signature in the install script alone.
@@ -7,7 +8,6 @@
 //      runs with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and
 //      does not depend on a search_path. An INSERT runs with the rights of the caller.
 
-#include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
@@ -61,18 +61,11 @@ struct Changeable {
 
 bool has_segment_row(Oid schema, Oid, Oid sequence) { return has_segment(schema, sequence); }
 
-// The first alteration of the builtin generator inserts its row. Under lock_generator()'s lock.
-bool has_or_gets_row(Oid schema, Oid table, Oid generator) {
-    if (has_generator_row(schema, generator))
-        return true;
-    if (generator != builtin_generator())
-        return false;
-    insert_builtin_row(table, find_default_generator(schema) == generator);
-    return true;
-}
+bool has_key_row(Oid schema, Oid, Oid sequence) { return read_key_row(schema, sequence, 1).versions > 0; }
 
 constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
-constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_row};
+constexpr Changeable key_row = {"uid_key", 0, AccessShareLock, has_key_row};
+constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_generator_row};
 
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);
@@ -92,7 +85,7 @@ void change_row(const Changeable &what, FunctionCallInfo fcinfo) {
     Call call = read_call(fcinfo, table, what.null_number);
     StringInfoData statement;
     initStringInfo(&statement);
-    appendStringInfo(&statement, "UPDATE %s AS t SET", qualified_name(table));
+    appendStringInfoString(&statement, "UPDATE %1$s AS t SET");
     for (int i = 0; i < call.count; i++)
         if (call.sets[i])
             appendStringInfo(&statement, "%s %s = $%d", i == 0 ? "" : ",", quote_identifier(call.names[i]), i + 1);
@@ -101,13 +94,10 @@ void change_row(const Changeable &what, FunctionCallInfo fcinfo) {
     if (!what.has_row(schema, table, sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
-                        errhint("Create a segment with segment_create(), or a generator with "
-                                "uid_generator_create().")));
-    if (execute_as_owner(table, statement.data, call.count, call.types, call.values, call.nulls) == 0)
-        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",
-                               get_rel_name(sequence), what.table),
-                        errhint("Retry the transaction.")));
+                        errhint("Create a segment with segment_create(), a generator with uid_generator_create(), or "
+                                "a key with uid_key_create().")));
+    if (write_as_owner(table, statement.data, call.count, call.types, call.values, call.nulls) == 0)
+        report_newer_row(sequence, what.table);
 }
 
 // uid_make_generator() does the rest, with the columns that the call sets. Its parameters are the first three of the
@@ -145,6 +135,7 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_generator_create);
 UIDGEN_SQL_FUNCTION(uid_generator_alter);
 UIDGEN_SQL_FUNCTION(uid_change_segment);
+UIDGEN_SQL_FUNCTION(uid_change_key);
 
 Datum uid_generator_create(PG_FUNCTION_ARGS) { return create_generator(fcinfo); }
 
@@ -157,6 +148,12 @@ Datum uid_generator_alter(PG_FUNCTION_ARGS) {
 Datum uid_change_segment(PG_FUNCTION_ARGS) {
     if (!PG_ARGISNULL(0))
         change_row(segment_row, fcinfo);
+    PG_RETURN_VOID();
+}
+
+Datum uid_change_key(PG_FUNCTION_ARGS) {
+    if (!PG_ARGISNULL(0))
+        change_row(key_row, fcinfo);
     PG_RETURN_VOID();
 }
 }

@@ -1,65 +1,13 @@
-// uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids. These functions need no shared
-// memory. So they work where no id can be drawn: without preloading, and on a standby.
+// uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids; uid_layout(). These functions need
+// no shared memory. So they work where no id can be drawn: without preloading, and on a standby.
 
-#include "tables/config_table.hpp"
+#include "tables/cached_layout.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
+#include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
-
-// The layout used last, of a named generator or of the default one. Any change or removal of a row of uid_generator, or
-// of the extension, sends an invalidation.
-struct CachedLayout {
-    bool valid;
-    Oid generator;
-    Oid function_schema;
-    core::Layout layout;
-};
-CachedLayout cached = {};
-
-uint64_t invalidations = 0;
-
-void relation_invalidated(Datum, Oid) {
-    cached.valid = false;
-    invalidations++;
-}
-
-// Stands for the default generator as an argument. A caller's argument never has this value.
-constexpr Oid the_default = InvalidOid;
-
-Oid named(Oid generator) {
-    if (generator == the_default)
-        report_not_a_generator(generator);
-    return generator;
-}
-
-const core::Layout &layout_of(Oid generator, Oid function) {
-    const Oid schema = schema_of_function(function);
-    if (cached.valid && cached.generator == generator && cached.function_schema == schema)
-        return cached.layout;
-    static bool registered = false;
-    if (!registered) {
-        CacheRegisterRelcacheCallback(relation_invalidated, 0);
-        registered = true;
-    }
-    constexpr int most_rounds = 8; // bounds the look-up if each round gets an invalidation (debug_discard_caches)
-    for (int round = 1;; round++) {
-        const uint64_t seen = invalidations;
-        const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
-        const core::Layout layout = read_generator_config(schema, sequence).layout;
-        cached = {seen == invalidations, generator, schema, layout};
-        if (cached.valid || round == most_rounds) // else an invalidation came during the look-up
-            return cached.layout;
-    }
-}
-
-core::Parts parts_of(const core::Layout &layout, int64_t id) {
-    const core::Decoded decoded = core::decode(layout, id);
-    if (decoded.fault != core::DecodeFault::none)
-        report_decode(layout, id, decoded.fault);
-    return decoded.parts;
-}
 
 Datum decode(FunctionCallInfo fcinfo, Oid generator) {
     const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
@@ -146,6 +94,7 @@ UIDGEN_SQL_FUNCTION(uid_timestamp_of);
 UIDGEN_SQL_FUNCTION(uid_timestamp_fixed);
 UIDGEN_SQL_FUNCTION(uid_lower_bound_default);
 UIDGEN_SQL_FUNCTION(uid_lower_bound_of);
+UIDGEN_SQL_FUNCTION(uid_layout);
 UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed);
 
 Datum uid_decode_default(PG_FUNCTION_ARGS) { return decode(fcinfo, the_default); }
@@ -154,6 +103,10 @@ Datum uid_encode_default(PG_FUNCTION_ARGS) { return encode(fcinfo, the_default);
 Datum uid_encode_of(PG_FUNCTION_ARGS) { return encode(fcinfo, named(PG_GETARG_OID(4))); }
 Datum uid_timestamp_default(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, the_default); }
 Datum uid_timestamp_of(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, named(PG_GETARG_OID(1))); }
+
+Datum uid_layout(PG_FUNCTION_ARGS) {
+    return CStringGetTextDatum(layout_text(layout_of(named(PG_GETARG_OID(0)), fcinfo->flinfo->fn_oid)));
+}
 
 Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
     const uidgen::core::TimeField field = field_of_arguments(fcinfo);

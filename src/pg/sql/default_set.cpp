@@ -20,15 +20,12 @@ void check_may_choose_default(Oid table) {
 // Compares the number of rows that each statement writes with the present state of the table: the transaction may have
 // an older snapshot.
 void write_default(Oid table, uint64 former_rows, Oid generator) {
-    const char *name = qualified_name(table);
-    const char *unset = psprintf("UPDATE %s SET is_default = false WHERE is_default", name);
-    const char *set = psprintf("UPDATE %s SET is_default = true "
-                               "WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
-                               name);
+    const char *unset = "UPDATE %1$s SET is_default = false WHERE is_default";
+    const char *set = "UPDATE %1$s SET is_default = true WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1";
     Oid types[] = {OIDOID};
     Datum values[] = {ObjectIdGetDatum(generator)};
-    const bool done = execute_as_owner(table, unset, 0, nullptr, nullptr) == former_rows &&
-                      execute_as_owner(table, set, lengthof(types), types, values) == 1;
+    const bool done = write_as_owner(table, unset, 0, nullptr, nullptr) == former_rows &&
+                      write_as_owner(table, set, lengthof(types), types, values) == 1;
     if (!done)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("could not choose the default generator due to a concurrent change"),
@@ -44,7 +41,11 @@ void raise_above_former(Oid schema, Oid former, Oid generator) {
     const GeneratorConfig config = read_generator_config(schema, generator);
     const GeneratorConfig former_config = read_generator_config(schema, former);
     const int64_t largest = core::largest_leased_id(former_config.layout, former_config.policy, mark);
-    raise_above_id(generator, config, largest);
+    const char *hint =
+        psprintf("A default must start above every id that the former one can have issued. To draw from this generator "
+                 "in some tables, pass it to uid_adopt(), or set DEFAULT uid_next(%s) on their columns.",
+                 quote_literal_cstr(qualified_name(generator)));
+    raise_above_id(generator, config, largest, hint);
 }
 
 } // namespace

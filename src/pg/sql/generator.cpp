@@ -1,9 +1,10 @@
-// uid_next(), uid_next_batch(), uid_next_array(), uid_last(): the entry points that draw ids.
+// uid_next(), uid_next_uuid(), uid_next_batch(), uid_next_array(), uid_last(): the entry points that draw ids.
 
 #include "draw/batch.hpp"
 #include "draw/draw_cached.hpp"
 #include "session/default_generator.hpp"
 #include "base/errors.hpp"
+#include "base/uuid_datum.hpp"
 #include "draw/draw_generator.hpp"
 
 namespace uidgen::pg {
@@ -37,14 +38,21 @@ Datum draw_one(SessionEntry *e) {
     return draw_one(last_used.generator);
 }
 
-void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
-    while (count > 0) {
-        const Drawn drawn = draw_ids(e, count);
+// The entry that the id came from is still open, so its slot has the id's layout.
+Datum drawn_as_uuid(const SessionEntry *e, Datum id) {
+    return id_as_uuid(e->slot->generator.config.layout, DatumGetInt64(id), strong_random_bits());
+}
+
+void draw_batch(SessionEntry *e, Batch *batch, uint64_t want) {
+    while (want > 0) {
+        const Drawn drawn = draw_ids(e, want);
         batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.encoder});
-        count -= drawn.run.count;
+        want -= drawn.run.count;
     }
-    if (batch->used > 0)
-        last_id = batch_last(batch);
+    if (batch->used == 0)
+        return;
+    count(&e->slot->counters, Stat::batches);
+    last_id = batch_last(batch);
 }
 
 // A set-returning function keeps its state in fn_extra, so each batch opens the entry.
@@ -65,6 +73,8 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_next_default);
 UIDGEN_SQL_FUNCTION(uid_next_of);
+UIDGEN_SQL_FUNCTION(uid_next_uuid_default);
+UIDGEN_SQL_FUNCTION(uid_next_uuid_of);
 UIDGEN_SQL_FUNCTION(uid_next_batch_default);
 UIDGEN_SQL_FUNCTION(uid_next_batch_of);
 UIDGEN_SQL_FUNCTION(uid_next_array_default);
@@ -84,6 +94,25 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     return likely(draw_next_id(generator_entry(PG_GETARG_OID(0)), role, &id)) ? hand_out(id) : next_id_of(fcinfo);
+}
+
+// A draw may process invalidations, which clear last_used. So the entry is kept here.
+Datum uid_next_uuid_default(PG_FUNCTION_ARGS) {
+    SessionEntry *e = last_used.default_generator;
+    int64_t id;
+    if (draw_next_id(e, GetUserId(), &id))
+        return drawn_as_uuid(e, hand_out(id));
+    e = open_default(fcinfo->flinfo->fn_oid);
+    return drawn_as_uuid(e, draw_one(e));
+}
+
+Datum uid_next_uuid_of(PG_FUNCTION_ARGS) {
+    SessionEntry *e = generator_entry(PG_GETARG_OID(0));
+    int64_t id;
+    if (draw_next_id(e, GetUserId(), &id))
+        return drawn_as_uuid(e, hand_out(id));
+    e = open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid);
+    return drawn_as_uuid(e, draw_one(e));
 }
 
 Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_batch_default); }

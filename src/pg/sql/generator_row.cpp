@@ -4,7 +4,8 @@
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
 //   3. A change ends the generator's lease (locked_generator.hpp). The transaction that altered a generator cannot draw
 //      from it (config_table.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
-//   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
+//   4. A restart (restart.cpp) cannot be undone once it is committed.
+//   5. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
 //      change from that row, and a delete a change back to it.
 
 #include "tables/builtin.hpp"
@@ -54,9 +55,8 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
 // Whether a generator may change from one row to the other. Under lock_generator().
 void check_change(Oid generator, Row from, Row to) {
     const GeneratorConfig former = generator_config_of(from);
-    const GeneratorConfig wanted = generator_config_of(to);
-    const bool layout = !core::same_layout(former.layout, wanted.layout);
-    const bool keeps = !layout && !terms_differ(former, wanted);
+    const bool layout = !core::same_layout(former.layout, generator_layout_of(to));
+    const bool keeps = !layout && !terms_differ(former, generator_config_of(to));
     const int64_t mark = keeps ? core::no_lease_yet : high_water_mark_of(generator);
     if (mark > core::no_lease_yet)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -70,6 +70,13 @@ void check_change(Oid generator, Row from, Row to) {
                         errhint("Create another generator above it: "
                                 "SELECT uid_generator_create('name', above => %lld).",
                                 static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
+    const GeneratorConfig wanted = generator_config_of(to);
+    if (wanted.policy.restart.mark < former.policy.restart.mark)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot undo the restart of generator \"%s\"", get_rel_name(generator)),
+                        errdetail("Its ids of term %lld could be issued again.",
+                                  static_cast<long long>(former.policy.restart.mark >> core::max_time_bits)),
+                        errhint("Leave the columns of a restart to uid_generator_restart().")));
     if (!layout)
         wait_out_lead(generator, former, wanted);
 }

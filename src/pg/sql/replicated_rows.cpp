@@ -1,5 +1,5 @@
-// uid_keep_local(): the trigger that keeps logical replication away from uid_generator, uid_segment and the tables of a
-// fleet's registry.
+// uid_keep_local(): the trigger that keeps logical replication away from uid_generator, uid_segment, uid_key and the
+// tables of a fleet's registry.
 //
 // Their rows describe sequences of this server, or the grants of this registry. The changes of an apply or tablesync
 // worker describe those of the publisher. A FOR ALL TABLES publication includes them, because every database with the
@@ -13,13 +13,15 @@ namespace {
 
 // A worker can leave out rows, but not a TRUNCATE. So no session may send one.
 [[noreturn]] void refuse_truncate(Relation table, bool of_fleet) {
-    ereport(ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-             errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
-             errdetail("%s", of_fleet ? "Without its rows, nodes would be granted twice."
-                                      : "The rows of the table describe sequences."),
-             errhint("%s", of_fleet ? "Take the node of a holder that does not run any more with uid_fleet_takeover()."
-                                    : "Drop generators with uid_generator_drop(), and segments with segment_drop().")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
+         errdetail("%s", of_fleet ? "Without its rows, nodes would be granted twice."
+                                  : "The rows of the table describe sequences."),
+         errhint("%s", of_fleet
+                           ? "Take the node of a holder that does not run any more with uid_fleet_takeover()."
+                           : "Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with "
+                             "uid_key_drop().")));
 }
 
 } // namespace

@@ -1,19 +1,22 @@
-// segment_next(), segment_next_batch(), segment_next_array(), segment_last(), segment_set(): the entry points of
-// segments. Each has two forms: by name and by regclass.
+// segment_next(), segment_next_batch(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
+// entry points of segments. Each has two forms: by name and by regclass.
 
 #include "session/session.hpp"
+#include "draw/attached_segment.hpp"
 #include "draw/batch.hpp"
 #include "base/errors.hpp"
 #include "tables/lease_sequence.hpp"
 #include "tables/sequence_page.hpp"
 #include "session/segment_names.hpp"
 #include "draw/draw_segment.hpp"
+#include "draw/reserve_block.hpp"
 
 namespace uidgen::pg {
 namespace {
 
 Datum hand_out(SessionEntry *e, int64_t value) {
     e->last_value = value;
+    last_used.drawn_segment = e;
     return Int64GetDatum(value);
 }
 
@@ -36,13 +39,14 @@ Datum draw_one(SessionEntry *e) {
     return draw_one(last_used.segment);
 }
 
-void draw_batch(SessionEntry *e, Batch *batch, uint64_t count) {
-    while (count > 0) {
-        const SegmentValues values = draw_segment(e, count);
+void draw_batch(SessionEntry *e, Batch *batch, uint64_t want) {
+    while (want > 0) {
+        const SegmentValues values = draw_segment(e, want);
         batch_add(batch, {values.first, values.increment, values.count, false, {}});
-        count -= values.count;
+        want -= values.count;
     }
     if (batch->used > 0) {
+        count(&e->slot->counters, Stat::batches);
         e->has_last = true;
         hand_out(e, batch_last(batch));
     }
@@ -55,12 +59,40 @@ SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) {
                       fcinfo->flinfo->fn_oid);
 }
 
+SessionEntry *open_entry_of(FunctionCallInfo fcinfo) {
+    return open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
+}
+
 void draw_batch_named(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
     draw_batch(open_entry_by_name(fcinfo), batch, count);
 }
 
 void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
-    draw_batch(open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid), batch, count);
+    draw_batch(open_entry_of(fcinfo), batch, count);
+}
+
+void refuse_null(FunctionCallInfo fcinfo, int argument, const char *name, const char *hint) {
+    if (PG_ARGISNULL(argument))
+        ereport(ERROR,
+                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", name), errhint("%s", hint)));
+}
+
+// The whole of segment_reserve(). A caller that passes NULL would take a result of NULL for a block, so it is an error.
+Datum reserve(FunctionCallInfo fcinfo, const char *which, SessionEntry *(*open)(FunctionCallInfo)) {
+    refuse_null(fcinfo, 0, which, "Pass the segment, or a sequence, whose values to reserve.");
+    refuse_null(fcinfo, 1, "count", "Pass the number of values to reserve.");
+    const int64 count = PG_GETARG_INT64(1);
+    if (count < 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("count of values to reserve must be positive: %lld", static_cast<long long>(count)),
+                        errhint("Use a count of 1 or more.")));
+    TupleDesc desc;
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "segment_reserve must return a record");
+    const Block block = reserve_block(open(fcinfo), static_cast<uint64_t>(count));
+    const Datum values[] = {Int64GetDatum(block.first), Int64GetDatum(block.last), Int64GetDatum(block.increment)};
+    const bool nulls[lengthof(values)] = {};
+    return HeapTupleGetDatum(heap_form_tuple(desc, const_cast<Datum *>(values), const_cast<bool *>(nulls)));
 }
 
 void check_is_sequence(Oid relation) {
@@ -71,7 +103,15 @@ void check_is_sequence(Oid relation) {
         report_not_a_sequence(relation);
 }
 
-// Like currval: this session's last value, whatever other sessions have drawn since.
+// This session's last value of a sequence, whatever other sessions have drawn since. The caller has checked that there
+// is one.
+Datum last_value_of(const SessionEntry *e) {
+    if (pg_class_aclcheck(e->sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(e->sequence));
+    PG_RETURN_INT64(e->last_value);
+}
+
+// Like currval.
 Datum last_of(Oid sequence) {
     check_is_sequence(sequence);
     const SessionEntry *e = find_entry(sequence);
@@ -80,17 +120,16 @@ Datum last_of(Oid sequence) {
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("segment_last of sequence \"%s\" is not yet defined in this session", get_rel_name(sequence)),
                  errhint("Draw a value with segment_next() first.")));
-    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
-    PG_RETURN_INT64(e->last_value);
+    return last_value_of(e);
 }
 
 // setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
 // next call.
-Datum set_next(Oid sequence, int64_t value) {
+Datum set_next(Oid sequence, int64_t value, Oid function) {
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
+    refuse_attached(function, sequence);
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
                      BoolGetDatum(false));
     open_all_again();
@@ -110,6 +149,9 @@ UIDGEN_SQL_FUNCTION(segment_next_batch_of);
 UIDGEN_SQL_FUNCTION(segment_next_batch_named);
 UIDGEN_SQL_FUNCTION(segment_next_array_of);
 UIDGEN_SQL_FUNCTION(segment_next_array_named);
+UIDGEN_SQL_FUNCTION(segment_reserve_of);
+UIDGEN_SQL_FUNCTION(segment_reserve_named);
+UIDGEN_SQL_FUNCTION(segment_last_any);
 UIDGEN_SQL_FUNCTION(segment_last_of);
 UIDGEN_SQL_FUNCTION(segment_last_named);
 UIDGEN_SQL_FUNCTION(segment_set_of);
@@ -139,13 +181,30 @@ Datum segment_next_batch_named(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1,
 Datum segment_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_of); }
 Datum segment_next_array_named(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_named); }
 
+Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, "sequence", open_entry_of); }
+Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, "name", open_entry_by_name); }
+
+// Like lastval, which is undefined too after the sequence was dropped.
+Datum segment_last_any(PG_FUNCTION_ARGS) {
+    (void)fcinfo;
+    const SessionEntry *e = last_used.drawn_segment;
+    if (!e->has_last || get_rel_name(e->sequence) == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("segment_last is not yet defined in this session"),
+                        errhint("Draw a value with segment_next() first.")));
+    return last_value_of(e);
+}
+
 Datum segment_last_of(PG_FUNCTION_ARGS) { return last_of(PG_GETARG_OID(0)); }
 Datum segment_last_named(PG_FUNCTION_ARGS) {
     return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)));
 }
 
-Datum segment_set_of(PG_FUNCTION_ARGS) { return set_next(PG_GETARG_OID(0), PG_GETARG_INT64(1)); }
+Datum segment_set_of(PG_FUNCTION_ARGS) {
+    return set_next(PG_GETARG_OID(0), PG_GETARG_INT64(1), fcinfo->flinfo->fn_oid);
+}
 Datum segment_set_named(PG_FUNCTION_ARGS) {
-    return set_next(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1));
+    const Oid function = fcinfo->flinfo->fn_oid;
+    return set_next(sequence_named(function, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1), function);
 }
 }

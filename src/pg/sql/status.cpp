@@ -1,7 +1,9 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
 #include "tables/sequence_page.hpp"
+#include "draw/clock_watch.hpp"
 #include "draw/node_grant.hpp"
+#include "shared/blocks.hpp"
 #include "shared/nodes.hpp"
 #include "shared/slots.hpp"
 #include "base/time_source.hpp"
@@ -61,6 +63,13 @@ enum Column {
     col_too_old,
     col_ahead,
     col_granted,
+    col_clock_steps_back,
+    col_held_ids,
+    col_backup_ids,
+    col_clock_errors,
+    col_last_clock_event,
+    col_next_asked,
+    col_registry_error,
     columns
 };
 
@@ -96,6 +105,22 @@ void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values,
     values[col_rejected_takes] = count_of(ring.rejected_takes);
     values[col_too_old] = count_of(ring.too_old);
     memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
+}
+
+void fill_clock(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
+    const ClockEvents &clock = generator.clock;
+    const int64_t last_us = clock.last_us.load(std::memory_order_relaxed);
+    const uint64_t changes = clock.changes.load(std::memory_order_acquire);
+    uint64_t held = clock.held_ids.load(std::memory_order_relaxed);
+    if (is_behind(changes))
+        held += made_since_behind(generator, config, generator.ticks.last());
+    values[col_clock_steps_back] = Int64GetDatum(static_cast<int64_t>((changes + 1) / 2));
+    values[col_held_ids] = Int64GetDatum(static_cast<int64_t>(held));
+    values[col_backup_ids] = count_of(clock.backup_ids);
+    values[col_clock_errors] = count_of(clock.errors);
+    values[col_last_clock_event] = TimestampTzGetDatum(to_timestamptz(last_us));
+    memset(&nulls[col_clock_steps_back], false, col_last_clock_event - col_clock_steps_back);
+    nulls[col_last_clock_event] = last_us == 0;
 }
 
 // The node that the next id will have, as far as it is known.
@@ -136,6 +161,7 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
         nulls[column] = true;
     nulls[col_ahead] = false;
     fill_node(config, generator, values, nulls);
+    fill_clock(config, generator, values, nulls);
     const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_us();
     values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
     if (config.cached.on)
@@ -147,6 +173,7 @@ struct SegmentView {
     core::Range range;
     bool in_use;
     bool next_ready;
+    bool is_block; // the ranges come from the fleet's registry
     uint64_t next;
     core::RangeStep step;
     core::Pace pace;
@@ -159,6 +186,7 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
     SequencePage page = lock_page_for_reading(rel);
     view.in_use = segment.word.current(&view.range);
     view.next_ready = view.in_use && segment.word.end() != view.range.end;
+    view.is_block = segment.fleet != 0;
     view.next = segment.word.next();
     view.step = segment.step;
     view.pace = segment.pace;
@@ -168,8 +196,18 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
     return view;
 }
 
-void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool *nulls) {
-    const SegmentView view = view_of(segment, rel);
+// The block that follows, of a segment that is attached to one of the registry.
+void fill_block(const BlockAnswer &next, Datum *values, bool *nulls) {
+    values[col_next_ready] = BoolGetDatum(next.state == BlockState::ready);
+    values[col_next_asked] = BoolGetDatum(next.state == BlockState::asked);
+    values[col_registry_error] = CStringGetTextDatum(next.error.message);
+    nulls[col_next_asked] = false;
+    nulls[col_registry_error] = next.error.at_us == 0;
+}
+
+void fill_segment(const Slot *slot, Relation rel, Datum *values, bool *nulls) {
+    const SegmentView view = view_of(slot->segment, rel);
+    const BlockAnswer next = blocks_look(slot->key);
     const core::Range &range = view.range;
     memset(&nulls[col_protection], true, col_until - col_protection + 1);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = !view.in_use;
@@ -188,6 +226,8 @@ void fill_segment(const SegmentState &segment, Relation rel, Datum *values, bool
     if (!nulls[col_rate])
         values[col_rate] =
             Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
+    if (view.is_block || next.state != BlockState::none)
+        fill_block(next, values, nulls);
 }
 
 // As in pg_sequences: the position of a counter reveals how much is drawn.
@@ -209,16 +249,16 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         values[col_sequence] = ObjectIdGetDatum(sequence);
         const bool is_generator = copy.kind == SlotKind::generator;
         values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
-        values[col_records] = count_of(slot->records);
-        values[col_flush_waits] = count_of(slot->flush_waits);
-        values[col_standby_waits] = count_of(slot->standby_waits);
-        values[col_clock_waits] = count_of(slot->clock_waits);
+        values[col_records] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::records)));
+        values[col_flush_waits] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::flush_waits)));
+        values[col_standby_waits] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::standby_waits)));
+        values[col_clock_waits] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::clock_waits)));
         if (!may_see(sequence))
             memset(&nulls[col_protection], true, columns - col_protection);
         else if (is_generator)
             fill_generator(copy.config, slot->generator, values, nulls);
         else
-            fill_segment(slot->segment, rel, values, nulls);
+            fill_segment(slot, rel, values, nulls);
         // If the generation has changed, the slot may have been freed while it was read.
         if (slot->generation.load(std::memory_order_acquire) == copy.generation)
             tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);

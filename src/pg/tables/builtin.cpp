@@ -1,6 +1,7 @@
 #include "builtin.hpp"
 
 #include "base/compat.hpp"
+#include "extension.hpp"
 #include "owner_rights.hpp"
 
 namespace uidgen::pg {
@@ -34,30 +35,7 @@ constexpr const char *fields[][2] = {
     {"builtin", "true"},
 };
 
-struct Extension {
-    Oid oid;
-    Oid schema;
-};
-
-Extension find_extension() {
-    Extension found = {InvalidOid, InvalidOid};
-    ScanKeyData key;
-    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("uidgen"));
-    Relation rel = table_open(ExtensionRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(rel, ExtensionNameIndexId, true, nullptr, 1, &key);
-    HeapTuple tuple = systable_getnext(scan);
-    if (HeapTupleIsValid(tuple)) {
-        const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
-        found = {extension->oid, extension->extnamespace};
-    }
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
-    return found;
-}
-
 } // namespace
-
-Oid extension_schema() { return find_extension().schema; }
 
 Oid builtin_generator() {
     const Oid schema = get_namespace_oid("uid_generators", true);
@@ -80,13 +58,10 @@ Row builtin_row(Oid generator, bool is_default, TupleDesc desc) {
 }
 
 void insert_builtin_row(Oid table, bool is_default) {
-    const char *name = get_rel_name(table);
-    const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
-    const char *statement = psprintf("INSERT INTO %s.%s SELECT * FROM %s.uid_generator_builtin($1)", schema,
-                                     quote_identifier(name), schema);
+    const char *statement = "INSERT INTO %1$s SELECT * FROM %2$s.uid_generator_builtin($1)";
     Oid types[] = {BOOLOID};
     Datum values[] = {BoolGetDatum(is_default)};
-    execute_as_owner(table, statement, lengthof(types), types, values);
+    write_as_owner(table, statement, lengthof(types), types, values);
 }
 
 } // namespace uidgen::pg

@@ -9,9 +9,6 @@
 
 namespace uidgen::pg {
 
-// The extension's schema in this database; InvalidOid if there is no extension.
-Oid extension_schema();
-
 // The builtin generator's sequence: the extension's own, not another one of that name. InvalidOid if it does not exist.
 Oid builtin_generator();
 

@@ -1,6 +1,9 @@
 #include "config_table.hpp"
 
+#include <algorithm>
+
 #include "builtin.hpp"
+#include "extension.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 
@@ -31,7 +34,18 @@ Row find_segment_row(Oid schema, Oid sequence) {
     return find_row(schema, "uid_segment", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
 }
 
-constexpr int64_t longest_ahead_ms = 600000;
+// The secrets of all versions end the text, as hexadecimal digits.
+bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
+    constexpr int64_t length = 2 * aes_key_bytes;
+    const int64_t begin = VARSIZE_ANY_EXHDR(secrets) - length * versions;
+    if (wanted < 1 || wanted > versions || begin < 0)
+        return false;
+    const char *digits = VARDATA_ANY(secrets) + begin + length * (wanted - 1);
+    if (std::any_of(digits, digits + length, [](char digit) { return !isxdigit(static_cast<unsigned char>(digit)); }))
+        return false;
+    hex_decode(digits, length, reinterpret_cast<char *>(secret));
+    return true;
+}
 
 // A field of uid_generator with one of several words, in the order of their enum.
 template <typename Enum, size_t count> Enum word_column(Row row, const char *name, const char *const (&words)[count]) {
@@ -60,26 +74,8 @@ int64_t number_column(Row row, const char *name, int64_t least, int64_t most, co
 int64_t ticks_of_ms(const core::Layout &layout, int64_t ms) { return ms * us_per_ms / layout.tick_us; }
 int64_t at_least_one(int64_t ticks) { return ticks > 0 ? ticks : 1; }
 
-core::Layout layout_of_row(Row row) {
-    core::Layout layout = {};
-    const TimestampTz epoch = DatumGetTimestampTz(column(row, "epoch"));
-    // An infinite epoch must not wrap into a valid one.
-    layout.epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
-    layout.tick_us = DatumGetInt64(column(row, "tick_us"));
-    layout.time_bits = DatumGetInt16(column(row, "time_bits"));
-    layout.datacenter_bits = DatumGetInt16(column(row, "datacenter_bits"));
-    layout.worker_bits = DatumGetInt16(column(row, "worker_bits"));
-    layout.sequence_bits = DatumGetInt16(column(row, "sequence_bits"));
-    layout.sequence_first = DatumGetBool(column(row, "sequence_first"));
-    layout.backup = DatumGetBool(column(row, "backup_worker"));
-    const core::LayoutFault fault = core::check(layout);
-    if (fault != core::LayoutFault::none)
-        report_layout(DatumGetObjectId(column(row, "generator")), fault);
-    return layout;
-}
-
 core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
-    const int64_t max_ahead_ms = number_column(row, "max_ahead_ms", 1, longest_ahead_ms);
+    const int64_t max_ahead_ms = number_column(row, "max_ahead_ms", 1, core::longest_ahead_ms);
     const int64_t lease_ms = number_column(row, "lease_ms", 1, max_ahead_ms);
     const bool unlimited = is_null(row, "tolerance_ms");
     const int64_t tolerance_ms = unlimited ? 0 : number_column(row, "tolerance_ms", 0, PG_INT32_MAX);
@@ -126,6 +122,32 @@ int64_t datacenter_of_row(Row row, const core::Layout &layout) {
     return number_column(
         row, "datacenter_id", 0, core::largest(bits),
         psprintf("Without datacenter_bits, the datacenter id shares the %d bits of worker ids.", bits));
+}
+
+int64_t tick_column(Row row, const char *name, const core::Layout &layout) {
+    const TimestampTz at = DatumGetTimestampTz(column(row, name));
+    const int64_t tick = TIMESTAMP_NOT_FINITE(at) ? -1 : core::tick_at(layout, to_unix_us(at));
+    if (is_null(row, name) || tick < 1 || tick > core::largest(layout.time_bits) + 1)
+        report_generator_field(name, is_null(row, name) ? "NULL" : timestamptz_to_str(at),
+                               "Leave the columns of a restart to uid_generator_restart().");
+    return tick;
+}
+
+// The table of uidgen 0.1.0 has none of these columns.
+void restart_of_row(Row row, GeneratorConfig *config) {
+    config->pinned_node = core::no_node;
+    if (!has_column(row, "restart_term") || is_null(row, "restart_term"))
+        return;
+    const int64_t term = number_column(row, "restart_term", 1, core::most_terms - 1);
+    config->policy.restart = {term << core::max_time_bits | (tick_column(row, "restarted_at", config->layout) - 1),
+                              tick_column(row, "restart_until", config->layout)};
+    if (is_null(row, "restart_node"))
+        return;
+    config->pinned_node = DatumGetInt64(column(row, "restart_node"));
+    const int64_t most = core::largest(core::drawn_node_bits(config->layout));
+    if (config->pinned_node < 0 || config->pinned_node > most)
+        report_generator_field("restart_node", psprintf("%lld", static_cast<long long>(config->pinned_node)),
+                               psprintf("Use a node from 0 to %lld.", static_cast<long long>(most)));
 }
 
 constexpr int64_t most_boost_power = 20;
@@ -212,12 +234,19 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
 
 } // namespace
 
-Oid schema_of_function(Oid function) { return get_func_namespace(function); }
+Oid schema_of_function(Oid function) {
+    const Oid schema = get_func_namespace(function);
+    return OidIsValid(schema) ? schema : find_extension().schema;
+}
 
-Oid extension_table(Oid schema, const char *name) { return get_relname_relid(name, schema); }
+// In a moment in which the extension is dropped, the relation of that name may be one of the schema's owner.
+Oid extension_table(Oid schema, const char *name, char kind) {
+    const Oid table = get_relname_relid(name, schema);
+    return OidIsValid(table) && get_rel_relkind(table) == kind ? table : InvalidOid;
+}
 
-Oid required_table(Oid schema, const char *name) {
-    const Oid table = extension_table(schema, name);
+Oid required_table(Oid schema, const char *name, char kind) {
+    const Oid table = extension_table(schema, name, kind);
     if (!OidIsValid(table))
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table \"%s\" of extension uidgen does not exist", name),
@@ -231,13 +260,32 @@ void copy_clipped(char *to, const char *from, size_t size) {
     to[length] = '\0';
 }
 
+core::Layout generator_layout_of(Row row) {
+    core::Layout layout = {};
+    const TimestampTz epoch = DatumGetTimestampTz(column(row, "epoch"));
+    // An infinite epoch must not wrap into a valid one.
+    layout.epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
+    layout.tick_us = DatumGetInt64(column(row, "tick_us"));
+    layout.time_bits = DatumGetInt16(column(row, "time_bits"));
+    layout.datacenter_bits = DatumGetInt16(column(row, "datacenter_bits"));
+    layout.worker_bits = DatumGetInt16(column(row, "worker_bits"));
+    layout.sequence_bits = DatumGetInt16(column(row, "sequence_bits"));
+    layout.sequence_first = DatumGetBool(column(row, "sequence_first"));
+    layout.backup = DatumGetBool(column(row, "backup_worker"));
+    const core::LayoutFault fault = core::check(layout);
+    if (fault != core::LayoutFault::none)
+        report_layout(DatumGetObjectId(column(row, "generator")), fault);
+    return layout;
+}
+
 GeneratorConfig generator_config_of(Row row) {
     GeneratorConfig config = {};
-    config.layout = layout_of_row(row);
+    config.layout = generator_layout_of(row);
     config.policy = policy_of_row(row, config.layout);
     config.cached = cached_of_row(row, config.layout, config.policy);
     worker_of_row(row, &config);
     config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
+    restart_of_row(row, &config);
     copy_clipped(config.preset, text_column(row, "preset"), sizeof(config.preset));
     return config;
 }
@@ -270,6 +318,54 @@ Oid find_default_generator(Oid schema) {
     return OidIsValid(builtin) && !has_generator_row(schema, builtin) ? builtin : InvalidOid;
 }
 
+bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator) {
+    if (has_generator_row(schema, generator))
+        return true;
+    if (generator != builtin_generator())
+        return false;
+    insert_builtin_row(table, find_default_generator(schema) == generator);
+    return true;
+}
+
+core::NodeSet read_former_nodes(Oid schema, Oid generator) {
+    core::NodeSet former = {};
+    const Row row = find_generator_row(schema, generator);
+    if (row.tuple == nullptr || !has_column(row, "former_nodes") || is_null(row, "restart_node"))
+        return former;
+    check_column_type(row.desc, "former_nodes", INT8ARRAYOID);
+    former.all = is_null(row, "former_nodes");
+    if (former.all)
+        return former;
+    Datum *elements = nullptr;
+    bool *nulls = nullptr;
+    int count = 0;
+    deconstruct_array(DatumGetArrayTypeP(column(row, "former_nodes")), INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+                      TYPALIGN_DOUBLE, &elements, &nulls, &count);
+    for (int i = 0; i < count; i++) {
+        if (nulls[i])
+            former.all = true; // and all others
+        else
+            former.add(DatumGetInt64(elements[i]));
+    }
+    return former;
+}
+
+core::NodeSet read_other_pins(Oid schema, Oid generator) {
+    Relation rel = table_open(required_table(schema, "uid_generator"), AccessShareLock);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    core::NodeSet pins = {};
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        const Row row = {tuple, RelationGetDescr(rel)};
+        const bool has_pin = has_column(row, "restart_node") && !is_null(row, "restart_node");
+        if (has_pin && DatumGetObjectId(column(row, "generator")) != generator)
+            pins.add(DatumGetInt64(column(row, "restart_node")));
+    }
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    return pins;
+}
+
 Oid read_default_generator(Oid schema) {
     const Oid generator = find_default_generator(schema);
     if (!OidIsValid(generator))
@@ -286,11 +382,39 @@ Oid read_segment_by_name(Oid schema, const text *name) {
 
 bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence).tuple != nullptr; }
 
-SegmentSteps read_segment_steps(Oid schema, Oid sequence) {
+SegmentRow read_segment_row(Oid schema, Oid sequence) {
     const Row row = find_segment_row(schema, sequence);
     if (row.tuple == nullptr)
-        return {0, 0};
-    return {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step"))};
+        return {};
+    SegmentRow segment = {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step")),
+                          text_column(row, "name")};
+    // The table of uidgen 0.1.0 has none of these columns.
+    if (has_column(row, "registry_name") && !is_null(row, "registry_name")) {
+        segment.registry_name = text_column(row, "registry_name");
+        segment.fleet = static_cast<uint64_t>(DatumGetInt64(column(row, "fleet")));
+        segment.increment = DatumGetInt64(column(row, "increment"));
+    }
+    return segment;
+}
+
+KeyRow read_key_row(Oid schema, Oid sequence, int32_t version) {
+    const Row row = find_row(schema, "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
+    if (row.tuple == nullptr)
+        return {};
+    KeyRow key = {};
+    key.format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
+    key.versions = DatumGetInt32(column(row, "versions"));
+    check_column_type(row.desc, "secrets", TEXTOID);
+    if (is_null(row, "secrets") || !core::is_valid(key.format))
+        return key;
+    text *secrets = DatumGetTextPP(column(row, "secrets"));
+    const int32_t wanted = version == 0 ? key.versions : version;
+    if (read_secret(secrets, key.versions, wanted, key.secret))
+        key.version = wanted;
+    // A text that is stored compressed or out of line has a copy of its own.
+    explicit_bzero(secrets, VARSIZE_ANY(secrets));
+    explicit_bzero(row.tuple->t_data, row.tuple->t_len);
+    return key;
 }
 
 } // namespace uidgen::pg

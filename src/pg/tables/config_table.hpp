@@ -1,26 +1,31 @@
-// Reading the extension's own tables: uid_generator and uid_segment.
+// Reading the extension's own tables: uid_generator, uid_segment and uid_key.
 //
 // Tables are read with a new snapshot, as catalogs are. So a generator that another session has just committed is
 // visible to a transaction with an older snapshot too, as its sequence is.
 #pragma once
 
+#include "base/aes.hpp"
+#include "core/concealed_id.hpp"
+#include "core/restart.hpp"
 #include "row.hpp"
 #include "shared/slots.hpp"
 
 namespace uidgen::pg {
 
-// The schema of the extension's tables: that of the SQL function that was called.
+// The schema of the extension's tables: that of the SQL function that was called. An update of the extension may have
+// dropped the function since the statement began.
 Oid schema_of_function(Oid function);
 
-// A table of the extension; InvalidOid if it does not exist.
-Oid extension_table(Oid schema, const char *name);
-Oid required_table(Oid schema, const char *name); // error if it does not exist
+// A table of the extension, or one of its sequences; InvalidOid if it does not exist.
+Oid extension_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
+Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION); // error if it does not exist
 
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);
 
-// The configuration in a row of uid_generator; error if it is not valid.
+// The configuration in a row of uid_generator, and its layout alone; error if it is not valid.
 GeneratorConfig generator_config_of(Row row);
+core::Layout generator_layout_of(Row row);
 
 bool has_generator_row(Oid schema, Oid generator);
 
@@ -29,6 +34,16 @@ GeneratorConfig read_generator_config(Oid schema, Oid generator);
 // The same for a slot. False if the sequence is not a generator's. Error if the open transaction has altered the
 // generator, or made one of a sequence that existed before.
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
+
+// Whether it is a generator. The first change of the builtin generator inserts its row. Under a lock that excludes all
+// sessions that draw from it or alter it.
+bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator);
+
+// The nodes that ids of the terms before the last restart may have.
+core::NodeSet read_former_nodes(Oid schema, Oid generator);
+
+// The nodes that restarts of other generators have pinned.
+core::NodeSet read_other_pins(Oid schema, Oid generator);
 
 // The default generator's lease sequence: the one that was chosen, or the builtin one while it has no row. Otherwise
 // the chosen one was dropped: InvalidOid, or an error.
@@ -41,11 +56,26 @@ Oid read_segment_by_name(Oid schema, const text *name);
 // Whether a sequence belongs to a named segment.
 bool has_segment(Oid schema, Oid sequence);
 
-// The step bounds in a segment's row; 0 where the row has none.
-struct SegmentSteps {
-    int64_t step;
+// A segment's row; all 0 and null without one.
+struct SegmentRow {
+    int64_t step; // 0: the row has none
     int64_t max_step;
+    const char *name;
+    const char *registry_name; // null: not attached to a segment of a fleet's registry
+    uint64_t fleet;            // whose registry it is attached to
+    int64_t increment;         // of the segment there
+
+    bool is_attached() const { return registry_name != nullptr; }
 };
-SegmentSteps read_segment_steps(Oid schema, Oid sequence);
+SegmentRow read_segment_row(Oid schema, Oid sequence);
+
+// A key's row, with the secret of one version; all 0 without one. Error if it is not valid.
+struct KeyRow {
+    core::KeyFormat format;
+    int32_t versions;
+    int32_t version; // 0: the key has no such version, or its row is not valid
+    uint8_t secret[aes_key_bytes];
+};
+KeyRow read_key_row(Oid schema, Oid sequence, int32_t version); // 0: the newest one
 
 } // namespace uidgen::pg

@@ -3,6 +3,7 @@
 #include "builtin.hpp"
 #include "base/compat.hpp"
 #include "config_table.hpp"
+#include "extension.hpp"
 #include "owner_rights.hpp"
 
 namespace uidgen::pg {
@@ -54,13 +55,14 @@ bool never(Row) { return false; }
 } // namespace
 
 void forget_dropped_sequence(Oid sequence) {
-    const Oid schema = extension_schema();
+    const Oid schema = find_extension().schema;
     if (!OidIsValid(schema))
         return;
     const Deleted generator =
         delete_row(extension_table(schema, "uid_generator"), "generator", sequence, is_default_row);
     const Deleted segment = delete_row(extension_table(schema, "uid_segment"), "sequence", sequence, never);
-    if (generator == Deleted::nothing && segment == Deleted::nothing)
+    const Deleted key = delete_row(extension_table(schema, "uid_key"), "sequence", sequence, never);
+    if (generator == Deleted::nothing && segment == Deleted::nothing && key == Deleted::nothing)
         return;
     CommandCounterIncrement(); // or a second caller would find them again
     if (generator == Deleted::default_row) {

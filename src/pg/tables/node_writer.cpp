@@ -16,8 +16,6 @@ namespace {
 // In the sessions: which rows are due, and when to start the writer.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr int64_t us_per_second = 1000 * us_per_ms;
-
 // How old `modified` may be while the generator is in use.
 constexpr int64_t refresh_us = 3600 * us_per_second;
 
@@ -165,13 +163,6 @@ NodeType node_type() {
     return contained ? container : actual;
 }
 
-// The same text for the same layout, whatever the settings of the server are.
-const char *layout_text(const core::Layout &l) {
-    return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", l.time_bits, l.datacenter_bits, l.worker_bits,
-                    l.sequence_bits, static_cast<long long>(l.tick_us), static_cast<long long>(l.epoch_us),
-                    l.sequence_first ? ", sequence first" : "", l.backup ? ", backup worker" : "");
-}
-
 // Whether the row exists now. False: another row has that id.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
@@ -194,14 +185,13 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         ObjectIdGetDatum(MyDatabaseId),
         CStringGetTextDatum(layout_text(row.layout)),
     };
-    const char *statement = psprintf(
-        "INSERT INTO %s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
+    const char *statement =
+        "INSERT INTO %1$s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
         "datacenter_id, system_identifier, timeline, database, layout) "
         "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) "
         "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
-        "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
-        qualified_name(table));
-    return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
+        "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created";
+    return write_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
 // Whether another writer has written the row of this draw, with another id.
@@ -210,11 +200,10 @@ bool has_row(Oid table, const DueRow &row) {
     Datum values[] = {CStringGetTextDatum(qualified_name(row.generator)),
                       TimestampTzGetDatum(to_timestamptz(row.drawn_at_us)),
                       Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))};
-    const char *statement = psprintf("SELECT FROM %s AS node WHERE generator OPERATOR(pg_catalog.=) $1 "
-                                     "AND created OPERATOR(pg_catalog.=) $2 "
-                                     "AND system_identifier OPERATOR(pg_catalog.=) $3",
-                                     qualified_name(table));
-    return execute_as_owner(table, statement, lengthof(types), types, values) > 0;
+    const char *statement = "SELECT FROM %1$s AS node WHERE generator OPERATOR(pg_catalog.=) $1 "
+                            "AND created OPERATOR(pg_catalog.=) $2 "
+                            "AND system_identifier OPERATOR(pg_catalog.=) $3";
+    return write_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
 // In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One

@@ -33,6 +33,16 @@ AttrNumber column_number(TupleDesc desc, const char *name) {
     return static_cast<AttrNumber>(number);
 }
 
+void check_column_type(TupleDesc desc, const char *name, Oid type) {
+    if (!IsBinaryCoercible(TupleDescAttr(desc, column_number(desc, name) - 1)->atttypid, type))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of a table of extension uidgen is not of type %s", name, format_type_be(type)),
+                 errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+}
+
+bool has_column(Row row, const char *name) { return SPI_fnumber(row.desc, name) > 0; }
+
 bool is_null(Row row, const char *name) { return heap_attisnull(row.tuple, column_number(row.desc, name), row.desc); }
 
 Datum column(Row row, const char *name) {
@@ -42,12 +52,18 @@ Datum column(Row row, const char *name) {
 }
 
 const char *text_column(Row row, const char *name) {
+    check_column_type(row.desc, name, TEXTOID);
     return is_null(row, name) ? "" : TextDatumGetCString(column(row, name));
 }
 
 SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value) {
     const TupleDesc desc = RelationGetDescr(table);
     const AttrNumber number = column_number(desc, name);
+    Oid *types = nullptr;
+    int arguments = 0;
+    (void)get_func_signature(equal, &types, &arguments);
+    check_column_type(desc, name, types[0]);
+    pfree(types);
     const Oid index = unique_index_on(table, number);
     ScanKeyData key;
     ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,

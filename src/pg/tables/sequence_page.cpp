@@ -57,18 +57,15 @@ void check_for_interrupts_of_wait() {
 constexpr int64_t shortest_nap_us = us_per_ms;
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
-void wait_for_standby(uint64_t lsn, core::Durability level) {
+void wait_for_standby(uint64_t lsn, core::Durability level, Counters *counters) {
     const int64_t began_us = monotonic_us();
     do {
-        const int64_t nap_us = (monotonic_us() - began_us) / 8;
+        const int64_t nap_began_us = monotonic_us();
+        const int64_t nap_us = (nap_began_us - began_us) / 8;
         sleep_for_standby(Min(Max(nap_us, shortest_nap_us), longest_nap_us));
+        count_time(counters, Stat::standby_waits, nap_began_us);
         check_for_interrupts_of_wait();
     } while (standby_lags(lsn, level));
-}
-
-void count(Slot *slot, std::atomic<uint64_t> Slot::*waits) {
-    if (slot != nullptr)
-        (slot->*waits).fetch_add(1, std::memory_order_relaxed);
 }
 
 } // namespace
@@ -112,18 +109,20 @@ PageState page_state(Relation sequence) {
     return state;
 }
 
-core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level) {
+core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level) {
     if (lsn == InvalidXLogRecPtr)
         return level;
     if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
-        count(slot, &Slot::flush_waits);
+        const int64_t began_us = monotonic_us();
+        count(counters, Stat::flush_waits);
         XLogFlush(lsn);
+        count_time(counters, Stat::flush_waits, began_us);
     }
-    if (level == core::Durability::local)
+    if (level == core::Durability::local || fault_is(Fault::no_standby))
         return level;
     if (standby_lags(lsn, level)) {
-        count(slot, &Slot::standby_waits);
-        wait_for_standby(lsn, level);
+        count(counters, Stat::standby_waits);
+        wait_for_standby(lsn, level, counters);
     }
     return standby_has(lsn, level) ? level : core::Durability::local;
 }

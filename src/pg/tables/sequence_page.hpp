@@ -57,8 +57,8 @@ PageState page_state(Relation sequence);
 //      returns as if the standby had answered.
 //   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
 //
-// Counts the waits in the slot, if there is one.
-core::Durability durable(Slot *slot, uint64_t lsn, core::Durability level);
+// Counts the waits, unless `counters` is null.
+core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level);
 inline core::Durability durable(uint64_t lsn, core::Durability level) { return durable(nullptr, lsn, level); }
 
 // Has the WAL writer flush the record soon, without waiting. Otherwise it stays unflushed while the transaction is

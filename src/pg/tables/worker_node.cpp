@@ -1,12 +1,11 @@
 #include "worker_node.hpp"
 
-#include <unistd.h>
-
 #include "config_table.hpp"
 #include "base/errors.hpp"
 #include "shared/nodes.hpp"
 #include "sequence_page.hpp"
 #include "base/settings.hpp"
+#include "base/this_server.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -16,13 +15,29 @@ constexpr char sequence_name[] = "worker_node_id_seq";
 
 // The columns of worker_node that identify a row's generator and server, as the install script makes them.
 enum NodeColumn : AttrNumber {
-    node_host_name = 2,
+    node_id = 1,
+    node_host_name,
     node_port,
     node_created = 7,
     node_generator,
     node_worker_id,
-    node_datacenter_id
+    node_datacenter_id,
+    node_system_identifier,
+    node_timeline,
+    node_database
 };
+
+// As extension_table(): the columns are read by number, and those of another table are not read at all.
+bool has_columns_of_nodes(TupleDesc desc) {
+    if (desc->natts < node_database)
+        return false;
+    for (const NodeColumn column : {node_host_name, node_port, node_generator}) {
+        const Oid type = TupleDescAttr(desc, column - 1)->atttypid;
+        if (type != TEXTOID && type != VARCHAROID)
+            return false;
+    }
+    return true;
+}
 
 bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
     bool is_null = false;
@@ -30,7 +45,23 @@ bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *exp
     return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
 }
 
-constexpr int64_t no_node = -1;
+// 0 for NULL.
+Datum node_column(HeapTuple tuple, TupleDesc desc, AttrNumber column) {
+    bool is_null = false;
+    const Datum value = heap_getattr(tuple, column, desc, &is_null);
+    return is_null ? 0 : value;
+}
+
+// Rows that an application inserted are of no database.
+bool is_of_a_database(HeapTuple tuple, TupleDesc desc) {
+    return DatumGetObjectId(node_column(tuple, desc, node_database)) != InvalidOid;
+}
+
+bool is_of_this_database(HeapTuple tuple, TupleDesc desc) {
+    return DatumGetObjectId(node_column(tuple, desc, node_database)) == MyDatabaseId &&
+           static_cast<uint64>(DatumGetInt64(node_column(tuple, desc, node_system_identifier))) ==
+               GetSystemIdentifier();
+}
 
 // no_node: the row has none of the layout.
 int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
@@ -41,8 +72,16 @@ int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout)
     const auto fits = [](int64_t value, int32_t bits) { return value >= 0 && value <= core::largest(bits); };
     if (no_worker || no_datacenter || !fits(worker, core::drawn_worker_bits(layout)) ||
         !fits(datacenter, layout.datacenter_bits))
-        return no_node;
+        return core::no_node;
     return core::node_of_fields(layout, {datacenter, worker});
+}
+
+Oid node_sequence(Oid schema) {
+    const Oid sequence = extension_table(schema, sequence_name, RELKIND_SEQUENCE);
+    if (!OidIsValid(sequence))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence \"%s\" does not exist", sequence_name),
+                        errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+    return sequence;
 }
 
 // A new term shows in the next position, even if no position of it was drawn.
@@ -60,13 +99,12 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     const TupleDesc desc = RelationGetDescr(rel);
     SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     TimestampTz latest = PG_INT64_MIN;
-    int64_t node = no_node;
+    int64_t node = core::no_node;
     HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        bool is_null = false;
-        const TimestampTz created = DatumGetTimestampTz(heap_getattr(tuple, node_created, desc, &is_null));
+    while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        const TimestampTz created = DatumGetTimestampTz(node_column(tuple, desc, node_created));
         const int64_t in_row = node_in_row(tuple, desc, layout);
-        if (created >= latest && in_row != no_node && is_text(tuple, desc, node_host_name, address.host) &&
+        if (created >= latest && in_row != core::no_node && is_text(tuple, desc, node_host_name, address.host) &&
             is_text(tuple, desc, node_port, address.port) && is_text(tuple, desc, node_generator, name)) {
             latest = created;
             node = in_row;
@@ -77,9 +115,45 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     return node;
 }
 
+NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) {
+    const char *name = qualified_name(generator);
+    Relation rel = table_open(required_table(schema, node_table_name), AccessShareLock);
+    const TupleDesc desc = RelationGetDescr(rel);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    NodeHistory history = {};
+    int32_t places = 64;
+    history.rows = static_cast<core::DrawnNode *>(palloc(sizeof(core::DrawnNode) * static_cast<Size>(places)));
+    HeapTuple tuple;
+    while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        if (!is_of_this_database(tuple, desc)) {
+            history.rows_of_another = history.rows_of_another || is_of_a_database(tuple, desc);
+            continue;
+        }
+        const int64_t node = node_in_row(tuple, desc, layout);
+        if (node == core::no_node || !is_text(tuple, desc, node_generator, name))
+            continue;
+        if (history.count == places) {
+            places *= 2;
+            history.rows = static_cast<core::DrawnNode *>(
+                repalloc(history.rows, sizeof(core::DrawnNode) * static_cast<Size>(places)));
+        }
+        history.rows[history.count++] = {DatumGetInt64(node_column(tuple, desc, node_id)),
+                                         to_unix_us(DatumGetTimestampTz(node_column(tuple, desc, node_created))), node};
+    }
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    return history;
+}
+
+const char *layout_text(const core::Layout &l) {
+    return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", l.time_bits, l.datacenter_bits, l.worker_bits,
+                    l.sequence_bits, static_cast<long long>(l.tick_us), static_cast<long long>(l.epoch_us),
+                    l.sequence_first ? ", sequence first" : "", l.backup ? ", backup worker" : "");
+}
+
 ServerAddress address_of_server() {
     ServerAddress address = {};
-    gethostname(address.host, sizeof(address.host) - 1);
+    (void)read_host_name(address.host, sizeof(address.host));
     address.host[64] = '\0'; // as wide as the column
     address.port = psprintf("%d", PostPortNumber);
     return address;
@@ -87,11 +161,7 @@ ServerAddress address_of_server() {
 
 // The sequence's lock is released at once, because the draw belongs to no transaction.
 int64_t draw_node_id(Oid schema) {
-    const Oid sequence = extension_table(schema, sequence_name);
-    if (!OidIsValid(sequence))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence \"%s\" does not exist", sequence_name),
-                        errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
-    Relation rel = relation_open(sequence, RowExclusiveLock);
+    Relation rel = relation_open(node_sequence(schema), RowExclusiveLock);
     const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
     SequencePage page = lock_page_for_writing(rel);
     const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
@@ -101,23 +171,30 @@ int64_t draw_node_id(Oid schema) {
     return draw.first;
 }
 
-void draw_number(Slot *slot, Oid function) {
+int64_t last_node_id(Oid schema) {
+    Relation rel = relation_open(node_sequence(schema), AccessShareLock);
+    const core::SequenceState counter = page_state(rel).counter;
+    relation_close(rel, AccessShareLock);
+    return counter.is_called ? counter.last_value : counter.last_value - 1;
+}
+
+void draw_number(Slot *slot, Oid function, int64_t now_us) {
     const GeneratorConfig &config = slot->generator.config;
     const core::NodeSource source = node_source(config);
-    const int64_t now_us = wall_clock_us();
     const Oid schema = schema_of_function(function);
-    int64_t former = no_node;
+    int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, slot->key.sequence, config.layout);
     // With one try more than there are slots, the draws get past every node that a live generator can hold.
-    const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
+    const int64_t nodes =
+        config.pinned_node != core::no_node ? 1 : core::largest(core::bits_by_number(config.layout, source)) + 1;
     const int64_t tries = Min(nodes, static_cast<int64_t>(settings::max_slots) + 1);
     for (int64_t i = 1;; i++) {
         const int64_t id = draw_node_id(schema); // the row's, whatever the number
         const auto set = [&](int64_t number, bool insist) {
             return slot_set_number(slot, number, {id, now_us, next_node(slot->generator, number)}, insist);
         };
-        if (former != no_node && set(core::number_of(config.layout, source, former), false))
+        if (former != core::no_node && set(core::number_of(config.layout, source, former), false))
             break;
         if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
             break;

@@ -13,6 +13,7 @@
 // durable counter. So no call waits for the row.
 #pragma once
 
+#include "core/restart.hpp"
 #include "shared/slots.hpp"
 
 namespace uidgen::pg {
@@ -20,8 +21,9 @@ namespace uidgen::pg {
 constexpr char node_table_name[] = "worker_node";
 
 // Gives the generator in a slot its number, unless another backend does so at the same time. `function` is the SQL
-// function that was called, which leads to the extension's tables.
-void draw_number(Slot *slot, Oid function);
+// function that was called, which leads to the extension's tables. Before the first lease, with the reading of the
+// clock that the lease is for (core/restart.hpp, 2 and 3).
+void draw_number(Slot *slot, Oid function, int64_t now_us);
 
 // The generator in a slot has begun another term, so its worker id has changed. Draws the id of a new row.
 void draw_row_of_term(Slot *slot, Oid function);
@@ -32,8 +34,20 @@ void draw_row_of_node(Slot *slot, Oid function, int64_t node);
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout);
 
-// The next value of worker_node's sequence.
+// The next value of worker_node's sequence, and the last one.
 int64_t draw_node_id(Oid schema);
+int64_t last_node_id(Oid schema);
+
+// What worker_node says of the nodes that a generator drew in this database. Rows may be late or lost.
+struct NodeHistory {
+    core::DrawnNode *rows;
+    int32_t count;
+    bool rows_of_another; // there are rows of another database or server
+};
+NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout);
+
+// How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are.
+const char *layout_text(const core::Layout &layout);
 
 // How worker_node identifies the server.
 struct ServerAddress {

@@ -1,0 +1,412 @@
+-- uid_adopt() and uid_release(): a column from a sequence to uidgen, and back.
+CREATE SCHEMA uidgen;
+CREATE EXTENSION uidgen SCHEMA uidgen;
+SET timezone = 'UTC';
+SET client_min_messages = warning;
+
+-- What depends on the clock and the major is masked: ids, sizes.
+CREATE FUNCTION masked(line text) RETURNS text LANGUAGE sql AS $$
+  SELECT regexp_replace(regexp_replace(line, '\m[1-8]\d{13,18}\M', '<id>', 'g'), '\d+ (bytes|[kM]B)', '<size>')
+$$;
+CREATE FUNCTION plan(call text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+  detail text;
+  hint text;
+BEGIN
+  FOR line IN EXECUTE 'SELECT ' || call LOOP
+    RETURN NEXT masked(line);
+  END LOOP;
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RETURN NEXT format('ERROR %s: %s', SQLSTATE, masked(SQLERRM));
+  RETURN QUERY SELECT masked(l) FROM unnest(ARRAY['DETAIL: ' || detail, 'HINT: ' || hint]) l WHERE l !~ ': $';
+END
+$$;
+-- Runs a call, and says whether the dry run before it promised the same statements, and changed nothing.
+CREATE FUNCTION state() RETURNS text LANGUAGE sql AS $$
+  SELECT md5(string_agg(x, '' ORDER BY x)) FROM (
+    SELECT format('%s %s %s %s', a.attrelid, a.attname, a.atttypid, a.attidentity) FROM pg_attribute a
+     WHERE a.attrelid >= 16384
+     UNION ALL SELECT d::text FROM pg_attrdef d UNION ALL SELECT q::text FROM pg_sequence q
+     UNION ALL SELECT s::text FROM pg_sequences s WHERE s.schemaname <> 'uid_generators') t(x)
+$$;
+CREATE FUNCTION run(call text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  before text := state();
+  dry text[];
+  done text[];
+BEGIN
+  dry := ARRAY(SELECT p FROM plan(call) p);
+  IF before <> state() THEN
+    RETURN NEXT 'the dry run changed something';
+  END IF;
+  done := ARRAY(SELECT p FROM plan(replace(call, ')', ', dry_run => false)')) p);
+  RETURN QUERY SELECT unnest(done);
+  IF dry[:cardinality(dry) - 1] = done AND dry[cardinality(dry)] LIKE '-- This was a dry run.%' THEN
+    RETURN NEXT '= the dry run';
+  ELSE
+    RETURN NEXT format('but the dry run: %s', dry);
+  END IF;
+END
+$$;
+CREATE FUNCTION of_column(t regclass, c name, OUT type text, OUT identity "char", OUT expression text, OUT owns text)
+LANGUAGE sql AS $$
+  SELECT format_type(a.atttypid, NULL), a.attidentity, masked(pg_get_expr(d.adbin, d.adrelid)), pg_get_serial_sequence(t::text, c)
+    FROM pg_attribute a LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+   WHERE a.attrelid = t AND a.attname = c
+$$;
+
+-- bigserial: a dry run, then the change; the sequence stays.
+CREATE TABLE orders (id bigserial PRIMARY KEY, item text);
+INSERT INTO orders (item) SELECT 'old' FROM generate_series(1, 10);
+SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
+SELECT * FROM of_column('orders', 'id');
+SELECT run($$ uidgen.uid_adopt('orders', 'id') $$);
+SELECT * FROM of_column('orders', 'id');
+INSERT INTO orders (item) VALUES ('new');
+SELECT count(*), count(*) FILTER (WHERE id > 100000000000000000) AS new FROM orders;
+SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
+-- The way back: not from the largest id, and not from a counter that setval(max(id)) has set.
+SELECT setval('orders_id_seq', max(id)) > 0 AS as_imports_do FROM orders;
+SELECT run($$ uidgen.uid_release('orders', 'id') $$);
+SELECT * FROM of_column('orders', 'id');
+INSERT INTO orders (item) VALUES ('back') RETURNING id;
+SELECT plan($$ uidgen.uid_release('orders', 'id') $$);
+-- Again, with rows deleted: the counter counts, too. Then with a start of one's own, then to an identity.
+SELECT setval('orders_id_seq', 40);
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('orders', 'id', dry_run => false);
+SELECT run($$ uidgen.uid_release('orders', 'id') $$);
+INSERT INTO orders (item) VALUES ('back') RETURNING id;
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('orders', 'id', dry_run => false);
+SELECT plan($$ uidgen.uid_release('orders', 'id', start => (SELECT max(id) - 5 FROM orders)) $$);
+SELECT run($$ uidgen.uid_release('orders', 'id', start => 5000) $$);
+INSERT INTO orders (item) VALUES ('back') RETURNING id;
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('orders', 'id', dry_run => false);
+SELECT plan($$ uidgen.uid_release('orders', 'id', identity => 'sometimes') $$);
+SELECT run($$ uidgen.uid_release('orders', 'id', identity => 'always') $$);
+SELECT * FROM of_column('orders', 'id');
+INSERT INTO orders (item) VALUES ('back') RETURNING id;
+
+-- An identity column: GENERATED ALWAYS, with a counter and a stride that must not be lost.
+CREATE TABLE "Odd ""Names" ("the id" bigint GENERATED ALWAYS AS IDENTITY (START 3 INCREMENT 5) PRIMARY KEY, "x" int);
+INSERT INTO "Odd ""Names" (x) SELECT 1 FROM generate_series(1, 4);
+SELECT run($$ uidgen.uid_adopt('"Odd ""Names"', 'the id') $$);
+SELECT * FROM of_column('"Odd ""Names"', 'the id');
+INSERT INTO "Odd ""Names" (x) VALUES (2) RETURNING "the id" > 100000000000000000 AS new;
+SELECT run($$ uidgen.uid_release('"Odd ""Names"', 'the id') $$);
+INSERT INTO "Odd ""Names" (x) VALUES (2) RETURNING "the id";
+SELECT run($$ uidgen.uid_adopt('"Odd ""Names"', 'the id', 'uid_generators.uid_default') $$);
+SELECT run($$ uidgen.uid_release('"Odd ""Names"', 'the id', identity => 'by default') $$);
+SELECT * FROM of_column('"Odd ""Names"', 'the id');
+INSERT INTO "Odd ""Names" (x) VALUES (2) RETURNING "the id";
+-- A name cannot end a comment.
+ALTER TABLE "Odd ""Names" RENAME TO "new
+line";
+ALTER TABLE "new
+line" ADD CONSTRAINT "positive
+DROP TABLE orders; --" CHECK ("the id" > 0);
+SELECT count(*) FILTER (WHERE l ~ '^--[^\n]*$') AS comments, count(*) FILTER (WHERE l ~ '^--.*\n') AS broken, count(*) FILTER (WHERE l ~ '\n') AS statements_with_it
+  FROM uidgen.uid_adopt(E'"new\nline"', 'the id') l;
+DROP TABLE "new
+line";
+
+-- segment_next(): the sequence of the column, also behind an identity, and another one.
+CREATE TABLE seg (id bigserial, v int GENERATED BY DEFAULT AS IDENTITY, w int);
+INSERT INTO seg DEFAULT VALUES;
+SELECT run($$ uidgen.uid_adopt('seg', 'id', 'seg_id_seq') $$);
+SELECT run($$ uidgen.uid_adopt('seg', 'v', 'seg_v_seq') $$);
+INSERT INTO seg DEFAULT VALUES RETURNING *;
+SELECT run($$ uidgen.uid_release('seg', 'id') $$);
+SELECT run($$ uidgen.uid_release('seg', 'v', identity => 'by default') $$);
+INSERT INTO seg DEFAULT VALUES RETURNING *;
+SELECT uidgen.segment_create('seg', 2);
+SELECT plan($$ uidgen.uid_adopt('seg', 'id', 'uid_segments.seg') $$);
+SELECT setval('uid_segments.seg', max(id)) FROM seg;
+SELECT run($$ uidgen.uid_adopt('seg', 'id', 'uid_segments.seg') $$);
+INSERT INTO seg DEFAULT VALUES RETURNING id;
+SELECT run($$ uidgen.uid_release('seg', 'id') $$);
+INSERT INTO seg DEFAULT VALUES RETURNING id;
+SELECT plan($$ uidgen.uid_adopt('seg', 'w', 'orders_pkey') $$);
+CREATE TEMPORARY SEQUENCE passing;
+SELECT plan($$ uidgen.uid_adopt('seg', 'w', 'passing') $$);
+SELECT uidgen.segment_create('numbers');
+UPDATE uidgen.uid_segment SET registry_name = name, fleet = 1, increment = 1 WHERE name = 'numbers';
+SELECT plan($$ uidgen.uid_adopt('seg', 'w', 'uid_segments.numbers') $$);
+SELECT uidgen.segment_drop('numbers');
+-- From a generator to the segment of the sequence that was kept: its values would be below.
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('seg', 'id', dry_run => false);
+INSERT INTO seg DEFAULT VALUES;
+SELECT plan($$ uidgen.uid_adopt('seg', 'id', 'seg_id_seq') $$);
+
+-- integer, and the columns that refer to it, directly and not.
+CREATE TABLE customer (id serial PRIMARY KEY, name text, referrer int REFERENCES customer);
+CREATE TABLE invoice (customer_id int REFERENCES customer UNIQUE, other bigint REFERENCES customer, partner int REFERENCES customer);
+CREATE TABLE reminder (id smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer_id int REFERENCES invoice (customer_id));
+INSERT INTO customer (name) VALUES ('a'), ('b');
+INSERT INTO invoice VALUES (1, 1, 2);
+INSERT INTO reminder (customer_id) VALUES (1);
+SELECT plan($$ uidgen.uid_adopt('customer', 'id') $$);
+SELECT run($$ uidgen.uid_adopt('customer', 'id', convert => true) $$);
+INSERT INTO customer (name) VALUES ('c') RETURNING id > 100000000000000000 AS new;
+INSERT INTO invoice SELECT max(id), max(id), max(id) FROM customer;
+INSERT INTO reminder (customer_id) SELECT max(id) FROM customer;
+SELECT run($$ uidgen.uid_adopt('reminder', 'id', convert => true) $$);
+SELECT run($$ uidgen.uid_release('reminder', 'id') $$);
+INSERT INTO reminder (customer_id) VALUES (1) RETURNING id;
+SELECT run($$ uidgen.uid_release('customer', 'id') $$);
+INSERT INTO customer (name) VALUES ('d') RETURNING id;
+DROP TABLE customer, invoice, reminder;
+-- A bigint column to which an integer column refers.
+CREATE TABLE customer (id bigserial PRIMARY KEY);
+CREATE TABLE invoice (customer_id int REFERENCES customer);
+SELECT plan($$ uidgen.uid_adopt('customer', 'id') $$);
+SELECT run($$ uidgen.uid_adopt('customer', 'id', convert => true) $$);
+DROP TABLE customer, invoice;
+
+-- What stands in the way of ALTER TYPE, all at once.
+CREATE TABLE busy (id serial PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED);
+CREATE VIEW shown AS SELECT id FROM busy;
+CREATE MATERIALIZED VIEW stored AS SELECT id + 1 AS id FROM busy;
+CREATE FUNCTION largest_busy() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT max(id) FROM busy; END;
+CREATE POLICY a_few ON busy USING (id > 0);
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER moved BEFORE UPDATE OF id ON busy FOR EACH ROW EXECUTE FUNCTION nothing();
+SELECT plan($$ uidgen.uid_adopt('busy', 'id', convert => true) $$);
+DROP VIEW shown;
+DROP MATERIALIZED VIEW stored;
+DROP FUNCTION largest_busy;
+DROP POLICY a_few ON busy;
+DROP TRIGGER moved ON busy;
+ALTER TABLE busy DROP twice;
+SET client_min_messages = error; -- for wal_level
+CREATE PUBLICATION news FOR TABLE busy WHERE (id > 0);
+SELECT plan($$ uidgen.uid_adopt('busy', 'id', convert => true) $$);
+ALTER PUBLICATION news SET TABLE busy;
+RESET client_min_messages;
+CREATE TRIGGER first BEFORE INSERT ON busy FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE busy ADD CONSTRAINT positive CHECK (id > 0);
+SELECT run($$ uidgen.uid_adopt('busy', 'id', convert => true) $$);
+DROP TABLE busy;
+
+-- Partitions and inheritance.
+CREATE TABLE log (id bigserial, at date) PARTITION BY RANGE (at);
+CREATE TABLE log_old PARTITION OF log FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+CREATE TABLE log_new (id bigserial, at date);
+ALTER TABLE log ATTACH PARTITION log_new FOR VALUES FROM ('2027-01-01') TO ('2028-01-01');
+INSERT INTO log (at) VALUES ('2026-02-02'), ('2027-02-02');
+SELECT plan($$ uidgen.uid_adopt('log_new', 'id') $$);
+SELECT run($$ uidgen.uid_adopt('log', 'id') $$);
+INSERT INTO log (at) VALUES ('2026-02-02'), ('2027-02-02');
+INSERT INTO log_new (at) VALUES ('2027-02-02');
+SELECT tableoid::regclass, count(*) FILTER (WHERE id > 100000000000000000) AS new FROM log GROUP BY 1 ORDER BY 1;
+SELECT run($$ uidgen.uid_release('log', 'id') $$);
+INSERT INTO log (at) VALUES ('2026-02-02') RETURNING id;
+INSERT INTO log_new (at) VALUES ('2027-02-02') RETURNING id;
+CREATE TABLE parts (id serial) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+SELECT plan($$ uidgen.uid_adopt('parts', 'id', convert => true) $$);
+DROP TABLE parts;
+CREATE TABLE parts (id bigserial) PARTITION BY RANGE (id);
+SELECT run($$ uidgen.uid_adopt('parts', 'id') $$);
+CREATE TABLE ledger (id bigint GENERATED ALWAYS AS IDENTITY, at date) PARTITION BY RANGE (at);
+CREATE TABLE ledger_26 PARTITION OF ledger FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+INSERT INTO ledger (at) VALUES ('2026-02-02');
+SELECT run($$ uidgen.uid_adopt('ledger', 'id') $$);
+INSERT INTO ledger_26 (at) VALUES ('2026-02-02');
+SELECT run($$ uidgen.uid_release('ledger', 'id', identity => 'always') $$);
+INSERT INTO ledger (at) VALUES ('2026-02-02') RETURNING id;
+DROP TABLE ledger;
+CREATE TABLE parent (id int GENERATED ALWAYS AS IDENTITY);
+CREATE TABLE child (v int) INHERITS (parent);
+ALTER TABLE child ALTER id ADD GENERATED BY DEFAULT AS IDENTITY (START 100);
+CREATE TABLE grandchild () INHERITS (child);
+INSERT INTO parent DEFAULT VALUES;
+INSERT INTO child DEFAULT VALUES;
+SELECT run($$ uidgen.uid_adopt('parent', 'id', convert => true) $$);
+INSERT INTO child DEFAULT VALUES;
+INSERT INTO grandchild DEFAULT VALUES;
+SELECT tableoid::regclass, count(*) FILTER (WHERE id > 100000000000000000) AS new, count(*) FROM parent GROUP BY 1 ORDER BY 1;
+SELECT run($$ uidgen.uid_release('parent', 'id', identity => 'always') $$);
+INSERT INTO parent DEFAULT VALUES RETURNING id;
+
+-- Columns of other kinds.
+CREATE DOMAIN key AS bigint CHECK (VALUE > 0);
+CREATE DOMAIN small_key AS integer;
+CREATE DOMAIN smaller_key AS small_key;
+CREATE TABLE kinds (none bigint, big key, small smaller_key, txt text, dec numeric(20), gen bigint GENERATED ALWAYS AS (none + 1) STORED,
+  big_serial key DEFAULT nextval('orders_id_seq'));
+CREATE VIEW kind_view AS TABLE kinds;
+SELECT run($$ uidgen.uid_adopt('kinds', 'none') $$);
+SELECT run($$ uidgen.uid_release('kinds', 'none') $$);
+SELECT run($$ uidgen.uid_adopt('kinds', 'big') $$);
+SELECT run($$ uidgen.uid_adopt('kinds', 'big_serial') $$);
+INSERT INTO kinds DEFAULT VALUES RETURNING none, big > 100000000000000000 AS big, big_serial > 100000000000000000 AS big_serial;
+SELECT plan($$ uidgen.uid_adopt('kinds', 'small', convert => true) $$);
+SELECT plan($$ uidgen.uid_adopt('kinds', 'txt') $$);
+SELECT plan($$ uidgen.uid_adopt('kinds', 'dec') $$);
+SELECT plan($$ uidgen.uid_adopt('kinds', 'gen') $$);
+SELECT plan($$ uidgen.uid_adopt('kinds', 'missing') $$);
+SELECT plan($$ uidgen.uid_adopt('kinds', 'ctid') $$);
+SELECT plan($$ uidgen.uid_adopt('kind_view', 'none') $$);
+SELECT plan($$ uidgen.uid_adopt('orders_id_seq', 'last_value') $$);
+SELECT plan($$ uidgen.uid_adopt(4294967295, 'none') $$);
+SELECT plan($$ uidgen.uid_adopt(NULL, 'none') $$);
+SELECT plan($$ uidgen.uid_release('kinds', NULL) $$);
+-- The lines of a dry run, run by psql.
+BEGIN;
+SELECT l FROM uidgen.uid_adopt('kinds', 'none') l WHERE l NOT LIKE '-- largest id%'
+\gexec
+COMMIT;
+SELECT expression FROM of_column('kinds', 'none');
+
+-- Ids that are larger already, and ids that are as large: the generator is raised above them, or refused.
+CREATE TABLE later (id bigint PRIMARY KEY);
+INSERT INTO later VALUES (uidgen.uid_encode(now() + interval '1 year', 0, 0, 0));
+SELECT plan($$ uidgen.uid_adopt('later', 'id') $$);
+ALTER TABLE later RENAME TO "100%s";
+SELECT plan($$ uidgen.uid_adopt('"100%s"', 'id') $$);
+ALTER TABLE "100%s" RENAME TO later;
+UPDATE later SET id = 9223372036854775800;
+SELECT plan($$ uidgen.uid_adopt('later', 'id') $$);
+UPDATE later SET id = uidgen.uid_encode(now() + interval '500 ms', 31, 31, 4095);
+SELECT run($$ uidgen.uid_adopt('later', 'id') $$);
+INSERT INTO later DEFAULT VALUES RETURNING id > (SELECT max(id) FROM later) AS above;
+SELECT uidgen.uid_generator_create('web', 'js53');
+INSERT INTO later VALUES (uidgen.uid_encode(now() + interval '1 year', 0, 0, 0));
+SELECT plan($$ uidgen.uid_adopt('later', 'id', 'uid_generators.web') $$);
+-- Back from ids of 53 bits: the sequence again counts from the small ones. Ids too close to each other are refused.
+CREATE TABLE pages (id bigserial PRIMARY KEY);
+INSERT INTO pages DEFAULT VALUES;
+SELECT run($$ uidgen.uid_adopt('pages', 'id', 'uid_generators.web') $$);
+INSERT INTO pages DEFAULT VALUES RETURNING id BETWEEN 10000000000000 AND 9007199254740991 AS web;
+SELECT run($$ uidgen.uid_release('pages', 'id') $$);
+INSERT INTO pages DEFAULT VALUES RETURNING id;
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('pages', 'id', 'uid_generators.web', dry_run => false);
+SELECT plan($$ uidgen.uid_release('pages', 'id', start => (SELECT min(id) - 1000 FROM pages WHERE id > 10000000000000)) $$);
+-- A counter that counts downwards.
+CREATE SEQUENCE falling INCREMENT -1;
+CREATE TABLE falls (id bigint DEFAULT nextval('falling'));
+ALTER SEQUENCE falling OWNED BY falls.id;
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('falls', 'id', dry_run => false);
+SELECT plan($$ uidgen.uid_release('falls', 'id') $$);
+SELECT run($$ uidgen.uid_release('falls', 'id', start => -1) $$);
+
+-- Roles: the owner may; roles that insert must be able to draw.
+CREATE ROLE "regress Admin" SUPERUSER;
+CREATE ROLE regress_owner;
+CREATE ROLE regress_clerk;
+CREATE SCHEMA shop;
+GRANT USAGE ON SCHEMA shop TO regress_owner, regress_clerk;
+GRANT CREATE ON SCHEMA shop TO regress_owner;
+GRANT USAGE ON SCHEMA uidgen TO regress_owner;
+SET ROLE regress_owner;
+CREATE TABLE shop.sale (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY);
+GRANT INSERT ON shop.sale TO regress_clerk;
+CREATE TABLE shop.kept (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY);
+RESET ROLE;
+REVOKE CREATE ON SCHEMA shop FROM regress_owner;
+SET ROLE regress_owner;
+SELECT plan($$ uidgen.uid_adopt('public.orders', 'id') $$);
+SELECT plan($$ uidgen.uid_release('public.orders', 'id') $$);
+-- No CREATE on the schema: the identity's sequence cannot be kept.
+SELECT run($$ uidgen.uid_adopt('shop.sale', 'id', 'uid_generators.web') $$);
+RESET ROLE;
+DROP TABLE shop.sale;
+GRANT CREATE ON SCHEMA shop TO regress_owner;
+SET ROLE regress_owner;
+CREATE TABLE shop.sale (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY);
+GRANT INSERT ON shop.sale TO regress_clerk;
+CREATE TABLE shop.part (sale_id int REFERENCES shop.sale);
+RESET ROLE;
+ALTER TABLE shop.part OWNER TO CURRENT_USER;
+SET ROLE regress_owner;
+SELECT plan($$ uidgen.uid_adopt('shop.sale', 'id', convert => true) $$);
+-- Another role's generator cannot be raised.
+INSERT INTO shop.kept VALUES (uidgen.uid_encode(now(), 0, 0, 0));
+SELECT plan($$ uidgen.uid_adopt('shop.kept', 'id') $$);
+DELETE FROM shop.kept;
+RESET ROLE;
+DROP TABLE shop.part;
+-- The owner of the table is another role than the caller.
+SET ROLE "regress Admin";
+SELECT run($$ uidgen.uid_adopt('shop.sale', 'id', 'uid_generators.web') $$);
+SELECT relname, relowner::regrole FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'S' ORDER BY 1;
+SET ROLE regress_clerk;
+INSERT INTO shop.sale DEFAULT VALUES;
+RESET ROLE;
+GRANT USAGE ON SEQUENCE uid_generators.web TO regress_clerk;
+SET ROLE regress_clerk;
+INSERT INTO shop.sale DEFAULT VALUES;
+RESET ROLE;
+-- Row-level security would hide ids.
+ALTER TABLE shop.kept ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+SET ROLE regress_owner;
+SELECT plan($$ uidgen.uid_adopt('shop.kept', 'id') $$);
+-- A hostile search_path.
+RESET ROLE;
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.max(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE FUNCTION hostile.format(text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE FUNCTION hostile.uid_next() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE TABLE hostile.pg_class (oid oid);
+SET search_path = hostile, pg_catalog, public;
+SELECT public.run($$ uidgen.uid_adopt('public.seg', 'w', convert => true) $$);
+UPDATE public.seg SET w = id;
+SELECT public.run($$ uidgen.uid_release('public.seg', 'w') $$);
+RESET search_path;
+
+-- Functions that another role has added to the extension's schema, with arguments that literals of no type would match.
+CREATE FUNCTION uidgen.uid_adopt_plan(text, text, text, text) RETURNS SETOF text LANGUAGE plpgsql
+  AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE FUNCTION uidgen.uid_release_plan(text, text, text, text) RETURNS SETOF text LANGUAGE plpgsql
+  AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE FUNCTION uidgen.uid_generator_raise(regclass, integer) RETURNS void LANGUAGE plpgsql
+  AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+SELECT uidgen.uid_generator_create('young', worker_bits => 2, sequence_bits => 0, epoch => now() - interval '1 hour', tick_us => 1000000);
+CREATE TABLE young (id bigint PRIMARY KEY);
+INSERT INTO young VALUES (100);
+SELECT run($$ uidgen.uid_adopt('young', 'id', 'uid_generators.young') $$);
+SELECT run($$ uidgen.uid_release('young', 'id', start => 500) $$);
+DROP TABLE young;
+SELECT uidgen.uid_generator_drop('uid_generators.young');
+DROP FUNCTION uidgen.uid_adopt_plan(text, text, text, text), uidgen.uid_release_plan(text, text, text, text),
+  uidgen.uid_generator_raise(regclass, integer);
+-- A sequence that counts down.
+CREATE SEQUENCE lower INCREMENT -1;
+CREATE TABLE lower_ids (id bigint PRIMARY KEY);
+INSERT INTO lower_ids VALUES (-2), (-1);
+SELECT plan($$ uidgen.uid_adopt('lower_ids', 'id', 'lower') $$);
+SELECT setval('lower', min(id)) FROM lower_ids;
+SELECT run($$ uidgen.uid_adopt('lower_ids', 'id', 'lower') $$);
+INSERT INTO lower_ids DEFAULT VALUES RETURNING id;
+DROP TABLE lower_ids;
+DROP SEQUENCE lower;
+
+-- A transaction whose snapshot may be old, and a rollback.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT plan($$ uidgen.uid_adopt('orders', 'id', dry_run => false) $$);
+ROLLBACK;
+BEGIN;
+SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('orders', 'id', dry_run => false);
+ROLLBACK;
+SELECT * FROM of_column('orders', 'id');
+-- No default generator.
+BEGIN;
+SELECT uidgen.uid_default_set(uidgen.uid_generator_create('gone'));
+DROP SEQUENCE uid_generators.gone;
+SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
+SELECT plan($$ uidgen.uid_release('later', 'id') $$);
+SELECT plan($$ uidgen.uid_release('later', 'id', start => 1) $$);
+ROLLBACK;
+
+DROP PUBLICATION news;
+DROP SCHEMA hostile, shop CASCADE;
+DROP TABLE orders, seg, log, parts, parent, kinds, later, pages, falls CASCADE;
+DROP OWNED BY regress_owner, regress_clerk;
+DROP ROLE regress_owner, regress_clerk, "regress Admin";
+DROP FUNCTION masked, plan, state, run, of_column, nothing;
+DROP DOMAIN key, smaller_key, small_key;
+SELECT uidgen.uid_generator_drop('uid_generators.web'), uidgen.segment_drop('seg');
+DROP EXTENSION uidgen;
+DROP SCHEMA uidgen;

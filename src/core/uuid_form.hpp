@@ -1,0 +1,129 @@
+// An id as a UUID of version 7 (RFC 9562, 5.7), and back:
+//
+//   unix_ts_ms (48) | 0111 | rand_a (12) | 10 | rand_b (62)
+//
+// unix_ts_ms is the millisecond in which the id's tick starts. rand_a and rand_b together are 74 bits:
+//
+//   index (i) | below (b) | random (r) | check (c)            (most significant bit first)
+//
+//   index   numbers the ticks that start in that millisecond, from 0. i = 0 if a tick is 1 ms or longer, at most 10.
+//   below   the bits of the id below its time, in their order: node and sequence number. b is at most 62.
+//   random  what the caller gives.
+//   check   a hash of the layout and of all other bits. c = min(16, 74 - i - b), at least 2.
+//
+//   1. Order: unix_ts_ms never falls from a tick to the next one. Ticks of one millisecond are in the order of their
+//      index, and ids of one tick in that of the bits below. So UUIDs of one layout sort as their ids do.
+//   2. Unique: unix_ts_ms and index are the tick. So the id can be read back, and different ids of one layout have
+//      different UUIDs, whatever the random bits are.
+//   3. A UUID that was not made here, or in another layout, has the right check bits once in 2^c. It must also name a
+//      tick that the layout has.
+//
+// UUIDs last as long as the tables that hold them: this form never changes.
+#pragma once
+
+#include "layout.hpp"
+#include "node.hpp"
+
+namespace uidgen::core {
+
+struct Uuid {
+    uint64_t high; // the first eight bytes, big-endian
+    uint64_t low;
+};
+
+constexpr int32_t payload_bits = 74;
+constexpr int32_t rand_b_bits = 62;
+constexpr int32_t most_check_bits = 16;
+constexpr int32_t unix_ms_bits = 48;
+constexpr int64_t us_in_ms = 1000;
+constexpr uint64_t version_7 = 7;
+constexpr uint64_t variant_rfc = 2;
+
+// Ticks of one millisecond are numbered from 0 to this.
+constexpr int64_t last_index(const Layout &l) noexcept { return (us_in_ms - 1) / l.tick_us; }
+
+// The first tick that starts at that millisecond or later. Negative before the epoch.
+constexpr int64_t first_tick_from(const Layout &l, int64_t unix_ms) noexcept {
+    const int64_t since = unix_ms * us_in_ms - l.epoch_us;
+    return since / l.tick_us + (since % l.tick_us > 0 ? 1 : 0);
+}
+
+struct UuidWidths {
+    int32_t index;
+    int32_t below;
+    int32_t random;
+    int32_t check;
+};
+
+constexpr UuidWidths uuid_widths(const Layout &l) noexcept {
+    int32_t index = 0;
+    while (last_index(l) >> index != 0)
+        index++;
+    const int32_t rest = payload_bits - index - time_shift(l);
+    const int32_t check = std::min(rest, most_check_bits);
+    return {index, time_shift(l), rest - check, check};
+}
+
+// The check bits of a UUID whose check bits are 0.
+constexpr uint64_t check_of(const Layout &l, const Uuid &uuid, int32_t bits) noexcept {
+    uint64_t hash = 0;
+    for (const int64_t field : {l.epoch_us, l.tick_us, int64_t{l.time_bits}, int64_t{l.datacenter_bits},
+                                int64_t{l.worker_bits}, int64_t{l.sequence_bits}, int64_t{l.sequence_first},
+                                int64_t{l.backup}, static_cast<int64_t>(uuid.high), static_cast<int64_t>(uuid.low)})
+        hash = mix(hash + static_cast<uint64_t>(field));
+    return hash >> (64 - bits);
+}
+
+struct MadeUuid {
+    bool in_range; // false: the id's time is beyond the 48 bits of unix_ts_ms, in the year 10889
+    Uuid uuid;
+};
+
+// The id must be one of the layout. Of `random` the low bits count.
+constexpr MadeUuid uuid_of(const Layout &l, int64_t id, uint64_t random) noexcept {
+    const UuidWidths widths = uuid_widths(l);
+    const int64_t tick = id >> time_shift(l);
+    const int64_t unix_ms = start_of(l, tick) / us_in_ms;
+    if (unix_ms > largest(unix_ms_bits))
+        return {false, {}};
+    const auto index = static_cast<unsigned __int128>(tick - first_tick_from(l, unix_ms));
+    const auto below = static_cast<uint64_t>(id & largest(time_shift(l)));
+    const unsigned __int128 payload =
+        ((index << widths.below | below) << widths.random | (random & ((UINT64_C(1) << widths.random) - 1)))
+        << widths.check;
+    Uuid uuid = {static_cast<uint64_t>(unix_ms) << 16 | version_7 << 12 | static_cast<uint64_t>(payload >> rand_b_bits),
+                 variant_rfc << rand_b_bits | (static_cast<uint64_t>(payload) & ((UINT64_C(1) << rand_b_bits) - 1))};
+    uuid.low |= check_of(l, uuid, widths.check);
+    return {true, uuid};
+}
+
+enum class UuidFault : uint8_t {
+    none,
+    version, // not a UUID of version 7
+    foreign, // not made from an id of this layout
+};
+
+struct ReadUuid {
+    UuidFault fault;
+    int64_t id; // 0 when there is a fault
+};
+
+constexpr ReadUuid id_of(const Layout &l, const Uuid &uuid) noexcept {
+    if ((uuid.high >> 12 & 15) != version_7 || uuid.low >> rand_b_bits != variant_rfc)
+        return {UuidFault::version, 0};
+    const UuidWidths widths = uuid_widths(l);
+    const auto unix_ms = static_cast<int64_t>(uuid.high >> 16);
+    const unsigned __int128 payload = static_cast<unsigned __int128>(uuid.high & 0xfff) << rand_b_bits |
+                                      (uuid.low & ((UINT64_C(1) << rand_b_bits) - 1));
+    const unsigned __int128 place = payload >> (widths.random + widths.check);
+    const int64_t tick = first_tick_from(l, unix_ms) + static_cast<int64_t>(place >> widths.below);
+    if (tick < 0 || tick > largest(l.time_bits) || start_of(l, tick) / us_in_ms != unix_ms)
+        return {UuidFault::foreign, 0};
+    const uint64_t check_mask = (UINT64_C(1) << widths.check) - 1;
+    if (check_of(l, {uuid.high, uuid.low & ~check_mask}, widths.check) != (uuid.low & check_mask))
+        return {UuidFault::foreign, 0};
+    const auto below = static_cast<int64_t>(static_cast<uint64_t>(place) & ((UINT64_C(1) << widths.below) - 1));
+    return {UuidFault::none, tick << widths.below | below};
+}
+
+} // namespace uidgen::core

@@ -1,0 +1,42 @@
+#include "file_identity.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "faults.hpp"
+#include "this_server.hpp"
+
+namespace uidgen::pg {
+
+bool identify(int file, FileIdentity *identity) {
+    struct stat directory;
+    struct statx own;
+    memset(identity, 0, sizeof(*identity));
+    if (!read_host_name(identity->host, sizeof(identity->host)) ||
+        !read_data_directory(identity->directory, sizeof(identity->directory)) || stat(DataDir, &directory) != 0 ||
+        statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &own) != 0)
+        return false;
+    identity->directory_inode = directory.st_ino;
+    identity->file_inode = own.stx_ino;
+    if ((own.stx_mask & STATX_BTIME) != 0) {
+        identity->born_seconds = own.stx_btime.tv_sec;
+        identity->born_ns = own.stx_btime.tv_nsec;
+    }
+    return true;
+}
+
+const char *difference(const FileIdentity &then, const FileIdentity &now) {
+    if (fault_is(Fault::trust_copy))
+        return nullptr;
+    if (strncmp(then.host, now.host, sizeof(then.host)) != 0)
+        return "It was written on another host.";
+    if (strncmp(then.directory, now.directory, sizeof(then.directory)) != 0 ||
+        then.directory_inode != now.directory_inode)
+        return "It was written in another data directory.";
+    if (then.file_inode != now.file_inode || then.born_seconds != now.born_seconds || then.born_ns != now.born_ns)
+        return "It is a copy of the file that was written.";
+    return nullptr;
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,33 @@
+// How a file of this server is told from a copy of it.
+//
+// A file keeps its own identity in its content. It is this server's own, and no copy, only if all of the following are
+// as they were when it was written:
+//   1. the host, and the data directory's path and inode: the directory was not copied or moved, and two servers
+//      cannot run on one directory
+//   2. the file's own inode and time of birth: it was not put back from a backup into the same directory. (Where the
+//      file system keeps no time of birth, the inode alone counts.)
+// So the file must be made before its content is, and a rename must follow, which keeps the inode. A copy made below
+// the file system, such as a clone of a machine's disk, cannot be told from the original.
+#pragma once
+
+#include "postgres.hpp"
+
+namespace uidgen::pg {
+
+// All bytes of it are set, so that it can be compared and summed.
+struct FileIdentity {
+    uint64 directory_inode;
+    uint64 file_inode;
+    int64 born_seconds;
+    uint64 born_ns;
+    char host[256];
+    char directory[MAXPGPATH];
+};
+
+// Of the open file, this directory and this host. False: the system does not tell.
+bool identify(int file, FileIdentity *identity);
+
+// Null: they are the same.
+const char *difference(const FileIdentity &then, const FileIdentity &now);
+
+} // namespace uidgen::pg

@@ -1,0 +1,126 @@
+// Counters: what the views uid_stat and uid_stat_server show. They only grow.
+//
+// Nothing is counted on the fast path. What a session draws through a window is known afterwards: the word says how far
+// it has moved, and PassedOver how much of that was not handed out. All else happens on the slow path, which counts
+// with relaxed atomics: each counter stands alone.
+#pragma once
+
+#include <atomic>
+
+#include "base/compat.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+
+// In the order of the columns of uid_stat (sql/stat.cpp).
+enum class Stat : uint32_t {
+    ids, // here: of cached mode with runs of the sessions' own, and of blocks
+    batches,
+    blocks,
+    records,
+    ring_refills, // kept by cause in RingState
+    blocks_asked,
+    blocks_received,
+    refused_clock,
+    refused_rate,
+    refused_registry,
+    refused_ring,
+    refused_used_up,
+    refused_busy,
+    flush_waits,
+    flush_wait_us, // behind each wait is its time
+    standby_waits,
+    standby_wait_us,
+    clock_waits,
+    clock_wait_us,
+    registry_waits,
+    registry_wait_us,
+    ring_waits,
+    ring_wait_us,
+};
+constexpr uint32_t stat_count = static_cast<uint32_t>(Stat::ring_wait_us) + 1;
+
+constexpr uint32_t index(Stat stat) { return static_cast<uint32_t>(stat); }
+
+// The Stat of the time that is spent in such waits.
+constexpr Stat time_of(Stat waits) { return static_cast<Stat>(index(waits) + 1); }
+
+// Values of all counters at one moment.
+struct Stats {
+    uint64_t values[stat_count];
+};
+
+inline void add(Stats *to, const Stats &more) {
+    for (uint32_t i = 0; i < stat_count; i++)
+        to->values[i] += more.values[i];
+}
+
+inline void subtract(Stats *from, const Stats &less) {
+    for (uint32_t i = 0; i < stat_count; i++)
+        from->values[i] -= less.values[i];
+}
+
+struct Counters {
+    std::atomic<uint64_t> values[stat_count];
+};
+
+inline void reset(Counters *counters) {
+    for (auto &value : counters->values)
+        value.store(0, std::memory_order_relaxed);
+}
+
+// Null counts nothing.
+inline void count(Counters *counters, Stat stat, uint64_t by = 1) {
+    if (counters != nullptr)
+        counters->values[index(stat)].fetch_add(by, std::memory_order_relaxed);
+}
+
+// A nap or a flush has ended that began at that time of the monotonic clock. The nap that a cancel ends is not counted.
+inline void count_time(Counters *counters, Stat waits, int64_t began_us) {
+    count(counters, time_of(waits), static_cast<uint64_t>(Max(monotonic_us() - began_us, 0)));
+}
+
+inline uint64_t counted(const Counters &counters, Stat stat) {
+    return counters.values[index(stat)].load(std::memory_order_relaxed);
+}
+
+// How many values a word has passed over without handing them out; all before its first one count as passed over.
+//
+// Numbered invariants
+//   1. The count is never below what the word has passed over. Before a process moves the word further than by what it
+//      takes, it adds the most that it can pass over; afterwards it takes back the excess. So handed_out() never says
+//      too much, and says the truth while no process is between the two.
+//   2. A reader that sees the word moved sees what was added before. The release fence pairs with the acquire fence in
+//      handed_out(), through the word: every other move of it is a swap, which continues the release sequence.
+class PassedOver {
+  public:
+    // While no other process can reach it. `next` is the first value that the word will hand out.
+    void reset(uint64_t next) { count_.store(next, std::memory_order_relaxed); }
+
+    // The word stands before `next` or beyond it, and may be moved to hand out `target` next. Returns what settle()
+    // must be given.
+    uint64_t expect(uint64_t next, uint64_t target) {
+        if (likely(target <= next))
+            return 0;
+        count_.fetch_add(target - next, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_release);
+        return target - next;
+    }
+
+    void settle(uint64_t expected, uint64_t passed_over) {
+        if (expected != passed_over)
+            count_.fetch_sub(expected - passed_over, std::memory_order_relaxed);
+    }
+
+    // How many values the word has handed out. `next` is the next one, read before the call.
+    uint64_t handed_out(uint64_t next) const {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        const uint64_t passed_over = count_.load(std::memory_order_relaxed);
+        return next > passed_over ? next - passed_over : 0;
+    }
+
+  private:
+    std::atomic<uint64_t> count_;
+};
+
+} // namespace uidgen::pg

@@ -1,0 +1,117 @@
+// uid_to_base62(), uid_from_base62() and their kin: ids as short texts.
+
+#include "core/short_form.hpp"
+#include "base/compat.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A form as messages name it.
+struct Form {
+    const char *name;
+    const char *digits;
+    const char *largest; // 2^63 - 1
+};
+
+constexpr Form base62 = {"base62", "0 to 9, A to Z and a to z", "AzL8n0Y58m7"};
+constexpr Form base32 = {
+    "base32", "0 to 9 and A to Z without U; I and L are read as 1, O as 0, and hyphens are ignored", "7ZZZZZZZZZZZZ"};
+constexpr Form base64url = {"base64url", "A to Z, a to z, 0 to 9, - and _", "f_________8"};
+
+int64_t checked_id(FunctionCallInfo fcinfo, const Form &form) {
+    const int64_t id = PG_GETARG_INT64(0);
+    if (id < 0)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("cannot convert %lld to %s", static_cast<long long>(id), form.name),
+                        errdetail("An id is never negative."), errhint("Use a number from 0 to 9223372036854775807.")));
+    return id;
+}
+
+// Positions in messages count characters from 1.
+[[noreturn]] void report_short_form(const Form &form, const text *value, const core::ReadShort &read) {
+    const char *bytes = VARDATA_ANY(value);
+    const int size = static_cast<int>(VARSIZE_ANY_EXHDR(value));
+    const auto at = static_cast<int>(read.at);
+    const int position = pg_mbstrlen_with_len(bytes, at) + 1;
+    switch (read.fault) {
+    case core::ShortFault::foreign:
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                        errmsg("invalid character \"%s\" at position %d of %s text",
+                               pnstrdup(bytes + at, Min(pg_mblen(bytes + at), size - at)), position, form.name),
+                        errdetail("The digits of %s are %s.", form.name, form.digits),
+                        errhint("Pass a text that uid_to_%s() has returned.", form.name)));
+    case core::ShortFault::too_large:
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("%s text is out of range for an id at position %d", form.name, position),
+                        errhint("The largest id is \"%s\".", form.largest)));
+    case core::ShortFault::wrong_size:
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                        at < size ? errmsg("%s text has an extra character at position %d", form.name, position)
+                                  : errmsg("%s text ends before position %d", form.name, position),
+                        errdetail("An id has 11 characters in %s.", form.name),
+                        errhint("Pass a text that uid_to_%s() has returned.", form.name)));
+    case core::ShortFault::loose_bits:
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                 errmsg("invalid last character \"%c\" at position %d of %s text", bytes[at], position, form.name),
+                 errdetail("An id has 64 bits, so the two lowest bits of its 11 characters are 0."),
+                 errhint("Pass a text that uid_to_%s() has returned.", form.name)));
+    case core::ShortFault::empty:
+    case core::ShortFault::none:
+        break;
+    }
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                    errmsg("%s text ends before its first digit, at position %d", form.name, position),
+                    errhint("Pass a text that uid_to_%s() has returned.", form.name)));
+}
+
+Datum as_text(const char *characters, size_t size) {
+    return PointerGetDatum(cstring_to_text_with_len(characters, static_cast<int>(size)));
+}
+
+Datum number_as_text(FunctionCallInfo fcinfo, const Form &form, const core::Alphabet &alphabet) {
+    char characters[core::longest_short_form];
+    core::write_number(alphabet, checked_id(fcinfo, form), characters);
+    return as_text(characters, alphabet.width);
+}
+
+template <typename Read> Datum read_text(FunctionCallInfo fcinfo, const Form &form, Read read) {
+    const text *value = PG_GETARG_TEXT_PP(0);
+    const core::ReadShort found = read(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+    if (found.fault != core::ShortFault::none)
+        report_short_form(form, value, found);
+    PG_RETURN_INT64(found.id);
+}
+
+Datum number_of_text(FunctionCallInfo fcinfo, const Form &form, const core::Alphabet &alphabet) {
+    return read_text(fcinfo, form, [&alphabet](const char *characters, size_t size) {
+        return core::read_number(alphabet, characters, size);
+    });
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_to_base62);
+UIDGEN_SQL_FUNCTION(uid_from_base62);
+UIDGEN_SQL_FUNCTION(uid_to_base32);
+UIDGEN_SQL_FUNCTION(uid_from_base32);
+UIDGEN_SQL_FUNCTION(uid_to_base64url);
+UIDGEN_SQL_FUNCTION(uid_from_base64url);
+
+Datum uid_to_base62(PG_FUNCTION_ARGS) { return number_as_text(fcinfo, base62, uidgen::core::base62); }
+Datum uid_from_base62(PG_FUNCTION_ARGS) { return number_of_text(fcinfo, base62, uidgen::core::base62); }
+Datum uid_to_base32(PG_FUNCTION_ARGS) { return number_as_text(fcinfo, base32, uidgen::core::base32); }
+Datum uid_from_base32(PG_FUNCTION_ARGS) { return number_of_text(fcinfo, base32, uidgen::core::base32); }
+
+Datum uid_to_base64url(PG_FUNCTION_ARGS) {
+    char characters[uidgen::core::longest_short_form];
+    uidgen::core::write_bytes(checked_id(fcinfo, base64url), characters);
+    return as_text(characters, uidgen::core::base64url.width);
+}
+Datum uid_from_base64url(PG_FUNCTION_ARGS) { return read_text(fcinfo, base64url, uidgen::core::read_bytes); }
+}

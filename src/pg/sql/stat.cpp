@@ -1,0 +1,155 @@
+// uid_stat_sequences(), uid_stat_totals(), uid_stat_reset(): the statistics behind the views uid_stat and
+// uid_stat_server.
+
+#include "base/errors.hpp"
+#include "base/settings.hpp"
+#include "shared/statistics.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr bool is_time(uint32_t stat) {
+    return stat >= index(Stat::flush_waits) && (stat - index(Stat::flush_waits)) % 2 == 1;
+}
+
+// One column for each Stat, in their order. Times are milliseconds, as in PostgreSQL's own views.
+void fill_stats(const Stats &stats, Datum *values) {
+    for (uint32_t i = 0; i < stat_count; i++)
+        values[i] = is_time(i) ? Float8GetDatum(static_cast<double>(stats.values[i]) / us_per_ms)
+                               : Int64GetDatum(static_cast<int64_t>(stats.values[i]));
+}
+
+struct Rows {
+    SlotStats *rows;
+    int used;
+    int capacity;
+};
+
+void count_slot(Slot *, void *arg) { ++*static_cast<int *>(arg); }
+
+void copy_row(const SlotStats &row, void *arg) {
+    auto *rows = static_cast<Rows *>(arg);
+    if (row.key.database == MyDatabaseId && rows->used < rows->capacity)
+        rows->rows[rows->used++] = row;
+}
+
+// Slots of this database. One made between the two visits may be left out.
+Rows copy_rows() {
+    Rows rows = {};
+    slots_visit(count_slot, &rows.capacity);
+    rows.rows = static_cast<SlotStats *>(
+        MemoryContextAllocHuge(CurrentMemoryContext, sizeof(SlotStats) * static_cast<Size>(rows.capacity + 1)));
+    visit_slot_stats(copy_row, &rows);
+    return rows;
+}
+
+enum class Sight { none, name, all };
+
+// As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
+// committed keeps nobody from looking.
+Sight sight_of(Oid sequence) {
+    bool is_missing = false;
+    const AclResult allowed = pg_class_aclcheck_ext(sequence, GetUserId(), ACL_USAGE | ACL_SELECT, &is_missing);
+    if (is_missing)
+        return Sight::none;
+    const bool may_see = allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+    return may_see ? Sight::all : Sight::name;
+}
+
+void add_row(ReturnSetInfo *result, const SlotStats &row) {
+    constexpr uint32_t first = 2;
+    constexpr uint32_t reset = first + stat_count;
+    const Sight sight = sight_of(row.key.sequence);
+    if (sight == Sight::none)
+        return;
+    Datum values[reset + 1] = {};
+    bool nulls[reset + 1] = {};
+    values[0] = ObjectIdGetDatum(row.key.sequence);
+    values[1] = CStringGetTextDatum(row.kind == SlotKind::generator ? "generator" : "segment");
+    fill_stats(row.stats, &values[first]);
+    memset(&nulls[first], sight == Sight::name, stat_count);
+    values[reset] = TimestampTzGetDatum(to_timestamptz(row.reset_at_us));
+    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+struct SlotsUsed {
+    int all;
+    int of_segments;
+};
+
+void count_used(Slot *slot, void *arg) {
+    auto *used = static_cast<SlotsUsed *>(arg);
+    used->all++;
+    used->of_segments += slot->kind == SlotKind::segment ? 1 : 0;
+}
+
+void add_server(ReturnSetInfo *result, const ServerStats &server) {
+    SlotsUsed used = {};
+    slots_visit(count_used, &used);
+    Datum values[stat_count + server_stat_count + 4] = {};
+    bool nulls[lengthof(values)] = {};
+    uint32_t column = stat_count;
+    fill_stats(server.stats, values);
+    for (const uint64_t value : server.values)
+        values[column++] = Int64GetDatum(static_cast<int64_t>(value));
+    values[column++] = Int32GetDatum(used.all);
+    values[column++] = Int32GetDatum(used.of_segments);
+    values[column++] = Int32GetDatum(settings::max_slots);
+    values[column++] = TimestampTzGetDatum(to_timestamptz(server.reset_at_us));
+    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+void check_is_sequence(Oid relation) {
+    const char kind = get_rel_relkind(relation);
+    if (kind == '\0')
+        report_no_sequence(relation);
+    if (kind != RELKIND_SEQUENCE)
+        report_not_a_sequence(relation);
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_stat_sequences);
+UIDGEN_SQL_FUNCTION(uid_stat_totals);
+UIDGEN_SQL_FUNCTION(uid_stat_reset_all);
+UIDGEN_SQL_FUNCTION(uid_stat_reset_of);
+
+Datum uid_stat_sequences(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    if (!slots_exist())
+        return static_cast<Datum>(0);
+    const Rows rows = copy_rows();
+    for (int i = 0; i < rows.used; i++)
+        add_row(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), rows.rows[i]);
+    return static_cast<Datum>(0);
+}
+
+Datum uid_stat_totals(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    if (slots_exist())
+        add_server(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), server_stats());
+    return static_cast<Datum>(0);
+}
+
+// Who may reset is a matter of EXECUTE, as with pg_stat_reset().
+Datum uid_stat_reset_all(PG_FUNCTION_ARGS) {
+    (void)fcinfo;
+    if (!slots_exist())
+        report_not_preloaded();
+    reset_all_stats();
+    PG_RETURN_VOID();
+}
+
+Datum uid_stat_reset_of(PG_FUNCTION_ARGS) {
+    if (!slots_exist())
+        report_not_preloaded();
+    check_is_sequence(PG_GETARG_OID(0));
+    reset_stats_of({MyDatabaseId, PG_GETARG_OID(0)});
+    PG_RETURN_VOID();
+}
+}

@@ -1,0 +1,20 @@
+// The layouts of functions that only compute: no shared memory, so they work without preloading and on a standby.
+#pragma once
+
+#include "core/layout.hpp"
+#include "base/postgres.hpp"
+
+namespace uidgen::pg {
+
+// Stands for the default generator as an argument. A caller's argument never has this value: named() refuses it.
+constexpr Oid the_default = InvalidOid;
+Oid named(Oid generator);
+
+// The layout of a generator, as of the last change of uid_generator. `function` leads to the extension's schema. Valid
+// until the next call.
+const core::Layout &layout_of(Oid generator, Oid function);
+
+// The parts of an id; error if it is not one of the layout.
+core::Parts parts_of(const core::Layout &layout, int64_t id);
+
+} // namespace uidgen::pg

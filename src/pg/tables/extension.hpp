@@ -1,0 +1,15 @@
+// The row of this database's extension in pg_extension.
+#pragma once
+
+#include "base/postgres.hpp"
+
+namespace uidgen::pg {
+
+struct Extension {
+    Oid oid; // InvalidOid: the database has no extension uidgen
+    Oid schema;
+    Oid owner;
+};
+Extension find_extension();
+
+} // namespace uidgen::pg

@@ -1,0 +1,124 @@
+// Hibernate: an entity has the id that the column's default draws, or one of the pooled optimizer's blocks, which
+// overlap neither with those of another SessionFactory nor with those of segment_next.
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.util.HashSet;
+import java.util.Set;
+import javax.persistence.Entity;
+import javax.persistence.GeneratedValue;
+import javax.persistence.GenerationType;
+import javax.persistence.Id;
+import javax.persistence.SequenceGenerator;
+import javax.persistence.Table;
+import org.hibernate.SessionFactory;
+import org.hibernate.annotations.Proxy;
+import org.hibernate.cfg.Configuration;
+
+public class HibernateTest {
+    @Entity
+    @Proxy(lazy = false)
+    @Table(name = "orders")
+    public static class Order {
+        @Id
+        @GeneratedValue(strategy = GenerationType.IDENTITY)
+        Long id;
+
+        String item;
+    }
+
+    @Entity
+    @Proxy(lazy = false)
+    @Table(name = "invoices")
+    public static class Invoice {
+        @Id
+        @GeneratedValue(strategy = GenerationType.SEQUENCE, generator = "invoices_seq")
+        @SequenceGenerator(name = "invoices_seq", sequenceName = "invoices_seq", allocationSize = 50)
+        Long id;
+    }
+
+    static final String url =
+        "jdbc:postgresql://127.0.0.1:" + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE");
+
+    public static void main(String[] arguments) throws SQLException {
+        // Where Hibernate looks for the entities of a program that is one source file.
+        Thread.currentThread().setContextClassLoader(HibernateTest.class.getClassLoader());
+        try (var connection = DriverManager.getConnection(url, System.getenv("PGUSER"), System.getenv("PGPASSWORD"))) {
+            execute(connection, "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text)");
+            execute(connection, "CREATE TABLE invoices (id bigint PRIMARY KEY)");
+            execute(connection, "CREATE SEQUENCE invoices_seq INCREMENT 50 START 50");
+            testDefault(connection);
+            testPooledOptimizer(connection);
+        }
+    }
+
+    static void testDefault(Connection connection) throws SQLException {
+        var factory = newFactory();
+        var order = new Order();
+        order.item = "tea";
+        save(factory, order);
+        check(order.id > 1L << 53, "an entity has its id");
+        check(value(connection, "SELECT id FROM orders WHERE item = 'tea'") == order.id, "it is the id of the row");
+        factory.close();
+    }
+
+    // In this version a value v of the sequence stands for v - 50 to v - 1.
+    static void testPooledOptimizer(Connection connection) throws SQLException {
+        Set<Long> ids = new HashSet<>();
+        var factories = new SessionFactory[] {newFactory(), newFactory()};
+        for (int n = 0; n < 200; n++) {
+            var invoice = new Invoice();
+            save(factories[n % 2], invoice);
+            check(ids.add(invoice.id), "no id comes twice");
+            if (n == 99)
+                check(value(connection, "SELECT last_value FROM invoices_seq") <= 4 * 50, "one call for 50 ids");
+            if (n >= 100 && n % 10 == 0) {
+                long next = value(connection, "SELECT uidgen.segment_next('invoices_seq'::regclass)");
+                for (long id = next - 50; id < next; id++)
+                    check(ids.add(id), "nor is it in a block that another program takes");
+            }
+        }
+        check(value(connection, "SELECT count(*) FROM invoices") == 200, "each entity has a row");
+        for (var factory : factories)
+            factory.close();
+    }
+
+    static void save(SessionFactory factory, Object entity) {
+        var session = factory.openSession();
+        session.beginTransaction();
+        session.save(entity);
+        session.getTransaction().commit();
+        session.close();
+    }
+
+    static SessionFactory newFactory() {
+        return new Configuration()
+            .addAnnotatedClass(Order.class)
+            .addAnnotatedClass(Invoice.class)
+            .setProperty("hibernate.id.new_generator_mappings", "true")
+            .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
+            .setProperty("hibernate.connection.url", url)
+            .setProperty("hibernate.connection.username", System.getenv("PGUSER"))
+            .setProperty("hibernate.connection.password", System.getenv("PGPASSWORD"))
+            .buildSessionFactory();
+    }
+
+    static long value(Connection connection, String sql) throws SQLException {
+        try (var statement = connection.createStatement()) {
+            var rows = statement.executeQuery(sql);
+            rows.next();
+            return rows.getLong(1);
+        }
+    }
+
+    static void execute(Connection connection, String sql) throws SQLException {
+        try (var statement = connection.createStatement()) {
+            statement.execute(sql);
+        }
+    }
+
+    static void check(boolean holds, String text) {
+        if (!holds)
+            throw new AssertionError(text);
+    }
+}

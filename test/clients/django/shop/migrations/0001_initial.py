@@ -1,0 +1,23 @@
+from django.db import migrations, models
+
+import shop.fields
+
+
+class Migration(migrations.Migration):
+    initial = True
+    operations = [
+        migrations.RunSQL('CREATE SCHEMA IF NOT EXISTS uidgen', migrations.RunSQL.noop),
+        migrations.RunSQL('CREATE EXTENSION IF NOT EXISTS uidgen SCHEMA uidgen', migrations.RunSQL.noop),
+        migrations.CreateModel('Order', [
+            ('id', shop.fields.UidField(primary_key=True, serialize=False)),
+            ('item', models.TextField()),
+        ]),
+        migrations.CreateModel('Line', [
+            ('id', shop.fields.UidField(primary_key=True, serialize=False)),
+            ('order', models.ForeignKey('shop.Order', models.CASCADE)),
+            ('small', models.IntegerField(null=True)),
+        ]),
+        migrations.CreateModel('Invoice', [
+            ('id', models.BigAutoField(primary_key=True, serialize=False)),
+        ]),
+    ]

@@ -1,0 +1,27 @@
+import django
+from django.db import models
+
+from shop.fields import UidField
+
+
+class Order(models.Model):
+    id = UidField(primary_key=True)
+    item = models.TextField()
+
+
+class Line(models.Model):
+    id = UidField(primary_key=True)
+    order = models.ForeignKey(Order, models.CASCADE)
+    small = models.IntegerField(null=True)
+
+
+class Invoice(models.Model):
+    """A table that was there before uidgen: migration 0002 moves it."""
+
+    id = models.BigAutoField(primary_key=True)
+
+
+if django.VERSION >= (5, 0):
+    class Note(models.Model):
+        id = models.BigIntegerField(primary_key=True, db_default=models.Func(function='uidgen.uid_next'))
+        item = models.TextField()

@@ -1,0 +1,76 @@
+# Django: save, bulk_create and the admin know the new ids; no migration is missing; the test database has the extension.
+import unittest
+
+import django
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import DataError, connection, transaction
+from django.test import TestCase, TransactionTestCase
+
+from shop import models
+from shop.models import Invoice, Line, Order
+
+
+class UidTest(TestCase):
+    def test_save(self):
+        order = Order.objects.create(item='tea')
+        self.assertGreater(order.pk, 2**53)
+        self.assertEqual(Order.objects.get(pk=order.pk).item, 'tea')
+
+    def test_bulk_create(self):
+        orders = Order.objects.bulk_create(Order(item=f'item {n}') for n in range(1000))
+        ids = [order.pk for order in orders]
+        self.assertEqual(ids, sorted(set(ids)))
+        self.assertEqual(set(Order.objects.values_list('pk', flat=True)), set(ids))
+
+    @unittest.skipIf(django.VERSION < (5, 0), 'fields have no db_default')
+    def test_db_default(self):
+        note = models.Note.objects.create(item='tea')
+        self.assertGreater(note.pk, 2**53)
+        self.assertEqual(models.Note.objects.get(pk=note.pk).item, 'tea')
+        # The rows have ids, but the objects do not know them.
+        models.Note.objects.bulk_create(models.Note(item=f'item {n}') for n in range(1000))
+        self.assertEqual(len(set(models.Note.objects.values_list('pk', flat=True))), 1001)
+
+    def test_foreign_key(self):
+        line = Line.objects.create(order=Order.objects.create())
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT atttypid::regtype::text FROM pg_attribute"
+                           " WHERE attrelid = 'shop_line'::regclass AND attname = 'order_id'")
+            self.assertEqual(cursor.fetchone(), ('bigint',))
+        with self.assertRaisesMessage(DataError, 'integer out of range'), transaction.atomic():
+            Line.objects.filter(pk=line.pk).update(small=line.pk)
+
+    def test_float(self):
+        order = Order.objects.create()
+        with self.assertRaisesMessage(ValueError, "Field 'id' expected a number but got "):
+            Order.objects.filter(pk=str(float(order.pk))).delete()
+        self.assertEqual(Order.objects.count(), 1)
+
+    def test_existing_table(self):
+        self.assertGreater(Invoice.objects.create().pk, 2**53)
+
+    def test_admin(self):
+        self.client.force_login(User.objects.create_superuser('root'))
+        self.client.post('/admin/shop/order/add/', {'item': 'tea', '_continue': 'yes'})
+        order = Order.objects.get()
+        self.client.post(f'/admin/shop/order/{order.pk}/change/', {'item': 'milk'})
+        self.assertEqual(list(Order.objects.values_list('pk', 'item')), [(order.pk, 'milk')])
+        self.assertContains(self.client.get('/admin/shop/order/'), f'/admin/shop/order/{order.pk}/change/')
+        self.client.post(f'/admin/shop/order/{order.pk}/delete/', {'post': 'yes'})
+        self.assertFalse(Order.objects.exists())
+
+    def test_no_migration_is_missing(self):
+        call_command('makemigrations', check=True, dry_run=True, verbosity=0)
+
+    def test_tables(self):
+        self.assertEqual([name for name in connection.introspection.table_names() if name.startswith('uid_')], [])
+
+
+class FlushTest(TransactionTestCase):
+    reset_sequences = True
+
+    def test_ids_go_on_after_flush(self):
+        before = Order.objects.create().pk
+        call_command('flush', interactive=False, verbosity=0)
+        self.assertGreater(Order.objects.create().pk, before)

@@ -1,0 +1,105 @@
+# Runs the programs of test/clients against a server of their own. Sourced by sections.sh. setup_clients has put what is
+# not installed into $UIDGEN_WORK/clients. The programs run from a copy there, where Node.js finds its modules.
+# shellcheck shell=sh
+: "${bindir:?}" "${server_complaints:?}" # pg.sh sets them
+
+# It listens on localhost too, for JDBC, which does not connect to Unix sockets. The programs' role owns their databases
+# and is no superuser, so the extension comes with the template.
+start_server_for_clients() {
+    mkdir -p "$UIDGEN_WORK/clients"
+    cp -R test/clients/. "$UIDGEN_WORK/clients"
+    make_server server-clients "$UIDGEN_WORK/tree-main"
+    PGPORT=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport')
+    PGPASSWORD=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    export PGPORT PGPASSWORD
+    printf '%s\n' "listen_addresses = '127.0.0.1'" "port = $PGPORT" >>"$UIDGEN_WORK/server-clients/postgresql.conf"
+    printf '%s\n' 'local all all trust' 'host all app 127.0.0.1/32 scram-sha-256' \
+        >"$UIDGEN_WORK/server-clients/pg_hba.conf"
+    start_server server-clients "$UIDGEN_WORK/tree-main"
+    query postgres "CREATE ROLE app LOGIN CREATEDB PASSWORD '$PGPASSWORD'"
+    query postgres 'CREATE DATABASE template_uidgen IS_TEMPLATE true'
+    query template_uidgen 'CREATE SCHEMA uidgen'
+    query template_uidgen 'CREATE EXTENSION uidgen SCHEMA uidgen'
+    query template_uidgen 'GRANT USAGE ON SCHEMA uidgen TO PUBLIC'
+}
+
+query() {
+    PGOPTIONS="-c client_min_messages=warning" psql -XAtq -v ON_ERROR_STOP=1 -d "$1" -c "$2" >/dev/null
+}
+
+# client file probe command...: runs a program in a database of its own, which is one test. It is skipped if the probe
+# fails, a command that needs the program's client.
+client() {
+    file=$1
+    probe=$2
+    shift 2
+    if ! sh -c "$probe" >/dev/null 2>&1; then
+        echo "skipped: $file: $probe"
+        add 0 0 1
+        return 0
+    fi
+    database=$(echo "$file" | sed 's/\W.*//' | tr '[:upper:]' '[:lower:]')
+    query postgres "CREATE DATABASE $database TEMPLATE template_uidgen OWNER app"
+    query "$database" "SELECT uidgen.uid_generator_create('web', 'js53')"
+    query "$database" "GRANT USAGE ON SEQUENCE uid_generators.web TO app"
+    expect "test/clients/$file" env PGDATABASE="$database" PGUSER="${client_role:-app}" \
+        timeout --kill-after=30 300 "$@" || true
+}
+
+# Debian's Python, not another one that is first in the path.
+python_client() {
+    client "$1" "/usr/bin/python3 -c 'import $2'" /usr/bin/python3 "$1"
+}
+
+node_client() {
+    client "$1" "node --input-type=module -e \"import '$2'\"" node "$1"
+}
+
+# java_client file library...: the libraries are names of Debian's jar files.
+java_client() {
+    file=$1
+    shift
+    libraries=$(printf '/usr/share/java/%s.jar:' "$@")
+    client "$file" "javac -version && ls $(echo "$libraries" | tr : ' ')" java -cp "$libraries" "$file"
+}
+
+sql_client() {
+    client "$1" "$2" psql -XAtq -v ON_ERROR_STOP=1 -f "$1"
+}
+
+extension_client() {
+    sql_client "$1" "test -e $UIDGEN_WORK/tree-main$("$PG_CONFIG" --sharedir)/extension/$2.control"
+}
+
+section_clients() {
+    PATH=$UIDGEN_WORK/tree-main$bindir:$UIDGEN_WORK/clients/usr/sbin:$PATH
+    LD_LIBRARY_PATH=$(echo "$UIDGEN_WORK"/clients/usr/lib/*-linux-gnu)
+    export PATH LD_LIBRARY_PATH
+    start_server_for_clients
+    checkout=$PWD
+    cd "$UIDGEN_WORK/clients" || return
+    python_client psycopg_test.py psycopg
+    python_client psycopg2_test.py psycopg2
+    python_client sqlalchemy_test.py 'alembic, psycopg2, sqlalchemy'
+    client django_test.sh "/usr/bin/python3 -c 'import django, psycopg2'" sh django_test.sh
+    client activerecord_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby activerecord_test.rb
+    node_client node_postgres_test.mjs pg
+    node_client knex_test.mjs knex
+    node_client drizzle_test.mjs drizzle-orm
+    node_client prisma_test.mjs @prisma/adapter-pg
+    java_client JdbcTest.java postgresql
+    java_client HibernateTest.java postgresql hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec \
+        geronimo-jta-1.2-spec commons-collections3 antlr dom4j javassist slf4j-api slf4j-nop
+    client pgbouncer_test.py "pgbouncer --version && /usr/bin/python3 -c 'import psycopg'" \
+        /usr/bin/python3 pgbouncer_test.py
+    sql_client statements_test.sql true
+    sql_client test_database_test.sql true
+    client_role=postgres
+    extension_client partman_test.sql pg_partman
+    extension_client foreign_tables_test.sql postgres_fdw
+    cd "$checkout" || return
+    stop_server server-clients "$UIDGEN_WORK/tree-main" immediate
+    # shellcheck disable=SC2016 # for the inner shell
+    expect "the server has logged no failed assertion and no leak" sh -c '! grep -E "$1" "$2"' sh \
+        "$server_complaints" "$UIDGEN_WORK/log/server-server-clients" || true
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/perl
+# Which lines and branches of src have run, by what gcov says of all programs that were built with COVERAGE=1.
+#
+#   coverage.pl DIRECTORY      a built checkout whose tests have run
+#
+# A line or branch has run if it has in any program and, of a template or an inline function, in any instance. The
+# branches of a line that reports an error or a message are left out: one of them asks if the level is reported, and that
+# of an error always is.
+use strict;
+use warnings;
+use File::Find;
+use JSON::PP;
+
+my ($directory) = @ARGV;
+chdir $directory or die "$directory: $!\n";
+
+my (%lines, %branches, %function_of, %runs_of);
+
+# The name of a function of src: without its parameters, and without the namespaces that nearly all have.
+sub short_name
+{
+	my ($name) = @_;
+	$name =~ s/\(anonymous namespace\):://g;
+	$name =~ s/\buidgen::(core|pg):://g;
+	1 while $name =~ s/<[^<>]*>//;
+	$name =~ s/\(.*//s;
+	$name =~ s/^.* //s;
+	return $name;
+}
+
+sub add_file
+{
+	my ($file, $report) = @_;
+	my %names = map { $_->{name} => short_name($_->{demangled_name}) } @{ $report->{functions} };
+	$runs_of{$file}{ $names{ $_->{name} } } += $_->{execution_count} foreach @{ $report->{functions} };
+	foreach my $line (@{ $report->{lines} })
+	{
+		my $number = $line->{line_number};
+		$lines{$file}{$number} += $line->{count};
+		$function_of{$file}{$number} = $names{ $line->{function_name} // '' } // 'no function';
+		my @own = grep { !$_->{throw} } @{ $line->{branches} };
+		$branches{$file}{$number}[$_] += $own[$_]{count} foreach 0 .. $#own;
+	}
+	return;
+}
+
+# gcov reads one program's counters: of a source, and of what it includes.
+sub add_counters
+{
+	my ($counters) = @_;
+	open(my $gcov, '-|', 'gcov', '--json-format', '--branch-probabilities', '--stdout', $counters) or die "gcov: $!\n";
+	my $text = do { local $/; <$gcov> };
+	close($gcov) && $text or die "gcov cannot read $counters\n";
+	foreach my $report (@{ decode_json($text)->{files} })
+	{
+		add_file($1, $report) if $report->{file} =~ m{\b(src/(?:core|pg)/.*)};
+	}
+	return;
+}
+
+sub leave_out_reports
+{
+	my ($file) = @_;
+	open(my $source, '<', $file) or die "$file: $!\n";
+	while (my $text = <$source>)
+	{
+		delete $branches{$file}{$.} if $text =~ /\b(ereport|elog)\(/;
+	}
+	return;
+}
+
+# How many there are, and how many of them have run.
+sub of_all { return (scalar(@_), scalar(grep { $_ > 0 } @_)); }
+
+sub row
+{
+	my ($name, @counts) = @_;
+	my ($lines, $lines_run, $branches, $branches_run) = @counts;
+	my $shown = sub { $_[0] ? sprintf('%5d of %5d %5.1f %%', $_[1], $_[0], 100 * $_[1] / $_[0]) : ' ' x 22 };
+	printf("%-38s %s  %s\n", $name, $shown->($lines, $lines_run), $shown->($branches, $branches_run));
+	return @counts;
+}
+
+# 3, 4, 5 and 9 become 3-5 9.
+sub ranges
+{
+	my @ranges;
+	foreach my $number (@_)
+	{
+		if (@ranges && $ranges[-1][1] == $number - 1) { $ranges[-1][1] = $number; }
+		else { push @ranges, [ $number, $number ]; }
+	}
+	return join ' ', map { $_->[0] == $_->[1] ? $_->[0] : "$_->[0]-$_->[1]" } @ranges;
+}
+
+my @counters;
+find({ no_chdir => 1, wanted => sub { push @counters, $_ if /\.gcda$/ } }, '.');
+die "nothing has run\n" unless @counters;
+add_counters($_) foreach sort @counters;
+leave_out_reports($_) foreach keys %lines;
+
+print ' ' x 43, "lines that ran", ' ' x 10, "branches that ran\n";
+my @sum = (0, 0, 0, 0);
+foreach my $file (sort keys %lines)
+{
+	my @counts = row($file, of_all(values %{ $lines{$file} }), of_all(map { @$_ } values %{ $branches{$file} }));
+	$sum[$_] += $counts[$_] foreach 0 .. $#sum;
+}
+row('all', @sum);
+
+print "\nFunctions with lines that did not run, and these lines:\n";
+foreach my $file (sort keys %lines)
+{
+	my %missed;
+	foreach my $number (sort { $a <=> $b } grep { $lines{$file}{$_} == 0 } keys %{ $lines{$file} })
+	{
+		push @{ $missed{ $function_of{$file}{$number} } }, $number;
+	}
+	foreach my $function (sort { $missed{$a}[0] <=> $missed{$b}[0] } keys %missed)
+	{
+		printf("%s %s%s: %s\n", $file, $function, ($runs_of{$file}{$function} // 1) ? '' : ' (never called)', ranges(@{ $missed{$function} }));
+	}
+}

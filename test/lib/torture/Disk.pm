@@ -1,0 +1,46 @@
+# A server whose disk fails when a test tells it to (disk.cpp).
+#
+#   use_shaky_disk($node);                                     # before start_node; after use_fake_clock
+#   set_disk($node, 'ENOSPC', 'write', '/pg_wal/');            # writes below that part of the data directory fail
+#   set_disk($node, 'EIO', 'write sync', '/');                 # so does each fsync
+#   set_disk($node);                                           # nothing fails
+package Disk;
+
+use strict;
+use warnings;
+
+use Errno ();
+use Exporter 'import';
+
+our @EXPORT = qw(use_shaky_disk set_disk);
+
+my %calls = ('write' => 1, 'sync' => 2, 'write sync' => 3);
+
+sub use_shaky_disk
+{
+	my ($node) = @_;
+	my $file = $node->{torture_disk} = $node->basedir . '/disk';
+	open my $fh, '>', $file or die "could not write $file: $!";
+	close $fh;
+	set_disk($node);
+	my $preload = $node->{uidgen_env}{LD_PRELOAD};
+	$node->{uidgen_env}{LD_PRELOAD} = join ' ', grep { defined } $preload, $ENV{TORTURE_DISK};
+	$node->{uidgen_env}{UIDGEN_DISK} = $file;
+	return;
+}
+
+# In place, because servers have mapped the file. The error is written last.
+sub set_disk
+{
+	my ($node, $error, $calls, $where) = @_;
+	my $number = defined $error ? Errno->can($error)->() : 0;
+	my $order = pack 'l l a504', 0, defined $calls ? $calls{$calls} : 0, defined $where ? $node->data_dir . $where : '';
+	open my $fh, '+<', $node->{torture_disk} or die "could not write $node->{torture_disk}: $!";
+	syswrite $fh, $order;
+	sysseek $fh, 0, 0;
+	syswrite $fh, pack 'l', $number;
+	close $fh;
+	return;
+}
+
+1;

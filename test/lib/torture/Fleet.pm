@@ -1,0 +1,264 @@
+# The servers of a fleet's round: a registry, alone or with a standby, and its members. Each member reaches each server
+# of the registry through a proxy of its own, which can tamper with what they say.
+package Fleet;
+
+use strict;
+use warnings;
+
+use parent 'Servers';
+
+use FleetNemesis;
+use FleetPaths;
+use POSIX ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Servers qw(write_file);
+use UidgenTest;
+
+my $proxy_program = "$ENV{PWD}/test/lib/proxy.pl";
+my %proxies;    # process groups
+
+END
+{
+	my $status = $?;
+	kill 'KILL', map { -$_ } keys %proxies;
+	$? = $status;
+}
+
+sub create
+{
+	my ($self) = @_;
+	$self->{paths} = FleetPaths->new($self->{setting});
+	$self->create_registry;
+	foreach my $name (('a' .. 'd')[ 0 .. $self->{setting}{members} - 1 ])
+	{
+		$self->{members}{$name} = { name => $name, history => 0, mode => "$self->{directory}/proxy.$name" };
+		$self->create_member($self->{members}{$name});
+	}
+	write_file("$self->{directory}/streams", $self->paths->streams);
+	return;
+}
+
+sub new_server
+{
+	my ($self, $name) = @_;
+	my $setting = $self->{setting};
+	my $conf = $setting->conf . "uidgen.registry_lease = '$setting->{lease_s}s'\n"
+	  . 'uidgen.registry_clock_bound = ' . 1000 * $setting->{bound_s} . "\n";
+	my $node = $self->add_node(new_node("$name$self->{number}", conf => $conf));
+	use_fake_clock($node) if $setting->{clock};
+	return $node;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The registry.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub create_registry
+{
+	my ($self) = @_;
+	my $setting = $self->{setting};
+	my $node = $self->{primary} = $self->new_server('registry');
+	start_uidgen($node);
+	make_registry($node);
+	$node->safe_psql('postgres', "UPDATE uid_fleet_state SET longest_grant = '$setting->{lease_s} s'");
+	$self->paths->create_at_registry($node);
+	$self->{registries} = [$node];
+	$self->{registry_history} = 0;
+	$self->create_standby($node) if $setting->{registry} =~ /chronous/;
+	$self->write_target_of_registry;
+	return;
+}
+
+# With the same settings: a server that takes over waits for a standby, too.
+sub create_standby
+{
+	my ($self, $node) = @_;
+	my $standby = $self->{standby} = $self->add_node(PostgreSQL::Test::Cluster->new("standby$self->{number}"));
+	push @{ $self->{registries} }, $standby;
+	$node->backup('base');
+	$standby->init_from_backup($node, 'base', has_streaming => 1);
+	@{$standby}{qw(uidgen_env uidgen_clock)} = @{$node}{qw(uidgen_env uidgen_clock)};
+	start_node($standby);
+	return if $self->{setting}{registry} eq 'asynchronous';
+	$standby->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+	$standby->reload;
+	Servers::make_synchronous($node);
+	return;
+}
+
+sub write_target_of_registry
+{
+	my ($self) = @_;
+	return $self->write_target('registry', $self->{primary}, $self->{registry_history});
+}
+
+# Another server is the registry. If commits were lost, what its own sessions draw there is another history.
+sub registry_is
+{
+	my ($self, $node) = @_;
+	$self->{primary} = $node;
+	$self->{registry_history}++ if $self->{setting}->loses_commits;
+	return $self->write_target_of_registry;
+}
+
+sub hold_registry
+{
+	my ($self) = @_;
+	return write_file("$self->{directory}/target.registry", "host=/nowhere\n$self->{registry_history}\n");
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Members.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub create_member
+{
+	my ($self, $member) = @_;
+	my $node = $member->{node} = $self->new_server("member_$member->{name}");
+	my $directory = $member->{proxies} = PostgreSQL::Test::Utils::tempdir_short();
+	$self->start_proxy($member, $_) foreach @{ $self->{registries} };
+	my $line = registry_line(@{ $self->{registries} });
+	$line =~ s/host=\S+/'host=' . join ',', ($directory) x @{ $self->{registries} }/e;
+	$node->append_conf('postgresql.conf', "uidgen.registry = '$line'\n");
+	start_uidgen($node);
+	$self->paths->create_at_member($member->{name}, $node);
+	$self->write_targets_of_member($member);
+	return;
+}
+
+sub start_proxy
+{
+	my ($self, $member, $registry) = @_;
+	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, $member->{mode});
+	my $pid = fork // die "could not fork: $!";
+	if (!$pid)
+	{
+		setpgrp 0, 0;
+		exec @command or POSIX::_exit(1);
+	}
+	$proxies{$pid} = 1;
+	push @{ $self->{proxies} }, $pid;
+	poll_until('the proxy', sub { -S "$member->{proxies}/.s.PGSQL." . $registry->port }) or die 'no proxy';
+	return;
+}
+
+# What a member's proxies do: see proxy.pl.
+sub set_mode
+{
+	my ($self, $mode, @members) = @_;
+	write_file($_->{mode}, "$mode\n") foreach @members;
+	return;
+}
+
+sub members
+{
+	my ($self) = @_;
+	return map { $self->{members}{$_} } sort keys %{ $self->{members} };
+}
+
+sub write_target
+{
+	my ($self, $name, $node, $history) = @_;
+	return write_file("$self->{directory}/target.$name", $node->connstr('postgres') . "\n$history\n");
+}
+
+# Half of a member's sessions use the second target, which may be a copy of the member for a while.
+sub write_targets_of_member
+{
+	my ($self, $member) = @_;
+	$self->write_target("$member->{name}.$_", $member->{node}, $member->{history}) foreach 0, 1;
+	return;
+}
+
+# A copy of a member that draws. What it draws is a history of its own.
+sub send_half_to
+{
+	my ($self, $member, $copy) = @_;
+	return $self->write_target("$member->{name}.1", $copy, ++$self->{copies});
+}
+
+# Another server takes the member's place.
+sub member_is
+{
+	my ($self, $member, $node) = @_;
+	$member->{node} = $node;
+	$member->{history} = ++$self->{copies};
+	return $self->write_targets_of_member($member);
+}
+
+# A server that is made from a copy of a member.
+sub new_copy
+{
+	my ($self, $member) = @_;
+	my $copy = $self->add_node(PostgreSQL::Test::Cluster->new("copy$self->{number}_" . ++$self->{nodes_made}));
+	@{$copy}{qw(uidgen_env uidgen_clock)} = @{ $member->{node} }{qw(uidgen_env uidgen_clock)};
+	return $copy;
+}
+
+sub servers
+{
+	my ($self) = @_;
+	return ($self->{primary}, map { $_->{node} } $self->members);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Sessions, and the end.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub nemesis
+{
+	my ($self, %opts) = @_;
+	return FleetNemesis->new(%opts, setting => $self->{setting}, paths => $self->paths, node => $self->{primary},
+		standby => $self->{standby}, directory => $self->{directory}, servers => $self);
+}
+
+# One of seven sessions draws at the registry; none of those that come last.
+sub assignment
+{
+	my ($self, $number, $dice) = @_;
+	my $is_first = $number <= $self->{setting}{sessions};
+	return ('target.registry', $self->paths->statements('registry', $dice)) if $is_first && $number % 7 == 3;
+	my @names = sort keys %{ $self->{members} };
+	my $name = $names[ $number % @names ];
+	my $half = int($number / @names) % 2;
+	return ("target.$name.$half", $self->paths->statements_of_few_nodes($name))
+	  if !$is_first && $number <= $self->{setting}->few_sessions;
+	return ("target.$name.$half", $self->statements($name, $number, $dice));
+}
+
+sub check_end
+{
+	my ($self, $nemesis) = @_;
+	$self->check_that_members_draw($nemesis);
+	foreach my $node (reverse $self->servers)
+	{
+		last if @{ $nemesis->{found} };
+		$nemesis->{node} = $node;
+		$self->check_leaks($nemesis);
+		$self->check_session($nemesis) if $node != $self->{primary};
+		$self->check_stop($nemesis);
+	}
+	kill 'KILL', map { -$_ } @{ $self->{proxies} };
+	delete @proxies{ @{ $self->{proxies} } };
+	return;
+}
+
+# The longest wait is for a fence, and for the grants of copies to end: without faults nothing else is in the way.
+sub check_that_members_draw
+{
+	my ($self, $nemesis) = @_;
+	my @draws = map { "SELECT $_" } "uid_next('uid_generators.small')", 'uid_next()', map { "segment_next('$_')" } $self->paths->attached;
+	foreach my $member ($self->members)
+	{
+		$nemesis->{node} = $member->{node};
+		foreach my $draw (@draws)
+		{
+			next if poll_until($draw, sub { defined $nemesis->sql($draw) }, 60);
+			return $nemesis->found("member $member->{name} cannot run $draw: " . $nemesis->error_of($draw));
+		}
+	}
+	return;
+}
+
+1;

@@ -1,0 +1,441 @@
+# What goes wrong in a fleet's round, beside what goes wrong on any of its servers (Nemesis.pm): with the registry, with
+# what members and the registry say to each other, and with members that are copied, moved or replaced.
+#
+# Docs/fleet.md says what members see. A registry that cannot be reached, or that refuses newcomers, explains 55000 until
+# grants that ended meanwhile can be replaced.
+package FleetNemesis;
+
+use strict;
+use warnings;
+
+use parent 'Nemesis';
+
+use PostgreSQL::Test::Utils ();
+use Time::HiRes qw(sleep);
+use UidgenTest;
+
+my @of_any_server = qw(kill_backend kill_many kill_background kill_postmaster stop_immediate stop_fast freeze_session
+  freeze_background freeze_server terminate cancel checkpoint reload);
+
+my %faults = (
+	registry_away => { weight => 5 },
+	tamper => { weight => 12 },
+	cut_off => { weight => 5 },
+	freeze_long => { weight => 5 },
+	fence => { weight => 2 },
+	copy_member => { weight => 6 },
+	move_member => { weight => 3 },
+	attach_again => { weight => 4 },
+	alter_generator => { weight => 3 },
+	move_counter => { weight => 3 },
+	replace_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
+	step_clock => { weight => 15, if => sub { $_[0]->{setting}{clock} } },
+	freeze_standby => { weight => 4, if => sub { defined $_[0]->{standby} } },
+	fail_over_registry => { weight => 7, if => sub { defined $_[0]->{standby} } },
+	lose_grants => { weight => 10, if => sub { $_[0]->{setting}{registry} ne 'restored' } },
+	switch_over_registry => { weight => 4, if => sub { defined $_[0]->{standby} } },
+	restore_registry => { weight => 7, if => sub { $_[0]->{setting}{registry} eq 'restored' } });
+
+sub catalog
+{
+	my ($self) = @_;
+	my %of_any = Nemesis->catalog;
+	return ((map { $_ => { weight => $of_any{$_}{weight} / 3 } } @of_any_server), %faults);
+}
+
+# The registry as often as all members together.
+sub choose_server
+{
+	my ($self, $dice) = @_;
+	my @members = $self->{servers}->members;
+	my $member = $dice->one_of(@members);
+	$self->{node} = $dice->chance(50) ? $self->{servers}{primary} : $member->{node};
+	return;
+}
+
+sub choose_member
+{
+	my ($self, $dice) = @_;
+	return $dice->one_of($self->{servers}->members);
+}
+
+sub is_registry
+{
+	my ($self) = @_;
+	return $self->{node} == $self->{servers}{primary};
+}
+
+# Any fault may keep members from the registry for a while.
+sub in_force
+{
+	my ($self, $name, $details, %opts) = @_;
+	my @states = (@{ $opts{explains} // [] }, '55000');
+	return $self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts, explains => \@states);
+}
+
+# Until a grant that ended meanwhile is replaced, if need be after a fence.
+sub finish
+{
+	my ($self, $fault, $after) = @_;
+	return $self->SUPER::finish($fault, ($after // 1) + $self->{setting}->fence_s + 3);
+}
+
+sub sql_at_registry
+{
+	my ($self, $sql) = @_;
+	local $self->{node} = $self->{servers}{primary};
+	return $self->administer($sql);
+}
+
+# What changes the registry runs at this level only.
+sub administer
+{
+	my ($self, $sql) = @_;
+	return $self->sql("SET default_transaction_isolation = 'read committed';\n$sql");
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The registry, and the way to it.
+# ---------------------------------------------------------------------------------------------------------------
+
+# For less than a grant, or for longer.
+sub registry_away
+{
+	my ($self, $dice) = @_;
+	my $seconds = $dice->one_of(0.5, 2, $self->{setting}{lease_s} + 2);
+	my $mode = $dice->one_of('fast', 'immediate');
+	$self->{node} = $self->{servers}{primary};
+	my $fault = $self->in_force('registry_away', "$mode, for $seconds s", explains => [qw(08001 08006 57P01 57P02 57P03)],
+		marks => 'stall crash');
+	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the registry does not stop ($mode)");
+	sleep($seconds);
+	$self->start;
+	return $self->finish($fault);
+}
+
+# Messages are delayed, lost, repeated, or overtaken by later ones.
+sub tamper
+{
+	my ($self, $dice) = @_;
+	my $mode = $dice->one_of('delay 0.3', 'delay 3', 'lose 50', 'lose 100', 'repeat 70', 'late 70', 'late 100');
+	my @members = $self->{servers}->members;
+	@members = $dice->one_of(@members) if $dice->chance(40);
+	my $seconds = $dice->one_of(1, 3, 8);
+	return $self->with_mode('tamper', $mode, $seconds, @members);
+}
+
+sub cut_off
+{
+	my ($self, $dice) = @_;
+	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 1, $self->{setting}{lease_s} + 3);
+	return $self->with_mode('cut_off', 'cut', $seconds, $self->choose_member($dice));
+}
+
+sub with_mode
+{
+	my ($self, $name, $mode, $seconds, @members) = @_;
+	$self->{node} = $members[0]{node};
+	my $fault = $self->in_force($name, "$mode for $seconds s, members " . join(' ', map { $_->{name} } @members), marks => 'stall');
+	$self->{servers}->set_mode($mode, @members);
+	sleep($seconds);
+	$self->{servers}->set_mode('pass', @members);
+	return $self->finish($fault);
+}
+
+# A server stands still for longer than a grant lasts.
+sub freeze_long
+{
+	my ($self, $dice) = @_;
+	return $self->freeze('freeze_long', 'all', $self->{setting}{lease_s} + $dice->one_of(0.2, 2), background_pids($self->{node}));
+}
+
+sub fence
+{
+	my ($self, $dice) = @_;
+	$self->{node} = $self->{servers}{primary};
+	my $fault = $self->in_force('fence', '');
+	$self->administer('SELECT uid_fleet_fence()');
+	return $self->finish($fault);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Another server is the registry.
+# ---------------------------------------------------------------------------------------------------------------
+
+# With a synchronous standby the registry answers nothing meanwhile.
+sub freeze_standby
+{
+	my ($self, $dice) = @_;
+	$self->{node} = $self->{servers}{primary};
+	return $self->freeze('freeze_standby', 'walsender', $dice->one_of(0.5, 3, 8), $self->processes(qr/^walsender/));
+}
+
+my @registry_gone = qw(08001 08006 57P01 57P02 57P03);
+
+sub fail_over_registry
+{
+	my ($self, $dice) = @_;
+	$self->{node} = $self->{servers}{primary};
+	my $fault = $self->in_force('fail_over_registry', '', explains => \@registry_gone, marks => 'stall crash');
+	# What the standby has not got is lost, if nobody waits for it.
+	my @walsenders = $self->processes(qr/^walsender/);
+	freeze_process($_) foreach @walsenders;
+	sleep($dice->one_of(0, 1, $self->{setting}{lease_s}));
+	return $self->take_over($dice, $fault, sub { $self->fail_over });
+}
+
+# A member gets new nodes, and then nothing more from the registry, which crashes. While that member draws, another one
+# needs new nodes, from the registry that follows: the same server, or its standby, which has never heard of the grants if
+# it is an asynchronous one. All others are cut off before, so that nobody shows the registry that it has lost something.
+sub lose_grants
+{
+	my ($self, $dice) = @_;
+	my $servers = $self->{servers};
+	my $holder = $self->choose_member($dice);
+	my @others = grep { $_ != $holder } $servers->members;
+	my $newcomer = $dice->one_of(@others);
+	$self->{node} = $servers->{primary};
+	my $fault = $self->in_force('lose_grants', "of member $holder->{name}, while $newcomer->{name} needs new ones",
+		explains => \@registry_gone, marks => 'stall crash');
+	$self->use_all_nodes($newcomer);
+	$servers->set_mode('cut', @others);
+	my @walsenders = $self->{setting}->loses_commits ? $self->processes(qr/^walsender/) : ();
+	freeze_process($_) foreach @walsenders;
+	$self->get_new_nodes($holder);
+	$servers->set_mode('cut', $holder);
+	my $last_end = Nemesis::now() + $self->{setting}{lease_s} * 1e9;
+	$servers->hold_registry;
+	my $old = defined $self->{standby} ? $self->fail_over : $self->crash;
+	$servers->set_mode('pass', @others);
+	$self->get_new_nodes($newcomer);
+	sleep(0.05) while Nemesis::now() < $last_end;
+	$servers->set_mode('pass', $holder);
+	$servers->registry_is($self->{node});
+	$self->come_back($dice, $old) if defined $old;
+	return $self->finish($fault);
+}
+
+sub crash
+{
+	my ($self) = @_;
+	$self->kill_server($self->{node});
+	$self->start;
+	return;
+}
+
+# In the layout with few nodes. A newcomer gets a node at random while there are unused ones, and then the one that is
+# free for the longest time: then two registries that know the same choose the same.
+sub use_all_nodes
+{
+	my ($self, $member) = @_;
+	my $used = 'SELECT count(*) FROM uid_fleet_node WHERE pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)';
+	foreach (1 .. 10)
+	{
+		return if ($self->sql_at_registry($used) // 0) == 4;
+		$self->get_new_nodes($member);
+	}
+	return;
+}
+
+# As a newcomer. Waits until there is one in the layout with few nodes, or none is to be had.
+sub get_new_nodes
+{
+	my ($self, $member) = @_;
+	local $self->{node} = $member->{node};
+	return $self->sql("SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
+}
+
+# As docs/fleet.md says.
+sub switch_over_registry
+{
+	my ($self, $dice) = @_;
+	$self->{node} = $self->{servers}{primary};
+	my $fault = $self->in_force('switch_over_registry', '', explains => \@registry_gone, marks => 'stall crash');
+	return $self->take_over($dice, $fault, sub {
+		my $old = $self->{node};
+		$self->administer('SELECT uid_fleet_handover()');
+		$old->stop('fast', fail_ok => 1) or $self->found('the registry does not stop (fast)');
+		($self->{node} = delete $self->{standby})->promote;
+		$self->wait_for_server;
+		return $old;
+	});
+}
+
+# $promotes promotes the standby, and returns the former primary, which becomes the standby then.
+sub take_over
+{
+	my ($self, $dice, $fault, $promotes) = @_;
+	$self->{servers}->hold_registry;
+	my $old = $promotes->();
+	$self->{servers}->registry_is($self->{node});
+	$self->come_back($dice, $old);
+	return $self->finish($fault);
+}
+
+# The settings wait for a synchronous standby whoever is the primary.
+sub make_synchronous
+{
+}
+
+# Yesterday's backup, which is fenced before members can connect.
+sub restore_registry
+{
+	my ($self, $dice) = @_;
+	my @members = $self->{servers}->members;
+	my $node = $self->{node} = $self->{servers}{primary};
+	my $copy = $node->data_dir . '.backup';
+	my $fault = $self->in_force('restore_registry', '', explains => \@registry_gone, marks => 'stall crash');
+	if ($self->back_up($node, $copy))
+	{
+		sleep($dice->one_of(0.5, 3));
+		$self->{servers}->set_mode('cut', @members);
+		$self->{servers}->hold_registry;
+		sleep(0.5);
+		$node->stop('immediate', fail_ok => 1);
+		PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $node->data_dir);
+		rename $copy, $node->data_dir or die "could not rename $copy: $!";
+		$self->start;
+		defined $self->administer('SELECT uid_fleet_fence()') or $self->found('a restored registry cannot be fenced');
+		$self->{servers}->set_mode('pass', @members);
+		$self->{servers}->registry_is($node);
+	}
+	return $self->finish($fault);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Members.
+# ---------------------------------------------------------------------------------------------------------------
+
+my @outage = qw(08001 08006 57P01 57P02 57P03 XX000 25006);
+
+# A copy of a member becomes another one: of the running server, of the stopped one, or its standby, promoted.
+my %makes_copy = (running => \&copy_running, stopped => \&copy_stopped, standby => \&copy_standby);
+
+sub copy_running
+{
+	my ($self, $member, $copy, @options) = @_;
+	my $original = $member->{node};
+	mkdir $original->backup_dir;
+	$self->back_up($original, $original->backup_dir . '/' . $copy->name) or return 0;
+	$copy->init_from_backup($original, $copy->name, @options);
+	return start_node($copy, fail_ok => 1);
+}
+
+sub copy_standby
+{
+	my ($self, $member, $copy) = @_;
+	my $is_started = $self->copy_running($member, $copy, has_streaming => 1);
+	$copy->promote if $is_started;
+	return $is_started;
+}
+
+sub copy_stopped
+{
+	my ($self, $member, $copy) = @_;
+	my $original = $member->{node};
+	$original->stop('fast', fail_ok => 1) or $self->found('a member does not stop (fast)');
+	mkdir $copy->basedir;
+	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $original->data_dir, $copy->data_dir);
+	$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
+	$self->start;
+	return start_node($copy, fail_ok => 1);
+}
+
+# Half of the member's sessions draw from the copy for a while.
+sub copy_member
+{
+	my ($self, $dice) = @_;
+	my $member = $self->choose_member($dice);
+	my $kind = $dice->one_of(sort keys %makes_copy);
+	$self->{node} = $member->{node};
+	my $fault = $self->in_force('copy_member', $kind, explains => \@outage, marks => 'stall crash');
+	my $copy = $self->{servers}->new_copy($member);
+	if ($makes_copy{$kind}->($self, $member, $copy))
+	{
+		$self->{servers}->send_half_to($member, $copy);
+		sleep($dice->one_of(1, 4));
+		$self->{servers}->write_targets_of_member($member);
+		$copy->stop($dice->one_of('fast', 'immediate'), fail_ok => 1);
+	}
+	return $self->finish($fault);
+}
+
+# A member's machine is gone for good. Its nodes are taken over, and a server from a backup takes its place.
+sub replace_member
+{
+	my ($self, $dice) = @_;
+	my $member = $self->choose_member($dice);
+	my $old = $self->{node} = $member->{node};
+	my $fault = $self->in_force('replace_member', '', explains => \@outage, marks => 'stall crash');
+	my $copy = $self->{servers}->new_copy($member);
+	return $self->finish($fault) unless $self->copy_running($member, $copy);
+	$self->{servers}->member_is($member, $copy);
+	$self->kill_server($old);
+	$self->sql_at_registry(<<"END");
+SELECT format('SELECT uid_fleet_takeover(%s, %s)', pool, node) FROM uid_fleet
+ WHERE port = '@{[ $old->port ]}' AND state = 'live' \\gexec
+END
+	return $self->finish($fault);
+}
+
+# All its generators get new nodes. Its segments are attached again.
+sub move_member
+{
+	my ($self, $dice) = @_;
+	$self->{node} = $self->choose_member($dice)->{node};
+	my $fault = $self->in_force('move_member', '');
+	$self->sql("SELECT uid_fleet_move();\n" . join '', map { FleetPaths::attach($_) } $self->{paths}->attached);
+	return $self->finish($fault);
+}
+
+# While others draw from it. Dropped, it is not there for a moment.
+sub attach_again
+{
+	my ($self, $dice) = @_;
+	my $segment = $dice->one_of($self->{paths}->attached);
+	my $attach = FleetPaths::attach($segment);
+	my $sql = $dice->one_of($attach, "BEGIN; $attach ROLLBACK", "BEGIN; SELECT segment_drop('$segment'); $attach COMMIT",
+		"BEGIN; SELECT segment_drop('$segment'); $attach ROLLBACK");
+	$self->{node} = $self->choose_member($dice)->{node};
+	my $fault = $self->in_force('attach_again', $sql =~ s/\n/ /gr, explains => [ '42P01', '42704', 'XX000' ]);
+	$self->sql($sql);
+	return $self->finish($fault);
+}
+
+# The registry's own sequence, or a member's record of it, is moved on.
+sub move_counter
+{
+	my ($self, $dice) = @_;
+	my $segment = $dice->one_of($self->{paths}->attached);
+	my $by = $dice->one_of(100, 100000) * ($segment eq 'falling' ? -1 : 1);
+	$self->{node} = $self->choose_member($dice)->{node} if !$self->is_registry;
+	return $self->command($dice, 'move_counter', "SELECT setval('uid_segments.$segment', last_value + $by) FROM uid_segments.$segment");
+}
+
+sub alter_generator
+{
+	my ($self, $dice) = @_;
+	my $generator = 'uid_generators.' . $dice->one_of(qw(uid_default cached small baidu));
+	$self->{node} = $self->choose_member($dice)->{node};
+	return $self->command($dice, 'alter_generator',
+		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",
+		"SELECT uid_generator_alter('$generator', lease_ms => 500)",
+		"BEGIN; SELECT uid_generator_alter('$generator', lease_ms => 1500); ROLLBACK");
+}
+
+# Of one server, and back after a while. If commits may be lost, by less than the bound.
+sub step_clock
+{
+	my ($self, $dice) = @_;
+	my $bound = $self->{setting}{bound_s};
+	my $step = $dice->one_of(map { $_ * $bound / 2 } -0.9, -0.5, 0.5, 0.9);
+	$step = $dice->one_of(-3600, -60, -5, -1, 1, 5, 60, 3600) if $dice->chance(70) && !$self->{setting}->loses_commits;
+	my $seconds = $dice->one_of(0.2, 1, 4);
+	my $fault = $self->in_force('step_clock', "$step s for $seconds s", marks => 'stall');
+	$self->set_offset($step);
+	sleep($seconds);
+	$self->set_offset(0);
+	return $self->finish($fault, 2);
+}
+
+1;

@@ -1,0 +1,845 @@
+# What goes wrong in a round, and when. The dice choose the faults and their arguments; the log says when each was in
+# force, and which errors it explains.
+#
+# To add a fault, write a function and add a line to %faults: its weight, and what a round must be like for it. The
+# function calls in_force() before it breaks anything. When it returns, the fault is over.
+package Nemesis;
+
+use strict;
+use warnings;
+
+use Disk;
+use IPC::Run;
+use PostgreSQL::Test::Utils ();
+use Time::HiRes qw(sleep);
+use UidgenTest;
+
+# The server is away, or its sessions are.
+my @away = qw(08001 08006 57P01 57P02 57P03);
+# A parallel worker that dies, or cannot start.
+my @outage = (@away, '55000', 'XX000');
+
+my %faults = (
+	kill_backend => { weight => 8 },
+	kill_many => { weight => 3 },
+	kill_background => { weight => 6 },
+	kill_postmaster => { weight => 5 },
+	stop_immediate => { weight => 4 },
+	stop_fast => { weight => 4 },
+	stop_smart => { weight => 2 },
+	freeze_session => { weight => 4 },
+	freeze_background => { weight => 3 },
+	freeze_server => { weight => 2 },
+	terminate => { weight => 3 },
+	cancel => { weight => 3 },
+	checkpoint => { weight => 2 },
+	reload => { weight => 3 },
+	alter_generator => { weight => 4 },
+	alter_sequence => { weight => 4 },
+	move_counter => { weight => 4 },
+	use_up_connections => { weight => 2 },
+	use_up_locks => { weight => 2 },
+	use_up_slots => { weight => 2 },
+	recreate_database => { weight => 2 },
+	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
+	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
+	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
+	single_user => { weight => 3, if => \&can_be_single_user },
+	restore_cold_copy => { weight => 3, if => \&can_be_restored },
+	restore_to_point => { weight => 3, if => \&can_be_restored },
+	promote => { weight => 4, if => sub { defined $_[0]->{standby} } });
+
+sub new
+{
+	my ($class, %opts) = @_;
+	my $self = bless {
+		dice => $opts{dice}, setting => $opts{setting}, paths => $opts{paths}, node => $opts{node},
+		standby => $opts{standby}, directory => $opts{directory}, say => $opts{say}, servers => $opts{servers},
+		only => $opts{only}, began => now(), number => 0, faults => [], clock => [], found => [], offset => 0,
+		complaints => ['^$'] }, $class;
+	push @{ $self->{clock} }, [ 0, 0, 0 ];
+	return $self;
+}
+
+# Nanoseconds, by the clock that workers write down.
+sub now
+{
+	return int(Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) * 1e9);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The log.
+# ---------------------------------------------------------------------------------------------------------------
+
+# A fault is in force from now on, until finish().
+sub in_force
+{
+	my ($self, $name, $details, %opts) = @_;
+	my $fault = {
+		begin => now(), name => $name, details => $details, states => [ @{ $opts{explains} // [] } ],
+		marks => $opts{marks} // '-' };
+	push @{ $self->{faults} }, $fault;
+	$self->{say}->(sprintf '   %7.3f s  %-20s %s', ($fault->{begin} - $self->{began}) / 1e9, $name, $details);
+	return $fault;
+}
+
+# What has been sent meanwhile may still come back, so many seconds later.
+sub finish
+{
+	my ($self, $fault, $after) = @_;
+	$fault->{end} = now() + int(($after // 1) * 1e9);
+	return;
+}
+
+# Something that no session can see.
+sub found
+{
+	my ($self, $what) = @_;
+	push @{ $self->{found} }, $what;
+	$self->{say}->("FOUND $what");
+	return;
+}
+
+# Lines of servers' logs that a fault explains, as one pattern.
+sub expected_complaints
+{
+	my ($self) = @_;
+	return join '|', @{ $self->{complaints} };
+}
+
+# For the checker, whatever is still in force.
+sub write_logs
+{
+	my ($self) = @_;
+	my @lines = map {
+		join("\t", $_->{begin}, $_->{end} // now(), $_->{name}, $_->{details},
+			@{ $_->{states} } ? join(' ', @{ $_->{states} }) : '-', $_->{marks}) . "\n"
+	} @{ $self->{faults} };
+	my @always = $self->{setting}->expected_errors;
+	push @lines, join("\t", 0, now(), 'setting', '-', join(' ', @always), '-') . "\n" if @always;
+	PostgreSQL::Test::Utils::append_to_file("$self->{directory}/faults", join '', @lines);
+	PostgreSQL::Test::Utils::append_to_file("$self->{directory}/clock",
+		join '', map { join("\t", @$_) . "\n" } @{ $self->{clock} });
+	return;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The course of a round.
+# ---------------------------------------------------------------------------------------------------------------
+
+# One fault after the other, until the time is over. The dice of a fault are its own, so the faults of a seed are the
+# same, and in the same order, however long each of them takes.
+sub attack_until
+{
+	my ($self, $end) = @_;
+	while (now() < $end && !@{ $self->{found} })
+	{
+		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
+		sleep($dice->fraction * $dice->one_of($self->{setting}{dense} ? (0, 0, 0.1, 0.3) : (0, 0.2, 1, 2)));
+		my $name = $dice->weighted($self->weights);
+		$self->choose_server($dice);
+		$self->$name($dice);
+	}
+	return;
+}
+
+# The faults that there are.
+sub catalog
+{
+	return %faults;
+}
+
+# Which server the next fault is for: there is one only.
+sub choose_server
+{
+}
+
+# In a dense round those that are over at once are likelier.
+my %is_short = map { $_ => 1 } qw(kill_backend kill_many kill_background stop_immediate terminate cancel checkpoint reload
+  alter_generator alter_sequence move_counter attach_again move_member);
+
+sub weight
+{
+	my ($self, $name, $weight) = @_;
+	return $self->{setting}{dense} && $is_short{$name} ? 5 * $weight : $weight;
+}
+
+# Of the faults that this round, and whoever started it, want.
+sub weights
+{
+	my ($self) = @_;
+	my %catalog = $self->catalog;
+	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
+	Nemesis->can($_) || $self->can($_) || die "no such fault: $_" foreach @names;
+	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
+	return @possible ? map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible : (checkpoint => 1);
+}
+
+sub faults_by_name
+{
+	my ($self) = @_;
+	my %faults;
+	$faults{ $_->{name} }++ foreach @{ $self->{faults} };
+	return %faults;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Means.
+# ---------------------------------------------------------------------------------------------------------------
+
+# The output; undef after an error.
+sub sql
+{
+	my ($self, $sql, %opts) = @_;
+	my ($out, $err) = ('', '');
+	# IPC::Run dies if psql ends before it has read everything, because there is no server.
+	my $status = eval {
+		$self->{node}->psql($opts{database} // 'postgres', "SET lock_timeout = '5s';\n$sql", stdout => \$out, stderr => \$err);
+	} // 2;
+	return $status == 0 ? $out : undef;
+}
+
+# '' after a success.
+sub error_of
+{
+	my ($self, $sql) = @_;
+	my $err = '';
+	eval { $self->{node}->psql('postgres', $sql, stderr => \$err) };
+	return $err;
+}
+
+sub answers
+{
+	my ($self) = @_;
+	return ($self->sql('SELECT 1') // '') =~ /1/;
+}
+
+sub answers_within
+{
+	my ($self, $seconds) = @_;
+	return poll_until('the server answers', sub { $self->answers }, $seconds);
+}
+
+sub wait_for_server
+{
+	my ($self) = @_;
+	return if $self->answers_within(60);
+	$self->found('the server does not come back');
+	return;
+}
+
+sub start
+{
+	my ($self) = @_;
+	return $self->wait_for_server if start_node($self->{node}, fail_ok => 1);
+	$self->found('the server does not start');
+	return;
+}
+
+# The postmaster ends if a recovery fails.
+sub start_if_gone
+{
+	my ($self) = @_;
+	my $is_gone = sub { !kill 0, $self->{node}{_pid} };
+	poll_until('the server answers, or has ended', sub { $is_gone->() || $self->answers }, 60);
+	return $self->wait_for_server unless $is_gone->();
+	$self->{node}->kill9;
+	return $self->start;
+}
+
+# Processes of the server whose title matches.
+sub processes
+{
+	my ($self, $pattern) = @_;
+	return grep { title($_) =~ $pattern } sort { $a <=> $b } background_pids($self->{node});
+}
+
+my $session = qr/^\w+ \w+ \[local\]/;
+my $background = qr/^(?:checkpointer|background writer|walwriter|autovacuum launcher|uidgen)/;
+
+# $dice->one_of the processes there are.
+sub choose_process
+{
+	my ($self, $dice, $pattern) = @_;
+	my $fraction = $dice->fraction;
+	my @pids = $self->processes($pattern);
+	return $pids[ int($fraction * @pids) ];
+}
+
+# What a process calls itself, without the name of its server.
+sub title
+{
+	my ($pid) = @_;
+	open my $fh, '<', "/proc/$pid/cmdline" or return 'gone';
+	my $title = <$fh> // 'gone';
+	$title =~ s/[\0\s]+/ /g;
+	$title =~ s/^postgres: (?:\w+: )?(.*?) ?$/$1/;
+	return $title;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Kills and stops.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub kill_processes
+{
+	my ($self, $name, @pids) = @_;
+	my %once = map { $_ => 1 } grep { defined } @pids;
+	@pids = sort { $a <=> $b } keys %once or return;
+	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
+	my $fault = $self->in_force($name, $whom, explains => \@outage, marks => 'stall crash');
+	kill 'KILL', @pids;
+	sleep(0.1);
+	$self->wait_for_server;
+	# The postmaster may have answered before it noticed.
+	$self->finish($fault, 3);
+	return;
+}
+
+sub kill_backend
+{
+	my ($self, $dice) = @_;
+	return $self->kill_processes('kill_backend', $self->choose_process($dice, $session));
+}
+
+sub kill_many
+{
+	my ($self, $dice) = @_;
+	return $self->kill_processes('kill_many', map { $self->choose_process($dice, $session) } 1 .. 5);
+}
+
+sub kill_background
+{
+	my ($self, $dice) = @_;
+	return $self->kill_processes('kill_background', $self->choose_process($dice, $background));
+}
+
+sub kill_postmaster
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('kill_postmaster', '', explains => \@outage, marks => 'stall crash');
+	my @orphans = background_pids($self->{node});
+	$self->{node}->kill9;
+	# They hold the shared memory, so that no server can start.
+	poll_until('orphans end', sub { !grep { kill 0, $_ } @orphans }, 30)
+	  or $self->found("processes do not notice that the postmaster is gone: @orphans");
+	sleep($dice->fraction);
+	$self->start;
+	return $self->finish($fault);
+}
+
+sub stop
+{
+	my ($self, $mode, $marks, $dice) = @_;
+	my $fault = $self->in_force("stop_$mode", '', explains => \@outage, marks => $marks);
+	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
+	sleep($dice->fraction);
+	$self->start;
+	return $self->finish($fault);
+}
+
+sub stop_immediate
+{
+	my ($self, $dice) = @_;
+	return $self->stop('immediate', 'stall crash', $dice);
+}
+
+sub stop_fast
+{
+	my ($self, $dice) = @_;
+	return $self->stop('fast', 'stall', $dice);
+}
+
+sub stop_smart
+{
+	my ($self, $dice) = @_;
+	return $self->stop('smart', 'stall', $dice);
+}
+
+# A server that waits for a standby cannot be alone, and in single-user mode the settings of a database do not count.
+sub can_be_single_user
+{
+	my ($self) = @_;
+	return !defined $self->{standby} && !$self->{setting}{is_renamed};
+}
+
+# Between two lives the server draws in single-user mode, and ends that cleanly or by a kill.
+sub single_user
+{
+	my ($self, $dice) = @_;
+	my $mode = $dice->one_of('fast', 'immediate');
+	my $is_killed = $dice->chance(50);
+	my $fault = $self->in_force('single_user', "after $mode" . ($is_killed ? ', killed' : ''), explains => \@outage,
+		marks => 'stall crash');
+	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
+	$self->draw_alone($is_killed, uid_default => 'uid_next_array(100)', own => "uid_next_array('uid_generators.own', 100)",
+		named => "segment_next_array('named', 100)", plain => "segment_next_array('plain'::regclass, 100)");
+	$self->start;
+	return $self->finish($fault);
+}
+
+# Calls by the name of the stream that they draw from. The result of a statement is flushed with the next prompt.
+sub draw_alone
+{
+	my ($self, $is_killed, %calls) = @_;
+	local %ENV = (%ENV, %{ $self->{node}{uidgen_env} // {} });
+	my ($in, $out, $err) = (join('', map { "SELECT $calls{$_} AS $_\n" } sort keys %calls), '', '');
+	my $begin = now();
+	my $run = IPC::Run::start([ 'postgres', '--single', '-D', $self->{node}->data_dir, 'postgres' ],
+		'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timeout(60));
+	my $count = keys %calls;
+	my $is_done = eval { $run->pump until $out =~ /(?:backend> .*){@{[ $count + 1 ]}}/s; 1 };
+	$is_done && !$is_killed ? $run->finish : $run->kill_kill(grace => 0);
+	my %values = map { $_ => [ $out =~ /\b$_ = "\{([-\d,]*)\}"/ ? split /,/, $1 : () ] } keys %calls;
+	$self->found("a server in single-user mode does not draw\n$out$err") if !$is_done || grep { !@$_ } values %values;
+	$self->{servers}->write_down('single_user', $begin, now(), %values);
+	return;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Processes that stand still, or are told to end.
+# ---------------------------------------------------------------------------------------------------------------
+
+# Thawed at the latest when this program ends.
+sub freeze
+{
+	my ($self, $name, $whom, $seconds, @pids) = @_;
+	return unless @pids;
+	my $fault = $self->in_force($name, "$whom for $seconds s", marks => 'stall');
+	# Some may have ended meanwhile.
+	my @frozen = grep { eval { freeze_process($_) } } @pids;
+	sleep($seconds);
+	thaw($_) foreach @frozen;
+	return $self->finish($fault);
+}
+
+sub freeze_one
+{
+	my ($self, $dice, $name, $pattern) = @_;
+	my $seconds = $dice->one_of(0.05, 0.5, 2, 4);
+	my $pid = $self->choose_process($dice, $pattern);
+	return $self->freeze($name, defined $pid ? title($pid) : 'nobody', $seconds, defined $pid ? $pid : ());
+}
+
+sub freeze_session
+{
+	my ($self, $dice) = @_;
+	return $self->freeze_one($dice, 'freeze_session', $session);
+}
+
+sub freeze_background
+{
+	my ($self, $dice) = @_;
+	return $self->freeze_one($dice, 'freeze_background', $background);
+}
+
+sub freeze_server
+{
+	my ($self, $dice) = @_;
+	return $self->freeze('freeze_server', 'all', $dice->one_of(0.05, 0.5, 2), background_pids($self->{node}));
+}
+
+sub terminate
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('terminate', 'all sessions', explains => \@outage);
+	$self->sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity'
+		  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	return $self->finish($fault);
+}
+
+sub cancel
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('cancel', 'all sessions', explains => ['57014']);
+	$self->sql('SELECT pg_cancel_backend(pid) FROM pg_stat_activity'
+		  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	return $self->finish($fault);
+}
+
+sub checkpoint
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('checkpoint', '');
+	$self->sql('CHECKPOINT');
+	return $self->finish($fault);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Commands beside those that draw.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub reload
+{
+	my ($self, $dice) = @_;
+	my $change = $dice->one_of("uidgen.segment_step = 256", 'uidgen.segment_step = 1', 'uidgen.segment_max_step = 5000',
+		"wal_writer_delay = '10ms'", "checkpoint_timeout = '30s'", 'full_page_writes = off', "work_mem = '64kB'");
+	my $fault = $self->in_force('reload', $change);
+	$self->alter_system($change);
+	return $self->finish($fault);
+}
+
+sub alter_system
+{
+	my ($self, $change) = @_;
+	$self->sql("ALTER SYSTEM SET $change");
+	$self->sql('SELECT pg_reload_conf()');
+	return;
+}
+
+sub command
+{
+	my ($self, $dice, $name, @commands) = @_;
+	my $database = $dice->one_of($self->{paths}->databases);
+	my $sql = $dice->one_of(@commands);
+	my $fault = $self->in_force($name, "$database: $sql");
+	$self->sql($sql, database => $database);
+	return $self->finish($fault);
+}
+
+sub alter_generator
+{
+	my ($self, $dice) = @_;
+	my $generator = 'uid_generators.' . $dice->one_of(qw(uid_default leaf twitter shared own far js53));
+	return $self->command($dice, 'alter_generator',
+		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",
+		"SELECT uid_generator_alter('$generator', lease_ms => 1000)",
+		"BEGIN; SELECT uid_generator_alter('$generator', lease_ms => 1500); ROLLBACK");
+}
+
+sub alter_sequence
+{
+	my ($self, $dice) = @_;
+	my $segment = $dice->one_of(qw(uid_segments.named plain of_orders));
+	return $self->command($dice, 'alter_sequence',
+		"ALTER SEQUENCE $segment CACHE 5",
+		"ALTER SEQUENCE $segment MAXVALUE 9000000000000000000",
+		"BEGIN; ALTER SEQUENCE $segment RESTART 7; ROLLBACK",
+		"BEGIN; ALTER SEQUENCE $segment RENAME TO other; SELECT pg_sleep(0.1); ROLLBACK");
+}
+
+# Upwards, and by nobody else: what has been reserved is invalid, and no value comes twice.
+sub move_counter
+{
+	my ($self, $dice) = @_;
+	my $by = $dice->one_of(1000, 100000, 100000000);
+	my $database = $dice->one_of($self->{paths}->databases);
+	my $move = $dice->one_of('setval', 'segment_set') . "('moved', 20000000 + last_value + $by)";
+	my $fault = $self->in_force('move_counter', "$database: $move");
+	my $drawn = $self->sql("SELECT $move FROM moved; SELECT segment_next('moved'::regclass)", database => $database);
+	my ($moved_to, $value) = split /\n/, $drawn // '';
+	$self->found("after a move to $moved_to a session draws $value") if defined $value && $value < $moved_to;
+	return $self->finish($fault);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Things that run out.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub use_up_connections
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('use_up_connections', '', explains => [ '53300', '08001' ]);
+	my @psql = ('psql', '-Xqc', 'SELECT pg_sleep(1)', '-d', $self->{node}->connstr('postgres'));
+	my @idle = map { IPC::Run::start(\@psql, '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null') } 1 .. $self->{setting}->max_connections + 5;
+	$_->finish foreach @idle;
+	return $self->finish($fault);
+}
+
+sub use_up_locks
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('use_up_locks', '', explains => [ '53200', '08001' ]);
+	# Not in a transaction, so that they stay when the lock table is full.
+	$self->sql(<<'END');
+DO $$
+BEGIN
+  FOR i IN 1 .. 1000000 LOOP
+    PERFORM pg_advisory_lock(i);
+  END LOOP;
+EXCEPTION WHEN out_of_memory THEN
+  PERFORM pg_sleep(0.5);
+END $$
+END
+	return $self->finish($fault);
+}
+
+# More segments than slots. A slot that is taken away leaves a gap. Parallel workers never take one.
+sub use_up_slots
+{
+	my ($self, $dice) = @_;
+	my $count = $self->{setting}->chosen('uidgen.max_slots') || 300;
+	my $database = $dice->one_of($self->{paths}->databases);
+	my $fault = $self->in_force('use_up_slots', "$database: $count more segments",
+		explains => $count < 100 ? ['53400'] : []);
+	$self->sql("SELECT count(segment_create('slot' || i)) FROM generate_series(1, $count) AS i", database => $database)
+	  unless $self->{slots}{$database}++;
+	$self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count), database => $database);
+	# Until the end of the round, because nothing frees them.
+	return if $count < 100;
+	return $self->finish($fault);
+}
+
+# A database that is made again with the same numbers must not meet what the server remembers of the former one.
+sub recreate_database
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('recreate_database', 'twin');
+	$self->sql('CREATE DATABASE mould');
+	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen; CREATE SEQUENCE IF NOT EXISTS s', database => 'mould');
+	foreach my $life (1 .. 2)
+	{
+		$self->sql('DROP DATABASE IF EXISTS twin');
+		$self->sql('CREATE DATABASE twin TEMPLATE mould OID 50000') // next;
+		my $first = $self->sql('SELECT count(*) FROM uid_slots(); SELECT last_value FROM s;'
+			  . " SELECT segment_next('s'::regclass); SELECT last_value FROM s", database => 'twin') // next;
+		my ($slots, $before, $value, $after) = split /\n/, $first;
+		$self->found("a new database has $slots slots of the one before it") if $slots;
+		$self->found("in a new database a sequence at $before gave $value") if $value < $before;
+		$self->sql("SELECT setval('s', $after, true)", database => 'mould');
+	}
+	$self->sql('DROP DATABASE IF EXISTS twin');
+	return $self->finish($fault);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Clocks.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub set_offset
+{
+	my ($self, $offset) = @_;
+	my $from = now();
+	set_clock($self->{node}, sprintf '%+.3f', $offset);
+	# libfaketime has read the file when a call that began after this has returned.
+	push @{ $self->{clock} }, [ $from, now() + 100_000_000, int($offset * 1e6) ];
+	return;
+}
+
+# Backwards, and after a while to where it was: meanwhile a generator may refuse. Or forwards, for good.
+sub step_clock
+{
+	my ($self, $dice) = @_;
+	# PostgreSQL with assertions aborts when its clock goes back by more than 24 days.
+	my $far_back = $self->{setting}{assertions} ? -86400 * 20 : -86400 * 365;
+	my $step = $dice->one_of(-0.001, -0.02, -0.5, -1.9, -5, -60, -3600, $far_back, 0.002, 0.5, 3, 60, 3600, 86400 * 30);
+	my $seconds = $dice->one_of(0.1, 1, 3);
+	my $there = $self->{offset} + $step;
+	my $fault = $self->in_force('step_clock', $step < 0 ? "$step s for $seconds s" : "$step s",
+		explains => ['55000'], marks => 'stall');
+	$self->set_offset($there);
+	if ($step < 0)
+	{
+		sleep($seconds);
+		$self->set_offset($self->{offset});
+	}
+	else
+	{
+		$self->{offset} = $there;
+	}
+	# A call that has waited reads the clock at least every 100 ms.
+	return $self->finish($fault, 2);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Disks. What fails, and how, is in the file that disk.cpp reads.
+# ---------------------------------------------------------------------------------------------------------------
+
+# PostgreSQL answers an error of the log, and of fsync, with a PANIC and recovers from the log.
+my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|close)|.*(?:No space left|Input/output error))'
+  . '|terminated by signal 6';
+
+sub fail_disk
+{
+	my ($self, $dice, $name, $error, @calls) = @_;
+	my $calls = $dice->one_of(@calls);
+	my $where = $dice->one_of('/pg_wal/', '/pg_wal/', '/base/', '/global/', '/pg_stat', '/');
+	my $seconds = $dice->one_of(0.01, 0.2, 1, 3);
+	my $fault = $self->in_force($name, "$calls in $where for $seconds s", explains => [ @outage, '53100', '58030' ],
+		marks => 'stall crash');
+	push @{ $self->{complaints} }, $of_disk;
+	set_disk($self->{node}, $error, $calls, $where);
+	$self->sql('CHECKPOINT') if $dice->chance(50);
+	sleep($seconds);
+	set_disk($self->{node});
+	$self->start_if_gone;
+	return $self->finish($fault, 3);
+}
+
+sub fill_disk
+{
+	my ($self, $dice) = @_;
+	return $self->fail_disk($dice, 'fill_disk', 'ENOSPC', 'write');
+}
+
+sub break_disk
+{
+	my ($self, $dice) = @_;
+	return $self->fail_disk($dice, 'break_disk', 'EIO', 'write', 'sync', 'sync', 'write sync');
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Failover and restore.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub can_be_restored
+{
+	my ($self) = @_;
+	my $setting = $self->{setting};
+	return !defined $self->{standby} && !$setting->is_minimal && !$setting->{subscriber};
+}
+
+# False: the server has just crashed.
+sub back_up
+{
+	my ($self, $node, $directory) = @_;
+	my @backup = ('pg_basebackup', '-D', $directory, '-d', $node->connstr('postgres'), '--checkpoint', 'fast', '--no-sync');
+	return PostgreSQL::Test::Utils::system_log(@backup) == 0;
+}
+
+# Starts another copy of the data directory, which replays what the present one has logged; up to a restore point, if
+# $target is one.
+sub put_back
+{
+	my ($self, $copy, $target) = @_;
+	my $node = $self->{node};
+	my $data = $node->data_dir;
+	$node->stop('immediate', fail_ok => 1);
+	rename $data, "$data.gone" or die "could not rename $data: $!";
+	rename $copy, $data or die "could not rename $copy: $!";
+	$node->append_conf('postgresql.conf', "restore_command = 'cp \"$data.gone/pg_wal/%f\" \"%p\"'\n"
+		  . "recovery_target_name = '$target'\nrecovery_target_action = promote\n");
+	PostgreSQL::Test::Utils::append_to_file("$data/recovery.signal", '');
+	$self->start;
+	poll_until('the copy has replayed', sub { ($self->sql('SELECT pg_is_in_recovery()') // '') =~ /f/ }, 60)
+	  or $self->found('the copy does not end its recovery');
+	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', "$data.gone");
+	return;
+}
+
+# A copy of the stopped server replays all that the server wrote after it. So the history is the same, and no value that
+# was given meanwhile may come again.
+sub restore_cold_copy
+{
+	my ($self, $dice) = @_;
+	my $node = $self->{node};
+	my $data = $node->data_dir;
+	my $fault = $self->in_force('restore_cold_copy', '', marks => 'stall crash',
+		explains => [ @outage, $self->{setting}->errors_in_hot_standby ]);
+	$node->stop('fast', fail_ok => 1) or $self->found('the server does not stop (fast)');
+	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $data, "$data.cold");
+	$self->start;
+	sleep(2 * $dice->fraction);
+	$self->put_back("$data.cold", '');
+	return $self->finish($fault, $self->{setting}->connection_s);
+}
+
+# What was given after the point is another history's: only rows that survive must not come again.
+sub restore_to_point
+{
+	my ($self, $dice) = @_;
+	my $node = $self->{node};
+	my $copy = $node->data_dir . '.backup';
+	my $point = "point $self->{number}";
+	my $fault = $self->in_force('restore_to_point', $point, marks => 'stall crash',
+		explains => [ @outage, $self->{setting}->errors_in_hot_standby ]);
+	if ($self->back_up($node, $copy))
+	{
+		sleep($dice->fraction);
+		my $is_logged = defined $self->sql("SELECT pg_create_restore_point('$point')");
+		sleep($dice->fraction);
+		$self->{servers}->hold;
+		$self->put_back($copy, $point) if $is_logged;
+		$self->{servers}->follow($node, $is_logged ? 1 : 0);
+	}
+	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $copy);
+	return $self->finish($fault, $self->{setting}->connection_s);
+}
+
+# With all its processes, as when its machine is gone.
+sub kill_server
+{
+	my ($self, $node) = @_;
+	my @processes = background_pids($node);
+	$node->kill9;
+	kill 'KILL', @processes;
+	poll_until('the processes end', sub { !grep { kill 0, $_ } @processes }, 30);
+	return;
+}
+
+# Kills the primary, promotes its standby, and returns the old primary.
+sub fail_over
+{
+	my ($self) = @_;
+	my ($old, $new) = ($self->{node}, delete $self->{standby});
+	$self->kill_server($old);
+	$new->promote;
+	$self->{node} = $new;
+	$self->wait_for_server;
+	return $old;
+}
+
+# The primary's machine is gone. With an asynchronous standby the values that it gave are another history's: only those
+# in rows that survive must not come again. The machine may come back, as the standby of the new primary.
+sub promote
+{
+	my ($self, $dice) = @_;
+	my $synchronous = $self->{setting}{topology} eq 'synchronous';
+	my $fault = $self->in_force('promote', $self->{setting}{topology}, explains => \@outage, marks => 'stall crash');
+	# What the standby has not got is lost, if no session waits for it.
+	my @walsenders = $dice->chance(50) ? $self->processes(qr/^walsender/) : ();
+	freeze_process($_) foreach @walsenders;
+	sleep(0.5) if @walsenders;
+	$self->{servers}->hold;
+	my $old = $self->fail_over;
+	# Nothing waits for a standby that is not there.
+	$self->alter_system("synchronous_standby_names = ''");
+	$self->{servers}->follow($self->{node}, $synchronous ? 0 : 1);
+	$self->finish($fault, 3);
+	sleep(2 * $dice->fraction);
+	return $self->come_back($dice, $old) if $dice->chance(70);
+	return;
+}
+
+# A former primary becomes the standby of the present one, by pg_rewind or from a base backup.
+sub come_back
+{
+	my ($self, $dice, $old) = @_;
+	my ($new, $data) = ($self->{node}, $old->data_dir);
+	my $source = $new->connstr('postgres');
+	my $rewinds = $dice->chance(60);
+	my $fault = $self->in_force('come_back', $old->name . ($rewinds ? ', by pg_rewind' : ''), explains => \@outage,
+		marks => 'stall');
+	my $conf = PostgreSQL::Test::Utils::slurp_file("$data/postgresql.conf");
+	$self->alter_system('full_page_writes = on');
+	$self->sql('CHECKPOINT') if $rewinds;
+	my @rewind = ('pg_rewind', '--target-pgdata', $data, '--source-server', $source, '--no-sync');
+	if (!$rewinds || PostgreSQL::Test::Utils::system_log(@rewind) != 0)
+	{
+		$self->found('pg_rewind fails') if $rewinds;
+		PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $data);
+		$self->back_up($new, $data) or die 'no backup of the new primary';
+	}
+	# The settings of its own, among them its port.
+	open my $fh, '>', "$data/postgresql.conf" or die "could not write postgresql.conf: $!";
+	print $fh $conf;
+	close $fh;
+	$old->enable_streaming($new);
+	start_node($old, fail_ok => 1) or $self->found('the former primary does not start');
+	$self->{standby} = $old;
+	$self->make_synchronous if $self->{setting}{topology} eq 'synchronous';
+	return $self->finish($fault);
+}
+
+# From now on commits wait for the standby.
+sub make_synchronous
+{
+	my ($self) = @_;
+	$self->alter_system("synchronous_standby_names = '*'");
+	my $is = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+	poll_until('a synchronous standby', sub { ($self->sql($is) // '') eq '1' }, 60)
+	  or $self->found('the standby did not become synchronous');
+	return;
+}
+
+1;

@@ -1,0 +1,325 @@
+# What the sessions draw from, and in which ways: the streams, the statements, and the tables that they need.
+#
+# A stream is a generator or a segment in one database. To add a way to draw, add a line to %ways. To add a generator,
+# add it to %generators; its layout and its bounds are read from the server.
+package Paths;
+
+use strict;
+use warnings;
+
+# Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. The builtin generator is
+# 'uid_default'.
+my %generators = (
+	twitter => { create => "'twitter'", order => 2 },
+	hutool => { create => "'hutool'", order => 2 },
+	leaf => { create => "'leaf'", order => 2 },
+	baidu => { create => "'baidu'", order => 2 },
+	js53 => { create => "'js53'", order => 0 },
+	sonyflake => { create => "'sonyflake'", order => 2 },
+	instagram => { create => "'instagram'", order => 2 },
+	baidu_cached => { create => "'baidu_cached'", order => 0 },
+	shared => { create => "mode => 'cached', spread => false", order => 0 },
+	own => { create => "mode => 'cached', spread => false, chunk => 256, lease_ms => 4000, max_ahead_ms => 8000", order => 0 },
+	# Far ahead of the clock, always with the same node: only its lease keeps a restart apart.
+	far => {
+		create => "datacenter_bits => 0, worker_bits => 5, sequence_bits => 4, lease_ms => 10000,"
+		  . " max_ahead_ms => 60000, worker_policy => 'static', worker_number => 7",
+		order => 2 },
+	# With few sequence numbers, so that many ticks are used: a clock that goes back comes to ticks that were.
+	backup => {
+		create => "datacenter_bits => 0, worker_bits => 5, sequence_bits => 3, backup_worker => true, when_back => 'backup',"
+		  . " tolerance_ms => 500, worker_policy => 'static', worker_number => 5",
+		order => 0 },
+	term => {
+		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, when_back => 'new_worker', tolerance_ms => 10,"
+		  . " worker_policy => 'static', worker_number => 3",
+		order => 0 });
+
+# Sequences. name: drawn from by name. order as above; 1: in each session, because other commands move the counter.
+my %segments = (
+	named => { create => "SELECT segment_create('named')", sequence => 'uid_segments.named', order => 2 },
+	small => { create => "SELECT segment_create('small', 1000, 16, 64)", sequence => 'uid_segments.small', order => 2 },
+	plain => { create => 'CREATE SEQUENCE plain', order => 2 },
+	down => { create => 'CREATE SEQUENCE down INCREMENT -3 MINVALUE -9000000000000000000', order => 2, sign => -1 },
+	moved => { create => 'CREATE SEQUENCE moved', order => 1 },
+	mixed => { create => 'CREATE SEQUENCE mixed', order => 1 },
+	mixed_small => { create => 'CREATE SEQUENCE mixed_small', order => 1 },
+	of_orders => { create => 'CREATE SEQUENCE of_orders', order => 2 });
+
+my $renamed = '"ids of ""all"" kinds"';
+
+my $tables = <<'END';
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), v bigint UNIQUE DEFAULT segment_next('of_orders'::regclass));
+CREATE TABLE copied (id bigint DEFAULT uid_next(), item text);
+CREATE TABLE ticketed (id bigint PRIMARY KEY, item text);
+CREATE TABLE mixed_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed'));
+CREATE TABLE mixed_small_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed_small'));
+CREATE TABLE numbers AS SELECT n FROM generate_series(1, 3000) AS n;
+CREATE FUNCTION ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := uid_next(); RETURN NEW; END $$;
+CREATE TRIGGER ticket BEFORE INSERT ON ticketed FOR EACH ROW EXECUTE FUNCTION ticket();
+-- Every second draw is in a subtransaction that is rolled back; its value reaches the caller all the same.
+CREATE FUNCTION in_loop(count integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE
+  value bigint;
+BEGIN
+  FOR i IN 1 .. count LOOP
+    BEGIN
+      value := uid_next();
+      IF i % 2 = 0 THEN
+        RAISE 'rolled back';
+      END IF;
+    EXCEPTION WHEN raise_exception THEN
+    END;
+    RETURN NEXT value;
+  END LOOP;
+END $$;
+END
+
+# What each connection begins with. An error of the second list is expected.
+my @setup = (
+	'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0',
+	'PREPARE one AS SELECT uid_next()',
+	'PREPARE many(integer) AS SELECT uid_next_batch($1)');
+my @tried = (q{ROLLBACK PREPARED 'w{w}'});
+
+# Weight, streams, statement. In a read-only round nothing is written, so that no commit flushes the log.
+my @reading = (
+	[ 20, 'uid_default', 'SELECT uid_next()' ],
+	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {100})' ],
+	[ 10, 'uid_default', 'SELECT uid_next_batch({1000})' ],
+	[ 5, 'uid_default', 'SELECT uid_next_array({200})' ],
+	[ 5, 'uid_default', 'COPY (SELECT uid_next() FROM generate_series(1, {1000})) TO STDOUT' ],
+	[ 5, 'uid_default', 'EXECUTE one' ],
+	[ 5, 'uid_default', 'EXECUTE many({50})' ],
+	[ 5, 'uid_default', 'SELECT in_loop({50})' ],
+	[ 5, 'uid_default', 'SELECT uid_next('.q{'uid_generators.uid_default'}.'), pg_sleep(0.001 * {50})' ],
+	[ 3, 'uid_default:u', 'SELECT uid_next() FROM numbers WHERE n <= {3000}' ],
+	[ 5, 'uid_default', 'BEGIN; SELECT uid_next() ;; SAVEPOINT a; SELECT uid_next_batch({20}) ;; ROLLBACK TO a;'
+		  . ' SELECT pg_sleep(0.01 * {20}) ;; SELECT uid_next_batch({20}) ;; COMMIT' ],
+	[ 5, 'named', 'BEGIN; SAVEPOINT a; SELECT segment_next($$named$$) ;; ROLLBACK TO a; SELECT pg_sleep(0.01 * {20}) ;;'
+		  . ' SELECT segment_next_batch($$named$$, {100}) ;; COMMIT' ],
+	[ 5, 'uid_default,named', 'BEGIN READ ONLY; SELECT uid_next(), segment_next($$named$$) FROM generate_series(1, {50}); COMMIT' ],
+	[ 5, 'plain', 'SELECT segment_next(\'plain\'::regclass)' ],
+	[ 3, 'plain:u', 'SELECT segment_next(\'plain\'::regclass) FROM numbers WHERE n <= {1000}' ]);
+
+my @writing = (
+	[ 1, 'far:s', 'BEGIN; ALTER SEQUENCE uid_generators.far CACHE 1 ;; SELECT uid_next_batch(\'uid_generators.far\', {50}) ;; ROLLBACK' ],
+	[ 5, 'mixed:l', 'SELECT nextval(\'mixed\') FROM generate_series(1, {20})' ],
+	[ 5, 'mixed_small:l', 'SELECT nextval(\'mixed_small\') FROM generate_series(1, {20})' ],
+	[ 8, 'churn', 'BEGIN; SELECT uid_generator_create(\'churn_{w}_{c}\') ;; SELECT uid_next_batch(\'uid_generators.churn_{w}_{c}\', {100}) ;;'
+		  . ' SELECT uid_generator_drop(\'uid_generators.churn_{w}_{c}\'); COMMIT' ],
+	[ 15, 'uid_default,of_orders', 'INSERT INTO orders DEFAULT VALUES RETURNING id, v' ],
+	[ 10, 'uid_default,of_orders', 'INSERT INTO orders SELECT FROM generate_series(1, {200}) RETURNING id, v' ],
+	[ 5, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders SELECT FROM generate_series(1, {20}) RETURNING id, v; ROLLBACK' ],
+	[ 5, 'uid_default', 'INSERT INTO ticketed (item) SELECT $$x$$ FROM generate_series(1, {20}) RETURNING id' ],
+	[ 5, '-', 'COPY copied (item) FROM STDIN' ],
+	[ 5, 'mixed', 'INSERT INTO mixed_rows SELECT FROM generate_series(1, {20}) RETURNING id' ],
+	[ 5, 'mixed_small', 'INSERT INTO mixed_small_rows DEFAULT VALUES RETURNING id' ],
+	[ 3, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; PREPARE TRANSACTION \'w{w}\''
+		  . ' ;; COMMIT PREPARED \'w{w}\'' ]);
+
+# For sessions that draw as much as they can. A statement brings so many values that what else it costs hardly counts.
+my @in_bulk = (
+	[ 10, 'uid_default', '/*binary*/ SELECT uid_next_array(50000)' ],
+	[ 1, 'uid_default', 'COPY (SELECT uid_next_batch(20000)) TO STDOUT' ],
+	[ 3, 'leaf', "/*binary*/ SELECT uid_next_array('uid_generators.leaf', 50000)" ],
+	[ 3, 'own', "/*binary*/ SELECT uid_next_array('uid_generators.own', 50000)" ],
+	[ 3, 'shared', "/*binary*/ SELECT uid_next_array('uid_generators.shared', 50000)" ],
+	[ 5, 'named', "/*binary*/ SELECT segment_next_array('named', 50000)" ],
+	[ 5, 'plain', "/*binary*/ SELECT segment_next_array('plain'::regclass, 50000)" ],
+	[ 1, 'down', "COPY (SELECT segment_next_batch('down'::regclass, 20000)) TO STDOUT" ]);
+
+sub ways_in_bulk
+{
+	return @in_bulk;
+}
+
+# The same ways for each generator and each segment.
+sub ways_for_all
+{
+	my @ways;
+	foreach my $name (sort keys %generators)
+	{
+		push @ways,
+		  [ 3, $name, "SELECT uid_next('uid_generators.$name') FROM generate_series(1, {50})" ],
+		  [ 2, $name, "SELECT uid_next_batch('uid_generators.$name', {50})" ],
+		  [ 2, $name, "BEGIN; SELECT uid_next('uid_generators.$name') ;; SELECT uid_next_array('uid_generators.$name', {20}) ;; ROLLBACK" ];
+	}
+	push @ways, map { [ 10, $_, "SELECT uid_next_batch('uid_generators.$_', {2000})" ] } qw(far backup term);
+	foreach my $name (sort keys %segments)
+	{
+		my $sequence = $segments{$name}{sequence} // $name;
+		push @ways,
+		  [ 3, $name, "SELECT segment_next('$name') FROM generate_series(1, {100})" ],
+		  [ 3, $name, "SELECT segment_next_batch('$sequence'::regclass, {200})" ],
+		  [ 3, $name, "COPY (SELECT segment_next('$sequence'::regclass) FROM generate_series(1, {200})) TO STDOUT" ],
+		  [ 2, $name, "SELECT segment_next_array('$name', {50})" ],
+		  [ 2, "$name:b", "SELECT generate_series(first, last, increment) FROM segment_reserve('$sequence'::regclass, {200})" ],
+		  [ 1, "$name:b", "BEGIN; SELECT generate_series(first, last, increment) FROM segment_reserve('$name', {20}) ;;"
+			  . " SELECT pg_sleep(0.01 * {20}) ;; ROLLBACK" ];
+	}
+	return @ways;
+}
+
+sub new
+{
+	my ($class, $setting) = @_;
+	my @databases = map { $_ == 1 ? 'postgres' : "db$_" } 1 .. $setting->{databases};
+	return bless { setting => $setting, databases => \@databases, streams => [], number => {} }, $class;
+}
+
+sub databases
+{
+	my ($self) = @_;
+	return @{ $self->{databases} };
+}
+
+sub create
+{
+	my ($self, $node) = @_;
+	my ($first, @others) = $self->databases;
+	$self->create_in($node, $first);
+	foreach my $database (@others)
+	{
+		# Quicker, if there are many.
+		my $is_copy = @others > 5 && $first eq 'postgres';
+		$node->safe_psql('template1', "CREATE DATABASE $database" . ($is_copy ? " TEMPLATE $first" : ''));
+		$self->create_in($node, $database) unless $is_copy;
+		$self->set_search_path($node, $database);
+	}
+	$self->read_streams($node, $_) foreach $self->databases;
+	return;
+}
+
+sub create_in
+{
+	my ($self, $node, $database) = @_;
+	my $is_renamed = $self->{setting}{is_renamed};
+	$node->safe_psql($database, join '',
+		"SET client_min_messages = error;\n",
+		$is_renamed ? 'CREATE SCHEMA ids; SET search_path = public, ids;' : '',
+		'CREATE EXTENSION uidgen', $is_renamed ? ' SCHEMA ids' : '', ";\n",
+		(map { "SELECT uid_generator_create('$_', $generators{$_}{create});\n" } sort keys %generators),
+		(map { "$segments{$_}{create};\n" } sort keys %segments),
+		$tables,
+		$is_renamed ? "ALTER SCHEMA ids RENAME TO $renamed;\n" : '');
+	$self->set_search_path($node, $database);
+	return;
+}
+
+# The extension is in a schema that was renamed.
+sub set_search_path
+{
+	my ($self, $node, $database) = @_;
+	$node->safe_psql($database, "ALTER DATABASE $database SET search_path = public, $renamed") if $self->{setting}{is_renamed};
+	return;
+}
+
+# Lines of the checker's file `streams`: see checker.cpp.
+sub read_streams
+{
+	my ($self, $node, $database) = @_;
+	my $config = $node->safe_psql($database, <<'END');
+SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
+       'history', 0, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us, datacenter_bits + worker_bits + sequence_bits,
+       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, 1
+  FROM uid_generator_config
+END
+	foreach my $line (split /\n/, $config)
+	{
+		my ($name, @fields) = split /\|/, $line;
+		my $order = $name eq 'uid_default' ? 2 : $generators{$name}{order};
+		$self->add_stream($database, $name, $order, 1, @fields);
+		# Generators of the same layout, dropped and created again.
+		$fields[2] = 'connection';
+		$self->add_stream($database, 'churn', 1, 1, @fields) if $name eq 'uid_default';
+	}
+	foreach my $name (sort keys %segments)
+	{
+		my $sign = $segments{$name}{sign} // 1;
+		my @range = $sign > 0 ? (1, '9223372036854775807') : ('-9000000000000000000', -1);
+		$self->add_stream($database, $name, $segments{$name}{order}, $sign, @range, 'history', (0) x 7);
+	}
+	return;
+}
+
+sub add_stream
+{
+	my ($self, $database, $name, @fields) = @_;
+	$self->{number}{$database}{$name} = scalar @{ $self->{streams} };
+	push @{ $self->{streams} }, join "\t", "$database.$name", @fields;
+	return;
+}
+
+sub streams
+{
+	my ($self) = @_;
+	return map { "$_\n" } @{ $self->{streams} };
+}
+
+sub number
+{
+	my ($self, $database, $name) = @_;
+	return $self->{number}{$database}{$name} // die "no stream $name in $database";
+}
+
+# 'uid_default:u,named' with the numbers of the streams.
+sub numbered
+{
+	my ($self, $database, $columns) = @_;
+	return '-' if $columns eq '-';
+	return join ',', map {
+		my ($name, $flags) = split /:/;
+		$self->number($database, $name) . ($flags // '')
+	} split /,/, $columns;
+}
+
+# The statements of a session: see worker.cpp. Each session has its own selection of weights.
+sub statements
+{
+	my ($self, $database, $dice) = @_;
+	my @ways = (@reading, ways_for_all());
+	my @lines = map { "0\t-\t$_\n" } @setup;
+	push @lines, map { "-1\t-\t$_\n" } @tried;
+	push @ways, @writing unless $self->{setting}{read_only};
+	# A pg_sleep that is under way when the clock goes back lasts as much longer, up to ten minutes.
+	@ways = grep { $_->[2] !~ /FROM numbers|pg_sleep/ } @ways if $self->{setting}{clock};
+	foreach my $way (@ways)
+	{
+		my ($weight, $columns, $statement) = @$way;
+		# A session that does a few things does them often.
+		$weight *= $dice->one_of(0, 1, 1, 4);
+		# A crash may lose the row, and so its value.
+		$columns .= ':l' if $statement =~ /^INSERT INTO mixed/ && !$self->{setting}->commits_are_durable;
+		push @lines, "$weight\t" . $self->numbered($database, $columns) . "\t$statement\n" if $weight > 0;
+	}
+	return @lines;
+}
+
+sub statements_in_bulk
+{
+	my ($self, $where) = @_;
+	return map { my ($weight, $columns, $statement) = @$_; "$weight\t" . $self->numbered($where, $columns) . "\t$statement\n" }
+	  $self->ways_in_bulk;
+}
+
+# Calls that a session may make any number of times.
+sub calls
+{
+	return ('uid_next()', 'uid_next_array(10)', "uid_next('uid_generators.own')", "uid_next('uid_generators.shared')",
+		"uid_next('uid_generators.js53')", "segment_next('named')", "segment_next_array('small', 10)",
+		"segment_next('plain'::regclass)", "(SELECT last FROM segment_reserve('named', 5))");
+}
+
+# What the tables hold that no session was given, or, after a promotion, everything that survived.
+sub rows
+{
+	my ($self, $database, $all) = @_;
+	my @tables = ([ 'copied', 'id', 'uid_default:e' ]);
+	push @tables, [ 'orders', 'id, v', 'uid_default:e,of_orders:e' ], [ 'ticketed', 'id', 'uid_default:e' ],
+	  [ 'mixed_rows', 'id', 'mixed:e' ], [ 'mixed_small_rows', 'id', 'mixed_small:e' ]
+	  if $all;
+	return map { "1\t" . $self->numbered($database, $_->[2]) . "\tCOPY (SELECT $_->[1] FROM $_->[0]) TO STDOUT\n" } @tables;
+}
+
+1;

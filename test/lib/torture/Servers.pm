@@ -1,0 +1,338 @@
+# The servers of a round, and the sessions that draw on them: one server, or a server with a standby. A fleet is a kind
+# of its own (Fleet.pm).
+package Servers;
+
+use strict;
+use warnings;
+
+use Disk;
+use Exporter 'import';
+use IPC::Run;
+use Nemesis;
+use Paths;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Time::HiRes ();
+use UidgenTest;
+
+our @EXPORT_OK = qw(write_file);
+
+sub new
+{
+	my ($class, %opts) = @_;
+	return bless { setting => $opts{setting}, number => $opts{number}, directory => $opts{directory},
+		programs => $opts{programs}, history => 0, nodes => [] }, $class;
+}
+
+sub write_file
+{
+	my ($path, @content) = @_;
+	open my $fh, '>', "$path.new" or die "could not write $path: $!";
+	print $fh @content;
+	close $fh or die "could not write $path: $!";
+	rename "$path.new", $path or die "could not write $path: $!";
+	return;
+}
+
+# All servers that the round has started, also those that are gone.
+sub nodes
+{
+	my ($self) = @_;
+	return @{ $self->{nodes} };
+}
+
+sub add_node
+{
+	my ($self, $node) = @_;
+	push @{ $self->{nodes} }, $node;
+	return $node;
+}
+
+sub paths
+{
+	my ($self) = @_;
+	return $self->{paths};
+}
+
+sub create
+{
+	my ($self) = @_;
+	my ($setting, $number) = @{$self}{qw(setting number)};
+	my $paths = $self->{paths} = Paths->new($setting);
+	my $node = $self->{primary} =
+	  $self->add_node(new_node("server$number", allows_streaming => $setting->is_minimal ? 0 : 1, conf => $setting->conf));
+	use_fake_clock($node) if $setting->{clock};
+	use_shaky_disk($node) if $setting->{disk};
+	start_node($node);
+	$paths->create($node);
+	$self->create_standby($node) if $setting->{topology} ne 'single';
+	$self->create_subscriber($node) if $setting->{subscriber};
+	write_file("$self->{directory}/streams", $paths->streams);
+	$self->write_targets($node);
+	return;
+}
+
+sub create_standby
+{
+	my ($self, $node) = @_;
+	my $standby = $self->{standby} = $self->add_node(PostgreSQL::Test::Cluster->new("standby$self->{number}"));
+	$node->backup('base');
+	$standby->init_from_backup($node, 'base', has_streaming => 1);
+	start_node($standby);
+	$node->wait_for_catchup($standby, 'replay');
+	make_synchronous($node) if $self->{setting}{topology} eq 'synchronous';
+	return;
+}
+
+sub make_synchronous
+{
+	my ($node) = @_;
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+	  or die 'the standby did not become synchronous';
+	return;
+}
+
+# A server that subscribes to all tables of the first database, among them the extension's.
+sub create_subscriber
+{
+	my ($self, $node) = @_;
+	my ($database) = $self->paths->databases;
+	my $subscriber = $self->{subscriber} = $self->add_node(new_node("subscriber$self->{number}", conf => $self->{setting}->conf));
+	start_node($subscriber);
+	$self->paths->create_in($subscriber, $database);
+	$node->safe_psql($database, 'CREATE PUBLICATION everything FOR ALL TABLES');
+	my $source = $node->connstr($database);
+	$subscriber->safe_psql($database, "CREATE SUBSCRIPTION everything CONNECTION '$source' PUBLICATION everything WITH (copy_data = false)");
+	$node->wait_for_catchup('everything');
+	return;
+}
+
+# What the last transactions did arrives: the apply worker did not stop at a row of the extension's tables.
+sub check_subscriber
+{
+	my ($self, $nemesis) = @_;
+	my $position = $nemesis->sql('SELECT pg_current_wal_lsn()') // return;
+	chomp $position;
+	my $arrived = "SELECT confirmed_flush_lsn >= '$position' FROM pg_replication_slots WHERE slot_name = 'everything'";
+	poll_until('the subscriber', sub { ($nemesis->sql($arrived) // '') =~ /t/ }, 60)
+	  or $nemesis->found('the subscriber does not catch up');
+	return;
+}
+
+# Where sessions connect to.
+sub write_targets
+{
+	my ($self, $node) = @_;
+	write_file("$self->{directory}/target.$_", $node->connstr($_) . "\n$self->{history}\n") foreach $self->paths->databases;
+	return;
+}
+
+# Sessions connect nowhere until follow() tells where to go.
+sub hold
+{
+	my ($self) = @_;
+	write_file("$self->{directory}/target.$_", "host=/nowhere\n$self->{history}\n") foreach $self->paths->databases;
+	return;
+}
+
+# After a promotion or a restore. If the server may have lost commits, another history begins, with the rows that
+# survived.
+sub follow
+{
+	my ($self, $new, $is_other) = @_;
+	$self->{history} += $is_other;
+	if ($is_other)
+	{
+		$self->write_down_rows($new, "survivors$self->{history}", 1);
+		$new->safe_psql($_, 'TRUNCATE copied') foreach $self->paths->databases;
+	}
+	return $self->write_targets($new);
+}
+
+sub nemesis
+{
+	my ($self, %opts) = @_;
+	return Nemesis->new(%opts, setting => $self->{setting}, paths => $self->paths, node => $self->{primary},
+		standby => $self->{standby}, directory => $self->{directory}, servers => $self);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Sessions.
+# ---------------------------------------------------------------------------------------------------------------
+
+sub start_sessions
+{
+	my ($self, $dice) = @_;
+	my $setting = $self->{setting};
+	my $count = $setting->few_sessions + $setting->{dense};
+	return map { $self->start_session($_, $dice->part("session $_")) } 1 .. $count;
+}
+
+# The last sessions draw in bulk. The first one may be slow.
+sub statements
+{
+	my ($self, $where, $number, $dice) = @_;
+	return $self->paths->statements_in_bulk($where) if $number > $self->{setting}->few_sessions;
+	my @statements = $self->paths->statements($where, $dice);
+	return @statements unless $number == 1 && $self->{setting}{discard_caches};
+	return ("0\t-\tSET debug_discard_caches = 1\n", map { s/\{\d+\}/{5}/gr } @statements);
+}
+
+# Where a session connects to, and what it sends there.
+sub assignment
+{
+	my ($self, $number, $dice) = @_;
+	my @databases = $self->paths->databases;
+	my $database = $databases[ $number % @databases ];
+	return ("target.$database", $self->statements($database, $number, $dice));
+}
+
+sub start_session
+{
+	my ($self, $number, $dice) = @_;
+	my $directory = $self->{directory};
+	my ($target, @statements) = $self->assignment($number, $dice);
+	write_file("$directory/logs/$number.statements", @statements);
+	my $pace_us = $number <= $self->{setting}->few_sessions ? $self->{setting}{pace_us} : 0;
+	my @command = ("$self->{programs}/worker", "$directory/$target", "$directory/logs/$number.statements",
+		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, "$directory/stop");
+	return IPC::Run::start(\@command, '<', '/dev/null', '>', "$directory/logs/$number.out", '2>&1');
+}
+
+# Values that the nemesis was given, as a session's log (log.hpp): by the name of the stream in the first database.
+sub write_down
+{
+	my ($self, $what, $begin, $end, %values) = @_;
+	my ($database) = $self->paths->databases;
+	my $real = real_offset();
+	my $connection = ++$self->{connections}{$what};
+	foreach my $name (sort keys %values)
+	{
+		my @values = @{ $values{$name} };
+		append_to_file("$self->{directory}/logs/$what.log",
+			pack('L7 a8 x4 q3 q*', 0x54524f54, $self->paths->number($database, $name), 0, $self->{history}, $connection, 0,
+				scalar @values, '00000', $begin, $end, $real, @values));
+	}
+	return;
+}
+
+# As real_offset_ns() of log.hpp.
+sub real_offset
+{
+	while (1)
+	{
+		my $before = Nemesis::now();
+		my $real = int(Time::HiRes::time() * 1e9);
+		return $real - $before if Nemesis::now() - $before < 1_000_000;
+	}
+}
+
+# What the tables hold, as a session's log: of the database as it is now.
+sub write_down_rows
+{
+	my ($self, $node, $what, $all) = @_;
+	foreach my $database ($self->paths->databases)
+	{
+		my $path = "$self->{directory}/logs/$what.$database";
+		write_file("$path.target", $node->connstr($database) . "\n$self->{history}\n");
+		write_file("$path.statements", $self->paths->rows($database, $all));
+		system_log("$self->{programs}/worker", "$path.target", "$path.statements", "$path.log", 0, 0, 0, 'once') == 0
+		  or die "could not write down the rows of $database";
+	}
+	return;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The end of a round.
+# ---------------------------------------------------------------------------------------------------------------
+
+# Nothing may be left of sessions that are gone.
+sub check_end
+{
+	my ($self, $nemesis) = @_;
+	$self->check_leaks($nemesis);
+	$self->check_session($nemesis);
+	$self->check_subscriber($nemesis) if $self->{subscriber};
+	$self->write_down_rows($nemesis->{node}, 'rows', 0);
+	$self->check_stop($nemesis);
+	return;
+}
+
+sub check_leaks
+{
+	my ($self, $nemesis) = @_;
+	my $locks = 'SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)'
+	  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+	foreach my $database ($self->paths->databases)
+	{
+		$nemesis->sql($_, database => $database)
+		  foreach split /\n/, $nemesis->sql("SELECT format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts"
+			  . ' WHERE database = current_database()', database => $database) // '';
+		my $dropped = $nemesis->sql("SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+\$|churn'",
+			database => $database) // 'an error';
+		$nemesis->found("slots of dropped generators are left in $database: $dropped") if $dropped ne '0';
+	}
+	poll_until('locks are released', sub { ($nemesis->sql($locks) // '') eq '0' }, 30)
+	  or $nemesis->found('locks are left of sessions that are gone');
+	return;
+}
+
+# A session that has called everything very often holds no more memory and files than one that has called it a few times.
+sub check_session
+{
+	my ($self, $nemesis) = @_;
+	my ($database) = $self->paths->databases;
+	my $calls = join ', ', $self->paths->calls;
+	my $grown = $nemesis->sql(<<"END", database => $database) // return;
+SELECT count(*) FROM (SELECT $calls FROM generate_series(1, 100)) AS calls;
+SELECT sum(total_bytes) AS bytes, (SELECT count(*) FROM pg_ls_dir('/proc/self/fd')) AS files
+  FROM pg_backend_memory_contexts \\gset before_
+\\o /dev/null
+SELECT \$\$SELECT $calls\$\$ FROM generate_series(1, 1000) \\gexec
+\\o
+SELECT sum(total_bytes) - :before_bytes, (SELECT count(*) FROM pg_ls_dir('/proc/self/fd')) - :before_files
+  FROM pg_backend_memory_contexts
+END
+	my ($bytes, $files) = $grown =~ /(-?\d+)\|(-?\d+)\s*\z/ or return;
+	# Files of catalogs that others have changed meanwhile are opened again; what a call leaves would be a thousand.
+	$nemesis->found("a session has grown by $bytes bytes and $files files") if $bytes > 200_000 || $files > 50;
+	return;
+}
+
+# The System V segment of a server, and the POSIX ones that its processes have mapped.
+sub shared_memory
+{
+	my ($node) = @_;
+	my @lines = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+	my ($id) = $lines[6] =~ /(\d+)\s*$/;
+	my %mapped;
+	foreach my $pid ($lines[0], background_pids($node))
+	{
+		open my $fh, '<', "/proc/$pid/maps" or next;
+		while (<$fh>) { $mapped{$1} = 1 if m{(/dev/shm/PostgreSQL\.\S+)} }
+	}
+	return ($id, keys %mapped);
+}
+
+sub check_stop
+{
+	my ($self, $nemesis) = @_;
+	my $node = $nemesis->{node};
+	my ($id, @mapped) = shared_memory($node);
+	my @processes = background_pids($node);
+	if (!$node->stop('fast', fail_ok => 1))
+	{
+		$nemesis->found('the server does not stop (fast)');
+		$node->stop('immediate', fail_ok => 1);
+		return;
+	}
+	$nemesis->found("shared memory is left: $_") foreach grep { -e } @mapped;
+	$nemesis->found("shared memory is left: $id")
+	  if grep { /^\s*\d+\s+$id\s/ } split /\n/, slurp_file('/proc/sysvipc/shm');
+	$nemesis->found("a process is left: $_") foreach grep { kill 0, $_ } @processes;
+	return;
+}
+
+1;

@@ -1,0 +1,227 @@
+# What a round is like: which servers, how they are configured, how many sessions draw. All of it follows from the seed.
+package Setting;
+
+use strict;
+use warnings;
+
+# Each choice is a list of values of which the dice take one; the first ones of a list that names a value more than once
+# are likelier. '' leaves the setting as it is.
+my %choices = (
+	fsync => [ 'on', 'off' ],
+	synchronous_commit => [ '', '', 'off', 'local' ],
+	wal_level => [ 'replica', 'logical', 'minimal' ],
+	wal_writer_delay => [ '', '10s' ],
+	default_transaction_isolation => [ '', '', 'repeatable read', 'serializable' ],
+	max_locks_per_transaction => [ '', '10' ],
+	checkpoint_timeout => [ '1d', '30s' ],
+	autovacuum => [ 'on', 'off' ],
+	wal_consistency_checking => [ '', '', 'all' ],
+	'uidgen.segment_step' => [ '', '', '1', '10', '256' ],
+	'uidgen.max_slots' => [ '', '', '48' ]);
+
+# Settings that slow down every draw and every flush but the extension's own.
+my $quiet = <<'END';
+wal_writer_delay = 10s
+wal_writer_flush_after = 1GB
+bgwriter_delay = 10s
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1d
+autovacuum = off
+END
+
+sub new
+{
+	my ($class, $dice, %opts) = @_;
+	my %chosen = map { $_ => $dice->part($_)->one_of(@{ $choices{$_} }) } keys %choices;
+	my $self = bless {
+		topology => $dice->part('topology')->weighted(single => 6, asynchronous => 2, synchronous => 2),
+		disk => $dice->part('disk')->chance(30),
+		is_renamed => $dice->part('is_renamed')->chance(20),
+		subscriber => $dice->part('subscriber')->chance(50),
+		few_connections => $dice->part('few_connections')->chance(15),
+		clock => $dice->part('clock')->chance(30),
+		read_only => $dice->part('read_only')->chance(25),
+		parallel => $dice->part('parallel')->chance(20),
+		databases => $dice->part('databases')->one_of(1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 24),
+		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
+		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
+		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
+		dense => $opts{dense},
+		assertions => has_assertions(),
+		discard_caches => has_assertions() && $dice->part('discard_caches')->chance(50),
+		chosen => \%chosen }, $class;
+	$self->make_dense($dice->part('dense')) if $self->{dense};
+	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
+	$self->{subscriber} = 0 if $self->{topology} ne 'single' || $self->{clock} || $chosen{wal_level} ne 'logical';
+	if ($self->{topology} ne 'single')
+	{
+		$self->{clock} = $self->{disk} = 0;
+		$chosen{wal_level} = 'replica' if $chosen{wal_level} eq 'minimal';
+	}
+	# libfaketime does not reach background workers of PostgreSQL 15, so a parallel worker sees another clock.
+	$self->{parallel} = 0 if $self->{clock};
+	$chosen{synchronous_commit} = '' if $self->{topology} eq 'synchronous';
+	# With many sessions and so few locks a session may find the lock table full without any fault.
+	$chosen{max_locks_per_transaction} = '' if $self->{sessions} > 16;
+	# Each database has two dozen generators and segments.
+	$chosen{'uidgen.max_slots'} = '' if $self->{databases} > 1 || $self->{sessions} > 4;
+	$self->{bad_samples} = defined $opts{fault} && $opts{fault} ne '' && $dice->part('bad_samples')->chance(30);
+	return $self;
+}
+
+# Whether PostgreSQL was built with them. Such a build can also throw away what a session has cached of the catalogs,
+# whenever it may become invalid.
+sub has_assertions
+{
+	return `pg_config --configure` =~ /--enable-cassert/ ? 1 : 0;
+}
+
+# Leaves the processors to the sessions that draw in bulk. A parallel worker for each statement would take them.
+sub make_dense
+{
+	my ($self, $dice) = @_;
+	$self->{sessions} = $dice->one_of(2, 4, 8);
+	$self->{pace_us} = $dice->one_of(5000, 20000, 50000);
+	$self->{databases} = 3 if $self->{databases} > 3;
+	$self->{parallel} = 0;
+	return;
+}
+
+# Every third round is a fleet's, so that each run of a minute has one.
+sub is_fleet
+{
+	my ($number) = @_;
+	return $number % 3 == 2;
+}
+
+# A registry and its members. Grants and bounds are so short that a round sees many of them. Only servers that lose
+# commits need clocks within the bound.
+sub make_fleet
+{
+	my ($self, $dice) = @_;
+	$self->{topology} = 'fleet';
+	$self->{registry} = $dice->weighted(single => 4, synchronous => 3, asynchronous => 2, restored => 1);
+	$self->{members} = $dice->between(2, 4);
+	$self->{sessions} = 2 * $dice->between($self->{members}, 8);
+	$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
+	$self->{lease_s} = $dice->one_of(3, 4, 6);
+	$self->{bound_s} = $dice->one_of(0.1, 0.3);
+	$self->{max_wait} = '10s';
+	$self->{disk} = $self->{read_only} = $self->{parallel} = $self->{subscriber} = $self->{bad_samples} = 0;
+	$self->{few_connections} = $self->{is_renamed} = 0;
+	$self->{databases} = 1;
+	$self->{chosen}{wal_level} = 'replica';
+	$self->{chosen}{$_} = ''
+	  foreach 'synchronous_commit', 'max_locks_per_transaction', 'wal_consistency_checking', 'uidgen.max_slots';
+	return $self;
+}
+
+# Whether the registry may lose commits that it has answered.
+sub loses_commits
+{
+	my ($self) = @_;
+	return $self->{registry} eq 'asynchronous' || $self->{registry} eq 'restored';
+}
+
+# Refused newcomers wait so long after commits were lost.
+sub fence_s
+{
+	my ($self) = @_;
+	return $self->{lease_s} + 2 * $self->{bound_s};
+}
+
+sub chosen
+{
+	my ($self, $name) = @_;
+	return $self->{chosen}{$name};
+}
+
+sub is_minimal
+{
+	my ($self) = @_;
+	return $self->chosen('wal_level') eq 'minimal';
+}
+
+# Whether a commit waits for its record to be flushed.
+sub commits_are_durable
+{
+	my ($self) = @_;
+	return $self->chosen('synchronous_commit') ne 'off';
+}
+
+# SQLSTATEs that need no fault to be explained.
+sub expected_errors
+{
+	my ($self) = @_;
+	return (
+		$self->chosen('default_transaction_isolation') eq '' ? () : ('40001'),
+		$self->{few_connections} ? ('53300') : ());
+}
+
+# What a server says while it replays its log, and of a session that could not be prepared meanwhile.
+sub errors_in_hot_standby
+{
+	my ($self) = @_;
+	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? ('0A000', '26000') : ());
+}
+
+# A connection lasts up to four seconds.
+sub connection_s
+{
+	return 5;
+}
+
+# The sessions that do not draw in bulk. In a fleet's round one session of each member is for the layout with few nodes.
+sub few_sessions
+{
+	my ($self) = @_;
+	return $self->{sessions} + ($self->{members} // 0);
+}
+
+# Three are for superusers, some for what the nemesis asks.
+sub max_connections
+{
+	my ($self) = @_;
+	return $self->{few_connections} ? $self->{sessions} + $self->{dense} + 8 : 100;
+}
+
+# Lines of postgresql.conf.
+sub conf
+{
+	my ($self) = @_;
+	my %chosen = %{ $self->{chosen} };
+	my $conf = join '', map { "$_ = '$chosen{$_}'\n" } grep { $chosen{$_} ne '' } sort keys %chosen;
+	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
+	$conf .= $quiet if $self->{read_only};
+	$conf .= $self->parallel_conf if $self->{parallel};
+	$conf .= "uidgen.bad_samples = on\n" if $self->{bad_samples};
+	$conf .= 'max_connections = ' . $self->max_connections . "\n";
+	$conf .= "max_prepared_transactions = 100\nmax_worker_processes = 20\nwal_log_hints = on\nwal_keep_size = 512MB\n";
+	$conf .= "uidgen.max_wait = '$self->{max_wait}'\nlog_line_prefix = '%m [%p] %b %e '\nlog_statement = none\n";
+	return $conf;
+}
+
+# Its name changed in PostgreSQL 16.
+sub parallel_conf
+{
+	my ($self) = @_;
+	my ($major) = `pg_config --version` =~ /(\d+)/;
+	return ($major < 16 ? 'force_parallel_mode' : 'debug_parallel_query') . " = on\n";
+}
+
+sub describe
+{
+	my ($self) = @_;
+	my %chosen = %{ $self->{chosen} };
+	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
+	my @marks = grep { $self->{$_} } qw(clock disk read_only parallel bad_samples is_renamed subscriber few_connections assertions discard_caches);
+	my $kind = $self->{topology};
+	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
+	  if $kind eq 'fleet';
+	$kind .= ", $self->{dense} sessions in bulk" if $self->{dense};
+	return "$kind, $self->{sessions} sessions in $self->{databases} databases, "
+	  . "pause $self->{pace_us} us, max_wait $self->{max_wait}"
+	  . join('', map { ", $_" } @marks) . "\n   $chosen";
+}
+
+1;

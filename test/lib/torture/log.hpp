@@ -1,0 +1,51 @@
+// What a worker writes down, and the checker reads: a file per session, a record per statement and stream, and the
+// values of the record after it.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace torture {
+
+constexpr uint32_t record_magic = 0x54524f54;
+constexpr uint32_t no_item = UINT32_MAX; // the session could not connect
+
+enum Flag : uint32_t {
+    unordered = 1, // the statement may hand out its values in any order: parallel workers
+    loose = 2,     // values of nextval that no committed row holds: a crash may bring them again
+    earlier = 4,   // rows of a table: the values were handed out at some time before, in any order
+    block = 8,     // a block of values: beyond those before it, and those after it may be smaller
+    scarce = 16,   // a refusal needs no fault to be explained: too few nodes for a fleet, or an altered generator
+};
+
+struct Record {
+    uint32_t magic;
+    uint32_t stream;     // a line of the file of streams
+    uint32_t item;       // a line of the session's file of statements
+    uint32_t history;    // grows when an asynchronous standby is promoted
+    uint32_t connection; // of this session
+    uint32_t flags;
+    uint32_t count;   // of values that follow
+    char sqlstate[8]; // "00000": no error
+    int64_t start_ns; // when it was sent, and when its last answer had arrived: CLOCK_MONOTONIC
+    int64_t end_ns;
+    int64_t real_ns; // CLOCK_REALTIME - CLOCK_MONOTONIC
+};
+
+inline int64_t nanoseconds(clockid_t clock) {
+    timespec now;
+    clock_gettime(clock, &now);
+    return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+// CLOCK_REALTIME - CLOCK_MONOTONIC. A process that loses its processor between the two readings would get too much.
+inline int64_t real_offset_ns() {
+    for (;;) {
+        const int64_t before_ns = nanoseconds(CLOCK_MONOTONIC);
+        const int64_t offset_ns = nanoseconds(CLOCK_REALTIME) - before_ns;
+        if (nanoseconds(CLOCK_MONOTONIC) - before_ns < 100000)
+            return offset_ns;
+    }
+}
+
+} // namespace torture

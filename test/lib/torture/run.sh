@@ -1,0 +1,29 @@
+#!/bin/sh
+# Tortures a build of the extension: run.sh TREE FAULT SECONDS SEED ROUND DENSE [NEMESIS,...], in a copy of the
+# checkout, as an ordinary user (FAULT "-": leave it unset). Output goes to the caller; logs and servers to
+# log/torture-FAULT.
+set -eu
+. test/lib/pg.sh
+tree=$1
+fault=$2
+directory=$UIDGEN_WORK/log/torture-$fault
+programs=$UIDGEN_WORK/torture
+mkdir -p "$directory" "$programs"
+[ "$fault" = - ] || export UIDGEN_FAULT="$fault"
+
+for program in worker checker; do
+    [ -x "$programs/$program" ] || g++ -std=c++17 -O2 -Wall -Wextra -Werror -I"$("$PG_CONFIG" --includedir)" \
+        "test/lib/torture/$program.cpp" -L"$("$PG_CONFIG" --libdir)" -lpq -o "$programs/$program"
+done
+
+export TORTURE_DISK="$programs/disk.so"
+[ -e "$TORTURE_DISK" ] || g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC test/lib/torture/disk.cpp -ldl -o "$TORTURE_DISK"
+
+# PostgreSQL 15 reads TESTDIR, later ones the two after it.
+export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"
+export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
+export PG_REGRESS="$pg_tests/regress/pg_regress"
+export PATH="$UIDGEN_WORK/tree-$tree$bindir:$PATH"
+export PERL5LIB="$pg_tests/perl:test/tap:test/lib/torture"
+export TZ=UTC
+exec perl test/lib/torture/torture.pl "$3" "$4" "$5" "$6" "$programs" "${7:-}" 2>"$directory/messages"

@@ -1,0 +1,150 @@
+# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE PROGRAMS [NEMESIS,...]. Started by run.sh, in an
+# environment like that of a TAP test. Prints what it does and finds; exits with 1 if it found anything.
+use strict;
+use warnings;
+
+our $out;
+
+BEGIN
+{
+	# PostgreSQL::Test::Utils sends STDOUT to a log of its own.
+	open $out, '>&', \*STDOUT or die "could not keep the output: $!";
+	$out->autoflush(1);
+}
+
+use Dice;
+use Fleet;
+use IPC::Run;
+use Nemesis;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Servers qw(write_file);
+use Setting;
+use Time::HiRes qw(time);
+use UidgenTest;
+
+my ($seconds, $seed, $first, $dense, $programs, $only) = @ARGV;
+my $fault = $ENV{UIDGEN_FAULT};
+my $complaints = "$ENV{server_complaints}|PANIC:|runtime error:|AddressSanitizer|inconsistent page"
+  . '|terminated by signal (?!9)|XX001|XX002';
+my $bound_s = 30;
+
+sub say_line
+{
+	print $out "$_[0]\n";
+	return;
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The end of a round.
+# ---------------------------------------------------------------------------------------------------------------
+
+# Each ends its statement, and goes.
+sub stop_sessions
+{
+	my ($directory, $nemesis, @runs) = @_;
+	append_to_file("$directory/stop", '');
+	my $ended = sub { !grep { $_->pumpable } @runs };
+	if (!poll_until('the sessions end', $ended, $bound_s + 30))
+	{
+		my $activity = $nemesis->sql('SELECT pid, state, wait_event_type, wait_event, left(query, 80) FROM pg_stat_activity');
+		$nemesis->found("sessions do not end\n" . ($activity // 'and the server does not answer'));
+		$_->kill_kill foreach @runs;
+		return;
+	}
+	$_->finish or $nemesis->found('a session failed: ' . $_->full_result) foreach @runs;
+	return;
+}
+
+sub check_server_logs
+{
+	my ($nemesis, @nodes) = @_;
+	my $expected = $nemesis->expected_complaints;
+	foreach my $node (@nodes)
+	{
+		my @lines = grep { /$complaints/ && !/$expected/ } split /\n/, slurp_file($node->logfile);
+		$nemesis->found("the log of " . $node->name . " says: $_") foreach splice @lines, 0, 5;
+	}
+	return;
+}
+
+# Returns the number of findings, and of values.
+sub judge
+{
+	my ($nemesis, $directory) = @_;
+	my $output = '';
+	my $is_clean = IPC::Run::run([ "$programs/checker", $directory ], '>', \$output, '2>&1');
+	say_line($output =~ s/^/   /mgr =~ s/^   FOUND/FOUND/mgr =~ s/\n\z//r);
+	my ($values) = $output =~ /with (\d+) values/;
+	return (@{ $nemesis->{found} } + ($is_clean ? 0 : 1), $values // 0);
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Rounds.
+# ---------------------------------------------------------------------------------------------------------------
+
+# Returns the number of findings and of values, and the faults by name.
+sub run_round
+{
+	my ($number, $length_s) = @_;
+	my $dice = Dice->new("$seed/$number");
+	my $setting = Setting->new($dice->part('setting'), fault => $fault, number => $number, dense => $dense);
+	my $directory = "$ENV{TESTDIR}/round$number";
+	my $kind = Setting::is_fleet($number) ? 'Fleet' : 'Servers';
+	my $servers = $kind->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
+
+	say_line("round $number of seed $seed: " . $setting->describe);
+	mkdir $_ or die "could not make $_: $!" foreach $directory, "$directory/logs";
+	$servers->create;
+	my $nemesis = $servers->nemesis(dice => $dice->part('nemesis'), say => \&say_line, only => [ split /,/, $only // '' ]);
+	write_file("$directory/bound", join("\t", $bound_s * 1e9, $nemesis->{began}) . "\n");
+
+	my @runs = $servers->start_sessions($dice->part('sessions'));
+	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9);
+	stop_sessions($directory, $nemesis, @runs);
+	$servers->check_end($nemesis) unless @{ $nemesis->{found} };
+	check_server_logs($nemesis, $servers->nodes);
+	$nemesis->write_logs;
+
+	my ($found, $values) = judge($nemesis, $directory);
+	$_->stop('immediate', fail_ok => 1) foreach $servers->nodes;
+	system_log('rm', '-rf', $directory, map { $_->basedir } $servers->nodes) unless $found;
+	return { found => $found, values => $values, faults => { $nemesis->faults_by_name } };
+}
+
+sub run_rounds
+{
+	my $began = time;
+	my ($rounds, $found, $faults, $values, %faults) = (0, 0, 0, 0);
+	for (my $number = $first; !$found; $number++)
+	{
+		my $left = $seconds - (time - $began);
+		last if $rounds > 0 && $left < 25;
+		# The last round takes what is left. A fleet's servers take a while to start and to stop.
+		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
+		my $beside = Setting::is_fleet($number) ? 20 : 5;
+		$length = $left - $beside if $length > $left - 25;
+		my $of_round = run_round($number, $length < 5 ? 5 : $length);
+		$rounds++;
+		$found += $of_round->{found};
+		$values += $of_round->{values};
+		while (my ($name, $count) = each %{ $of_round->{faults} })
+		{
+			$faults{$name} += $count;
+			$faults += $count;
+		}
+		say_line(sprintf '   so far %d rounds, %d faults, %d values, %d s', $rounds, $faults, $values, time - $began);
+		say_line("to replay: test/torture --seed $seed --round $number --seconds "
+			  . int($length + $beside)
+			  . ($dense ? " --dense $dense" : '') . ($only ? " --only $only" : '') . (defined $fault ? " --fault $fault" : ''))
+		  if $found;
+	}
+	say_line('faults: ' . join ', ', map { "$_ $faults{$_}" } sort keys %faults);
+	say_line(sprintf 'torture: seed %s, %d rounds, %d faults, %d values, %d s: %s',
+		$seed, $rounds, $faults, $values, time - $began, $found ? 'FOUND something' : 'found nothing');
+	return $found;
+}
+
+my $found = eval { run_rounds() };
+say_line("torture: FAILED to reach the end: $@") unless defined $found;
+exit($found // 1 ? 1 : 0);

@@ -1,0 +1,165 @@
+# The queries and the dashboard of docs/monitoring, with Debian's prometheus-postgres-exporter: every metric of the query
+# file arrives, for a role that has pg_monitor and nothing else, with its type, its labels and a number. What the
+# dashboard and docs/operations.md ask for are such metrics.
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use IPC::Run;
+use JSON::PP;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my ($exporter) = grep { -x } map { "$_/prometheus-postgres-exporter" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};
+plan skip_all => 'prometheus-postgres-exporter is not there' unless defined $exporter;
+
+my $queries = 'docs/monitoring/queries.yaml';
+
+# The metrics of the query file, each with its usage and the labels of its query.
+sub metrics_of_file
+{
+	my (%metrics, %labels, $query, $column);
+	foreach my $line (split /\n/, slurp_file($queries))
+	{
+		$query = $1 if $line =~ /^(\w+):$/;
+		$column = $1 if $line =~ /^    - (\w+):$/;
+		next unless $line =~ /^        usage: "(\w+)"$/;
+		$labels{$query}{$column} = 1 if $1 eq 'LABEL';
+		$metrics{"${query}_$column"} = { query => $query, usage => lc $1 } if $1 ne 'LABEL';
+	}
+	$_->{labels} = join ' ', sort keys %{ $labels{ $_->{query} } // {} } foreach values %metrics;
+	return %metrics;
+}
+
+# What an exporter shows: each metric's type, and its samples by their labels.
+sub metrics_of_page
+{
+	my ($page) = @_;
+	my %metrics;
+	foreach my $line (split /\n/, $page)
+	{
+		$metrics{$1}{usage} = $2 if $line =~ /^# TYPE (\w+) (\w+)$/;
+		my ($name, $labels, $value) = $line =~ /^(\w+)(?:\{(.*)\})? (\S+)$/ or next;
+		my %labels = ($labels // '') =~ /(\w+)="((?:[^"\\]|\\.)*)"/g;
+		delete $labels{server};
+		push @{ $metrics{$name}{samples} }, { labels => \%labels, value => $value };
+	}
+	return %metrics;
+}
+
+sub sample
+{
+	my ($metrics, $name, %labels) = @_;
+	foreach my $sample (@{ $metrics->{$name}{samples} // [] })
+	{
+		return $sample->{value} unless grep { ($sample->{labels}{$_} // '') ne $labels{$_} } keys %labels;
+	}
+	return;
+}
+
+# --------------------------------------------------------------------------------------------------------------------
+# A server with all that can be watched: the registry of a fleet that the server itself is a member of.
+
+my $node = new_node('watched', conf => "uidgen.max_wait = 60s\nautovacuum = off\n");
+join_fleet($node, $node);
+start_uidgen($node);
+make_registry($node);
+$node->safe_psql('postgres', <<'END');
+CREATE ROLE watcher LOGIN IN ROLE pg_monitor;
+SELECT uid_generator_create('own "quoted"', mode => 'cached', spread => false, chunk => 16), segment_create('orders');
+SELECT count(uid_next()) FROM generate_series(1, 1234);
+SELECT uid_next('uid_generators."own ""quoted"""');
+SELECT count(segment_next('orders')) FROM generate_series(1, 77);
+CREATE SEQUENCE nearly MAXVALUE 1000;
+SELECT count(*) FROM segment_next_batch('nearly'::regclass, 990);
+CREATE SEQUENCE downward INCREMENT -1 MINVALUE -1000 MAXVALUE -1 START -1;
+SELECT segment_next('downward'::regclass);
+END
+
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+my $log = '';
+my ($listen, $page) = ("127.0.0.1:$port", '');
+my $run;
+{
+	local $ENV{DATA_SOURCE_NAME} = 'user=watcher dbname=postgres sslmode=disable host=' . $node->host . ' port=' . $node->port;
+	$run = IPC::Run::start([ $exporter, "--web.listen-address=$listen", "--extend.query-path=$queries",
+			'--disable-default-metrics', '--disable-settings-metrics' ], '<', '/dev/null', '>&', \$log);
+}
+sub scrape
+{
+	my $answer = HTTP::Tiny->new(timeout => 30)->get("http://$listen/metrics");
+	IPC::Run::pump_nb($run);
+	$page = $answer->{success} ? $answer->{content} : '';
+	return metrics_of_page($page);
+}
+ok(poll_until('the exporter answers', sub { my %now = scrape(); exists $now{pg_up} }), 'the exporter answers');
+
+my %wanted = metrics_of_file();
+my %got = scrape();
+cmp_ok(scalar(keys %wanted), '>', 80, 'metrics in the query file');
+is(sample(\%got, 'pg_up'), 1, 'the exporter is connected');
+is(join(' ', grep { !$got{$_}{samples} } sort keys %wanted), '', 'every metric of the query file arrives');
+is(join(' ', grep { $got{$_}{usage} ne $wanted{$_}{usage} } grep { $got{$_}{usage} } sort keys %wanted), '', 'with the type that the file says');
+is(join(' ', grep { ($_ =~ /_total$/) != ($wanted{$_}{usage} eq 'counter') } sort keys %wanted), '', 'counters, and only they, are called _total');
+my (@labels, @values);
+foreach my $name (sort keys %wanted)
+{
+	foreach my $sample (@{ $got{$name}{samples} // [] })
+	{
+		push @labels, $name if join(' ', sort keys %{ $sample->{labels} }) ne $wanted{$name}{labels};
+		push @values, "$name $sample->{value}" unless $sample->{value} =~ /^-?\d+(\.\d+)?(e[+-]\d+)?$/;
+	}
+}
+is("@labels", '', 'with the labels that the file says');
+is(join(', ', @values), '', 'and a number');
+is(join(' ', grep { /^uidgen_/ && !$wanted{$_} } sort keys %got), '', 'no other metric of uidgen arrives');
+unlike($log, qr/level=(error|warn)/, 'the exporter has logged no error');
+
+# --------------------------------------------------------------------------------------------------------------------
+# Some values.
+
+my $sums = $node->safe_psql('postgres', 'SELECT ids FROM uid_stat_server');
+is(sample(\%got, 'uidgen_server_ids_total'), $sums, 'ids of the server');
+is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.uid_default', datname => 'postgres', kind => 'generator'), 1234,
+	'ids of a generator');
+is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.\"own \"\"quoted\"\"\"'), 1, 'a name with quotes');
+is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_segments.orders', kind => 'segment'), 77, 'values of a segment');
+cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'nearly'), '>', 0.5, 'a sequence that is nearly used up');
+cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'downward'), '<', 0.1, 'and one that runs downward, which is not');
+is(sample(\%got, 'uidgen_registry_connected'), 1, 'the registry is there');
+cmp_ok(sample(\%got, 'uidgen_registry_granted_seconds_min'), '>', 60, 'with a grant');
+is(sample(\%got, 'uidgen_pool_nodes', pool => sample(\%got, 'uidgen_pool_nodes') ? $got{uidgen_pool_nodes}{samples}[0]{labels}{pool} : ''), 1024,
+	'the nodes of its pool');
+
+# --------------------------------------------------------------------------------------------------------------------
+# A dropped generator's metrics end, and the totals do not go back.
+
+$node->safe_psql('postgres', 'SELECT uid_generator_drop(\'uid_generators."own ""quoted"""\')');
+%got = scrape();
+is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.\"own \"\"quoted\"\"\"'), undef, 'a dropped generator has no metrics');
+is(sample(\%got, 'uidgen_server_ids_total'), $sums, 'the total is the same');
+unlike($log, qr/level=(error|warn)/, 'no error');
+
+# --------------------------------------------------------------------------------------------------------------------
+# What the dashboard and the alerts ask for.
+
+my $dashboard = decode_json(slurp_file('docs/monitoring/dashboard.json'));
+my @expressions = map { $_->{expr} } map { @{ $_->{targets} // [] } } @{ $dashboard->{panels} };
+cmp_ok(scalar(@expressions), '>=', 12, 'queries of the dashboard');
+sub unknown
+{
+	my ($text) = @_;
+	return join ' ', grep { !$wanted{$_} } $text =~ /\b(uidgen_[a-z]+_\w+)\b/g;
+}
+is(join(' ', grep { !/uidgen_/ } @expressions), '', 'each asks for a metric of uidgen');
+is(unknown(join ' ', @expressions), '', 'all of them are in the query file');
+my ($alerts) = slurp_file('docs/operations.md') =~ /^## What to alert on$(.*?)^## /ms;
+like($alerts, qr/uidgen_\w+/, 'operations.md says what to alert on');
+is(unknown($alerts), '', 'with metrics of the query file');
+is(unknown(slurp_file('docs/monitoring.md') =~ s/_\*//gr), '', 'as monitoring.md does');
+
+$run->kill_kill;
+$node->stop;
+done_testing();

@@ -1,0 +1,416 @@
+# Segments of a fleet: members draw the values of one segment at the registry, in blocks.
+#
+# Expected: no value comes twice, on whatever server, and none is missing unless a server is killed, copied or promoted.
+# A registry that is away or refuses is named in an error, once the values in hand are used up.
+use strict;
+use warnings FATAL => 'all';
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $conf = "uidgen.max_wait = '60s'\nautovacuum = off\n";
+my (%nodes, @drawn);
+
+sub sql
+{
+	my ($name, $sql) = @_;
+	return $nodes{$name}->safe_psql('postgres', $sql);
+}
+
+# Creates a segment at the registry, and attaches members to it, with blocks of a hundred values.
+sub make_segment
+{
+	my ($registry, $segment, @members) = @_;
+	sql($registry, "SELECT segment_create('$segment'); GRANT USAGE ON SEQUENCE uid_segments.$segment TO uid_fleet");
+	sql($_, "SELECT segment_attach('$segment', step => 100, max_step => 100)") foreach @members;
+	return;
+}
+
+# Draws so many values one by one, and returns them.
+sub draw
+{
+	my ($name, $segment, $count) = @_;
+	my @values = split /\n/, sql($name, "SELECT segment_next('$segment') FROM generate_series(1, $count)");
+	push @drawn, map { "$segment $_" } @values;
+	return @values;
+}
+
+sub status
+{
+	my ($name, $segment, $column) = @_;
+	return sql($name, "SELECT $column FROM segment_status WHERE name = '$segment'");
+}
+
+sub wait_for_next
+{
+	my ($name, $segment) = @_;
+	$nodes{$name}->poll_query_until('postgres', "SELECT next_ready FROM segment_status WHERE name = '$segment'")
+	  or die "no next block for $name";
+	return;
+}
+
+# Fails at once instead of after uidgen.max_wait, unless the registry answers.
+sub fails_with
+{
+	my ($name, $segment, $expected, $what) = @_;
+	my ($state, $error) = sqlstate($nodes{$name}, "SET uidgen.max_wait = '2s'; SELECT segment_next('$segment')");
+	like($error, $expected, $what);
+	return $state;
+}
+
+sub new_member
+{
+	my ($name, @registries) = @_;
+	$nodes{$name} = new_node($name, conf => $conf);
+	join_fleet($nodes{$name}, map { $nodes{$_} } @registries);
+	start_uidgen($nodes{$name});
+	return;
+}
+
+sub new_standby
+{
+	my ($primary, $standby) = @_;
+	$nodes{$primary}->backup($standby);
+	$nodes{$standby} = PostgreSQL::Test::Cluster->new($standby) unless $nodes{$standby};
+	$nodes{$standby}->init_from_backup($nodes{$primary}, $standby, has_streaming => 1);
+	start_node($nodes{$standby});
+	return;
+}
+
+# The registry's later primary is second.
+$nodes{first} = new_node('first', conf => $conf);
+$nodes{second} = PostgreSQL::Test::Cluster->new('second');
+start_uidgen($nodes{first});
+make_registry($nodes{first});
+new_member($_, 'first', 'second') foreach 'a', 'b';
+
+# ---------------------------------------------------------------------------
+# Exactly 1 to M: two members, and sessions on the registry itself, draw until the segment is used up.
+# ---------------------------------------------------------------------------
+
+my $last = 2000;
+make_segment('first', 'all', 'a', 'b');
+sql('first', "ALTER SEQUENCE uid_segments.all MAXVALUE $last");
+my @loops = map {
+	background_loop($nodes{$_}, clients => 2, sql => "SELECT segment_next('all')")
+} 'first', 'a', 'b';
+foreach my $loop (@loops)
+{
+	$_->finish foreach @{ $loop->{runs} };
+}
+my (%seen, %of, @unordered);
+foreach my $i (0 .. 2)
+{
+	foreach my $log (@{ $loops[$i]{logs} })
+	{
+		my $before = 0;
+		foreach my $value (split /\n/, slurp_file($log))
+		{
+			push @unordered, $value if $value <= $before;
+			$before = $value;
+			$seen{$value}++;
+			$of{$i}++;
+		}
+	}
+	like(slurp_file("$loops[$i]{logs}[0].err"),
+		$i == 0 ? qr/reached maximum value of sequence "all" \($last\)/ : qr/segment "all" has no value left at the registry/,
+		'the last draw says that the segment is used up');
+}
+note(join ' ', map { "$_: " . ($of{$_} // 0) } 0 .. 2);
+is(scalar(@unordered), 0, 'each client gets its values in order');
+is(scalar(grep { $_ > 1 } values %seen), 0, 'no value comes twice');
+is(join(',', grep { !$seen{$_} } 1 .. $last), '', "the values are 1 to $last, and none is missing");
+is(scalar(keys %seen), $last, 'and there are no others');
+is(scalar(grep { ($of{$_} // 0) > 20 } 0 .. 2), 3, 'all three servers drew');
+is(fails_with('a', 'all', qr/HINT:  Run ALTER SEQUENCE uid_segments\."?all"? MAXVALUE/, 'used up'), '2200H', 'as a local segment');
+
+# ---------------------------------------------------------------------------
+# What the local sequence refuses, and what the views show
+# ---------------------------------------------------------------------------
+
+make_segment('first', 'orders', 'a', 'b');
+is(join(',', draw('a', 'orders', 3), draw('b', 'orders', 2), draw('a', 'orders', 2)), '1,2,3,101,102,4,5', 'each member has a block');
+my $refused = qr/segment of sequence "orders" is attached to a fleet's registry/;
+like((sqlstate($nodes{a}, $_))[1], $refused, $_)
+  foreach "SELECT segment_set('orders', 1)", "SELECT segment_set('uid_segments.orders'::regclass, 1)",
+  "SELECT * FROM segment_reserve('orders', 1)";
+like((sqlstate($nodes{a}, q{SELECT nextval('uid_segments.orders')}))[1], qr/reached maximum value of sequence "orders"/, 'nextval fails');
+is((draw('a', 'orders', 1))[0], 6, 'and has moved nothing');
+is(status('a', 'orders', 'registry_name, range_first, range_length, next_ready, next_asked, registry_error IS NULL'),
+	'orders|1|100|f|f|t', 'segment_status shows the block');
+is(sql('first', q{SELECT database, port, first_value, last_value FROM uid_fleet_segments WHERE segment = 'orders' ORDER BY 3}),
+	'postgres|' . $nodes{a}->port . "|1|100\npostgres|" . $nodes{b}->port . '|101|200', 'uid_fleet_segments shows who was given what');
+
+like((sqlstate($nodes{a}, q{SELECT segment_attach('nowhere')}))[1],
+	qr/could not attach segment "nowhere"\nDETAIL:  .*: segment "nowhere" does not exist at the registry\nHINT:  Run SELECT segment_create\('nowhere'\) on the registry/,
+	'a segment that the registry does not have');
+is(sql('a', q{SELECT count(*) FROM pg_class WHERE relname = 'nowhere'}), 0, 'leaves nothing behind');
+sql('first', q{SELECT segment_create('closed')});
+like((sqlstate($nodes{a}, q{SELECT segment_attach('closed')}))[1],
+	qr/role "uid_fleet" may not use segment "closed"\nHINT:  Run GRANT USAGE ON SEQUENCE uid_segments.closed TO uid_fleet on the registry/,
+	'a segment that the role may not use');
+like((sqlstate($nodes{a}, q{SELECT segment_attach('orders', 'closed')}))[1], qr/is attached to segment "orders" of the registry/,
+	'a segment that is attached to another one');
+like((sqlstate($nodes{first}, q{SELECT segment_attach('mine', 'orders')}))[1], qr/uidgen.registry is not set\nHINT:  Set/,
+	'a server without a registry');
+
+# The registry as a member, with a segment of another name, which has letters of its encoding. Rolled back and again.
+join_fleet($nodes{first}, $nodes{first});
+$nodes{first}->reload;
+$nodes{first}->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') <> ''}) or die 'no reload';
+make_segment('first', "gr\x{c3}\x{b6}\x{c3}\x{9f}e");
+sql('first', "BEGIN; SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e'); SELECT segment_next('mine'); ROLLBACK");
+sql('first', "SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', step => 10)");
+is(sql('first', "SELECT segment_next('mine'), segment_next('gr\x{c3}\x{b6}\x{c3}\x{9f}e')"), '1001|1011', 'the registry is a member of its own');
+sql('a', "SELECT segment_attach('gr\x{c3}\x{b6}\x{c3}\x{9f}e')");
+sql('first', 'GRANT USAGE ON SEQUENCE uid_segments.mine TO uid_fleet');
+like((sqlstate($nodes{a}, q{SELECT segment_attach('again', 'mine')}))[1], qr/segment "mine" at the registry is itself attached/,
+	'an attached segment cannot be attached to');
+$nodes{first}->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+$nodes{first}->reload;
+
+# The length of blocks follows the demand.
+sql('first', q{SELECT segment_create('busy'); GRANT USAGE ON SEQUENCE uid_segments.busy TO uid_fleet});
+sql('a', q{SELECT segment_attach('busy', step => 10, max_step => 80)});
+is((draw('a', 'busy', 400))[-1], 400, 'a member draws from several blocks');
+is(sql('first', q{SELECT last_value - first_value + 1 FROM uid_fleet_segments WHERE segment = 'busy'}),
+	80, 'blocks grow from step to max_step');
+
+# ---------------------------------------------------------------------------
+# The registry is away, while a member stops cleanly, and crashes
+# ---------------------------------------------------------------------------
+
+draw('a', 'orders', 20);    # 7 to 26
+wait_for_next('a', 'orders');
+$nodes{first}->stop('fast');
+$nodes{a}->restart;
+is(join(',', (draw('a', 'orders', 100))[0, 73, 74, 99]), '27,100,201,226',
+	'the registry is away: draws go on into the next block, also after a clean stop');
+$nodes{a}->restart;
+is((draw('a', 'orders', 70))[-1], 296, 'a clean stop leaves no gap');
+draw('b', 'orders', 98);
+is(fails_with('b', 'orders', qr/segment "orders" has no values from the registry\nDETAIL:  The last request to the registry failed: .*connection to server/, 'the values are used up'),
+	'55000', 'which is an error with the last error of the registry');
+is(status('b', 'orders', q{next_asked, registry_error ~ 'connection'}), 't|t', 'segment_status shows it');
+my $session = hold_open($nodes{b});
+send_query($session, q{SELECT segment_next('orders')});
+$nodes{first}->start;
+my ($value, $error) = finish_query($session);
+is($error, '', 'the registry is back: a draw that waits goes on');
+cmp_ok($value, '>', 300, 'with a new block');
+push @drawn, "orders $value";
+
+my ($before) = (draw('b', 'orders', 20))[-1];
+wait_for_next('b', 'orders');
+$nodes{b}->stop('immediate');
+start_node($nodes{b});
+cmp_ok((draw('b', 'orders', 1))[0], '>', $before + 100, 'after a crash a member draws from a new block');
+
+# ---------------------------------------------------------------------------
+# Copies: a stopped directory, one put back in its place, a standby
+# ---------------------------------------------------------------------------
+
+($before) = (draw('a', 'orders', 50))[-1];
+wait_for_next('a', 'orders');
+cmp_ok(status('a', 'orders', 'range_left'), '>', 20, 'a member has values in hand');
+$nodes{a}->stop('fast');
+$nodes{copy} = PostgreSQL::Test::Cluster->new('copy');
+mkdir $nodes{copy}->basedir;
+system_or_bail('cp', '-a', $nodes{a}->data_dir, $nodes{copy}->data_dir);
+my $cold = $nodes{a}->basedir . '/cold';
+system_or_bail('cp', '-a', $nodes{a}->data_dir, $cold);
+$nodes{copy}->append_conf('postgresql.conf', 'port = ' . $nodes{copy}->port . "\nunix_socket_directories = '" . $nodes{copy}->host . "'\n");
+start_node($nodes{$_}) foreach 'a', 'copy';
+my @a = draw('a', 'orders', 100);
+my @copy = draw('copy', 'orders', 100);
+is(join(',', @a[0 .. 19]), join(',', $before + 1 .. $before + 20), 'the original goes on');
+cmp_ok($copy[0], '>', $a[-1], 'a copy of a stopped directory draws from a new block');
+$nodes{copy}->stop;
+$nodes{a}->stop('fast');
+system_or_bail('rm', '-rf', $nodes{a}->data_dir);
+system_or_bail('mv', $cold, $nodes{a}->data_dir);
+start_node($nodes{a});
+cmp_ok((draw('a', 'orders', 100))[0], '>', $copy[-1], 'so does a copy that was put back in its place');
+
+new_standby('b', 'standby');
+draw('b', 'orders', 30);
+wait_for_next('b', 'orders');
+$nodes{b}->wait_for_catchup($nodes{standby});
+$nodes{standby}->promote;
+draw($_, 'orders', 150) foreach 'standby', 'b', 'standby';
+$nodes{standby}->stop;
+
+# A database that is restored from a dump.
+my $dump = $nodes{b}->basedir . '/dump';
+$nodes{b}->command_ok([ 'pg_dump', '-Fc', '-f', $dump, 'postgres' ], 'a dump of a member');
+sql('b', 'CREATE DATABASE restored');
+$nodes{b}->command_ok([ 'pg_restore', '-d', 'restored', $dump ], 'is restored');
+push @drawn, map { "orders $_" } split /\n/, $nodes{b}->safe_psql('restored', q{SELECT segment_next('orders') FROM generate_series(1, 150)});
+draw('b', 'orders', 150);
+
+my %count;
+$count{$_}++ foreach @drawn;
+is(join(',', grep { $count{$_} > 1 } keys %count), '', 'no value of a segment came twice');
+
+# ---------------------------------------------------------------------------
+# The registry fails over: to a standby that has all blocks, and to one that has lost the last ones
+# ---------------------------------------------------------------------------
+
+new_standby('first', 'second');
+$nodes{first}->append_conf('postgresql.conf', "synchronous_standby_names = 'second'\n");
+$nodes{first}->reload;
+$nodes{first}->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or die 'no sync standby';
+
+# While the standby does not answer, no block is given. Calls that are given up use up one. The last block before must
+# have reached the standby, as a commit after it has.
+sql('first', 'CREATE TABLE reached ()');
+my $state = q{SELECT last_value FROM uid_segments.orders};
+$before = sql('first', $state);
+my $walsender = freeze_walsender($nodes{first}, 'second');
+my $fleet = sql('first', 'SELECT fleet FROM uid_fleet_state');
+my $call = "SET ROLE uid_fleet; SELECT first FROM uid_fleet_block(1, $fleet, 0, 'orders', 100, 0, 1, 'h', '1', 'd', 'v')";
+my @sessions = map { hold_open($nodes{first}) } 1 .. 2;
+foreach my $i (0, 1)
+{
+	send_query($sessions[$i], $call);
+	$nodes{first}->poll_query_until('postgres', "SELECT count(*) > $i FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%uid_fleet_block%'")
+	  or die 'no wait';
+}
+is(sql('first', $state), $before + 100, 'a registry without its standby: one block waits for it');
+sql('first', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+like((finish_query($_))[1], qr/canceling wait for a synchronous standby/, 'it is not given') foreach @sessions;
+$_->quit foreach @sessions;
+thaw($walsender);
+
+draw('a', 'orders', 150);
+wait_for_next('a', 'orders');
+$nodes{first}->stop('immediate');
+$nodes{second}->promote;
+my @after = draw('a', 'orders', 250);
+draw('b', 'orders', 250);
+%count = ();
+$count{$_}++ foreach @drawn;
+is(join(',', grep { $count{$_} > 1 } keys %count), '', 'a failover to a synchronous standby: no value came twice');
+
+$nodes{third} = PostgreSQL::Test::Cluster->new('third');
+$nodes{$_}->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line($nodes{second}, $nodes{third}) . "'\n"),
+  $nodes{$_}->reload
+  foreach 'a', 'b';
+new_standby('second', 'third');
+draw('a', 'orders', 150);
+wait_for_next($_, 'orders') foreach 'a', 'b';
+$nodes{second}->wait_for_catchup($nodes{third});
+$walsender = freeze_walsender($nodes{second}, 'third');
+my $known = sql('second', $state);
+# The standby may know one block more than this query sees. The member draws beyond that one.
+draw('a', 'orders', 250);
+wait_for_next('a', 'orders');
+cmp_ok(sql('second', $state), '>', $known, 'a member draws from blocks that the standby does not have');
+@after = draw('a', 'orders', 500);
+$nodes{second}->kill9;
+kill 'KILL', $walsender;
+$nodes{third}->promote;
+cmp_ok(sql('third', $state), '<', $after[-1], 'they are lost');
+draw('a', 'orders', 250);
+%count = ();
+$count{$_}++ foreach @drawn;
+is(join(',', grep { $count{$_} > 1 } keys %count), '', 'the registry stands above the values that a member shows');
+cmp_ok(sql('third', $state), '>', $after[-1], 'and so do later blocks');
+
+# ---------------------------------------------------------------------------
+# The segment changes at the registry
+# ---------------------------------------------------------------------------
+
+sub draws_until
+{
+	my ($name, $segment, $expected, $what) = @_;
+	my ($state, $error);
+	poll_until($what, sub {
+		($state, $error) = sqlstate($nodes{$name}, "SELECT segment_next('$segment') FROM generate_series(1, 90)");
+		return $state ne '00000';
+	});
+	like($error, $expected, $what);
+	return;
+}
+
+# A refusal counts for a second.
+sub draws_again
+{
+	my ($what) = @_;
+	ok(poll_until($what, sub { sqlstate($nodes{a}, q{SELECT segment_next('orders')}) eq '00000' }), $what);
+	return;
+}
+
+my $reattach = qr/HINT:  Correct uidgen.registry or the segment there, or run SELECT segment_attach\('orders', 'orders'\)/;
+sql('third', 'ALTER SEQUENCE uid_segments.orders INCREMENT 10');
+draws_until('a', 'orders', qr/the increment of segment "orders" is 10 at the registry, and was 1\n$reattach/, 'another increment is an error');
+sql('a', q{SELECT segment_attach('orders', 'orders')});
+my @tens = draw('a', 'orders', 3);
+is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the member draws with the new increment');
+
+# An answer that no registry gives.
+my $answer = join ', ', 'SELECT NULL::text', 'NULL::text', 'NULL::text', "$fleet\::bigint", '1::bigint';
+sub lies
+{
+	my ($columns, $expected, $what) = @_;
+	sql('third', 'ALTER FUNCTION uid_fleet_block RENAME TO honest');
+	sql('third', "CREATE FUNCTION uid_fleet_block(integer, bigint, bigint, text, bigint, bigint, bigint, text, text, text, text,
+		OUT refusal text, OUT message text, OUT hint text, OUT fleet bigint, OUT term bigint, OUT first bigint, OUT last bigint,
+		OUT count bigint, OUT increment bigint) LANGUAGE sql AS \$\$ $columns \$\$");
+	draws_until('a', 'orders', $expected, $what);
+	sql('third', 'DROP FUNCTION uid_fleet_block; ALTER FUNCTION honest RENAME TO uid_fleet_block');
+	draws_again("$what: the next answer counts");
+	return;
+}
+lies("$answer, 1::bigint, 991::bigint, 100::bigint, 10::bigint", qr/the registry gave values that this database had before/, 'values that the member had before');
+lies("$answer, 90000001::bigint, 90000992::bigint, 100::bigint, 10::bigint", qr/the registry's answer is not valid/, 'a block whose end is wrong');
+lies("SELECT NULL::text, NULL::text, NULL::text, $fleet\::bigint, 1::bigint, 90000001::bigint, 90000991::bigint, NULL::bigint, 10::bigint",
+	qr/the registry's answer is incomplete/, 'no count');
+lies("SELECT NULL::text, NULL::text, NULL::text, 4711::bigint, 1::bigint, 90000001::bigint, 90000991::bigint, 100::bigint, 10::bigint",
+	qr/the registry's answer is not valid/, 'a block of another fleet');
+sql('third', 'ALTER FUNCTION uid_fleet_block RENAME TO newer');
+draws_until('a', 'orders', qr/function .*uid_fleet_block.* does not exist\nHINT:  Run ALTER EXTENSION uidgen UPDATE on the registry/, 'an older registry');
+sql('third', 'ALTER FUNCTION newer RENAME TO uid_fleet_block');
+draws_again('updated, it answers');
+
+sql('third', q{SELECT segment_drop('orders')});
+draws_until('a', 'orders', qr/segment "orders" does not exist at the registry/, 'the segment was dropped at the registry');
+
+# Another fleet. Its values up to the last one of this database may be those of its other members.
+$nodes{other} = new_node('other', conf => $conf);
+start_uidgen($nodes{other});
+make_registry($nodes{other});
+make_segment('other', 'orders');
+cmp_ok(status('b', 'orders', 'range_left'), '>', 0, 'a member has values in hand');
+foreach my $name ('a', 'b')
+{
+	$nodes{$name}->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line($nodes{other}) . "'\n");
+	$nodes{$name}->reload;
+	$before = sql($name, $state);
+	draws_until($name, 'orders', qr/the registry belongs to another fleet\n$reattach/, 'another fleet is an error') if $name eq 'a';
+	if ($name eq 'b')
+	{
+		my $attach = q{SELECT segment_attach('orders')};
+		poll_until('the other fleet', sub { sqlstate($nodes{b}, "BEGIN; $attach; ROLLBACK") eq '00000' }) or die 'no other fleet';
+		my $next = q{SELECT segment_next('orders')};
+		my ($own, undef, $others) = split /\n/, sql('b', "BEGIN; $next; $attach; $next; ROLLBACK");
+		cmp_ok($own, '<=', $before, 'values are in hand');
+		cmp_ok($others, '>', $before, 'the transaction that attaches draws from the other fleet at once');
+		is(fails_with('b', 'orders', qr/the registry belongs to another fleet/, 'and if it is rolled back, nothing of that fleet is left'),
+			'55000', 'to draw');
+	}
+	ok(poll_until('the other fleet', sub { sqlstate($nodes{$name}, q{SELECT segment_attach('orders', 'orders')}) eq '00000' }),
+		"$name is attached again");
+	cmp_ok((draw($name, 'orders', 1))[0], '>', $before, "$name draws beyond its last value");
+}
+
+# Without a registry.
+$nodes{a}->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+$nodes{a}->reload;
+draws_until('a', 'orders', qr/uidgen.registry is not set/, 'without a registry the values run out');
+sql('a', q{SELECT segment_drop('orders')});
+is(sql('a', q{SELECT count(*) FROM uid_segment WHERE name = 'orders'}), 0, 'an attached segment can be dropped');
+
+done_testing();

@@ -1,0 +1,299 @@
+# A role that is no superuser creates the extension in a database of its own (trusted = true in uidgen.control). It can
+# use, dump, restore and drop it. It cannot get the rights of the superuser to whom the extension's objects belong,
+# neither by what it puts into the schema before, nor by what it changes there while code runs with these rights.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $node = new_node('main', conf => "deadlock_timeout = '10min'\n");
+start_node($node);
+my $directory = PostgreSQL::Test::Utils::tempdir();
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE app LOGIN CREATEDB;
+CREATE ROLE mallory LOGIN;
+CREATE ROLE creator LOGIN;
+CREATE ROLE nobody LOGIN;
+CREATE DATABASE hostile OWNER mallory;
+CREATE DATABASE shared;
+GRANT CREATE ON DATABASE shared TO creator;
+SQL
+
+# As another role.
+sub sql_as
+{
+	my ($role, $dbname, $sql) = @_;
+	return $node->safe_psql($dbname, "SET SESSION AUTHORIZATION $role; $sql");
+}
+
+sub error_of
+{
+	my ($role, $dbname, $sql) = @_;
+	my (undef, undef, $error) = $node->psql($dbname, "\\set VERBOSITY verbose\nSET SESSION AUTHORIZATION $role; $sql");
+	return $error =~ /^.*ERROR:  (\w{5}:.*)$/m ? $1 : 'no error';
+}
+
+sub is_harmless
+{
+	my ($what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($node->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), 'f', $what);
+	$node->safe_psql('postgres', 'ALTER ROLE mallory NOSUPERUSER');
+	return;
+}
+
+# What a framework does for its tests.
+{
+	$node->command_ok([ 'psql', '-Xq', '-U', 'app', '-d', $node->connstr('postgres'), '-c', 'CREATE DATABASE test_app' ],
+		'a role with CREATEDB creates a database');
+	sql_as('app', 'test_app', 'CREATE EXTENSION uidgen; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), number bigint)');
+	is(sql_as('app', 'test_app', "SELECT uid_generator_create('own'), segment_create('numbers', 7); SELECT uid_default_set('uid_generators.own')"),
+		"uid_generators.own|uid_segments.numbers\n", 'its owner creates the extension, a generator, a segment');
+	is(sql_as('app', 'test_app', "INSERT INTO orders (number) SELECT segment_next('numbers') FROM generate_series(1, 5000); SELECT count(DISTINCT id), max(number) FROM orders"),
+		'5000|5006', 'and draws');
+	is(sql_as('nobody', 'test_app', 'SELECT count(*) FROM uid_generator_status'), 2, 'other roles see the status');
+	wait_for_node_rows($node, 'uid_generators.own', 1, dbname => 'test_app');
+	like(error_of('app', 'test_app', 'DELETE FROM uid_generator'), qr/^42501/, 'the tables belong to a superuser');
+	is($node->safe_psql('test_app', "SELECT extowner::regrole FROM pg_extension WHERE extname = 'uidgen'"), 'app', 'the extension to the role');
+
+	my $dump = "$directory/app.dump";
+	$node->command_ok([ 'pg_dump', '-Fc', '-U', 'app', '-f', $dump, '-d', $node->connstr('test_app') ], 'it dumps the database');
+	sql_as('app', 'postgres', 'CREATE DATABASE again');
+	$node->command_ok([ 'pg_restore', '--exit-on-error', '-U', 'app', '-d', $node->connstr('again'), $dump ], 'and restores it');
+	is(sql_as('app', 'again', "SELECT uid_next() > max(id), segment_next('numbers') > max(number) FROM orders"), 't|t', 'draws go on above the rows');
+	is(sql_as('app', 'again', 'ALTER EXTENSION uidgen UPDATE; SELECT count(*) > 0 FROM worker_node'), 't', 'an update is allowed');
+	like(error_of('app', 'again', 'DROP EXTENSION uidgen'), qr/^2BP01/, 'DROP EXTENSION does not drop a generator in use');
+	is(sql_as('app', 'again', "DROP EXTENSION uidgen CASCADE; SELECT count(*) FROM pg_class WHERE relname LIKE 'uid\\_%'"), 0, '... but with CASCADE');
+	is(sql_as('app', 'again', 'CREATE EXTENSION uidgen; SELECT uid_next() > 0'), 't', 'and the role creates it again');
+	sql_as('app', 'postgres', "DROP DATABASE $_") foreach ('again', 'test_app');
+}
+
+# Who may.
+like(error_of('nobody', 'shared', 'CREATE EXTENSION uidgen'), qr/^42501: permission denied to create extension "uidgen"/, 'a role without CREATE on the database may not');
+is(sql_as('creator', 'shared', 'CREATE SCHEMA mine; CREATE EXTENSION uidgen SCHEMA mine; SELECT mine.uid_next() > 0; DROP EXTENSION uidgen'), 't', 'one that has it may');
+like(error_of('mallory', 'hostile', "CREATE EXTENSION uidgen VERSION '0.1.0'"), qr/^42501: permission denied to create extension "uidgen"/, '0.1.0 needs a superuser');
+
+# What a hostile owner plants beforehand: better matches for what the script, the views and the functions call. Whoever
+# calls one of these as a superuser makes mallory a superuser.
+$node->safe_psql('hostile', <<'SQL');
+SET SESSION AUTHORIZATION mallory;
+CREATE SCHEMA home;
+CREATE FUNCTION home.trap() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
+    EXECUTE 'ALTER ROLE mallory SUPERUSER';
+  END IF;
+END $$;
+CREATE FUNCTION home.spring() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
+    EXECUTE 'ALTER ROLE mallory SUPERUSER'; -- not by trap(), because its schema may have another name then
+  END IF;
+  RETURN NEW;
+END $$;
+DO $do$
+DECLARE
+  f record;
+  o record;
+  types text[] := ARRAY['text', 'name', 'varchar', 'bigint', 'integer', 'smallint', 'boolean', 'oid', 'regclass', 'float8'];
+BEGIN
+  FOR f IN SELECT name, array_to_string(arguments, ', ') AS arguments
+             FROM (VALUES ('format', ARRAY['text', 'name']), ('format', '{text,text}'), ('format', '{text,oid}'),
+                     ('format', '{text,text,text}'), ('format', '{text,name,name}'), ('current_setting', '{varchar,boolean}'),
+                     ('current_setting', '{name,boolean}'), ('set_config', '{varchar,varchar,boolean}'),
+                     ('quote_ident', '{name}'), ('quote_ident', '{varchar}'), ('setval', '{text,bigint,boolean}'),
+                     ('setval', '{oid,integer,boolean}'), ('to_timestamp', '{numeric}'), ('to_timestamp', '{bigint}'),
+                     ('pg_extension_config_dump', '{text,text}'), ('has_sequence_privilege', '{regclass,text}'),
+                     ('count', '{bigint}'), ('uid_generator_builtin', '{text}'), ('uid_next', '{integer}'),
+                     ('uid_check_schema', '{name}'), ('uid_check_schema', '{varchar}'), ('uid_make_generator', '{name,text,bigint,jsonb}'),
+                     ('uid_check_steps', '{name,bigint,bigint}'), ('uid_slots', '{integer}'), ('uid_decode', '{bigint,oid}'),
+                     ('uid_decode', '{integer}'), ('uid_layout', '{oid}'),
+                     ('uid_block_first', '{oid,bigint}'), ('uid_block_length', '{oid,bigint}'), ('nextval', '{text}')) v(name, arguments) LOOP
+    EXECUTE format('CREATE FUNCTION home.%I(%s) RETURNS text LANGUAGE plpgsql AS ''BEGIN PERFORM home.trap(); RETURN NULL; END''', f.name, f.arguments);
+  END LOOP;
+  FOR o IN SELECT a, b FROM unnest(types) a, unnest(types) b LOOP
+    EXECUTE format('CREATE FUNCTION home.operate(%s, %s) RETURNS boolean LANGUAGE sql AS ''SELECT home.trap() IS NULL''', o.a, o.b);
+    FOR f IN SELECT op FROM unnest(ARRAY['=', '<>', '<', '>', '-', '*', '/', '^', '<<', '>>', '&']) op
+              WHERE NOT EXISTS (SELECT FROM pg_operator p WHERE p.oprname = op AND p.oprnamespace = 'pg_catalog'::regnamespace
+                                   AND p.oprleft = o.a::regtype AND p.oprright = o.b::regtype) LOOP
+      EXECUTE format('CREATE OPERATOR home.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = home.operate)', f.op, o.a, o.b);
+    END LOOP;
+  END LOOP;
+END
+$do$;
+SQL
+cmp_ok($node->safe_psql('hostile', "SELECT count(*) FROM pg_operator WHERE oprnamespace = 'home'::regnamespace"), '>', 500, 'hostile operators are there');
+$node->safe_psql('hostile', 'SET SESSION AUTHORIZATION mallory; SET client_min_messages = notice; CREATE EXTENSION uidgen SCHEMA home');
+is_harmless('the script calls nothing of the owner of the schema');
+
+# What a superuser may do in the database of another role without a thought: look at the views, draw, drop a sequence.
+my @views = split /\n/, $node->safe_psql('hostile', "SELECT c.oid::regclass FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'e' WHERE c.relkind = 'v'");
+cmp_ok(scalar @views, '>', 10, 'there are views');
+$node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_generator_create('g'), home.segment_create('s'::text); CREATE SEQUENCE home.moved");
+$node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_next('uid_generators.g'::regclass), home.segment_next('s'::text), home.uid_next(), home.uid_next_array(3::bigint)");
+$node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT * FROM $_") foreach @views;
+$node->safe_psql('hostile', 'SET search_path = pg_catalog; SELECT home.uid_origin(home.uid_next()), home.uid_check_nodes(\'home.worker_node\'::regclass)');
+$node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_generator_alter('uid_generators.g'::regclass, max_ahead_ms => 3000), home.uid_generator_drop('uid_generators.g'::regclass), home.segment_drop('s'::text)");
+$node->safe_psql('hostile', 'DROP SEQUENCE home.moved');
+is_harmless('neither do views and functions that a superuser uses');
+
+# What a hostile owner of the schema, of the extension and of the database may not do with what is the superuser's.
+foreach my $sql (
+	'CREATE TRIGGER t BEFORE INSERT ON home.worker_node FOR EACH ROW EXECUTE FUNCTION home.spring()',
+	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
+	'ALTER TABLE home.uid_fleet_state ALTER COLUMN term SET DEFAULT 1',
+	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
+	'ALTER TABLE home.uid_generator DISABLE TRIGGER ALL',
+	'ALTER TABLE home.uid_segment ENABLE ROW LEVEL SECURITY',
+	'ALTER TABLE home.uid_segment RENAME TO other',
+	'ALTER TABLE home.uid_segment SET SCHEMA public',
+	'CREATE POLICY p ON home.uid_segment USING (home.trap() IS NULL)',
+	'CREATE INDEX ON home.worker_node (home.trap())',
+	'CREATE TABLE child () INHERITS (home.uid_segment)',
+	'CREATE TABLE referring (name text REFERENCES home.uid_segment)',
+	'UPDATE home.uid_generator SET max_ahead_ms = 1',
+	'DELETE FROM home.worker_node',
+	'TRUNCATE home.uid_fleet_node',
+	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
+	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
+	'ALTER FUNCTION home.uid_number_node() SET search_path = home',
+	'ALTER FUNCTION home.uid_fleet_admit(regrole) RENAME TO other',
+	'GRANT EXECUTE ON FUNCTION home.uid_fleet_call TO nobody',
+	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
+	'ALTER EXTENSION uidgen SET SCHEMA public',
+	'DROP TABLE home.uid_fleet_state',
+	'DROP EVENT TRIGGER uid_forget_dropped',
+	'ALTER EVENT TRIGGER uid_forget_dropped DISABLE',
+	'CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION home.spring()',
+	'ALTER SCHEMA uid_generators RENAME TO other',
+	'DROP SCHEMA uid_segments CASCADE',
+	'CREATE FUNCTION home.c() RETURNS bigint LANGUAGE c AS \'$libdir/uidgen\', \'uid_next_default\'',
+	'SELECT home.uid_fleet_move()')
+{
+	unlike(error_of('mallory', 'hostile', $sql), qr/^no error|^XX/, "refused: $sql");
+}
+is_harmless('no statement made it a superuser');
+
+# Statements that run as the superuser name tables. While one waits for its table's lock, the owner of the schema renames
+# the schema and puts another one in its place, with triggers. A VACUUM FULL that waits, which the owner of a database may
+# run on each table, makes the statement wait. (A rename fails if the statement has also granted a privilege on the
+# schema.)
+my $fakes = <<'SQL';
+CREATE SCHEMA prepared;
+CREATE TABLE prepared.uid_fleet_state (LIKE home.uid_fleet_state INCLUDING ALL);
+CREATE TABLE prepared.uid_generator (LIKE home.uid_generator INCLUDING ALL);
+INSERT INTO prepared.uid_generator SELECT * FROM home.uid_generator;
+INSERT INTO prepared.uid_fleet_state SELECT * FROM home.uid_fleet_state;
+CREATE FUNCTION prepared.uid_fleet_call() RETURNS void LANGUAGE sql AS 'SELECT';
+CREATE FUNCTION prepared.uid_fleet_block() RETURNS void LANGUAGE sql AS 'SELECT';
+CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
+CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_generator FOR EACH ROW EXECUTE FUNCTION home.spring();
+SQL
+
+sub waits
+{
+	my ($pattern) = @_;
+	return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^$pattern' AND wait_event_type = 'Lock'");
+}
+
+sub mallory
+{
+	my $session = hold_open($node, dbname => 'hostile');
+	$session->query_safe('SET SESSION AUTHORIZATION mallory; SET search_path = pg_catalog');
+	return $session;
+}
+
+sub steal_names
+{
+	my ($table, $call, $names_are_held) = @_;
+	my ($reader, $vacuum, $caller, $thief) = map { mallory() } 1 .. 4;
+	$thief->query_safe($fakes);
+	$reader->query_safe("BEGIN; SELECT count(*) FROM home.$table");
+	send_query($vacuum, "VACUUM FULL home.$table");
+	waits('VACUUM FULL') or die 'VACUUM FULL does not wait';
+	send_query($caller, "SELECT home.$call");
+	waits("SELECT home.") or die "$call does not wait";
+	$thief->query_safe('BEGIN');
+	send_query($thief, 'ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home; COMMIT');
+	if ($names_are_held)
+	{
+		ok(waits('ALTER SCHEMA home RENAME'), "while $call runs, a rename of the schema waits");
+	}
+	else
+	{
+		ok( $node->poll_query_until('hostile', "SELECT count(*) = 2 FROM pg_namespace WHERE nspname IN ('home', 'stolen')"),
+			"before $call writes, the schema is renamed");
+	}
+	$node->safe_psql('postgres', "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE query ~ '^VACUUM FULL'");
+	my (undef, $error) = finish_query($caller);
+	unlike($error, qr/ERROR/, "$call succeeds");
+	$reader->query_safe('COMMIT');
+	finish_query($_) foreach ($vacuum, $thief);
+	is_harmless("$call runs no trigger of the owner of the schema");
+	$thief->query('ROLLBACK');
+	if ($node->safe_psql('hostile', "SELECT count(*) FROM pg_namespace WHERE nspname = 'stolen'"))
+	{
+		$thief->query('ALTER SCHEMA home RENAME TO prepared; ALTER SCHEMA stolen RENAME TO home');
+	}
+	$thief->query('DROP SCHEMA prepared CASCADE');
+	$thief->{stderr} = '';
+	$_->quit foreach ($reader, $vacuum, $caller, $thief);
+	return;
+}
+
+sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
+steal_names('uid_fleet_state', "uid_fleet_admit('nobody')", 1);
+steal_names('uid_fleet_state', 'uid_fleet_fence()', 1);
+steal_names('uid_generator', "uid_default_set('uid_generators.chosen')", 0);
+steal_names('uid_generator', "uid_generator_alter('uid_generators.chosen', max_ahead_ms => 4000)", 0);
+
+# The owner drops the extension while a statement is between the look-up of the function and that of the tables, and
+# creates tables in its place. A lock that the statement waits for first makes it wait there.
+sub plant
+{
+	my ($call, $before, $tables) = @_;
+	my ($holder, $caller, $thief) = map { mallory() } 1 .. 3;
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	$caller->query_safe($before);
+	send_query($caller, "SELECT pg_advisory_lock(1), home.$call");
+	waits('SELECT pg_advisory_lock') or die "$call does not wait";
+	$thief->query_safe("SET client_min_messages = error; BEGIN; $tables; COMMIT");
+	$holder->query_safe('SELECT pg_advisory_unlock(1)');
+	my (undef, $error) = finish_query($caller);
+	$caller->{stderr} = '';
+	sql_as('mallory', 'hostile', 'SET client_min_messages = error; DROP SCHEMA home CASCADE; CREATE SCHEMA home');
+	sql_as('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home');
+	$_->quit foreach ($holder, $caller, $thief);
+	is_harmless("$call runs no trigger of the owner of the extension");
+	return $error;
+}
+
+$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_fleet_admit('nobody')");
+like(plant('uid_fleet_fence()', 'SELECT', <<'SQL'), qr/extension uidgen was dropped by another session/, 'the registry finds tables of others');
+CREATE TABLE home.planted_state (LIKE home.uid_fleet_state INCLUDING ALL);
+CREATE TABLE home.planted_pool (LIKE home.uid_fleet_pool INCLUDING ALL);
+CREATE TABLE home.planted_node (LIKE home.uid_fleet_node INCLUDING ALL);
+INSERT INTO home.planted_state SELECT * FROM home.uid_fleet_state;
+DROP EXTENSION uidgen CASCADE;
+ALTER TABLE home.planted_state RENAME TO uid_fleet_state;
+ALTER TABLE home.planted_pool RENAME TO uid_fleet_pool;
+ALTER TABLE home.planted_node RENAME TO uid_fleet_node;
+CREATE SEQUENCE home.uid_fleet_serial;
+CREATE TRIGGER spring BEFORE UPDATE ON home.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring()
+SQL
+foreach my $types ([ 'oid', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'sequence', 'oid' ])
+{
+	my ($type_of_sequence, $type_of_secrets, $column, $type) = @$types;
+	$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_key_create('k')");
+	like(plant("uid_conceal(1, 'k')", "SELECT 'uid_keys.k'::regclass, has_sequence_privilege('uid_keys.k', 'USAGE')", <<"SQL"), qr/column "$column" of a table of extension uidgen is not of type $type/, "a column $column of another type is not read");
+CREATE TABLE home.planted AS SELECT 'uid_keys.k'::regclass::oid AS sequence;
+DROP EXTENSION uidgen CASCADE;
+CREATE TABLE home.uid_key (sequence $type_of_sequence UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
+INSERT INTO home.uid_key (sequence, secrets) SELECT sequence, '4096'::$type_of_secrets FROM home.planted
+SQL
+}
+
+done_testing();

@@ -1,0 +1,327 @@
+# Everything that the extension has is called with everything that its types can hold, by a superuser, by a role that may
+# only name things, and by one that may not even do that; as calls that are rolled back and as calls that are committed,
+# also with objects planted in front of everything along the search_path.
+#
+# Expected: each call returns, or fails with an SQLSTATE that says what the caller did wrong. No call crashes the server,
+# ends the session or hangs. A role without rights changes nothing. Nothing planted runs, and it changes no outcome.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Sweep;
+use Test::More;
+use UidgenTest;
+
+# A commit repeats itself. Another seed finds other things.
+my $seed = $ENV{UIDGEN_SWEEP_SEED} // 4711;
+srand $seed;
+note("seed $seed");
+
+my $node = new_node('sweep', extra => [ '--encoding', 'UTF8', '--no-locale' ], conf => <<'END');
+fsync = off
+autovacuum = off
+jit = off
+log_statement = none
+log_error_verbosity = verbose
+log_min_error_statement = panic
+uidgen.max_wait = 50ms
+uidgen.registry_clock_bound = '1 day'
+END
+# A call that takes all memory fails before the machine does.
+system('prlimit', '--pid', $$, '--as=3000000000') == 0 or note('there is no limit of memory');
+start_node($node);
+
+sub sql
+{
+	my ($sql, $dbname) = @_;
+	return $node->safe_psql($dbname // 'postgres', $sql);
+}
+
+sql(q{CREATE ROLE visitor LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE fleet LOGIN; CREATE ROLE planter; CREATE ROLE "we.ird ""role' %s"});
+# Their errors are not for the log, where those of other processes are looked for.
+sql("ALTER ROLE $_ SET log_min_messages = log") foreach 'visitor', 'nobody';
+my (%catalog, @others);
+foreach my $database ('rolled_back', 'kept')
+{
+	sql("CREATE DATABASE $database");
+	create_targets($node, $database);
+	# Of another session, and of none any more.
+	push @others, hold_open($node, dbname => $database, timeout => 24 * 3600);
+	$others[-1]->query_safe('CREATE TEMP TABLE theirs (id bigserial)');
+	my $dropped = sql('CREATE SEQUENCE dropped', $database) . sql("SELECT 'dropped'::regclass::oid", $database);
+	sql('DROP SEQUENCE dropped', $database);
+	$catalog{$database} = catalog($node, $database, $dropped);
+}
+
+is(join("\n", map { untyped_parameters($_) } values %catalog), '', 'Sweep.pm has values for each type of a parameter or column');
+
+# A session's own temporary objects have other oids each time, so no value names them, but functions may meet them.
+my $setup = 'CREATE TEMP TABLE mine (id bigserial);';
+
+# SQLSTATEs that no call may end with: internal errors, a call that hangs or takes all memory, errors without a code of
+# their own, and statements that the extension has put together wrongly.
+my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
+# The caller passes SQL, or asks for very many rows.
+my %by_contract = (uid_run_plan => qr/^42601$/, uid_partition_bounds => qr/^57014$/);
+
+# Calls that end badly, each with its message if another try has one.
+sub bad_calls
+{
+	my ($calls, $states, %opts) = @_;
+	my @bad = grep {
+		my ($bare) = $calls->[$_] =~ /\.(\w+)\(/;
+		$states->[$_] =~ $bad && !($by_contract{ $bare // '' } && $states->[$_] =~ $by_contract{$bare})
+	} 0 .. $#$calls;
+	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
+	my $messages = '';
+	run_calls($node, \@shown, %opts, verbose => \$messages) if @shown;
+	return join("\n", (map { "$states->[$_]: $calls->[$_]" } @bad), $messages);
+}
+
+sub sweep
+{
+	my ($what, $calls, %opts) = @_;
+	my @states = run_calls($node, $calls, dbname => 'rolled_back', setup => $setup, %opts);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is(bad_calls($calls, \@states, dbname => 'rolled_back', setup => $setup, %opts), '', "$what: " . @states . ' calls');
+	my %count;
+	$count{$_}++ foreach @states;
+	note(join ', ', map { "$_: $count{$_}" } sort keys %count);
+	return @states;
+}
+
+sub of
+{
+	my ($catalog, $make) = @_;
+	return map { $make->($_, $catalog) } @{ $catalog->{functions} };
+}
+
+# Functions that refuse to run in a transaction block are called outside, in the database whose state may drift.
+my @alone;
+{
+	my @functions = @{ $catalog{rolled_back}{functions} };
+	my @first = map { (one_by_one($_, $catalog{rolled_back}))[0] } @functions;
+	my @states = run_calls($node, \@first, dbname => 'rolled_back');
+	@alone = map { $functions[$_]{name} } grep { $states[$_] eq '25001' } 0 .. $#functions;
+	note("not in a transaction block: @alone");
+	cmp_ok(scalar(@functions), '>', 70, 'the catalog lists the functions of the extension');
+	my $good = grep { $_ eq '00000' } @states;
+	cmp_ok($good, '>', @functions / 2, 'most functions return with typical arguments');
+	note(join ', ', map { "$functions[$_]{bare}: $states[$_]" } grep { $states[$_] !~ /^(00000|25001|0A000)$/ } 0 .. $#functions);
+}
+
+# What the sweep has found, with what each call says instead: a statement put together from the number of a relation, a
+# role or a schema that is not there.
+{
+	my $in_home = '"' . $home =~ s/"/""/gr . '"';
+	my %found = (
+		'uid_check_nodes(0)' => '42P01',
+		'uid_check_nodes(4294967295)' => '42P01',
+		'uid_fleet_admit(0)' => '42704',
+		'uid_fleet_admit(4294967295)' => '42704',
+		q{uid_leaf_alloc_create('')} => '3F000',
+		'uid_sequence_next(NULL)' => '42809',
+		q{uid_sequence_next('things.plain')} => '42809',
+		q{uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
+		q{uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');
+	my @calls = sort keys %found;
+	my @states = run_calls($node, [ map { "SELECT $in_home.$_" } @calls ], dbname => 'rolled_back');
+	is($states[$_], $found{ $calls[$_] }, $calls[$_]) foreach 0 .. $#calls;
+}
+
+# A batch that would take hours can be cancelled, and does not take all memory until then.
+{
+	my @calls = map { 'SELECT "' . $home =~ s/"/""/gr . qq{".segment_next_batch($_, 9223372036854775807) LIMIT 1} } "'seg'", "'things.down'";
+	is(join(' ', run_calls($node, \@calls, dbname => 'rolled_back', setup => "SET statement_timeout = '2s';\n")), '57014 57014', 'an endless batch is cancelled');
+}
+
+# The whole sweep takes many minutes. Without UIDGEN_LONG it is a part, which the seed chooses.
+sub some { return $ENV{UIDGEN_LONG} ? @_ : grep { rand 10 < 1 } @_; }
+
+my @one_by_one = some(of($catalog{rolled_back}, \&one_by_one));
+my @random = map { of($catalog{rolled_back}, \&at_random) } 1 .. 5;
+my @tables = some(map { changes($_, $catalog{rolled_back}) } @{ $catalog{rolled_back}{relations} });
+my @counts = of($catalog{rolled_back}, \&with_counts_of_arguments);
+
+my @plain_states = sweep('a superuser, one argument at a time', \@one_by_one);
+sweep('a superuser, arguments at random', \@random);
+sweep('a superuser, too few and too many arguments', \@counts);
+my @table_states = sweep('a superuser changes tables and views', \@tables);
+{
+	my ($definitions, $firing) = triggers($catalog{rolled_back});
+	sweep("a superuser's own triggers run the extension's functions", $definitions, after => $firing);
+}
+sweep('visitor, one argument at a time', \@one_by_one, user => 'visitor');
+foreach my $role ('visitor', 'nobody')
+{
+	sweep("$role, arguments at random", \@random, user => $role);
+	sweep("$role changes tables and views", \@tables, user => $role);
+}
+
+# What a superuser has done to a table is not guarded, but what reads it must cope. Each view, and each function that
+# needs no argument.
+{
+	my @after = (
+		(map { "SELECT * FROM $_->{name}" } grep { $_->{kind} eq 'v' } @{ $catalog{rolled_back}{relations} }),
+		(map { call_without_arguments($_) } grep { !grep { !$_->{optional} } @{ $_->{params} } } @{ $catalog{rolled_back}{functions} }));
+	my @done = map { $tables[$_] } grep { $table_states[$_] eq '00000' && $tables[$_] =~ /^(UPDATE|INSERT|DELETE|ALTER|DROP)/ } 0 .. $#tables;
+	my @some = map { $done[ rand @done ] } 1 .. 60;
+	sweep('views and functions after a change', \@some, after => \@after);
+}
+
+sub call_without_arguments { return "SELECT $_[0]{name}()"; }
+
+# Committed, in a database whose state drifts. What the role without rights does comes first, and leaves nothing.
+{
+	my @calls = of($catalog{kept}, sub { map { at_random(@_) } 1 .. 5 });
+	my @relations = grep { $_ ne 'worker_node' } split /\n/,
+	  sql("SELECT c.relname FROM pg_depend d JOIN pg_class c ON c.oid = d.objid WHERE d.classid = 'pg_class'::regclass AND d.deptype = 'e' AND c.relkind = 'r' AND c.relnamespace IN (SELECT extnamespace FROM pg_extension) ORDER BY 1", 'kept');
+	my $state = sub {
+		return join "\n", map { sql($_, 'kept') } (map { 'SELECT * FROM "' . $home =~ s/"/""/gr . qq{"."$_" ORDER BY 1, 2} } @relations),
+		  'SELECT oid, xmin, relname FROM pg_class ORDER BY 1', 'SELECT oid, xmin, proacl FROM pg_proc ORDER BY 1', 'SELECT * FROM pg_authid ORDER BY 1',
+		  'SELECT * FROM pg_db_role_setting ORDER BY 1, 2';
+	};
+	my $before = $state->();
+	my @bare = grep { my $call = $_; grep { index($call, "SELECT $_(") == 0 } @alone } of($catalog{kept}, \&one_by_one);
+	foreach my $role ('visitor', 'nobody')
+	{
+		sweep("$role, committed", [ @calls, @bare ], user => $role, dbname => 'kept', committed => 1);
+	}
+	is($state->(), $before, '... and nothing has changed');
+	sweep('a superuser, committed', \@bare, dbname => 'kept', committed => 1);
+	sweep('a superuser, at random, committed', [ map { of($catalog{kept}, \&at_random) } 1 .. 25 ], dbname => 'kept', committed => 1);
+}
+
+# Planted: every function, operator, relation and type of pg_catalog and of the extension that SQL can name. Each notes
+# in the server's log that it was called. Operators also for pairs of types that pg_catalog has none for, which would be
+# better matches.
+{
+	sql(<<'SQL', 'rolled_back');
+CREATE SCHEMA planted AUTHORIZATION planter;
+GRANT USAGE ON SCHEMA planted TO PUBLIC;
+SET ROLE planter;
+CREATE FUNCTION planted.touch(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 SET search_path = pg_catalog AS
+  $$ BEGIN RAISE LOG 'planted: %', what; RETURN true; END $$;
+RESET ROLE;
+DO $$
+DECLARE
+  p record;
+  planted integer := 0;
+BEGIN
+  FOR p IN
+    SELECT f.proname, format_type(f.prorettype, NULL) AS result, f.proretset,
+           (SELECT string_agg(CASE WHEN f.provariadic <> 0 AND a.i = f.pronargs THEN 'VARIADIC ' ELSE '' END
+                              || CASE a.type WHEN '"any"'::regtype THEN CASE WHEN f.provariadic <> 0 THEN 'anyarray' ELSE 'anyelement' END
+                                      ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.i)
+              FROM unnest(f.proargtypes) WITH ORDINALITY a(type, i)) AS arguments
+      FROM pg_proc f LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
+     WHERE f.pronamespace = 'pg_catalog'::regnamespace OR d.objid IS NOT NULL
+    UNION ALL
+    -- Exact matches for functions that take any arguments.
+    SELECT n, 'text', false, array_to_string(array_fill(t, ARRAY[i]), ', ')
+      FROM unnest(ARRAY['format', 'concat', 'concat_ws', 'jsonb_build_object', 'num_nulls', 'count']::name[]) n,
+           unnest(ARRAY['text', 'bigint']) t, generate_series(0, 6) i
+  LOOP
+    BEGIN
+      EXECUTE format('CREATE FUNCTION planted.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', p.proname, p.arguments,
+                     CASE WHEN p.result IN ('internal', 'cstring', '"any"', 'trigger', 'event_trigger') THEN 'text' ELSE p.result END,
+                     format('BEGIN PERFORM planted.touch(%L); RETURN NULL; END', p.proname));
+      planted := planted + 1;
+    EXCEPTION WHEN OTHERS THEN -- types of arguments that no function in PL/pgSQL can have
+      NULL;
+    END;
+  END LOOP;
+  IF planted < 2000 THEN
+    RAISE 'only % functions could be planted', planted;
+  END IF;
+  FOR p IN
+    SELECT o.oprname, format_type(o.oprleft, NULL) AS l, format_type(o.oprright, NULL) AS r, format_type(o.oprresult, NULL) AS result
+      FROM pg_operator o WHERE o.oprnamespace = 'pg_catalog'::regnamespace
+    UNION
+    SELECT o, l, r, CASE WHEN o ~ '[<>=]' THEN 'boolean' ELSE l END
+      FROM unnest(ARRAY['=', '<>', '<', '>', '<=', '>=', '+', '-', '*', '/', '||', '->>', '<<', '>>']) o,
+           unnest(ARRAY['smallint', 'integer', 'bigint', 'text', 'name', 'oid', 'regclass', '"char"', 'double precision', 'interval']) l,
+           unnest(ARRAY['smallint', 'integer', 'bigint', 'text', 'name', 'oid', 'regclass', '"char"', 'double precision', 'interval']) r
+  LOOP
+    BEGIN
+      EXECUTE format('CREATE OR REPLACE FUNCTION planted.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', 'operator ' || p.result,
+                     concat_ws(', ', nullif(p.l, '-'), nullif(p.r, '-')), p.result, 'BEGIN PERFORM planted.touch(''operator''); RETURN NULL; END');
+      EXECUTE format('CREATE OPERATOR planted.%s (%s FUNCTION = planted.%I)', p.oprname,
+                     CASE WHEN p.l <> '-' THEN format('LEFTARG = %s, ', p.l) END || format('RIGHTARG = %s, ', p.r), 'operator ' || p.result);
+    EXCEPTION WHEN OTHERS THEN
+      NULL;
+    END;
+  END LOOP;
+  FOR p IN
+    SELECT c.oid::regclass AS relation, c.relname FROM pg_class c LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+     WHERE c.relkind IN ('r', 'v') AND (c.relnamespace = 'pg_catalog'::regnamespace OR d.objid IS NOT NULL)
+  LOOP
+    BEGIN
+      EXECUTE format('CREATE VIEW planted.%I AS SELECT r.* FROM %s r WHERE planted.touch(%L)', p.relname, p.relation, p.relname);
+    EXCEPTION WHEN invalid_table_definition THEN -- columns of type anyarray, which no view can have
+      EXECUTE format('CREATE TABLE planted.%I (planted integer)', p.relname);
+    END;
+  END LOOP;
+  FOR p IN
+    SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype = 'b' AND t.typname !~ '^(_|pg_)'
+  LOOP
+    EXECUTE format('CREATE DOMAIN planted.%1$I AS pg_catalog.%1$I CHECK (planted.touch(%1$L))', p.typname);
+  END LOOP;
+END
+$$;
+CREATE SEQUENCE planted.worker_node_id_seq;
+CREATE SEQUENCE planted.uid_fleet_serial;
+SQL
+	# Relations and types of pg_temp come before all others, unless a search_path says otherwise.
+	my $in_front = $setup . <<'SQL';
+DO $$
+DECLARE
+  p record;
+BEGIN
+  FOR p IN SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relnamespace = 'planted'::regnamespace AND c.relkind = 'v' LOOP
+    EXECUTE pg_catalog.format('CREATE TEMP VIEW %1$I AS SELECT * FROM planted.%1$I', p.relname);
+  END LOOP;
+END
+$$;
+SQL
+	$in_front .= 'SET search_path = planted, "' . $home =~ s/"/""/gr . '", pg_catalog;' . "\n";
+
+	my $planted = sub { my ($log) = slurp_file($node->logfile, $_[0]); my %found; $found{$_}++ foreach $log =~ /planted: (.*)/g; return join ', ', sort keys %found };
+	my $start = -s $node->logfile;
+	run_calls($node, [ 'SELECT now()', 'SELECT 1::regclass = 1::oid', 'SELECT max(i) FROM things.plain', q{SELECT 'x'::text || 'y'::text}, 'SELECT * FROM pg_class', "SELECT 1::oid::pg_catalog.oid" ],
+		dbname => 'rolled_back', setup => $in_front);
+	is($planted->($start), 'max, now, oid, operator, pg_class, regclass, text', 'what is planted works');
+
+	$start = -s $node->logfile;
+	my %outcomes = ('one argument at a time' => [ \@one_by_one, \@plain_states ], 'changes of tables and views' => [ \@tables, \@table_states ]);
+	foreach my $what (sort keys %outcomes)
+	{
+		my ($calls, $usual) = @{ $outcomes{$what} };
+		my @states = sweep("with planted objects, $what", $calls, setup => $in_front);
+		# Those that depend on the time may differ once.
+		my @differ = grep { $states[$_] ne $usual->[$_] } 0 .. $#states;
+		my @again = map { $calls->[$_] } @differ;
+		my @plain = run_calls($node, \@again, dbname => 'rolled_back', setup => $setup);
+		my @hostile = run_calls($node, \@again, dbname => 'rolled_back', setup => $in_front);
+		is(join("\n", map { "$plain[$_], planted $hostile[$_]: $again[$_]" } grep { $plain[$_] ne $hostile[$_] } 0 .. $#again), '', '... have the same outcome');
+	}
+	is($planted->($start), '', 'nothing planted has run');
+}
+
+# The server after all that.
+$_->quit foreach @others;
+foreach my $database ('rolled_back', 'kept')
+{
+	my $in_home = 'SET search_path = "' . $home =~ s/"/""/gr . '"; ';
+	is(sql("${in_home}SELECT count(*) FROM uid_generator WHERE generator NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')", $database)
+		  . sql("${in_home}SELECT count(*) FROM uid_segment WHERE sequence NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')", $database),
+		'00', "$database: each row has its sequence");
+	sql('DROP EXTENSION uidgen CASCADE', $database);
+	sql("DROP DATABASE $database");
+}
+$node->stop;
+my $log = slurp_file($node->logfile);
+is(join("\n", $log =~ /^.*(?:(?:ERROR|FATAL|PANIC):  XX|was terminated by|PANIC: ).*$/mg), '', 'no process of the server had an internal error');
+
+done_testing();

@@ -1,0 +1,229 @@
+# Keys that ids are concealed with: dumped and restored, moved to another server, on a standby, in sessions that are
+# open while a key changes, without the library preloaded; and no log has a secret.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+# All that PostgreSQL can be told to log, and what two of its modules keep.
+my $source = new_node('source', conf => <<'CONF');
+log_statement = 'all'
+log_min_duration_statement = 0
+log_parameter_max_length_on_error = -1
+log_error_verbosity = verbose
+debug_print_plan = on
+shared_preload_libraries = 'uidgen, auto_explain'
+auto_explain.log_min_duration = 0
+auto_explain.log_nested_statements = on
+auto_explain.log_verbose = on
+CONF
+my ($available) = run_command([ 'pg_config', '--pkglibdir' ]);
+my $has_statistics = -e "$available/pg_stat_statements.so";
+$source->append_conf('postgresql.conf',
+	"shared_preload_libraries = 'uidgen, auto_explain, pg_stat_statements'\npg_stat_statements.track = all\n") if $has_statistics;
+start_uidgen($source);
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+sub sql
+{
+	my ($node, $sql, $dbname) = @_;
+	return $node->safe_psql($dbname // 'postgres', $sql);
+}
+
+sub failure
+{
+	my ($node, $sql, $dbname) = @_;
+	my (undef, undef, $stderr) = $node->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $stderr;
+}
+
+sql($source, <<'SQL');
+CREATE ROLE dba;
+CREATE ROLE app LOGIN;
+CREATE DATABASE shop OWNER dba;
+SQL
+sql($source, 'CREATE EXTENSION uidgen', 'shop');
+sql($source, <<'SQL', 'shop');
+SET ROLE dba;
+SELECT uid_key_create('orders', 53, 4), uid_key_create('local', dumped => false), uid_key_create('full');
+GRANT USAGE ON SEQUENCE uid_keys.orders, uid_keys.local TO app;
+CREATE TABLE an_order (id bigint PRIMARY KEY, item text);
+INSERT INTO an_order SELECT id, 'item ' || id FROM generate_series(1, 500) AS id;
+CREATE UNIQUE INDEX an_order_code ON an_order (uid_conceal(id, 'orders', 1));
+CREATE VIEW order_code AS SELECT uid_conceal(id, 'orders') AS code, item FROM an_order;
+CREATE TABLE codes AS SELECT id, uid_conceal(id, 'orders') AS code, uid_conceal(id, 'local') AS of_local FROM an_order;
+GRANT SELECT ON codes TO app;
+SELECT uid_key_rotate('orders');
+UPDATE codes SET code = uid_conceal(id, 'orders') WHERE id > 250;
+SQL
+my $reveals = "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(code, 'orders') = id";
+my $keys = 'SELECT k.sequence, relowner::regrole, relacl, width, version_bits, versions, created, rotated, md5(secrets::text) FROM uid_key k JOIN pg_class c ON c.oid = k.sequence WHERE dumped ORDER BY relname';
+is(sql($source, $reveals, 'shop'), 500, 'values of two versions are revealed');
+
+# A dump by the owner of the database, who is no superuser.
+sub dump_to
+{
+	my ($file, @options) = @_;
+	return $source->command_ok([ 'pg_dump', '--role=dba', @options, '-f', "$directory/$file", '-d', $source->connstr('shop') ], "pg_dump @options");
+}
+
+dump_to('plain.sql', '-Fp');
+like(slurp_file("$directory/plain.sql"), qr/^[a-z.]+[0-9a-f]{128}\tuid_keys\.orders\t53\t/m, 'a dump has the keys');
+unlike(slurp_file("$directory/plain.sql"), qr/\tuid_keys\.local\t/, 'but those whose owner does not want it');
+dump_to('none.sql', '-Fp', '--inserts', '--exclude-table-data=*.uid_key');
+unlike(slurp_file("$directory/none.sql"), qr/[0-9a-f]{64}/, 'a dump without the data of uid_key has no secret');
+dump_to('shop.dump', '-Fc');
+
+my $target = new_node('target');
+$target->start;
+sql($target, 'CREATE ROLE dba; CREATE ROLE app LOGIN; CREATE DATABASE shop OWNER dba');
+$target->command_ok([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('shop'), "$directory/shop.dump" ], 'pg_restore');
+is(sql($target, $keys, 'shop'), sql($source, $keys, 'shop'), 'keys are restored with their owners and privileges');
+is(sql($target, $reveals, 'shop'), 500, 'and reveal the values of two versions');
+is(sql($target, "SET enable_seqscan = off; SELECT item FROM an_order WHERE uid_conceal(id, 'orders', 1) = (SELECT uid_conceal(77, 'orders', 1))", 'shop'),
+	'item 77', 'an index on concealed ids is built');
+is(sql($target, 'SELECT count(DISTINCT code) FROM order_code', 'shop'), 500, 'a view shows them');
+
+# The key that the dump left out: its sequence is there, with its privileges.
+like(failure($target, "SET ROLE app; SELECT uid_conceal(5, 'local')", 'shop'), qr/ERROR:  55000: key "local" has no secret\n.*HINT:  Copy the row of uid_key/s, 'a key without its row says so');
+my $row = "SELECT * FROM uid_key WHERE sequence = 'uid_keys.local'::regclass";
+$source->command_ok([ 'psql', '-Xq', '-d', $source->connstr('shop'), '-c', "\\copy ($row) TO '$directory/local.txt'" ], 'the owner of the database copies it');
+is(($target->psql('shop', "SET ROLE dba;\n\\copy uid_key FROM '$directory/local.txt'\n", on_error_stop => 1))[0], 0, 'the owner of the key adds it there');
+is(sql($target, "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(of_local, 'local') = id", 'shop'), 500, 'and it reveals what it concealed');
+
+# A generated column is computed again while a dump is restored. The key must be there before.
+sql($source, "SET ROLE dba; CREATE TABLE a_generated (id bigint, code bigint GENERATED ALWAYS AS (uid_conceal(id, 'orders', 1)) STORED); INSERT INTO a_generated SELECT generate_series(1, 500)", 'shop');
+dump_to('generated.dump', '-Fc');
+my $former = sql($source, 'SELECT sum(code) FROM a_generated', 'shop');
+sql($target, "CREATE DATABASE $_ OWNER dba") foreach ('too_early', 'in_order');
+$target->command_fails_like([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('too_early'), "$directory/generated.dump" ],
+	qr/key "orders" has no secret.*restore the data of uid_key first/s, 'a table with a generated column is restored before uid_key, and fails');
+my $in_order = $target->connstr('in_order');
+$target->command_ok([ 'pg_restore', '--section=pre-data', '-d', $in_order, "$directory/generated.dump" ], 'the definitions first');
+$target->command_ok([ 'pg_restore', '--data-only', '--table=uid_key', '-d', $in_order, "$directory/generated.dump" ], 'then the keys');
+my ($list) = run_command([ 'pg_restore', '-l', "$directory/generated.dump" ]);
+PostgreSQL::Test::Utils::append_to_file("$directory/list", join('', grep { !/ uid_key / } map { "$_\n" } split /\n/, $list));
+$target->command_ok([ 'pg_restore', '--exit-on-error', '--section=data', '--section=post-data', '-L', "$directory/list", '-d', $in_order, "$directory/generated.dump" ],
+	'then the rest');
+is(sql($target, 'SELECT sum(code) FROM a_generated', 'in_order'), $former, 'and the column has the same values');
+
+# A standby has the keys, and learns of changes. It makes none.
+$source->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($source, 'backup', has_streaming => 1);
+start_node($standby);
+$source->wait_for_catchup($standby);
+my $session = hold_open($standby, dbname => 'shop');
+$session->query_safe("SET ROLE app");
+is($session->query_safe("SELECT uid_conceal(5, 'orders')"), sql($source, "SELECT uid_conceal(5, 'orders')", 'shop'), 'a standby conceals as the primary does');
+sql($source, "SELECT uid_key_rotate('orders')", 'shop');
+$source->wait_for_catchup($standby);
+is($session->query_safe("SELECT uid_conceal(5, 'orders')"), sql($source, "SELECT uid_conceal(5, 'orders', 3)", 'shop'), 'a session there takes a new version');
+sql($source, "REVOKE USAGE ON SEQUENCE uid_keys.orders FROM app", 'shop');
+$source->wait_for_catchup($standby);
+is(sqlstate($session, "SELECT uid_conceal(5, 'orders')"), '42501', 'and loses the key');
+$session->quit;
+like(failure($standby, "SELECT $_", 'shop'), qr/ERROR:  25006/, "not on a standby: $_") foreach ("uid_key_create('x')", "uid_key_rotate('orders')", "uid_key_drop('orders')");
+
+# Sessions of the primary that are open while another one rotates, rolls back and drops.
+my $reader = hold_open($source, dbname => 'shop');
+my $writer = hold_open($source, dbname => 'shop');
+my $version = "SELECT (uid_conceal(5, 'orders') >> 49) + 1";
+is($reader->query_safe($version), 3, 'a session uses the newest version');
+$writer->query_safe("BEGIN; SELECT uid_key_rotate('orders')");
+is($reader->query_safe($version), 3, 'not one that is not committed');
+$writer->query_safe('ROLLBACK');
+is($writer->query_safe($version), 3, 'one that is rolled back is forgotten');
+$writer->query_safe("SELECT uid_key_rotate('orders')");
+is($reader->query_safe($version), 4, 'one that is committed is used by the next statement');
+$reader->query_safe("SELECT uid_conceal(5, 'full')");
+$writer->query_safe("SELECT uid_key_drop('full')");
+is(sqlstate($reader, "SELECT uid_conceal(5, 'full')"), '42704', 'a key that is dropped cannot be used');
+$_->quit foreach ($reader, $writer);
+
+# Two rotations at a time make one version, and both return its number.
+my $first = hold_open($source, dbname => 'shop');
+$first->query_safe("BEGIN; SELECT uid_key_rotate('orders')");
+my $second = hold_open($source, dbname => 'shop');
+send_query($second, "SELECT uid_key_rotate('orders');");
+ok($source->poll_query_until('shop', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"), 'a second rotation waits for the first');
+$first->query_safe('COMMIT');
+my ($answer) = finish_query($second);
+like($answer, qr/\b5\b/, 'and finds the version made');
+is(sql($source, "SELECT versions FROM uid_key_config WHERE name = 'orders'", 'shop'), 5, 'there is one new version');
+$_->quit foreach ($first, $second);
+
+# Lines of COPY that are refused, in each place where a line can be. What the client is told counts, too.
+my $line = sql($source, "COPY (SELECT * FROM uid_key WHERE sequence = 'uid_keys.orders'::regclass) TO STDOUT", 'shop');
+my $spaces = $line =~ s/\t/ /gr;
+sql($source, 'SET ROLE dba; CREATE SEQUENCE uid_keys.restored', 'shop');
+my $restored = $line =~ s/orders/restored/r;
+my $messages = '';
+foreach my $refused (
+	[ 'of a key that is there', $line, qr/23505/ ],
+	[ 'of a key that is not', $line =~ s/orders/absent/r, qr/42P01/ ],
+	[ 'of a key of another role', $restored, qr/42501/, 'SET ROLE app;' ],
+	[ 'with a column too much', "$line\tmore", qr/extra data/ ],
+	[ 'without the last column', $line =~ s/\t[^\t]*$//r, qr/missing data/ ],
+	[ 'without the sequence', $line =~ s/\tuid_keys.orders//r, qr/ERROR/ ],
+	[ 'with another width', $restored =~ s/\t53\t/\t5\t/r, qr/invalid width/ ],
+	[ 'with a word for the width', $restored =~ s/\t53\t/\twide\t/r, qr/22P02/ ],
+	[ 'with a digit too few', $restored =~ s/[0-9a-f]\t/\t/r, qr/invalid secrets/ ],
+	[ 'with a digit that is none', $restored =~ s/[0-9a-f]\t/x\t/r, qr/invalid secrets/ ],
+	[ 'with spaces for tabs', $spaces, qr/missing data/ ],
+	[ 'with a delimiter that COPY is not told', $spaces =~ s/ /;/gr, qr/missing data/ ],
+	[ 'whose delimiter is the space', $spaces, qr/extra data|invalid input/, '', "WITH (DELIMITER ' ')" ],
+	[ 'as a comma-separated one', $line, qr/missing data/, '', 'WITH (FORMAT csv)' ],
+	[ 'with a byte that is no character', $line =~ s/orders/\xff/r, qr/22021/ ],
+	[ 'after a cancel', $restored, qr/57014/, 'ALTER TABLE uid_key ADD CHECK (pg_sleep(100) IS NULL) NOT VALID; SET statement_timeout = 100;' ],
+	[ 'for a CHECK of somebody', $restored, qr/23514/, 'ALTER TABLE uid_key ADD CHECK (width < 20) NOT VALID;' ])
+{
+	my ($what, $text, $error, $before, $how) = (@$refused, '', '');
+	my (undef, undef, $stderr) = $source->psql('shop', "BEGIN; $before\nCOPY uid_key FROM STDIN $how;\n$text\n\\.\n",
+		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	like($stderr, $error, "a line is refused: $what");
+	$messages .= $stderr;
+}
+is(($source->psql('shop', "SET ROLE dba;\nCOPY uid_key FROM STDIN;\n$restored\n\\.\n", on_error_stop => 1))[0], 0, 'the line itself is not');
+
+# A plain dump, where COPY is refused before its first line. psql must not send the lines as a statement.
+my ($copy) = slurp_file("$directory/plain.sql") =~ /^(COPY public\.uid_key .*?^\\\.$)/ms;
+PostgreSQL::Test::Utils::append_to_file("$directory/copy.sql", "$copy\nSELECT 1;\n");
+my (undef, $refusal) = run_command([ 'psql', '-X', '-f', "$directory/copy.sql", '-d', $source->connstr('template1') ]);
+like($refusal, qr/"public\.uid_key" does not exist/, 'a plain dump is restored where there is no table uid_key');
+
+# No twelve digits of a secret are in the log, although all statements, parameters and plans are.
+my $log = slurp_file($source->logfile);
+my %secrets = map { $_ => 1 } map { /(.{64})/g } split /\n/, sql($source, q{SELECT substring(secrets FROM '[0-9a-f]+$') FROM uid_key}, 'shop');
+my @secrets = keys %secrets;
+cmp_ok(scalar @secrets, '>=', 6, 'there are secrets');
+
+sub shown_in
+{
+	my ($text) = @_;
+	return scalar grep { my $secret = $_; grep { index($text, substr($secret, $_, 12)) >= 0 } 0 .. 52 } @secrets;
+}
+is(shown_in(slurp_file("$directory/plain.sql")), 2, 'a dump has secrets');
+is(shown_in($log), 0, 'no secret is in the log');
+is(shown_in($messages), 0, 'nor in a message');
+like($log, qr/uid_key_create\('orders', 53, 4\)/, 'the log has the statements');
+like($log, qr/Query Text: INSERT INTO public\.uid_key/, '... also those inside of functions');
+like($messages, qr/CONTEXT: +COPY uid_key, line 1: "secret\.keys\.of\.uidgen\./, 'messages show the start of lines');
+SKIP:
+{
+	skip 'pg_stat_statements is not installed', 2 unless $has_statistics;
+	sql($source, 'CREATE EXTENSION pg_stat_statements');
+	my $statements = sql($source, 'SELECT query FROM pg_stat_statements');
+	like($statements, qr/INSERT INTO public\.uid_key/, 'pg_stat_statements has the statements');
+	is(shown_in($statements), 0, 'and no secret');
+}
+
+# Without the library preloaded ids cannot be drawn, but revealed.
+$target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$target->restart;
+is(sql($target, $reveals, 'shop'), 500, 'a server that does not preload the library reveals ids');
+$_->stop foreach ($standby, $source, $target);
+done_testing();

@@ -1,0 +1,191 @@
+# The statistics: ids are counted exactly, although no call counts them, and no counter goes back while sessions draw.
+# The server's totals survive what frees a slot. All begin at zero at a start of the server.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $conf = "autovacuum = off\nuidgen.max_slots = 20\nuidgen.max_wait = 100ms\n";
+my $node = new_node('primary', conf => $conf);
+use_fake_clock($node);
+start_uidgen($node);
+
+sub sql
+{
+	return $node->safe_psql('postgres', $_[0]);
+}
+
+sub of_sequence
+{
+	my ($sequence, $columns) = @_;
+	return sql("SELECT $columns FROM uid_stat WHERE sequence = '$sequence'::regclass");
+}
+
+sub of_server
+{
+	return sql("SELECT $_[0] FROM uid_stat_server");
+}
+
+# --------------------------------------------------------------------------------------------------------------------
+# Sessions draw side by side, with batches and subtransactions among their calls. A session that looks on never sees less
+# than before, and in the end there are as many ids as the sessions have received.
+
+sql("SELECT uid_generator_create('own', mode => 'cached', spread => false, chunk => 64),"
+	  . " uid_generator_create('shared', mode => 'cached', spread => false), segment_create('paced', 1, 10, 20)");
+my %statements = (
+	'uid_generators.uid_default' => 'SELECT uid_next(), uid_next()',
+	'uid_generators.own' => "SELECT uid_next('uid_generators.own') FROM generate_series(1, 7)",
+	'uid_generators.shared' => "BEGIN; SAVEPOINT a; SELECT uid_next('uid_generators.shared'); ROLLBACK TO a;"
+	  . " SELECT * FROM uid_next_batch('uid_generators.shared', 5); ROLLBACK",
+	'uid_segments.paced' => "SELECT segment_next('paced')");
+my %loops = map { $_ => background_loop($node, clients => 2, sql => $statements{$_}) } sort keys %statements;
+my $watcher = hold_open($node);
+my ($looks, $backward, $moved) = (0, 0, 0);
+my %before;
+foreach (1 .. 300)
+{
+	my $rows = $watcher->query_safe("SELECT sequence, ids, records, flush_wait_time FROM uid_stat UNION ALL"
+		  . " SELECT 0, ids, records, flush_wait_time FROM uid_stat_server");
+	foreach my $row (split /\n/, $rows)
+	{
+		my ($sequence, @now) = split /\|/, $row;
+		my $last = $before{$sequence} // [ 0, 0, 0 ];
+		$looks++;
+		$backward++ if grep { $now[$_] < $last->[$_] } 0 .. 2;
+		$moved++ if $now[0] > $last->[0];
+		$before{$sequence} = \@now;
+	}
+}
+ok($looks > 300 && $moved > 100, 'a session watches while others draw');
+is($backward, 0, 'no counter goes back');
+my $all = 0;
+foreach my $sequence (sort keys %loops)
+{
+	my $received = 0;
+	foreach my $log (stop_loop($loops{$sequence}))
+	{
+		$received += split /[|\n]/, slurp_file($log);
+		is(slurp_file("$log.err"), '', "no error of a session that draws from $sequence") if -s "$log.err";
+	}
+	is(of_sequence($sequence, 'ids'), $received, "as many ids as sessions received from $sequence");
+	$all += $received;
+}
+is(of_server('ids'), $all, 'the server has their sum');
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a session of cached mode draws in a transaction is counted at its end, even if the session is terminated.
+
+my $ids = of_sequence('uid_generators.own', 'ids');
+my $session = hold_open($node);
+my $pid = $session->query_safe("BEGIN; SELECT count(uid_next('uid_generators.own')) FROM generate_series(1, 10);"
+	  . ' SELECT pg_backend_pid()');
+($pid) = $pid =~ /(\d+)$/;
+sql("SELECT pg_terminate_backend($pid, 60000)");
+is(of_sequence('uid_generators.own', 'ids'), $ids + 10, 'ids of a session that was terminated');
+eval { $session->quit };
+
+# --------------------------------------------------------------------------------------------------------------------
+# More sequences than slots. The totals keep what a reclaimed slot has counted; its row is gone, and begins anew.
+
+sql('SELECT uid_stat_reset()');
+sql("DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP EXECUTE format('CREATE SEQUENCE s%s', i); END LOOP; END \$\$");
+sql(join ';', map { "SELECT segment_next('s$_'), segment_next('s$_')" } 1 .. 40);
+is(of_server('ids, slots_max, slots_used, refused_no_slot'), '80|20|20|0', 'ids of all sequences, whoever has the slots now');
+cmp_ok(of_server('slots_reclaimed'), '>=', 20, 'slots that were reclaimed');
+is(of_sequence('s1', 'count(*)'), 0, 'a reclaimed slot has no row');
+sql("SELECT segment_next('s1')");
+is(of_sequence('s1', 'ids'), 1, 'its sequence begins anew');
+is(of_server('ids'), 81, 'the total goes on');
+is(sqlstate($node, 'BEGIN; ' . join ';', map { "SELECT segment_next('s$_')" } 1 .. 40), '53400', 'no slot is left');
+is(of_server('refused_no_slot'), 1, 'the refused call counts');
+
+# --------------------------------------------------------------------------------------------------------------------
+# Refusals by cause, and what the calls have waited for.
+
+sql("SELECT uid_generator_create('clocked'); SELECT uid_next('uid_generators.clocked')");
+set_clock($node, '-1h');
+is(sqlstate($node, "SELECT uid_next('uid_generators.clocked')"), '55000', 'the clock is behind');
+is(of_sequence('uid_generators.clocked', 'refused_clock, refused_rate, clock_waits, clock_wait_time > 50'), '1|0|1|t',
+	'a refusal because of the clock, and its wait');
+set_clock($node, '+0');
+sql("SELECT uid_generator_create('slow', time_bits => 30, tick_us => 60000000, sequence_bits => 0, lease_ms => 60000, max_ahead_ms => 120000)");
+my $drawn = 0;
+$drawn++ while $drawn < 10 && sqlstate($node, "SELECT uid_next('uid_generators.slow')") eq '00000';
+is(of_sequence('uid_generators.slow', 'refused_clock, refused_rate, clock_waits, ids'), "0|1|1|$drawn",
+	'drawing faster than the layout allows is another cause');
+is(of_server('refused_clock, refused_rate'), '1|1', 'the server has both');
+
+sql("SELECT uid_generator_create('empty', mode => 'cached', spread => false, when_ring_empty => 'error', boost_power => 0)");
+my $errors = 0;
+foreach (1 .. 50)
+{
+	my $state = sqlstate($node, "SELECT count(*) FROM uid_next_batch('uid_generators.empty', 1000000)");
+	$errors++ if $state ne '00000';
+}
+ok($errors > 0, 'a batch that is larger than the ring fails');
+is(of_sequence('uid_generators.empty', 'refused_ring'), $errors, 'each counts');
+
+# --------------------------------------------------------------------------------------------------------------------
+# A member of a fleet, whose registry is the server above: away, then there.
+
+$node->append_conf('postgresql.conf', "uidgen.max_wait = 5s\n");
+$node->reload;
+make_registry($node);
+my $member = new_node('member', conf => "uidgen.max_wait = 100ms\n");
+join_fleet($member, $node);
+$node->stop;
+start_uidgen($member);
+is(sqlstate($member, 'SELECT uid_next()'), '55000', 'the registry is away');
+is($member->safe_psql('postgres', 'SELECT refused_registry, registry_waits, registry_wait_time > 50, ids FROM uid_stat'),
+	'1|1|t|0', 'a refusal because of the registry, and its wait');
+start_node($node);
+$member->append_conf('postgresql.conf', "uidgen.max_wait = 60s\n");
+$member->reload;
+sql("SELECT segment_create('central'); GRANT USAGE ON SEQUENCE uid_segments.central TO uid_fleet");
+$member->safe_psql('postgres', "SELECT segment_attach('central', step => 100, max_step => 100); SELECT count(segment_next('central')) FROM generate_series(1, 2000)");
+is($member->safe_psql('postgres', "SELECT ids, blocks_asked >= 2, blocks_received >= 2, blocks_asked - blocks_received BETWEEN 0 AND 1"
+		  . " FROM uid_stat WHERE sequence = 'uid_segments.central'::regclass"),
+	'2000|t|t|t', 'blocks that an attached segment asked for and received');
+is($node->safe_psql('postgres', "SELECT blocks >= 2, ids >= 2000 FROM uid_stat WHERE sequence = 'uid_segments.central'::regclass"),
+	't|t', 'the registry counts them as blocks');
+$member->stop;
+
+# --------------------------------------------------------------------------------------------------------------------
+# A standby counts what it refuses. Every start begins at zero, whatever came before.
+
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->{uidgen_env} = $node->{uidgen_env};
+start_node($standby);
+is(sqlstate($standby, 'SELECT uid_next()'), '25006', 'a standby refuses');
+is($standby->safe_psql('postgres', 'SELECT refused_standby, ids, slots_used FROM uid_stat_server'), '1|0|0', 'and counts');
+$standby->stop;
+
+foreach my $mode ('fast', 'immediate')
+{
+	sql('SELECT uid_next()');
+	my $reset = of_server('stats_reset');
+	cmp_ok(of_server('ids'), '>', 0, "ids before a stop in mode $mode");
+	$node->stop($mode);
+	start_node($node);
+	is(of_server("ids, records, refused_standby, slots_reclaimed, stats_reset > '$reset'"), '0|0|0|0|t', 'a start begins at zero');
+	is(sql('SELECT count(*) FROM uid_stat'), 0, 'and without rows');
+}
+$node->stop;
+
+# --------------------------------------------------------------------------------------------------------------------
+# Without the library in shared_preload_libraries there is nothing to see or to reset, and the hint says what to do.
+
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$node->adjust_conf('postgresql.conf', 'uidgen.max_slots', undef);
+start_node($node);
+is(sql('SELECT (SELECT count(*) FROM uid_stat), (SELECT count(*) FROM uid_stat_server)'), '0|0', 'no rows without the library');
+my ($state, $message) = sqlstate($node, 'SELECT uid_stat_reset()');
+is($state, '55000', 'no reset either');
+like($message, qr/shared_preload_libraries = 'uidgen'/, 'the hint says what to set');
+$node->stop;
+done_testing();

@@ -1,0 +1,427 @@
+# Calls of everything that the extension has, as the catalog lists it, with values of each type. 042_sweep.t runs them.
+#
+#   create_targets($node, $database);            # the extension, and objects that values name
+#   my $catalog = catalog($node, $database);     # functions, relations, and values of each type
+#   my @calls = one_by_one($function, $catalog); # each parameter through all its values
+#   my @states = run_calls($node, \@calls, dbname => $database, user => 'visitor', ...);   # one SQLSTATE for each
+#
+# A call is SQL text. It names everything with its schema, so it means the same under every search_path.
+package Sweep;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use JSON::PP ();
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw($home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
+  triggers run_calls);
+
+# A name that goes wrong wherever it is not quoted.
+our $home = q{O'Neill "uid".$1};
+my $quoted_home = '"' . $home =~ s/"/""/gr . '"';
+
+# Limits of identifiers, of quoting, of format strings and of memory. Names that mean something come last.
+my @texts = (
+	'', 'x', q{'}, q{"}, q{\\}, '%I %s %L %1$s', '-- ', "a\nb", '$$', q{a.b}, q{"a.b}, q{O'Neill."x""y"}, ' x ', "\xf0\x9f\x98\x80",
+	'x' x 63, 'x' x 64, '0', '-1', '4294967295', 'NaN', 'infinity', 'null', '{}', '{1', 'seg', 'own', 'uid_default', 'things.down', 'things.plain',
+	'pg_class', 'hidden', 'snowflake', 'baidu_cached', 'borrow', 'wait', 'backup', 'static', 'cached', 'always', 'BY DEFAULT',
+	'1970-01-01 00:00:00+00');
+my @times = (
+	'infinity', '-infinity', '4714-11-24 00:00:00+00 BC', '294276-12-31 23:59:59.999999+00', '1970-01-01 00:00:00+00',
+	'1969-12-31 23:59:59.999999+00', '2026-01-01 00:00:00+00', '2026-11-21 12:00:00.0005+00');
+
+my %values = (
+	text => [ map({ literal($_, 'text') } @texts), q{pg_catalog.repeat('x'::pg_catalog.text, 1048576)}, literal('x' x 100, 'text') ],
+	name => [ map { literal($_, 'name') } @texts[ 0 .. 15 ], qw(id i s ctid tableoid nothing ........pg.dropped.6........), q{we.ird "col'} ],
+	varchar => [ map { literal($_, 'varchar') } @texts[ 0 .. 15 ] ],
+	bool => [ 'true', 'false' ],
+	int2 => [ numbers('int2', 16) ],
+	int4 => [ numbers('int4', 32) ],
+	int8 => [ numbers('int8', 64), map({ literal($_, 'int8') } 2147483648, 1099511627776, 1099511627777, 4294967296) ],
+	_int8 => [ map { literal($_, '_int8') } '{}', '{NULL}', '{1}', '{{1,2},{3,4}}', '[5:6]={1,2}', '{-9223372036854775808,9223372036854775807}',
+		'{' . join(',', 1 .. 5000) . '}' ],
+	timestamptz => [ map { literal($_, 'timestamptz') } @times ],
+	date => [ map { literal($_, 'date') } 'infinity', '-infinity', '4714-11-24 BC', '5874897-12-31', '2026-11-21' ],
+	interval => [ map { literal($_, 'interval') } '0', '-1 us', '1 ms', '-178000000 years', '178000000 years', '100 years', 'infinity' ],
+	float8 => [ map { literal($_, 'float8') } 'NaN', 'infinity', '-infinity', '-0', '1e308', '1e-320' ],
+	oid => [ map { literal($_, 'oid') } 0, 1, 4294967295 ],
+	uuid => [ map { literal($_, 'uuid') } '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+		'017f22e2-79b0-7cc3-98c4-dc0c0c07398f', '017f22e2-79b0-4cc3-98c4-dc0c0c07398f' ],
+	_bytea => [ map { literal($_, '_bytea') } '{}', '{NULL}', '{\\\\x}', '{{\\\\x00,\\\\x01}}', '{\\\\x' . '00' x 100 . '}' ],
+	jsonb => [ map { literal($_, 'jsonb') } '{}', '[]', 'null', '1', '"x"', '{"a": [{"b": 1e400}]}', '{"generator": null}', '{"generator": 1}',
+		'{"time_bits": "x"}', '{"tick_us": 1e30}', '{"epoch": "infinity"}', '{"builtin": true}', '{"is_default": true}', '{"when_full": 7}',
+		'{"created": null}', '{"nothing": 1}' ],
+	regclass => [],
+	regrole => []);
+
+# By the name of a parameter. Any other one without a default has a value by its type.
+my %typical = (
+	protocol => 1,
+	incarnation => 4711,
+	length => 1000,
+	clock_us => 1000000 * time,
+	lowest => 1000,
+	id => 117681045448435301,
+	count => 3,
+	step => 5,
+	tick_us => 1000,
+	epoch_us => 1767225600000000,
+	time_bits => 41,
+	datacenter_bits => 5,
+	worker_bits => 5,
+	sequence_bits => 12,
+	shift => 22,
+	preset => 'snowflake',
+	policy => 'disposable',
+	epoch => '2026-01-01 00:00:00+00',
+	schema => 'things',
+	column_name => 'id',
+	relation => 'things.plain',
+	registry_name => 'seg',
+	segment => 'seg',
+	given => '{}',
+	plan_query => q{uid_adopt_plan('things.plain'::pg_catalog.regclass, 'id'::pg_catalog.name, NULL::pg_catalog.regclass, false)},
+	dry_run => 'false',
+	above => 1,
+	former => '{}');
+# Of a call on the registry, these say what the caller knows.
+my %unknown = map { $_ => 1 } qw(fleet term serial held_node held_from held_until held_line held_term held_serial worker_number
+  datacenter_id former_node former_until);
+my %typical_of_type = (
+	text => 'new', name => 'id', int2 => 1, int4 => 1, int8 => 1, bool => 'true', timestamptz => '2026-11-21 12:00:00+00', jsonb => '{}',
+	_int8 => '{}');
+
+sub literal
+{
+	my ($value, $type) = @_;
+	return q{'} . $value =~ s/'/''/gr . "'::pg_catalog.$type";
+}
+
+sub numbers
+{
+	my ($type, $bits) = @_;
+	my $most = $bits == 64 ? '9223372036854775807' : 2**($bits - 1) - 1;
+	my $least = $bits == 64 ? '-9223372036854775808' : -2**($bits - 1);
+	my $below = $bits == 64 ? '9223372036854775806' : $most - 1;
+	return map { literal($_, $type) } $least, -1, 0, 1, 2, 5, 22, 41, 63, 64, 1000, $below, $most;
+}
+
+# Values that name objects. "dropped" and the temporary objects of another session are made by the caller.
+sub create_targets
+{
+	my ($node, $database) = @_;
+	$node->safe_psql($database, <<"SQL");
+CREATE SCHEMA $quoted_home;
+CREATE EXTENSION uidgen SCHEMA $quoted_home;
+GRANT USAGE ON SCHEMA $quoted_home TO visitor, planter;
+SET search_path = $quoted_home;
+
+CREATE SCHEMA things;
+CREATE TABLE things.plain (id bigserial PRIMARY KEY, i integer UNIQUE, s smallint, t text, "we.ird ""col'" bigint, dropped integer);
+ALTER TABLE things.plain DROP COLUMN dropped;
+INSERT INTO things.plain SELECT n, n, n, n, n FROM generate_series(1, 3) n;
+CREATE INDEX an_index ON things.plain (t);
+CREATE DOMAIN things.key AS integer CHECK (VALUE > 0);
+CREATE TABLE things.kinds (id integer GENERATED ALWAYS AS IDENTITY REFERENCES things.plain (i), key things.key, big bigint GENERATED ALWAYS AS (key) STORED);
+CREATE TABLE things.adopted (id bigint PRIMARY KEY DEFAULT uid_next());
+INSERT INTO things.adopted SELECT FROM generate_series(1, 3);
+CREATE TABLE things.parts (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE things.part PARTITION OF things.parts FOR VALUES FROM (0) TO (10);
+CREATE TABLE things.child () INHERITS (things.adopted);
+CREATE TYPE things.composite AS (id bigint);
+CREATE VIEW things.view AS SELECT 1::bigint AS id;
+CREATE MATERIALIZED VIEW things.stored AS SELECT 1::bigint AS id;
+CREATE TABLE things."we.ird ""rel' %s" (id bigserial);
+CREATE UNLOGGED TABLE things.unlogged (id bigserial);
+CREATE FOREIGN DATA WRAPPER nowhere;
+CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
+CREATE FOREIGN TABLE things.far (id bigint) SERVER nowhere;
+CREATE SEQUENCE things.down INCREMENT -3;
+CREATE SEQUENCE things.ended MAXVALUE 2;
+SELECT setval('things.ended', 2);
+CREATE SEQUENCE things.cycling AS smallint MAXVALUE 3 CYCLE CACHE 5;
+CREATE SEQUENCE things.of_extension;
+ALTER EXTENSION plpgsql ADD SEQUENCE things.of_extension;
+CREATE SCHEMA hidden;
+CREATE TABLE hidden.plain (id bigserial);
+-- Columns that trigger functions read, of the types that they expect and of others.
+CREATE TABLE things.fits (generator regclass, sequence regclass, builtin boolean, is_default boolean, id bigint, name text, value bigint, length bigint);
+CREATE TABLE things.differs (generator integer[], sequence jsonb, builtin integer, is_default text, id text, name integer, value text, length smallint);
+CREATE VIEW things.shown AS SELECT 'seg'::text AS name, 11::bigint AS value, 10::bigint AS length, NULL::regclass AS generator, 5 AS id;
+INSERT INTO things.fits VALUES (0, 1, true, true, 1, 'seg', 1, 1);
+INSERT INTO things.differs VALUES ('{}', '{}', 1, 'x', 'x', 1, 'x', 1);
+
+SELECT uid_generator_create('own'), uid_generator_create('js53', 'js53'), uid_generator_create('we.ird "gen'' %s'),
+       uid_generator_create('ring', 'baidu_cached', sequence_bits => 4, boost_power => 1);
+SELECT uid_next('uid_generators.own'), uid_next();
+SELECT segment_create('seg', 1, 10), segment_create('we.ird "seg'' %s'), segment_create(repeat('long ', 100)), segment_create('unused');
+SELECT segment_next('seg');
+-- As segment_attach() leaves it.
+CREATE SEQUENCE uid_segments.attached INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;
+SELECT setval('uid_segments.attached', -1, true);
+INSERT INTO uid_segment VALUES ('attached', 'uid_segments.attached', 5, 5, NULL, 'seg', 1, 1);
+SELECT uid_leaf_alloc_create('things');
+SELECT uid_fleet_admit('fleet');
+SQL
+	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(2, without_standby => true)");
+	return;
+}
+
+# Functions, relations and values as a hash. $dropped: the oid of a relation that is gone.
+sub catalog
+{
+	my ($node, $database, $dropped) = @_;
+	my $found = JSON::PP::decode_json(
+		$node->safe_psql($database, <<'SQL'));
+WITH member AS (
+  SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+   WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'uidgen')
+SELECT json_build_object(
+  'functions', (
+    SELECT json_agg(json_build_object('name', format('%I.%I', n.nspname, p.proname), 'bare', p.proname, 'trigger', p.prorettype::regtype,
+             'params', (SELECT coalesce(json_agg(json_build_object('name', quote_ident(names[a.i]), 'bare', names[a.i], 'type', t.typname,
+                                                                   'optional', a.i > p.pronargs - p.pronargdefaults) ORDER BY a.i), '[]')
+                          FROM unnest(p.proargtypes) WITH ORDINALITY a(type, i) JOIN pg_type t ON t.oid = a.type,
+                               (SELECT array_agg(u.name ORDER BY u.i)
+                                  FROM unnest(p.proargnames, p.proargmodes) WITH ORDINALITY u(name, mode, i)
+                                 WHERE u.mode IS NULL OR u.mode IN ('i', 'b', 'v')) v(names))) ORDER BY p.oid::regprocedure::text)
+      FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+     WHERE p.oid IN (SELECT objid FROM member WHERE classid = 'pg_proc'::regclass)),
+  'relations', (
+    SELECT json_agg(json_build_object('name', format('%I.%I', n.nspname, c.relname), 'kind', c.relkind,
+             'columns', (SELECT json_agg(json_build_object('name', quote_ident(a.attname), 'type', t.typname) ORDER BY a.attnum)
+                           FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')) ORDER BY c.relname)
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('r', 'v', 'S') AND c.oid IN (SELECT objid FROM member WHERE classid = 'pg_class'::regclass)),
+  'classes', (
+    SELECT json_object_agg(format('%s.%s', n.nspname, c.relname), c.oid)
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments') OR n.nspname LIKE 'pg_temp%'
+        OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
+        OR c.relname IN ('uid_generator', 'uid_segment', 'worker_node', 'worker_node_row', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
+        OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
+  'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid))
+SQL
+
+	my $classes = $found->{classes};
+	my $roles = $found->{roles};
+	$found->{values} = {
+		%values,
+		regclass => [ map { literal($_, 'regclass') } 0, 1, 4294967295, $dropped, map({ $classes->{$_} } sort keys %$classes) ],
+		regrole => [ map { literal($_, 'regrole') } 0, 1, 4294967295, map({ $roles->{$_} } qw(fleet visitor postgres pg_monitor), q{we.ird "role' %s}) ]
+	};
+	my ($plain) = map { $classes->{$_} } 'things.plain';
+	$found->{typical} = {
+		generator => $classes->{'uid_generators.own'},
+		source => $classes->{'uid_generators.own'},
+		draws_from => $classes->{'uid_generators.own'},
+		sequence => $classes->{'uid_segments.seg'},
+		owned => $classes->{'things.kinds_id_seq'},
+		table_name => $plain,
+		nodes => $classes->{"$home.worker_node"},
+		role => $roles->{fleet}
+	};
+	return $found;
+}
+
+# Parameters that the sweep has no values for.
+sub untyped_parameters
+{
+	my ($catalog) = @_;
+	return map {
+		my $owner = $_;
+		map { "$owner->{name}: $_->{type}" } grep { !@{ $catalog->{values}{ $_->{type} } // [] } } @{ $owner->{params} // $owner->{columns} }
+	} @{ $catalog->{functions} }, @{ $catalog->{relations} };
+}
+
+sub typical
+{
+	my ($function, $parameter, $catalog) = @_;
+	my ($name, $type) = @$parameter{qw(bare type)};
+	return "NULL::pg_catalog.$type" if $unknown{$name} && $function->{bare} eq 'uid_fleet_call';
+	return literal('seg', 'text') if $name eq 'name' && $function->{bare} =~ /^segment_/ && $function->{bare} !~ /create/;
+	return literal($catalog->{typical}{$name} // $typical{$name} // $typical_of_type{$type} // 0, $type);
+}
+
+sub call
+{
+	my ($function, @arguments) = @_;
+	# What returns rows without end, as a batch of 2^63 values does, returns the first ones.
+	return "SELECT $function->{name}(" . join(', ', @arguments) . ') LIMIT 3';
+}
+
+sub named { return "$_[0]{name} => $_[1]" }
+
+# Each parameter through all its values: with typical values of the others, and, if they are few, with NULL for them.
+# Of very many parameters each has some of its values.
+sub one_by_one
+{
+	my ($function, $catalog) = @_;
+	my @params = @{ $function->{params} };
+	my @typical = map { named($_, typical($function, $_, $catalog)) } @params;
+	my @null = map { named($_, "NULL::pg_catalog.$_->{type}") } @params;
+	my @needed = grep { !$params[$_]{optional} } 0 .. $#params;
+	my @calls = (call($function, @typical[@needed]), call($function, @typical), call($function, @null));
+	foreach my $i (0 .. $#params)
+	{
+		my @values = values_of($function, $params[$i], $catalog);
+		@values = map { any_of(@values) } 1 .. 8 if @params > 8;
+		foreach my $value (@values)
+		{
+			my $argument = named($params[$i], $value);
+			push @calls, call($function, @typical[ grep { $_ != $i } @needed ], $argument);
+			push @calls, call($function, @null[ grep { $_ != $i } 0 .. $#params ], $argument) if @params > 1 && @params < 6;
+		}
+	}
+	return @calls;
+}
+
+# A batch of 2^40 values and more takes hours, by contract.
+sub values_of
+{
+	my ($function, $parameter, $catalog) = @_;
+	my @values = ("NULL::pg_catalog.$parameter->{type}", @{ $catalog->{values}{ $parameter->{type} } });
+	return $parameter->{bare} eq 'count' && $function->{bare} =~ /_batch$/ ? grep { !/\d{11}/ || /-/ } @values : @values;
+}
+
+sub any_of { return $_[ rand @_ ] }
+
+# Each parameter has a typical value, any value, or is left out if it may be.
+sub at_random
+{
+	my ($function, $catalog) = @_;
+	my @arguments;
+	foreach my $parameter (@{ $function->{params} })
+	{
+		my $dice = rand 3;
+		next if $parameter->{optional} && $dice < 1.5;
+		push @arguments, named($parameter, $dice < 2 ? typical($function, $parameter, $catalog) : any_of(values_of($function, $parameter, $catalog)));
+	}
+	return call($function, @arguments);
+}
+
+# Positional arguments without a type: none, up to one too many, and an array in the place of several.
+sub with_counts_of_arguments
+{
+	my ($function) = @_;
+	my $count = @{ $function->{params} };
+	my @calls = map { call($function, ('NULL') x $_) } 0 .. $count + 1;
+	return (@calls, call($function, 'VARIADIC ARRAY[1]'), call($function, ('NULL') x $count, 'VARIADIC NULL::pg_catalog._text'));
+}
+
+# Statements on a table, view or sequence of the extension.
+sub changes
+{
+	my ($relation, $catalog) = @_;
+	my $name = $relation->{name};
+	my @columns = map { $_->{name} } @{ $relation->{columns} };
+	my @statements = (
+		"SELECT * FROM $name", "SELECT * FROM $name FOR UPDATE", "DELETE FROM $name", "TRUNCATE $name", "TRUNCATE $name RESTART IDENTITY CASCADE",
+		"LOCK TABLE $name IN ACCESS EXCLUSIVE MODE", "COPY $name TO STDOUT", "COPY $name FROM '/dev/null'", "INSERT INTO $name DEFAULT VALUES",
+		"INSERT INTO $name SELECT * FROM $name ON CONFLICT DO NOTHING", "INSERT INTO $name SELECT * FROM $name",
+		"MERGE INTO $name USING (SELECT 1) s ON false WHEN NOT MATCHED THEN INSERT DEFAULT VALUES", "MERGE INTO $name USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE",
+		"ALTER TABLE $name ADD COLUMN more integer", "ALTER TABLE $name DISABLE TRIGGER ALL", "ALTER TABLE $name RENAME TO other", "ALTER TABLE $name OWNER TO planter",
+		"ALTER TABLE $name ALTER COLUMN $columns[0] TYPE pg_catalog.text USING NULL", "ALTER TABLE $name DROP COLUMN $columns[0] CASCADE",
+		"ALTER TABLE $name RENAME COLUMN $columns[-1] TO other", "DROP TABLE $name CASCADE", "DROP VIEW $name CASCADE", "DROP SEQUENCE $name CASCADE",
+		"ALTER SEQUENCE $name MAXVALUE 1000 START 5 RESTART", "ALTER SEQUENCE $name AS smallint", "SELECT pg_catalog.nextval(" . literal($name, 'regclass') . ")",
+		"SELECT pg_catalog.setval(" . literal($name, 'regclass') . ", 9223372036854775807)", "REINDEX TABLE $name", "CLUSTER $name", "ANALYZE $name",
+		"ALTER TABLE $name ENABLE ROW LEVEL SECURITY", "ALTER TABLE $name SET UNLOGGED", "CREATE RULE r AS ON UPDATE TO $name DO INSTEAD NOTHING");
+	foreach my $i (0 .. $#columns)
+	{
+		foreach my $value ('NULL', @{ $catalog->{values}{ $relation->{columns}[$i]{type} } })
+		{
+			my @row = @columns;
+			$row[$i] = $value;
+			push @statements, "UPDATE $name SET $columns[$i] = $value";
+			push @statements, "INSERT INTO $name (" . join(', ', @columns) . ') SELECT ' . join(', ', @row) . " FROM $name LIMIT 1";
+		}
+	}
+	foreach (1 .. 20)
+	{
+		my @row = map { any_of('NULL', @{ $catalog->{values}{ $_->{type} } }) } @{ $relation->{columns} };
+		push @statements, "INSERT INTO $name (" . join(', ', @columns) . ') VALUES (' . join(', ', @row) . ')';
+		push @statements, "UPDATE $name SET (" . join(', ', @columns) . ') = ROW(' . join(', ', @row) . ')';
+	}
+	return @statements;
+}
+
+# Definitions of triggers of a caller's own that run the extension's trigger functions, and statements that fire them.
+sub triggers
+{
+	my ($catalog) = @_;
+	my @arguments = ('', map { join ', ', map { "'$_'" } @$_ } [ 'generator', 'uid_generators' ], [ 'sequence', 'uid_segments' ], [ 'sequence', 'nothing' ], [''],
+		[ 'name', 'value', 'length', '2' ], [ 'name', 'value', 'length', '-2147483648' ], [ 'name', 'value', 'length', 'x' ], [ 'nothing', '', '', '' ], ['fleet']);
+	my @definitions;
+	foreach my $function (grep { $_->{trigger} eq 'trigger' } @{ $catalog->{functions} })
+	{
+		foreach my $timing ('BEFORE', 'AFTER', 'INSTEAD OF')
+		{
+			my @relations = $timing eq 'INSTEAD OF' ? 'things.shown' : ('things.fits', 'things.differs', 'things.shown');
+			foreach my $relation (@relations)
+			{
+				push @definitions, map { "CREATE TRIGGER t $timing INSERT OR UPDATE OR DELETE ON $relation FOR EACH ROW EXECUTE FUNCTION $function->{name}($_)" } @arguments
+				  if $timing eq 'INSTEAD OF' || $relation ne 'things.shown';
+				push @definitions, "CREATE TRIGGER t $timing INSERT OR UPDATE OR DELETE ON $relation EXECUTE FUNCTION $function->{name}()"
+				  if $timing ne 'INSTEAD OF';
+				push @definitions, "CREATE TRIGGER t $timing TRUNCATE ON $relation EXECUTE FUNCTION $function->{name}('fleet')" if $timing ne 'INSTEAD OF' && $relation ne 'things.shown';
+			}
+		}
+	}
+	my @firing = map { ("INSERT INTO $_ DEFAULT VALUES", "INSERT INTO $_ SELECT * FROM $_", "UPDATE $_ SET name = NULL", "UPDATE $_ SET name = name", "DELETE FROM $_") }
+	  'things.fits', 'things.differs', 'things.shown';
+	push @firing, 'UPDATE things.fits SET generator = 0', 'UPDATE things.shown SET value = 21', 'UPDATE things.shown SET value = 9223372036854775807',
+	  'UPDATE things.shown SET value = NULL', 'UPDATE things.shown SET value = 0', 'TRUNCATE things.fits', 'TRUNCATE things.differs';
+	foreach my $function (grep { $_->{trigger} eq 'event_trigger' } @{ $catalog->{functions} })
+	{
+		push @definitions, map { "CREATE EVENT TRIGGER t ON $_ EXECUTE FUNCTION $function->{name}()" } qw(ddl_command_start ddl_command_end sql_drop table_rewrite);
+	}
+	push @firing, 'CREATE SEQUENCE things.later', 'DROP TABLE things.fits CASCADE', 'DROP SEQUENCE things.down', 'ALTER TABLE things.plain ALTER COLUMN s TYPE bigint';
+	return (\@definitions, \@firing);
+}
+
+# Runs calls in one session, and returns the SQLSTATE of each. A session that does not reach the end dies.
+#   user       => 'visitor'       who connects
+#   setup      => statements at the begin of the session
+#   committed  => 1               each call is a transaction of its own; otherwise each is rolled back
+#   after      => [ statements ]  run in the transaction of a call that succeeded; only their worst SQLSTATE is told
+#   verbose    => \$text          takes the messages
+sub run_calls
+{
+	my ($node, $calls, %opts) = @_;
+	my $script = PostgreSQL::Test::Utils::tempdir() . '/calls.sql';
+	my $verbosity = $opts{verbose} ? 'verbose' : 'sqlstate';
+	my $text = "\\set VERBOSITY $verbosity\n\\o /dev/null\nSET client_min_messages = error;\nSET statement_timeout = '60s';\n" . ($opts{setup} // '');
+	foreach my $i (0 .. $#$calls)
+	{
+		my $statement = "$calls->[$i];\n\\echo $i :SQLSTATE\n";
+		if ($opts{after})
+		{
+			my $after = join '', map { "SAVEPOINT s;\n$_;\n\\echo $i :SQLSTATE\nROLLBACK TO s;\n" } @{ $opts{after} };
+			$statement .= "\\if :ERROR\n\\else\n$after\\endif\n";
+		}
+		$text .= $opts{committed} ? $statement : "BEGIN;\n${statement}ROLLBACK;\n";
+	}
+	append_to_file($script, "$text\\echo end\n");
+
+	my ($output, $messages) = ('', '');
+	local $ENV{PGOPTIONS} = '-c log_min_messages=log' if !defined $opts{user};
+	IPC::Run::run(
+		[ $node->installed_command('psql'), '-XAtq', ($opts{user} ? ('-U', $opts{user}) : ()), '-d', $node->connstr($opts{dbname}), '-f', $script ],
+		'<', '/dev/null', '>', \$output, '2>', \$messages);
+	${ $opts{verbose} } = $messages if $opts{verbose};
+	my @states;
+	foreach my $line (split /\n/, $output)
+	{
+		my ($i, $state) = $line =~ /^(\d+) (\w{5})$/ or next;
+		$states[$i] = $state if !defined $states[$i] || $states[$i] eq '00000';
+	}
+	die 'the session ended after call ' . $#states . ': ' . ($calls->[ @states ] // '') . "\n" . substr($messages, -500)
+	  unless $output =~ /^end$/m && @states == @$calls;
+	return @states;
+}
+
+1;

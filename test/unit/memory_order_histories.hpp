@@ -1,0 +1,672 @@
+// Histories: what a few processes do with one class of src/core, on the atomics of weak_memory.hpp.
+//
+// Each is a world with its actors, and the table of its acceptable outcomes; the forbidden ones are named above it. The
+// table lists no outcome that never comes.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "grant_view.hpp"
+#include "position_allocator.hpp"
+#include "range.hpp"
+#include "ring.hpp"
+#include "weak_memory.hpp"
+#include "window.hpp"
+#include "worlds.hpp"
+
+namespace uidgen::test {
+
+using namespace core;
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// ---------------------------------------------------------------------------------------------------------
+// The generator's word.
+
+using WeakTicks = Ticks<PositionAllocator<Weak>, Weak>;
+
+// A lease of 10 .. 15 is written. One process makes its first two ticks durable, another all of it.
+//
+//   forbidden   a position that is not known to be durable; another level confirmed
+struct ConfirmAndTake : WeakTicks {
+    Run taken{};
+    bool unknown = false;
+
+    ConfirmAndTake() {
+        word.reset(10);
+        word.publish(10, 16, 5);
+    }
+    template <uint64_t until> static void confirmer(ConfirmAndTake &w) {
+        raise_to(w.flushed, until, relaxed);
+        w.word.confirm(local, until);
+    }
+    static void taker(ConfirmAndTake &w) {
+        w.taken = w.take(8);
+        w.unknown = w.taken.count > 0 && !w.knows(w.taken.first + w.taken.count);
+    }
+    std::string outcome() const {
+        return show(taken) + (unknown ? " UNKNOWN" : "") + " elsewhere " +
+               std::to_string(word.usable(Durability::remote_flushed));
+    }
+    static Table outcomes() { return {"none elsewhere 10", "10..11 elsewhere 10", "10..15 elsewhere 10"}; }
+    static Actors<ConfirmAndTake> actors() { return {confirmer<12>, confirmer<16>, taker}; }
+};
+
+// Leases of 10 .. 15 and 20 .. 23, with a gap between them that is discarded. Their records end at 5 and 7.
+//
+//   forbidden   a bound whose record ends above the log position that was read with it
+struct PublishAndRead {
+    PositionAllocator<Weak> word;
+    WrittenRange read{};
+
+    PublishAndRead() { word.reset(10); }
+    static void publisher(PublishAndRead &w) {
+        w.word.publish(10, 16, 5);
+        w.word.discard_below(20);
+        w.word.publish(20, 24, 7);
+    }
+    static void reader(PublishAndRead &w) { w.read = w.word.written_range(); }
+    std::string outcome() const { return std::to_string(read.until) + " needs " + std::to_string(read.lsn); }
+    static Table outcomes() {
+        return {"10 needs 0", "10 needs 5", "10 needs 7", "16 needs 5",
+                "16 needs 7", "20 needs 5", "20 needs 7", "24 needs 7"};
+    }
+    static Actors<PublishAndRead> actors() { return {publisher, reader}; }
+};
+
+// 10 and 11 are usable. A lease of 20 .. 23 is published, and confirmed by another process.
+//
+//   forbidden   any of 12 .. 19; 20 and above without its record
+struct TakeAndGap : WeakTicks {
+    Run taken{};
+    bool unknown = false;
+
+    TakeAndGap() {
+        word.reset(10);
+        word.publish(10, 12, 0);
+        word.confirm(local, 12);
+    }
+    static void publisher(TakeAndGap &w) { w.word.publish(20, 24, 7); }
+    static void confirmer(TakeAndGap &w) { w.confirm(); }
+    static void taker(TakeAndGap &w) {
+        w.taken = w.take(8);
+        w.unknown = w.taken.first >= 20 && w.taken.count > 0 && !w.knows(7);
+    }
+    std::string outcome() const { return show(taken) + (unknown ? " UNKNOWN" : ""); }
+    static Table outcomes() { return {"10..11", "none", "20..23"}; }
+    static Actors<TakeAndGap> actors() { return {publisher, confirmer, taker}; }
+};
+
+// Everything below 14 or 20 is discarded from a lease of 10 .. 15, beside calls and a confirmation. The process that
+// discards goes on with a lease of its own.
+//
+//   forbidden   16 .. 19, which no record covers; 20 and above without its record; a position twice; a bound that
+//               falls back
+template <uint64_t next> struct TakeAndDiscard : WeakTicks {
+    Run taken[2] = {};
+    bool unknown = false;
+
+    TakeAndDiscard() {
+        word.reset(10);
+        word.publish(10, 16, 0);
+        word.confirm(local, 12);
+    }
+    static void discarder(TakeAndDiscard &w) {
+        w.word.discard_below(next);
+        w.word.publish(20, 22, 7);
+    }
+    static void confirmer(TakeAndDiscard &w) { w.confirm(); }
+    static void taker(TakeAndDiscard &w) {
+        for (Run &run : w.taken) {
+            run = w.take(3);
+            w.unknown = w.unknown || (run.count > 0 && run.first >= 20 && !w.knows(7));
+        }
+    }
+    bool sound(const Run &run) const {
+        return run.count == 0 || run.first + run.count <= 16 || (run.first >= 20 && run.first + run.count <= 22);
+    }
+    std::string outcome() const {
+        const bool twice = taken[0].count > 0 && taken[1].count > 0 && taken[1].first < taken[0].first + taken[0].count;
+        return std::string(sound(taken[0]) && sound(taken[1]) && !twice ? "sound" : "UNSOUND") +
+               (unknown ? " UNKNOWN" : "") + ", written " + std::to_string(word.written_range().until);
+    }
+    static Table outcomes() { return {"sound, written 22"}; }
+    static Actors<TakeAndDiscard> actors() { return {discarder, confirmer, taker}; }
+};
+
+// Two sessions draw two positions each: by windows, and by calls when these are used up. The lease of 10 .. 13 is
+// confirmed meanwhile.
+//
+//   forbidden   a position twice; one that is not known to be durable
+struct DrawByWindows : WeakTicks {
+    struct Session {
+        Window<Weak> window = {nullptr, 0, 0, 0, 0, 0};
+        std::vector<uint64_t> positions;
+        bool unknown = false;
+    };
+    Session sessions[2];
+
+    DrawByWindows() {
+        word.reset(10);
+        word.publish(10, 14, 5);
+    }
+    void draw(Session &session) {
+        int64_t position = 0;
+        if (session.window.take(&position)) {
+            session.positions.push_back(static_cast<uint64_t>(position));
+            return;
+        }
+        const uint64_t limit = word.usable(local);
+        const Run run = word.take(0, limit, 1);
+        if (run.count == 0)
+            return;
+        session.positions.push_back(run.first);
+        session.window = {word.word(), run.first, run.first, limit - 1, 1, 1};
+    }
+    template <int self> static void drawer(DrawByWindows &w) {
+        w.draw(w.sessions[self]);
+        w.draw(w.sessions[self]);
+        w.sessions[self].unknown = !w.sessions[self].positions.empty() && !w.knows(5);
+    }
+    static void confirmer(DrawByWindows &w) { w.confirm(); }
+    std::string outcome() const {
+        std::multiset<uint64_t> all;
+        for (const Session &session : sessions)
+            all.insert(session.positions.begin(), session.positions.end());
+        const std::set<uint64_t> once(all.begin(), all.end());
+        const bool in_lease = all.empty() || (*all.begin() >= 10 && *all.rbegin() < 14);
+        return std::to_string(all.size()) + (once.size() < all.size() ? " TWICE" : "") +
+               (sessions[0].unknown || sessions[1].unknown ? " UNKNOWN" : "") + (in_lease ? "" : " OUTSIDE");
+    }
+    static Table outcomes() { return {"0", "1", "2", "3", "4"}; }
+    static Actors<DrawByWindows> actors() { return {drawer<0>, drawer<1>, confirmer}; }
+};
+
+// The backup worker's word: two callers and a discard, under the primary's bound, which is confirmed meanwhile.
+//
+//   forbidden   a position twice; one that is not known to be durable
+struct BackupDraws : WeakTicks {
+    BackupAllocator<Weak> backup;
+    Run taken[2] = {};
+    bool unknown[2] = {false, false};
+
+    BackupDraws() {
+        word.reset(10);
+        backup.reset(10);
+        word.publish(10, 16, 5);
+    }
+    template <int self> static void taker(BackupDraws &w) {
+        const uint64_t limit = w.word.usable(local);
+        w.taken[self] = w.backup.take(0, limit, 2);
+        w.unknown[self] = w.taken[self].count > 0 && !w.knows(5);
+    }
+    static void confirmer(BackupDraws &w) { w.confirm(); }
+    static void discarder(BackupDraws &w) { w.backup.discard_below(13); }
+    std::string outcome() const {
+        const bool both = taken[0].count > 0 && taken[1].count > 0;
+        const bool twice = both && taken[0].first < taken[1].first + taken[1].count &&
+                           taken[1].first < taken[0].first + taken[0].count;
+        return std::string(twice ? "TWICE" : "sound") + (unknown[0] || unknown[1] ? " UNKNOWN" : "") +
+               (backup.last() < 12 ? " BELOW" : "");
+    }
+    static Table outcomes() { return {"sound"}; }
+    static Actors<BackupDraws> actors() { return {taker<0>, taker<1>, confirmer, discarder}; }
+};
+
+// Whole calls.
+//
+//   forbidden   a position twice; one that is not known to be durable; a lease that no caller needed
+template <uint64_t each> struct WholeCalls : LeasedTicks<PositionAllocator<Weak>, Weak, WeakLock> {
+    uint64_t positions[2][each] = {};
+    bool unknown[2] = {false, false};
+
+    template <uint64_t self> static void caller(WholeCalls &w) {
+        uint64_t bits = self;
+        for (uint64_t &position : w.positions[self]) {
+            position = w.draw([&bits] { weak_memory.start_over(bits); });
+            w.unknown[self] = w.unknown[self] || !w.knows(record_of(position));
+            bits = bits << 8 | position << 1 | (w.unknown[self] ? 1 : 0);
+        }
+    }
+    std::string outcome() const {
+        std::set<uint64_t> once(positions[0], positions[0] + each);
+        once.insert(positions[1], positions[1] + each);
+        return std::to_string(once.size()) + (unknown[0] || unknown[1] ? " UNKNOWN" : "") + " records " +
+               std::to_string(log_end);
+    }
+    static Table outcomes() { return {std::to_string(2 * each) + " records " + std::to_string(each)}; }
+    static Actors<WholeCalls> actors() { return {caller<0>, caller<1>}; }
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// The segment's word.
+
+struct Segment : Ranges<SegmentWord<Weak>, Weak, WeakLock> {
+    bool durable[2] = {true, true}; // as far as the process knows
+
+    using Ranges::Ranges;
+    // The bits say what the caller has kept of earlier calls.
+    int64_t draw(int self, uint64_t bits) {
+        return Ranges::draw([bits] { weak_memory.start_over(bits); }, &durable[self]);
+    }
+    std::string suffix() const { return durable[0] && durable[1] ? "" : " UNKNOWN"; }
+};
+
+inline std::string show(const int64_t (&values)[2]) {
+    return std::to_string(values[0]) + " " + std::to_string(values[1]);
+}
+
+// Two callers on the last value of the first range, and a successor being published.
+//
+//   forbidden   a value twice; 120, which is beyond the range; 200 before 110; a value that is not known to be durable
+struct SegmentTakers : Segment {
+    int64_t values[2] = {0, 0};
+
+    SegmentTakers() : Segment(true) { word.take(2, 1); }
+    template <int self> static void caller(SegmentTakers &w) { w.values[self] = w.draw(self, self); }
+    static void publisher(SegmentTakers &w) { w.publish_successor(); }
+    std::string outcome() const { return show(values) + suffix(); }
+    static Table outcomes() { return {"110 200", "200 110", "110 0", "0 110"}; }
+    static Actors<SegmentTakers> actors() { return {caller<0>, caller<1>, publisher}; }
+};
+
+// One caller twice, a discard and a successor.
+//
+//   forbidden   a value twice or out of order; none although one is left
+struct SegmentDiscard : Segment {
+    int64_t values[2] = {0, 0};
+
+    SegmentDiscard() : Segment(false) {}
+    static void caller(SegmentDiscard &w) {
+        w.values[0] = w.draw(0, 1);
+        w.values[1] = w.draw(0, static_cast<uint64_t>(w.values[0]) << 1 | (w.durable[0] ? 0 : 1));
+    }
+    static void discarder(SegmentDiscard &w) { w.discard(); }
+    static void publisher(SegmentDiscard &w) { w.publish_successor(); }
+    std::string outcome() const { return show(values) + suffix(); }
+    static Table outcomes() { return {"100 110", "100 200", "100 0", "200 210", "0 200", "0 0"}; }
+    static Actors<SegmentDiscard> actors() { return {caller, discarder, publisher}; }
+};
+
+// Two sessions draw the first range's two values: one by a window that it opens, one by a call. Neither has made the
+// range durable, so one of them learns that from the other.
+//
+//   forbidden   a value twice; a value that is not known to be durable
+struct SegmentWindows : Segment {
+    int64_t values[2] = {0, 0};
+    int64_t third = 0;
+
+    SegmentWindows() : Segment(false) {}
+    static void by_window(SegmentWindows &w) {
+        Range range{};
+        if (!w.current(&range))
+            return;
+        const uint64_t limit = w.limit_in(range);
+        const Run run = w.word.take(limit, 1);
+        if (run.count == 0)
+            return;
+        w.values[0] = range.value(run.first);
+        const uint64_t next = run.first + 1;
+        Window<Weak> window = {w.word.word(), next, next, limit, 100 - 10 * range.begin, 10};
+        if (!window.take(&w.third))
+            w.third = 0;
+        w.durable[0] = w.flushed.load(relaxed) >= range.lsn;
+    }
+    static void by_call(SegmentWindows &w) { w.values[1] = w.draw(1, 1); }
+    std::string outcome() const { return show(values) + " " + std::to_string(third) + suffix(); }
+    static Table outcomes() { return {"100 110 0", "100 0 110", "110 100 0"}; }
+    static Actors<SegmentWindows> actors() { return {by_window, by_call}; }
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// The grant that a generator draws with.
+
+constexpr GrantView grants[] = {{true, 1, 10, 20}, {true, 2, 30, 40}, {true, 3, 50, 60}};
+
+inline std::string show(const GrantView &view) {
+    for (const GrantView &grant : grants)
+        if (same_view(view, grant))
+            return std::to_string(grant.node);
+    return same_view(view, no_grant) ? "none" : "TORN";
+}
+
+struct SharedGrant {
+    SharedGrantView<Weak> view;
+
+    SharedGrant() {
+        view.reset();
+        view.publish(grants[0]);
+    }
+    std::string try_read() {
+        GrantView read = no_grant;
+        return view.try_read(&read) ? show(read) : "busy";
+    }
+};
+
+// Two tries beside one publication.
+//
+//   forbidden   parts of two grants; an older grant after a newer one
+struct ReadTwice : SharedGrant {
+    std::string tries[2];
+
+    static void publisher(ReadTwice &w) { w.view.publish(grants[1]); }
+    static void reader(ReadTwice &w) {
+        for (std::string &outcome : w.tries)
+            outcome = w.try_read();
+    }
+    std::string outcome() const { return tries[0] + " " + tries[1]; }
+    static Table outcomes() { return {"1 1", "1 busy", "1 2", "busy busy", "busy 2", "2 2"}; }
+    static Actors<ReadTwice> actors() { return {publisher, reader}; }
+};
+
+// A try beside the end of a grant, and another grant after it.
+//
+//   forbidden   parts of two views
+struct ReadAndWithdraw : SharedGrant {
+    std::string read;
+
+    static void publisher(ReadAndWithdraw &w) {
+        w.view.publish(no_grant);
+        w.view.publish(grants[1]);
+    }
+    static void reader(ReadAndWithdraw &w) { w.read = w.try_read(); }
+    std::string outcome() const { return read; }
+    static Table outcomes() { return {"1", "none", "2", "busy"}; }
+    static Actors<ReadAndWithdraw> actors() { return {publisher, reader}; }
+};
+
+// Two writers, one after the other under their lock, each of which reads what there is before; and a reader.
+//
+//   forbidden   parts of two views; a writer that does not read the other one's
+struct TwoWriters : SharedGrant {
+    WeakLock lock;
+    std::string before[2];
+    std::string read;
+
+    template <int self> static void writer(TwoWriters &w) {
+        const std::lock_guard<WeakLock> guard(w.lock);
+        w.before[self] = show(w.view.read_locked());
+        w.view.publish(grants[1 + self]);
+    }
+    static void reader(TwoWriters &w) { w.read = w.try_read(); }
+    std::string outcome() const { return before[0] + " " + before[1] + " " + read; }
+    static Table outcomes() { return {"1 2 1", "1 2 2", "1 2 3", "1 2 busy", "3 1 1", "3 1 2", "3 1 3", "3 1 busy"}; }
+    static Actors<TwoWriters> actors() { return {writer<0>, writer<1>, reader}; }
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// The ring. `known[run]` stands for what the putter of a run knows of it, namely that it is durable.
+
+constexpr uint64_t nothing = empty_cell;
+
+template <uint64_t count> struct RingOf {
+    RingHints<Weak> hints;
+    Weak<uint64_t> cells[count];
+    Ring<Weak> ring{&hints, cells, count};
+    Weak<uint64_t> known[4];
+    std::string taken[2];
+    std::string refused;
+    bool unknown[2] = {false, false};
+
+    RingOf() {
+        hints.reset(0);
+        ring.clear();
+    }
+    void put(uint64_t run) {
+        known[run].store(1, relaxed);
+        if (!ring.put(run))
+            refused += " " + std::to_string(run);
+    }
+    uint64_t take(int self, uint64_t floor = 0) {
+        const TakenRun run = ring.take(floor);
+        if (run.first != nothing && known[run.first].load(relaxed) == 0)
+            unknown[self] = true;
+        taken[self] += run.first == nothing ? " none" : " " + std::to_string(run.first);
+        taken[self] += run.too_old == 0 ? "" : " old " + std::to_string(run.too_old);
+        return run.first;
+    }
+    template <int self, int times> static void taker(RingOf &w) {
+        for (int i = 0; i < times; i++)
+            w.take(self);
+    }
+    template <uint64_t first, uint64_t times = 1> static void putter(RingOf &w) {
+        for (uint64_t i = 0; i < times; i++)
+            w.put(first + i);
+    }
+    // Which runs are in cells between cursor and tail, which cells there are empty, and which runs are elsewhere.
+    std::string rest() const {
+        std::string text;
+        const uint64_t cursor = hints.cursor.load(relaxed);
+        const uint64_t tail = hints.tail.load(relaxed);
+        for (uint64_t i = cursor; i != cursor + count; i++) {
+            const uint64_t run = cells[i % count].load(relaxed);
+            if (i < tail)
+                text += run == nothing ? " HOLE" : " left " + std::to_string(run);
+            else if (run != nothing)
+                text += " behind " + std::to_string(run);
+        }
+        return text;
+    }
+    std::string outcome() const {
+        return "a" + taken[0] + (taken[1].empty() ? "" : " b" + taken[1]) + rest() +
+               (refused.empty() ? "" : " refused" + refused) + (unknown[0] || unknown[1] ? " UNKNOWN" : "");
+    }
+};
+
+// One putter and one taker. The taker finds each run whose put it has seen, and the putter each cell whose take it has
+// seen: no run is left behind the cursor, and no hole before the tail.
+struct PutAndTake : RingOf<2> {
+    static Table outcomes() { return {"a none none left 1", "a none 1", "a 1 none"}; }
+    static Actors<PutAndTake> actors() {
+        return {[](PutAndTake &w) { putter<1>(w); }, [](PutAndTake &w) { taker<0, 2>(w); }};
+    }
+};
+
+// The same in a full ring.
+struct FullRing : RingOf<2> {
+    FullRing() { putter<0, 2>(*this); }
+    static Table outcomes() {
+        return {"a 0 1 refused 2 3", "a 0 1 left 3 refused 2", "a 0 1 left 2 refused 3", "a 0 1 left 2 left 3"};
+    }
+    static Actors<FullRing> actors() {
+        return {[](FullRing &w) { putter<2, 2>(w); }, [](FullRing &w) { taker<0, 2>(w); }};
+    }
+};
+
+// Two putters and a taker. A putter may move the tail over another one's run. The taker then learns of the run from one
+// of them, and from its cell what the other one knew.
+//
+//   acceptable  a run behind the cursor: its putter swapped late
+//   forbidden   a run twice or nowhere; one that is not known to be durable
+struct TwoPutters : RingOf<2> {
+    static Table outcomes() {
+        return {"a 1 2",
+                "a 1 none left 2",
+                "a 1 none behind 2",
+                "a none 1 left 2",
+                "a none 1 behind 2",
+                "a 2 1",
+                "a 2 none left 1",
+                "a 2 none behind 1",
+                "a none 2 left 1",
+                "a none 2 behind 1",
+                "a none none left 1 left 2",
+                "a none none left 2 left 1"};
+    }
+    static Actors<TwoPutters> actors() {
+        return {[](TwoPutters &w) { putter<1>(w); }, [](TwoPutters &w) { putter<2>(w); },
+                [](TwoPutters &w) { taker<0, 2>(w); }};
+    }
+};
+
+// How far a call looks beside another one: at the runs that there were, and not at a whole lap of empty cells. A cursor
+// is never ahead of the tail that is read after it.
+enum class Look { take, peek };
+
+template <Look look> struct ShortLooks : RingOf<4> {
+    uint64_t steps = 0;
+
+    static void looker(ShortLooks &w) {
+        const uint64_t before = Explorer::active->own_steps();
+        if (look == Look::take)
+            w.ring.take(0);
+        else
+            w.ring.peek(0);
+        w.steps = Explorer::active->own_steps() - before;
+    }
+    // Cursor and tail, the run's cell seen and lost, the cursor again.
+    std::string outcome() const { return steps <= 2 + 2 + 1 ? "quick" : "SLOW"; }
+    static Table outcomes() { return {"quick"}; }
+    static Actors<ShortLooks> actors() {
+        return {looker, [](ShortLooks &w) { RingOf<4>::putter<1>(w); },
+                [](ShortLooks &w) { RingOf<4>::taker<0, 2>(w); }};
+    }
+};
+
+// What filled() and peek() say beside a put, or beside a put and a take.
+//
+//   forbidden   full of nothing; a run that is counted and not found
+struct PeekAtPut : RingOf<4> {
+    std::string seen;
+
+    static void watcher(PeekAtPut &w) {
+        const uint64_t runs = w.ring.filled();
+        const uint64_t run = w.ring.peek(0);
+        w.seen = std::to_string(runs) + (run == nothing ? " none" : " " + std::to_string(run));
+    }
+    std::string outcome() const { return seen; }
+    static Table outcomes() { return {"0 none", "0 1", "1 1"}; }
+    static Actors<PeekAtPut> actors() {
+        return {watcher, [](PeekAtPut &w) { putter<1>(w); }};
+    }
+};
+
+struct FilledAtTake : RingOf<4> {
+    uint64_t seen = 0;
+
+    static void watcher(FilledAtTake &w) { w.seen = w.ring.filled(); }
+    std::string outcome() const { return std::to_string(seen); }
+    static Table outcomes() { return {"0", "1"}; }
+    static Actors<FilledAtTake> actors() {
+        return {watcher, [](FilledAtTake &w) {
+                    w.put(1);
+                    w.take(0);
+                }};
+    }
+};
+
+// More actors on the ring: two putters and two takers, or one putter of two runs and two takers.
+//
+//   forbidden   a run twice or nowhere; one that is not known to be durable
+struct BusyRing : RingOf<2> {
+    std::string outcome() const {
+        std::multiset<std::string> runs;
+        std::istringstream words(taken[0] + taken[1] + rest() + refused);
+        for (std::string word; words >> word;)
+            if (isdigit(static_cast<unsigned char>(word[0])) != 0)
+                runs.insert(word);
+        std::string text = unknown[0] || unknown[1] ? "UNKNOWN " : "";
+        for (const std::string &run : runs)
+            text += run;
+        return text;
+    }
+};
+
+struct TwoAndTwo : BusyRing {
+    TwoAndTwo() { put(0); }
+    static Table outcomes() { return {"012"}; }
+    static Actors<TwoAndTwo> actors() {
+        return {[](TwoAndTwo &w) { putter<1>(w); }, [](TwoAndTwo &w) { putter<2>(w); },
+                [](TwoAndTwo &w) { taker<0, 1>(w); }, [](TwoAndTwo &w) { taker<1, 1>(w); }};
+    }
+};
+
+template <int takes> struct FullAndMore : BusyRing {
+    FullAndMore() { putter<0, 2>(*this); }
+    static Table outcomes() { return {"0123"}; }
+    static Actors<FullAndMore> actors() {
+        return {[](FullAndMore &w) { putter<2, 2>(w); }, [](FullAndMore &w) { taker<0, 2>(w); },
+                [](FullAndMore &w) { taker<1, takes>(w); }};
+    }
+};
+
+// Two takers of three runs, of which the first is too old for one of them.
+//
+//   forbidden   a run twice, or lost although it is not too old
+struct TwoTakers : RingOf<4> {
+    TwoTakers() { putter<0, 3>(*this); }
+    std::string outcome() const { return "a" + taken[0] + " b" + taken[1]; }
+    static Table outcomes() {
+        return {"a 1 b 0 2", "a 2 b 0 1", "a 1 old 1 b 2 none", "a 2 old 1 b 1 none", "a none old 1 b 1 2"};
+    }
+    static Actors<TwoTakers> actors() {
+        return {[](TwoTakers &w) { w.take(0, 1); }, [](TwoTakers &w) { taker<1, 2>(w); }};
+    }
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// The shared run. Runs have four positions. Two sessions have runs of their own to install, 4 .. 7 and 8 .. 11, and
+// know that they are durable. A third one has none; it draws by a window, too.
+//
+//   forbidden   a position twice; one that is not known to be durable; one of no run
+
+struct SharedRuns {
+    static constexpr uint64_t length = 4;
+
+    SharedRun<Weak> word;
+    Weak<uint64_t> known[2];
+    std::vector<uint64_t> taken[3];
+    bool unknown = false;
+
+    SharedRuns() { word.reset(length); }
+    void note(uint64_t self, uint64_t position) {
+        taken[self].push_back(position);
+        const uint64_t owner = position / length - 1;
+        unknown = unknown || (owner != self && known[owner].load(relaxed) == 0);
+    }
+    // False: there is none.
+    bool take(uint64_t self, uint64_t *seen) {
+        const Run run = word.take(0, length, 1, seen);
+        if (run.count > 0)
+            note(self, run.first);
+        return run.count > 0;
+    }
+    template <uint64_t self> static void owner(SharedRuns &w) {
+        uint64_t seen = 0;
+        w.known[self].store(1, relaxed);
+        if (!w.take(self, &seen) && w.word.install(seen, length * (self + 1)))
+            w.note(self, length * (self + 1));
+    }
+    static void visitor(SharedRuns &w) {
+        uint64_t seen = 0;
+        if (!w.word.has_next(w.word.last(), 0, length) || !w.take(2, &seen))
+            return;
+        const uint64_t last = w.taken[2].back();
+        Window<Weak> window = {w.word.word(), last, last, SharedRun<Weak>::end_of_run(last, length), 1, 1};
+        int64_t position = 0;
+        while (w.taken[2].size() < 4 && window.take(&position))
+            w.note(2, static_cast<uint64_t>(position));
+    }
+    std::string outcome() const {
+        std::multiset<uint64_t> all;
+        std::string text;
+        for (const auto &positions : taken) {
+            all.insert(positions.begin(), positions.end());
+            text += std::to_string(positions.size());
+        }
+        const bool twice = std::set<uint64_t>(all.begin(), all.end()).size() < all.size();
+        return text + (twice ? " TWICE" : "") + (unknown ? " UNKNOWN" : "");
+    }
+    // How many positions each of them got. Who loses the race to install gets none.
+    static Table outcomes() { return {"010", "013", "100", "103", "110", "112", "113"}; }
+    static Actors<SharedRuns> actors() { return {owner<0>, owner<1>, visitor}; }
+};
+
+} // namespace uidgen::test
