@@ -193,13 +193,14 @@ is($count, 10, 'a year later ids go on');
 # term begins); in uid_generator_status, what was drawn meanwhile.
 # ---------------------------------------------------------------------------
 
+# new_worker has a layout of its own, because its next worker id may be that of another generator.
 my $now = $year + 100.5;
 my %watched = (
 	hold => "when_back => 'hold'",
 	wait => "when_back => 'wait'",
 	error => "preset => 'twitter'",
 	backup => "preset => 'js53', epoch => '2026-11-21 12:00+00'",
-	new_worker => "when_back => 'new_worker', tolerance_ms => 10, worker_policy => 'static', worker_number => 7",
+	new_worker => "sequence_bits => 11, when_back => 'new_worker', tolerance_ms => 10, worker_policy => 'static', worker_number => 7",
 	cached => "mode => 'cached', spread => false, boost_power => 0",
 	quiet => "when_back => 'hold'");
 my @watched = sort grep { $_ ne 'quiet' } keys %watched;

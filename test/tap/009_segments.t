@@ -23,6 +23,9 @@ sub status
 	return sql("SELECT $columns FROM segment_status WHERE sequence = '$sequence'::regclass");
 }
 
+sql('CREATE SEQUENCE alone');
+is(sql("SELECT count(DISTINCT segment_next('alone')) FROM generate_series(1, 5000)"), 5000, 'one session, 5000 values');
+
 # ---------------------------------------------------------------------------
 # A default goes from nextval to segment_next and back while four sessions insert.
 # Expected: nobody notices; no value twice, neither in the table nor at a client.

@@ -102,6 +102,16 @@ sub at_once
 }
 
 # ---------------------------------------------------------------------------
+# One session alone, with runs of its own and with the run that all share.
+# ---------------------------------------------------------------------------
+foreach my $chunk (64, 1)
+{
+	my $generator = create("alone$chunk", "$fast, chunk => $chunk");
+	is(sql("SELECT count(DISTINCT uid_next('$generator')) FROM generate_series(1, 100000)"), 100000, "chunk $chunk: 100000 ids");
+	sql("SELECT uid_generator_drop('$generator')");
+}
+
+# ---------------------------------------------------------------------------
 # No id is older than max_staleness when it is handed out: a session in one long transaction, with a run in hand or with
 # the ring, with and without a refiller, after errors, beside another generator. Its other timeouts work.
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)

@@ -32,7 +32,8 @@ sub call_of
 	my $us = (1795262400 + $clock + ($opts{ahead} // 0)) * 1000000;
 	my $lowest = $us / 1000 - 1767225600000;
 	my $length = $opts{length} // $longest * 1000;
-	return "uid_fleet_call(1, $m->{incarnation}, NULL, $seen, $held, $us, $lowest, $length, 'custom', "
+	my $former = exists $m->{former} ? "ARRAY[$m->{former}]" : 'NULL';
+	return "uid_fleet_call(1, $m->{incarnation}, $former, $seen, $held, $us, $lowest, $length, 'custom', "
 	  . "1767225600000000, 1000, 41, 0, " . ($opts{bits} // 10) . ', ' . ($opts{bits} ? 2 : 12) . ", false, false, 'disposable', NULL, NULL, NULL, NULL, "
 	  . "'$m->{host}', '5432', 7, 1, 'db', 'g', '0.1.0')";
 }
@@ -46,6 +47,7 @@ sub ask
 	  $node->safe_psql($opts{dbname} // 'postgres', 'SELECT * FROM ' . call_of($m, %opts)), -1;
 	return \%answer if $answer{refusal} ne '';
 	$m->{$_} = $answer{$_} foreach qw(node granted_from granted_until line fleet term serial);
+	delete $m->{former};
 	$m->{held_term} = $answer{term};
 	$m->{held_serial} = $answer{serial};
 	return \%answer;
@@ -103,6 +105,19 @@ my $bob = member('b');
 is(ask($registry, $ann)->{refusal}, '', 'a member gets a node');
 is(ask($registry, $bob)->{refusal}, '', 'another member gets one');
 isnt($ann->{node}, $bob->{node}, '... which is another one');
+
+# Bob starts again, and then an ask of his former life arrives, or a copy of that life asks.
+my $late = {%$bob};
+$bob->{former} = $bob->{incarnation};
+$bob->{incarnation} = ++$members;
+is(ask($registry, $bob)->{node}, $late->{node}, 'the next life of a member keeps its node');
+is(ask($registry, $late)->{refusal}, 'superseded', '... and its former life is refused from then on');
+is(ask($registry, { %$ann, fleet => $ann->{fleet} + 1 })->{refusal}, 'other_fleet', 'a member of another fleet gets nothing');
+
+# A layout with two nodes.
+my @of_two = map { ask($registry, member('two'), bits => 1) } 1 .. 3;
+is(join(' ', map { $_->{refusal} } @of_two), '  none_free', 'while the grants of all nodes last, a newcomer is refused');
+isnt($of_two[0]{node}, $of_two[1]{node}, '... and before, no two have one node');
 
 # The WAL writer would flush commits that their sessions leave to it.
 my $wal_writer = $registry->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");

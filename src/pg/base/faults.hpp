@@ -28,8 +28,19 @@ enum class Fault : int {
     same_bit,      // ids of the backup worker have no backup bit
     same_worker,   // a new term keeps the worker id
     short_block,   // the counter stops before the last value of a block
+    no_swap,       // a session draws from a segment's window without a swap
+    keep_altered,  // an altered generator keeps its slot
+    put_back,      // a run that a session has taken out of a ring is put back, too
+    stay_open,     // an entry stays open when its transaction has ended
+    loose_claim,   // a claim grows by a block that begins wherever the counter stands
+    unpinned,      // a generator that was restarted has a node by its policy
     unsafe_grant,  // a registry answers before its commit is flushed
     no_wait,       // a registry accepts newcomers at once after it has lost commits
+    forget_until,  // a newcomer gets a node before the grant of another line has ended
+    late_asks,     // a registry answers a life that another one has followed
+    hide_use,      // a registry ignores what a newcomer has drawn before it joined the fleet
+    any_fleet,     // a registry takes members of another fleet for its own
+    any_closing,   // a handover saves the fence, even if the closing has expired
 };
 
 #ifdef UIDGEN_FAULTS

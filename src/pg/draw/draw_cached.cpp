@@ -1,6 +1,7 @@
 #include "draw_cached.hpp"
 
 #include "base/errors.hpp"
+#include "base/faults.hpp"
 #include "refiller.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -50,6 +51,8 @@ bool take_run(Call *call, uint64_t floor) {
     if (taken.first == core::empty_cell)
         return false;
     set_own_run(e, taken.first);
+    if (fault_is(Fault::put_back))
+        (void)e->ring.put(taken.first);
     return true;
 }
 

@@ -1,5 +1,6 @@
 // uid_fleet_call(): what members call on the registry. One call asks for a grant, extends it, or is refused.
 
+#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_arguments.hpp"
@@ -271,7 +272,10 @@ struct Case {
 };
 
 void judge_against(const Registry *registry, const Exchange &e, Case *c) {
-    c->judgement = core::judge(e.call->layout, registry->state.view, c->ask, c->has_row ? &c->record.row : nullptr);
+    core::NodeRow row = c->record.row;
+    if (fault_is(Fault::late_asks))
+        row.incarnation = c->ask.incarnation;
+    c->judgement = core::judge(e.call->layout, registry->state.view, c->ask, c->has_row ? &row : nullptr);
 }
 
 // As core::judge() describes it.
@@ -315,7 +319,7 @@ void note_refused(const Registry *registry, const Exchange &e, const Case &c) {
 // False: the call needs the exclusive lock, and has written nothing.
 bool answer_in_pool(Registry *registry, Exchange *e) {
     const Call &call = *e->call;
-    bool joins = call.former_node != no_node;
+    bool joins = call.former_node != no_node && !fault_is(Fault::hide_use);
     for (;;) {
         const Case c = judge_call(registry, *e);
         if (c.judgement.verdict == core::Verdict::fence) {
@@ -354,6 +358,8 @@ bool answer(Registry *registry, void *arg) {
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
     MemberRefusal refusal = {};
+    if (fault_is(Fault::any_fleet) && call.ask.fleet != 0)
+        view.fleet = call.ask.fleet;
     if (!refuse_member(registry, call.ask.fleet, call.ask.term, &refusal))
         return false;
     if (refusal.name != nullptr) {

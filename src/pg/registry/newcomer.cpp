@@ -1,5 +1,6 @@
 #include "newcomer.hpp"
 
+#include "base/faults.hpp"
 #include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
@@ -151,7 +152,8 @@ NodeRange nodes_for(const Call &call) {
 }
 
 bool grant_node(Registry *registry, int32_t pool, const Call &call, NodeRecord *granted) {
-    const Newcomer n = {registry, pool, &call, core::beginning(call.layout, registry->state.view, call.ask)};
+    const int64_t from = core::beginning(call.layout, registry->state.view, call.ask);
+    const Newcomer n = {registry, pool, &call, fault_is(Fault::forget_until) ? PG_INT64_MAX : from};
     if (call.policy == WorkerPolicy::fixed)
         return take_static(n, granted);
     return (call.policy == WorkerPolicy::sticky && take_sticky(n, granted)) || take_disposable(n, granted);

@@ -94,7 +94,8 @@ bool settle_environment(Registry *registry) {
     registry->state.environment = now;
     if (change == nullptr)
         return true;
-    const bool still_closed = view.now_us + view.bound_us < registry->state.closed_until_us;
+    const bool still_closed = view.now_us + view.bound_us < registry->state.closed_until_us ||
+                              (fault_is(Fault::any_closing) && registry->state.closed_until_us > 0);
     if (is_closed(*registry)) {
         write_closed_until(0);
         registry->state.closed_until_us = 0;

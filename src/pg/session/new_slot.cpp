@@ -69,7 +69,8 @@ SlotInit generator_init(Relation rel, Oid function) {
     init.file = file_of(rel);
     init.expected = page_state(rel);
     set_first_position(&init);
-    if (!core::is_pinned(init.config.policy, core::tick_of(init.config.policy, init.first_position)))
+    if (!core::is_pinned(init.config.policy, core::tick_of(init.config.policy, init.first_position)) ||
+        fault_is(Fault::unpinned))
         init.config.pinned_node = core::no_node;
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)

@@ -313,7 +313,11 @@ void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock
 
 } // namespace
 
-void open_window(SessionEntry *e, const core::Window<> &window) { set_window(e, window, WindowClock::none, 0, 0); }
+void open_window(SessionEntry *e, const core::Window<> &window) {
+    set_window(e, window, WindowClock::none, 0, 0);
+    if (fault_is(Fault::no_swap))
+        e->window.word = nullptr;
+}
 
 void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us) {
     set_window(e, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
@@ -358,7 +362,8 @@ void session_transaction_ends() {
 
 void session_transaction_ended() {
     transaction_number++; // releases the locks, so their checks are void too
-    open_all_again();
+    if (!fault_is(Fault::stay_open))
+        open_all_again();
     if (rings_may_be_stale || rings_freed_before != slots_rings_freed())
         unmap_stale_rings(); // after the slots of sequences that this transaction dropped were freed
 }

@@ -3,6 +3,7 @@
 
 #include "draw/block_claims.hpp"
 #include "base/errors.hpp"
+#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "draw/reserve_block.hpp"
@@ -176,7 +177,8 @@ void advance(const ViewUpdate &u, SessionEntry *e, int64_t from, int64_t to) {
         const int64_t first = claimed ? claim->last + 1 : from;
         Block block;
         const BlockFault fault =
-            try_reserve_block(e, static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1, &first, &block);
+            try_reserve_block(e, static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1,
+                              fault_is(Fault::loose_claim) ? nullptr : &first, &block);
         if (fault == BlockFault::too_few)
             report_too_few(u);
         if (fault == BlockFault::moved)

@@ -186,7 +186,8 @@ sub fail_over_registry
 
 # A member gets new nodes, and then nothing more from the registry, which crashes. While that member draws, another one
 # needs new nodes, from the registry that follows: the same server, or its standby, which has never heard of the grants if
-# it is an asynchronous one. All others are cut off before, so that nobody shows the registry that it has lost something.
+# it is an asynchronous one. All others are cut off before, so that nobody shows the registry that it has lost something,
+# and nobody else flushes its log. An asynchronous standby may know of a handover that has expired.
 sub lose_grants
 {
 	my ($self, $dice) = @_;
@@ -199,12 +200,13 @@ sub lose_grants
 		explains => \@registry_gone, marks => 'stall crash');
 	$self->use_all_nodes($newcomer);
 	$servers->set_mode('cut', @others);
-	my @walsenders = $self->{setting}->loses_commits ? $self->processes(qr/^walsender/) : ();
-	freeze_process($_) foreach @walsenders;
+	$servers->hold_registry;
+	$self->hand_over_in_vain if defined $self->{standby} && $self->{setting}->loses_commits && $dice->chance(50);
+	my @senders = $self->{setting}->loses_commits ? $self->processes(qr/^walsender/) : ();
+	freeze_process($_) foreach @senders, $self->processes(qr/^walwriter/);
 	$self->get_new_nodes($holder);
 	$servers->set_mode('cut', $holder);
 	my $last_end = Nemesis::now() + $self->{setting}{lease_s} * 1e9;
-	$servers->hold_registry;
 	my $old = defined $self->{standby} ? $self->fail_over : $self->crash;
 	$servers->set_mode('pass', @others);
 	$self->get_new_nodes($newcomer);
@@ -213,6 +215,18 @@ sub lose_grants
 	$servers->registry_is($self->{node});
 	$self->come_back($dice, $old) if defined $old;
 	return $self->finish($fault);
+}
+
+# The standby learns of a handover that expires, and not that it is canceled then. (It would take five minutes.)
+sub hand_over_in_vain
+{
+	my ($self) = @_;
+	$self->administer("SELECT uid_fleet_handover(); UPDATE uid_fleet_state SET closed_until = clock_timestamp() - interval '1 min'");
+	eval { $self->{node}->wait_for_catchup($self->{standby}) };
+	freeze_process($_) foreach $self->processes(qr/^walsender/);
+	defined $self->administer('SELECT uid_fleet_handover(cancel => true)')
+	  or $self->found('a handover that has expired cannot be canceled');
+	return;
 }
 
 sub crash

@@ -42,6 +42,7 @@ my %faults = (
 	use_up_slots => { weight => 2 },
 	recreate_database => { weight => 2 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
+	begin_again => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	single_user => { weight => 3, if => \&can_be_single_user },
@@ -639,6 +640,25 @@ sub step_clock
 	}
 	# A call that has waited reads the clock at least every 100 ms.
 	return $self->finish($fault, 2);
+}
+
+# The clock is ahead, and is put right. One generator begins again at once, as a runbook says. All others have to wait, as
+# far as they notice a clock that goes back.
+sub begin_again
+{
+	my ($self, $dice) = @_;
+	my $ahead = $dice->one_of(3, 5);
+	my $database = $dice->one_of($self->{paths}->databases);
+	my $generator = q{'uid_generators.again'};
+	my $fault = $self->in_force('begin_again', "$database: $ahead s ahead", explains => ['55000'], marks => 'stall');
+	$self->set_offset($self->{offset} + $ahead);
+	my $is_ahead = defined $self->sql("SELECT uid_next_batch($generator, 500)", database => $database);
+	$self->set_offset($self->{offset});
+	my $worker = 1 + ++$self->{restarts}{$database};
+	my $restart = "SELECT uid_generator_restart($generator, $worker); SELECT worker_id FROM uid_decode(uid_next($generator), $generator)";
+	$self->found("in $database a generator does not begin again with worker id $worker")
+	  if $is_ahead && ($self->sql($restart, database => $database) // '') !~ /^$worker$/m;
+	return $self->finish($fault, $ahead + 2);
 }
 
 # ---------------------------------------------------------------------------------------------------------------

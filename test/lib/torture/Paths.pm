@@ -33,12 +33,17 @@ my %generators = (
 	term => {
 		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, when_back => 'new_worker', tolerance_ms => 10,"
 		  . " worker_policy => 'static', worker_number => 3",
+		order => 0 },
+	# Restarted after the clock was ahead, each time with another worker id.
+	again => {
+		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, worker_policy => 'static', worker_number => 1",
 		order => 0 });
 
 # Sequences. name: drawn from by name. order as above; 1: in each session, because other commands move the counter.
 my %segments = (
 	named => { create => "SELECT segment_create('named')", sequence => 'uid_segments.named', order => 2 },
 	small => { create => "SELECT segment_create('small', 1000, 16, 64)", sequence => 'uid_segments.small', order => 2 },
+	claimed => { create => "SELECT segment_create('claimed', step => 20)", sequence => 'uid_segments.claimed', order => 2 },
 	plain => { create => 'CREATE SEQUENCE plain', order => 2 },
 	down => { create => 'CREATE SEQUENCE down INCREMENT -3 MINVALUE -9000000000000000000', order => 2, sign => -1 },
 	moved => { create => 'CREATE SEQUENCE moved', order => 1 },
@@ -54,6 +59,7 @@ CREATE TABLE copied (id bigint DEFAULT uid_next(), item text);
 CREATE TABLE ticketed (id bigint PRIMARY KEY, item text);
 CREATE TABLE mixed_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed'));
 CREATE TABLE mixed_small_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed_small'));
+SELECT uid_leaf_alloc_create();
 CREATE TABLE numbers AS SELECT n FROM generate_series(1, 3000) AS n;
 CREATE FUNCTION ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := uid_next(); RETURN NEW; END $$;
 CREATE TRIGGER ticket BEFORE INSERT ON ticketed FOR EACH ROW EXECUTE FUNCTION ticket();
@@ -74,6 +80,14 @@ BEGIN
   END LOOP;
 END $$;
 END
+
+# Blocks by an UPDATE of t_sequence or leaf_alloc, as nodes of other services take them.
+sub block_of_view
+{
+	my ($view, $name, $value, $length, $blocks) = @_;
+	return "WITH u AS (UPDATE $view SET $value = $value + $blocks * $length WHERE $name = 'claimed' RETURNING $value, $length)"
+	  . " SELECT generate_series($value - $blocks * $length, $value - 1) FROM u";
+}
 
 # What each connection begins with. An error of the second list is expected.
 my @setup = (
@@ -115,6 +129,9 @@ my @writing = (
 	[ 5, '-', 'COPY copied (item) FROM STDIN' ],
 	[ 5, 'mixed', 'INSERT INTO mixed_rows SELECT FROM generate_series(1, {20}) RETURNING id' ],
 	[ 5, 'mixed_small', 'INSERT INTO mixed_small_rows DEFAULT VALUES RETURNING id' ],
+	[ 3, 'claimed:bs', block_of_view(qw(t_sequence pk_seq_name current_val increment_val 1)) ],
+	[ 3, 'claimed:bs', block_of_view(qw(t_sequence pk_seq_name current_val increment_val 5)) ],
+	[ 3, 'claimed:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 1)) ],
 	[ 3, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; PREPARE TRANSACTION \'w{w}\''
 		  . ' ;; COMMIT PREPARED \'w{w}\'' ]);
 
@@ -145,7 +162,7 @@ sub ways_for_all
 		  [ 2, $name, "SELECT uid_next_batch('uid_generators.$name', {50})" ],
 		  [ 2, $name, "BEGIN; SELECT uid_next('uid_generators.$name') ;; SELECT uid_next_array('uid_generators.$name', {20}) ;; ROLLBACK" ];
 	}
-	push @ways, map { [ 10, $_, "SELECT uid_next_batch('uid_generators.$_', {2000})" ] } qw(far backup term);
+	push @ways, map { [ 10, $_, "SELECT uid_next_batch('uid_generators.$_', {2000})" ] } qw(far backup term again);
 	foreach my $name (sort keys %segments)
 	{
 		my $sequence = $segments{$name}{sequence} // $name;

@@ -158,11 +158,11 @@ sub expected_errors
 		$self->{few_connections} ? ('53300') : ());
 }
 
-# What a server says while it replays its log, and of a session that could not be prepared meanwhile.
+# What a server says while it replays its log.
 sub errors_in_hot_standby
 {
 	my ($self) = @_;
-	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? ('0A000', '26000') : ());
+	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
 }
 
 # A connection lasts up to four seconds.

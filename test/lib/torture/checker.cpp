@@ -210,7 +210,7 @@ void check_error(const Log &log, const Record &record) {
     const std::string state = record.sqlstate;
     if (state == "00000")
         return;
-    if ((record.flags & scarce) && state == "55000") {
+    if ((record.flags & scarce) && (state == "55000" || state == "40001")) {
         explained++;
         return;
     }

@@ -270,14 +270,15 @@ void write_down(const Item &item, const Answer &answer, const std::string &state
     }
 }
 
-// Sends all statements of an item, up to the first error. An open transaction is rolled back.
-void perform(PGconn *server, const Item &item) {
+// Sends all statements of an item, up to the first error. An open transaction is rolled back. False: there was an error.
+bool perform(PGconn *server, const Item &item) {
+    bool failed = false;
     counter++;
     for (const std::string &part : item.statements) {
         const std::string statement = with_numbers(part);
         const int64_t start_ns = nanoseconds(CLOCK_MONOTONIC);
         const Answer answer = send(server, item, statement);
-        const bool failed = answer.sqlstate != "00000";
+        failed = answer.sqlstate != "00000";
         if (!failed || item.weight >= 0)
             write_down(item, answer, statement, start_ns);
         if (failed)
@@ -285,6 +286,7 @@ void perform(PGconn *server, const Item &item) {
     }
     if (PQstatus(server) == CONNECTION_OK && PQtransactionStatus(server) != PQTRANS_IDLE)
         PQclear(PQexec(server, "ROLLBACK"));
+    return !failed;
 }
 
 // libpq has no SQLSTATE for a connection that was refused.
@@ -313,8 +315,10 @@ PGconn *connect(const char *target) {
     PQsetNoticeProcessor(
         server, [](void *, const char *) {}, nullptr);
     for (const Item &item : items)
-        if (item.weight <= 0)
-            perform(server, item);
+        if (item.weight <= 0 && !perform(server, item) && item.weight == 0) {
+            PQfinish(server); // what the session draws by could not be prepared
+            return nullptr;
+        }
     return server;
 }
 
