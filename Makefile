@@ -20,7 +20,8 @@ DATA = $(call listed,src/sql/uidgen--*.sql) $(call listed,src/sql/uidgen--*.cont
 OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))
 
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
-REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf
+# The expected output is that of a database in UTF8, whatever the server's own encoding and locale are.
+REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf --encoding=UTF8 --no-locale
 
 EXTRA_CLEAN = $(OBJS:.o=.d) $(OBJS:.o=.gcno) $(OBJS:.o=.gcda)
 

@@ -9,7 +9,7 @@ SET datestyle = 'ISO';
 CREATE FUNCTION masked(explanation text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   explanation := regexp_replace(explanation, 'host .*', 'host <host>', 'n');
-  explanation := regexp_replace(explanation, 'worker_node \d+, in use from .*', 'worker_node <id>, in use from <time> to <time>', 'n');
+  explanation := regexp_replace(explanation, 'worker_node \d+, drawn at .*', 'worker_node <id>, drawn at <time>, last noted at <time>', 'n');
   explanation := regexp_replace(explanation, 'clock by .*?(: it was|, which)', 'clock by <time>\1', 'n');
   RETURN regexp_replace(explanation, 'created \(.*?\)', 'created (<time>)', 'n');
 END

@@ -223,6 +223,10 @@ COMMENT ON FUNCTION uid_generator_restart(regclass, integer) IS
   'fleet, where another generator gets a node of its own. It fails if the generator is not more than max_ahead_ms ahead of the clock, if no '
   'node is left, or if the given one may be in use. Only the owner of the sequence may call it.';
 
+COMMENT ON FUNCTION uid_next() IS
+  'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a backup '
+  'worker, of cached mode, and after uid_generator_restart(). Use it as DEFAULT uid_next().';
+
 CREATE OR REPLACE FUNCTION uid_next_batch(count bigint) RETURNS SETOF bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_default';
 
@@ -540,8 +544,8 @@ CREATE TABLE uid_key (
 
 COMMENT ON TABLE uid_key IS
   'One row for each key, with its secrets. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
-  'Only the owner of the table, the owner of the database and superusers may read it. uid_key_config shows the other '
-  'columns to every role.';
+  'Only the owner of the table, the owner of the database, members of pg_read_all_data and superusers may read it. '
+  'uid_key_config shows the other columns to every role.';
 
 COMMENT ON COLUMN uid_key.secrets IS
   'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
@@ -782,7 +786,7 @@ LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
 
 COMMENT ON FUNCTION uid_conceal(bigint, text) IS
   'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. Two ids '
-  'never have the same one. The id is from 0 to largest_id of uid_key_config. The caller needs USAGE on the key''s '
+  'never have the same one with the same version. The id is from 0 to largest_id of uid_key_config. The caller needs USAGE on the key''s '
   'sequence in uid_keys. Concealment hides order, time and number of ids, and is no access control.';
 
 CREATE FUNCTION uid_conceal(id bigint, key_name text, version integer) RETURNS bigint
@@ -2337,7 +2341,7 @@ BEGIN
         lines := lines || ARRAY[
           format('made by    %s in database %s, host %s, port %s', origin.generator_name, origin.database,
                  origin.host_name, origin.port),
-          format('row        %s, in use from %s to %s',
+          format('row        %s, drawn at %s, last noted at %s',
                  coalesce(format('worker_node %s', origin.node_id), 'grant of the registry'), origin.created,
                  origin.modified)];
         EXECUTE format('SELECT string_agg(format(''%%s.%%I'', c.table_name, c.column_name), '', '' '

@@ -38,10 +38,10 @@ make_variable() {
 }
 
 # A server of our own in $UIDGEN_WORK/$1, reached through its socket only:
-# make_server name tree [configuration]; then start_server name tree [program in place of postgres], psql,
+# make_server name tree [configuration [encoding]]; then start_server name tree [program in place of postgres], psql,
 # stop_server name tree mode.
 make_server() {
-    "$2$bindir/initdb" -D "$UIDGEN_WORK/$1" -A trust -U postgres --no-locale -E UTF8 \
+    "$2$bindir/initdb" -D "$UIDGEN_WORK/$1" -A trust -U postgres --no-locale -E "${4:-UTF8}" \
         >"$UIDGEN_WORK/log/initdb-$1"
     {
         cat "${3:-test/regress.conf}"

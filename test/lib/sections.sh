@@ -183,7 +183,7 @@ section_install() {
     expect "the library is the same, byte by byte, as that built in the source" \
         cmp "$build/uidgen.so" "$UIDGEN_WORK/build-main/uidgen.so" || true
     echo "shared_preload_libraries = 'uidgen'" >"$build/conf"
-    make_server server-install "$tree" "$build/conf"
+    make_server server-install "$tree" "$build/conf" SQL_ASCII
     start_server server-install "$tree"
     log=$UIDGEN_WORK/log/installcheck
     status=0

@@ -128,8 +128,9 @@ is($count, 10, 'the clock is right again after a restart: ids go on');
 # and a cancel ends it (57014) without an id.
 # ---------------------------------------------------------------------------
 
+my $event = wait_event($node, 'UidgenClock');
 my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-  . " AND state = 'active' AND wait_event IN ('Extension', 'UidgenClock')";
+  . " AND state = 'active' AND wait_event = '$event'";
 
 freeze_clock($node, 22 - $hour);
 my $session = hold_open($node);
@@ -144,7 +145,7 @@ push @all, $mended;
 freeze_clock($node, 30 - $hour);
 send_query($session, "\\set VERBOSITY verbose\nSELECT uid_next()");
 ok($node->poll_query_until('postgres', $waiting), 'it waits again');
-$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event IN ('Extension', 'UidgenClock')");
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = '$event'");
 ($mended, $error) = finish_query($session);
 is($mended, '', 'a call that is cancelled while it waits returns no id');
 like($error, qr/ERROR:  57014:/, '... and says that it was cancelled');

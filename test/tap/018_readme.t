@@ -122,11 +122,13 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 {
 	my $text = slurp_file($file);
 	new_database(@install);
-	while ($text =~ /((?:^<!-- test: \N* -->\n)*)^```sql\n(.*?)^```$/msg)
+	my $blocks = 0;
+	while ($text =~ /((?:^ *<!-- test: \N* -->\n)*)^( *)```sql\n(.*?)^\2```$/msg)
 	{
-		my ($marks, $sql) = ($1, $2);
+		my ($marks, $sql) = ($1, $3);
+		$blocks++;
 		my ($before, $why) = ('', undef);
-		for my $mark ($marks =~ /^<!-- test: (.*) -->$/mg)
+		for my $mark ($marks =~ /^ *<!-- test: (.*) -->$/mg)
 		{
 			if ($mark eq 'in a new database') { new_database(@install) }
 			elsif ($mark eq 'in an empty database') { new_database() }
@@ -150,8 +152,9 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	# A mark that stands before something else would be without effect.
 	my $marks = () = $text =~ /^ *<!-- test:/mg;
 	my $used = 0;
-	$used += () = $1 =~ /^<!-- test:/mg while $text =~ /((?:^<!-- test: \N* -->\n)+)^```sql$/mg;
+	$used += () = $1 =~ /^ *<!-- test:/mg while $text =~ /((?:^ *<!-- test: \N* -->\n)+)^ *```sql$/mg;
 	is($used, $marks, "$file: every mark stands before statements");
+	is($blocks, scalar(() = $text =~ /^ *```sql/mg), "$file: no block was passed over");
 }
 $library->stop;
 done_testing();

@@ -114,7 +114,7 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 
 	my $session = hold_open($node);
 	$session->query_safe("SET uidgen.max_wait = '100s'");
 	send_query($session, "SELECT uid_next('uid_generators.stop') > 0");
-	my $event = sql('SELECT current_setting(\'server_version_num\')::int') >= 170000 ? 'UidgenClock' : 'Extension';
+	my $event = wait_event($node, 'UidgenClock');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%uid_next%' AND pid <> pg_backend_pid()"),
 		"a caller that waits for the clock shows wait event $event");
 	freeze_clock($node, 5);

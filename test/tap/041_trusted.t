@@ -126,6 +126,17 @@ END
 $do$;
 SQL
 cmp_ok($node->safe_psql('hostile', "SELECT count(*) FROM pg_operator WHERE oprnamespace = 'home'::regnamespace"), '>', 500, 'hostile operators are there');
+# What has a name that the script needs is not taken over: the creation fails.
+foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'TABLE home.uid_generator (generator oid)',
+	'TABLE home.uid_key ()', 'SEQUENCE home.uid_fleet_serial', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
+	'FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS $$SELECT 1 FROM home.trap()$$')
+{
+	my ($kind, $name) = $planted =~ /^(\w+) ([\w.]+(?:\(\))?)/;
+	sql_as('mallory', 'hostile', "CREATE $planted");
+	like(error_of('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home'), qr/^(?:42P06|42P07|42710|42723|55000): /, "with a planted $kind $name there is no extension");
+	sql_as('mallory', 'hostile', "DROP $kind $name");
+}
+is_harmless('such a failure');
 $node->safe_psql('hostile', 'SET SESSION AUTHORIZATION mallory; SET client_min_messages = notice; CREATE EXTENSION uidgen SCHEMA home');
 is_harmless('the script calls nothing of the owner of the schema');
 

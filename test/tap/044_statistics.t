@@ -151,6 +151,19 @@ is($member->safe_psql('postgres', "SELECT ids, blocks_asked >= 2, blocks_receive
 	'2000|t|t|t', 'blocks that an attached segment asked for and received');
 is($node->safe_psql('postgres', "SELECT blocks >= 2, ids >= 2000 FROM uid_stat WHERE sequence = 'uid_segments.central'::regclass"),
 	't|t', 'the registry counts them as blocks');
+
+# The registry stops. From PostgreSQL 17 on the wait has a name.
+$member->safe_psql('postgres', "SELECT uid_generator_create('late')");
+$node->stop;
+my $waiter = hold_open($member);
+$waiter->query_safe("SET uidgen.max_wait = '1h'");
+send_query($waiter, "SELECT uid_next('uid_generators.late') > 0");
+my $event = wait_event($member, 'UidgenGrant');
+ok($member->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%late%' AND pid <> pg_backend_pid()"),
+	"a call that waits for a grant shows wait event $event");
+start_node($node);
+is((finish_query($waiter))[0], 't', '... and has its id when the registry is back');
+$waiter->quit;
 $member->stop;
 
 # --------------------------------------------------------------------------------------------------------------------

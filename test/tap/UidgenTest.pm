@@ -54,7 +54,7 @@ use Time::HiRes;
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until try_sql wait_for_service);
+  load_small goes_on poll_until try_sql wait_for_service wait_event);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -302,6 +302,13 @@ sub make_registry
 	my ($node) = @_;
 	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')");
 	return;
+}
+
+# What pg_stat_activity calls a wait of uidgen: before PostgreSQL 17 extensions cannot name theirs.
+sub wait_event
+{
+	my ($node, $name) = @_;
+	return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
 }
 
 # The value of uidgen.registry: the servers that may be the registry, in the order given.

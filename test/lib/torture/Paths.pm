@@ -101,7 +101,7 @@ my @reading = (
 	[ 20, 'uid_default', 'SELECT uid_next()' ],
 	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {100})' ],
 	[ 10, 'uid_default', 'SELECT uid_next_batch({1000})' ],
-	[ 5, 'uid_default', 'SELECT uid_next_array({200})' ],
+	[ 5, 'uid_default', 'SELECT uid_from_uuid(uid_next_uuid()) FROM generate_series(1, {100})' ],
 	[ 5, 'uid_default', 'COPY (SELECT uid_next() FROM generate_series(1, {1000})) TO STDOUT' ],
 	[ 5, 'uid_default', 'EXECUTE one' ],
 	[ 5, 'uid_default', 'EXECUTE many({50})' ],
