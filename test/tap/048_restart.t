@@ -325,14 +325,23 @@ is($standby->safe_psql('restored', $rows), $standby->safe_psql('postgres', $rows
 is($standby->safe_psql('restored', "SELECT last_value >> 47 FROM uid_generators.busy"), '2', '... and the counter');
 
 # ---------------------------------------------------------------------------
-# In a fleet the registry decides.
+# In a fleet the registry decides. Here the server is its own registry, and both have had a wrong clock.
 # ---------------------------------------------------------------------------
 
-$standby->append_conf('postgresql.conf', "uidgen.registry = 'host=/nowhere dbname=none'");
+make_registry($standby);
+$standby->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line($standby) . "'\nuidgen.max_wait = 60s\n");
 $standby->reload;
 ok($standby->poll_query_until('postgres', "SELECT current_setting('uidgen.registry') <> ''"), 'the server joins a fleet');
-like(restart('busy', '', $standby), qr/ERROR:  0A000: cannot restart generator "busy" in a fleet.*HINT:  Run SELECT uid_generator_create/s,
+freeze_clock($standby, $begin + 2 * $year);
+my $node_drawn = "SELECT datacenter_id || '/' || worker_id FROM uid_decode(uid_next('uid_generators.%s'), 'uid_generators.%s')";
+$standby->safe_psql('postgres', "SELECT uid_generator_create('member')");
+my $member_node = $standby->safe_psql('postgres', sprintf $node_drawn, ('member') x 2);
+freeze_clock($standby, $begin + $hour + 240);
+is(sqlstate($standby, "SET uidgen.max_wait = 0; SELECT uid_next('uid_generators.member')"), '55000', 'a member whose clock was ahead does not draw');
+like(restart('member', '', $standby), qr/ERROR:  0A000: cannot restart generator "member" in a fleet.*HINT:  Run SELECT uid_generator_create/s,
 	'in a fleet a restart is refused');
+$standby->safe_psql('postgres', "SELECT uid_generator_create('instead')");
+isnt($standby->safe_psql('postgres', sprintf $node_drawn, ('instead') x 2), $member_node, 'another generator draws at once, with another node');
 
 $standby->stop;
 done_testing();
