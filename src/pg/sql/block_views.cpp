@@ -176,9 +176,8 @@ void advance(const ViewUpdate &u, SessionEntry *e, int64_t from, int64_t to) {
     if (claimed ? last > claim->last : last >= from) {
         const int64_t first = claimed ? claim->last + 1 : from;
         Block block;
-        const BlockFault fault =
-            try_reserve_block(e, static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1,
-                              fault_is(Fault::loose_claim) ? nullptr : &first, &block);
+        const BlockFault fault = try_reserve_block(e, static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1,
+                                                   fault_is(Fault::loose_claim) ? nullptr : &first, &block);
         if (fault == BlockFault::too_few)
             report_too_few(u);
         if (fault == BlockFault::moved)
