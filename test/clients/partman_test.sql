@@ -1,16 +1,33 @@
--- pg_partman: partitions by id that are one day each, because the time is in the high bits.
+-- pg_partman: partitions by id that are one day each, because the time is in the high bits. The first block is the
+-- recipe of docs/clients.md, which is for version 4.
 SET client_min_messages = warning;
+SELECT default_version LIKE '4.%' AS is_4 FROM pg_available_extensions WHERE name = 'pg_partman' \gset
+\if :is_4
 CREATE SCHEMA partman;
 CREATE EXTENSION pg_partman SCHEMA partman;
-
 CREATE TABLE public.events (id bigint NOT NULL DEFAULT uidgen.uid_next(), data jsonb) PARTITION BY RANGE (id);
-SELECT extversion LIKE '4.%' AS is_4 FROM pg_extension WHERE extname = 'pg_partman' \gset
-\if :is_4
-SELECT partman.create_parent('public.events', 'id', 'native', (86400000::bigint << 22)::text,
-    p_start_partition => uidgen.uid_lower_bound(date_trunc('day', now(), 'UTC'))::text);
+SELECT partman.create_parent('public.events', 'id', 'native', (upper - lower)::text, p_premake => 30,
+                             p_start_partition => lower::text)
+  FROM date_trunc('day', now(), 'UTC') AS today,
+       uidgen.uid_partition_bounds(today, today + interval '24 hours', '24 hours');
+UPDATE partman.part_config SET retention = (90 * (upper - lower))::text, retention_keep_table = false   -- 90 days
+  FROM date_trunc('day', now(), 'UTC') AS today,
+       uidgen.uid_partition_bounds(today, today + interval '24 hours', '24 hours')
+ WHERE parent_table = 'public.events';
+SELECT partman.run_maintenance('public.events');
 \else
-SELECT partman.create_parent('public.events', 'id', (86400000::bigint << 22)::text,
-    p_start_partition => uidgen.uid_lower_bound(date_trunc('day', now(), 'UTC'))::text);
+CREATE SCHEMA partman;
+CREATE EXTENSION pg_partman SCHEMA partman;
+CREATE TABLE public.events (id bigint NOT NULL DEFAULT uidgen.uid_next(), data jsonb) PARTITION BY RANGE (id);
+SELECT partman.create_parent('public.events', 'id', (upper - lower)::text, p_premake => 30,
+                             p_start_partition => lower::text)
+  FROM date_trunc('day', now(), 'UTC') AS today,
+       uidgen.uid_partition_bounds(today, today + interval '24 hours', '24 hours');
+UPDATE partman.part_config SET retention = (90 * (upper - lower))::text, retention_keep_table = false   -- 90 days
+  FROM date_trunc('day', now(), 'UTC') AS today,
+       uidgen.uid_partition_bounds(today, today + interval '24 hours', '24 hours')
+ WHERE parent_table = 'public.events';
+SELECT partman.run_maintenance('public.events');
 \endif
 
 INSERT INTO public.events SELECT FROM generate_series(1, 100);
@@ -18,10 +35,21 @@ DO $$ BEGIN
     ASSERT (SELECT count(*) = 100 FROM public.events);
     ASSERT (SELECT count(*) = 0 FROM public.events_default), 'there is a partition for today';
 END $$;
--- The bounds are midnights in UTC.
-SELECT 1 / (count(*) > 3 AND bool_and(t = date_trunc('day', t, 'UTC')))::integer
+
+CREATE VIEW partitions AS
+SELECT first, uidgen.uid_timestamp(first::bigint) AS t
   FROM pg_inherits JOIN pg_class ON oid = inhrelid,
-       substring(pg_get_expr(relpartbound, oid) from 'FROM \(''(\d+)') AS first,
-       uidgen.uid_timestamp(first::bigint) AS t
+       substring(pg_get_expr(relpartbound, oid) from 'FROM \(''(\d+)') AS first
  WHERE inhparent = 'public.events'::regclass AND first IS NOT NULL;
+
+-- The bounds are midnights in UTC, thirty days ahead.
+SELECT 1 / (bool_and(t = date_trunc('day', t, 'UTC')) AND max(t) = date_trunc('day', now(), 'UTC') + interval '720 hours')::integer
+  FROM partitions;
+
+-- Maintenance counts from the largest id, here one of the third day from now, and drops what is older than the retention.
+INSERT INTO public.events VALUES (uidgen.uid_lower_bound(date_trunc('day', now(), 'UTC') + interval '72 hours'));
+UPDATE partman.part_config SET retention = (retention::bigint / 90)::text WHERE parent_table = 'public.events';
 SELECT partman.run_maintenance('public.events');
+SELECT 1 / (min(t) = date_trunc('day', now(), 'UTC') + interval '48 hours'
+            AND max(t) = date_trunc('day', now(), 'UTC') + interval '792 hours')::integer
+  FROM partitions;
