@@ -252,9 +252,7 @@ Reply admit_newcomer(Registry *registry, const Exchange &e) {
                                                   : refuse_none_free(registry, e.pool, call);
     warn_of_clock(registry, call, nullptr);
     note_short_grant(registry, call, nullptr);
-    Reply reply = {};
-    reply.row = granted.row;
-    return reply;
+    return {nullptr, nullptr, nullptr, 0, granted.row};
 }
 
 // The node of an answer that the asker missed.
@@ -358,8 +356,6 @@ bool answer(Registry *registry, void *arg) {
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
     MemberRefusal refusal = {};
-    if (fault_is(Fault::any_fleet) && call.ask.fleet != 0)
-        view.fleet = call.ask.fleet;
     if (!refuse_member(registry, call.ask.fleet, call.ask.term, &refusal))
         return false;
     if (refusal.name != nullptr) {

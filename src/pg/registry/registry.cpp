@@ -194,6 +194,8 @@ void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool excl
 }
 
 bool refuse_member(Registry *registry, uint64_t fleet, int64_t term, MemberRefusal *refusal) {
+    if (fault_is(Fault::any_fleet) && fleet != 0)
+        registry->state.view.fleet = fleet;
     const core::RegistryView &view = registry->state.view;
     const core::Refusal why = core::judge_fleet(view, fleet, term);
     if (is_closed(*registry)) {

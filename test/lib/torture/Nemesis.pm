@@ -39,7 +39,7 @@ my %faults = (
 	move_counter => { weight => 4 },
 	use_up_connections => { weight => 2 },
 	use_up_locks => { weight => 2 },
-	use_up_slots => { weight => 2 },
+	use_up_slots => { weight => 2, if => sub { !$_[0]->{setting}{subscriber} } },
 	recreate_database => { weight => 2 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
 	begin_again => { weight => 5, if => sub { $_[0]->{setting}{clock} } },

@@ -103,7 +103,7 @@ sub create_subscriber
 	start_node($subscriber);
 	$self->paths->create_in($subscriber, $database);
 	$node->safe_psql($database, 'CREATE PUBLICATION everything FOR ALL TABLES');
-	my $source = $node->connstr($database);
+	my $source = $node->connstr . " dbname=$database";
 	$subscriber->safe_psql($database, "CREATE SUBSCRIPTION everything CONNECTION '$source' PUBLICATION everything WITH (copy_data = false)");
 	$node->wait_for_catchup('everything');
 	return;
