@@ -36,7 +36,7 @@ Row find_segment_row(Oid schema, Oid sequence) {
 
 // The secrets of all versions end the text, as hexadecimal digits.
 bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
-    constexpr int64_t length = 2 * aes_key_bytes;
+    constexpr int64_t length = INT64_C(2) * aes_key_bytes;
     const int64_t begin = VARSIZE_ANY_EXHDR(secrets) - length * versions;
     if (wanted < 1 || wanted > versions || begin < 0)
         return false;
