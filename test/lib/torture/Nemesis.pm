@@ -43,6 +43,7 @@ my %faults = (
 	recreate_database => { weight => 2 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
 	begin_again => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
+	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	single_user => { weight => 3, if => \&can_be_single_user },
@@ -639,6 +640,25 @@ sub step_clock
 		$self->{offset} = $there;
 	}
 	# A call that has waited reads the clock at least every 100 ms.
+	return $self->finish($fault, 2);
+}
+
+# The clock runs at the wrong speed for a while: in steps of milliseconds. A fast one stays ahead, a slow one is put right.
+sub drift_clock
+{
+	my ($self, $dice) = @_;
+	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
+	my $seconds = $dice->one_of(0.5, 2);
+	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s", explains => ['55000'], marks => 'stall');
+	my ($began, $passed, $offset) = (now(), 0, $self->{offset});
+	while ($passed < $seconds)
+	{
+		sleep(0.02);
+		$passed = (now() - $began) / 1e9;
+		$self->set_offset($offset + ($speed - 1) * $passed);
+	}
+	$self->{offset} += ($speed - 1) * $passed if $speed > 1;
+	$self->set_offset($self->{offset});
 	return $self->finish($fault, 2);
 }
 
