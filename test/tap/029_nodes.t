@@ -136,7 +136,7 @@ my ($out, $error);
 $node->psql('given', 'CREATE EXTENSION uidgen', stdout => \$out, stderr => \$error);
 like($error, qr/NOTICE:  uidgen.datacenter_id is not set.*HINT:.*ALTER DATABASE given SET uidgen.datacenter_id = 1\./s,
 	'CREATE EXTENSION says that nothing is set');
-like($error =~ s/.*ALTER/ALTER/sr, qr/^ALTER DATABASE given SET uidgen.datacenter_id = 1\. Or set uidgen\.registry, .*\.$/,
+like($error =~ s/.*ALTER/ALTER/sr, qr/^ALTER DATABASE given SET uidgen.datacenter_id = 1\. \(A superuser may, .*\) Or set uidgen\.registry, .*\.$/,
 	'... and what to type');
 $node->safe_psql('postgres', 'ALTER DATABASE given SET uidgen.datacenter_id = 1');
 $node->psql('given', 'DROP EXTENSION uidgen; CREATE EXTENSION uidgen', stderr => \$error);
