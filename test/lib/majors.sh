@@ -54,30 +54,31 @@ section_majors() {
         add 0 0 1
         return 0
     fi
-    mirror=$(debian_mirror Debian)
-    [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror Debian); } || true
-    if [ -z "$mirror" ]; then
-        echo "FAILED to find a Debian mirror in apt's configuration"
+    [ -n "$roots_started" ] || start_roots
+    if [ -z "$roots_started" ]; then
         add 0 1
         return 0
     fi
-    security=$(debian_mirror Debian-Security)
-    make_roots
+    finish_roots
     make_old
     for pair in $made; do
         test_major "${pair%:*}" "${pair#*:}"
     done
 }
 
-# All at the same time: most of it is waiting for the network and the disk. Those that
-# succeed are listed in $made.
-make_roots() {
-    made=
-    roots_started=
+# All at the same time, and beside the sections that come first: most of it is waiting for the network and the disk.
+# Those that were started are listed in $roots_started; none after a failure.
+start_roots() {
+    mirror=$(debian_mirror Debian)
+    [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror Debian); } || true
+    if [ -z "$mirror" ]; then
+        echo "FAILED to find a Debian mirror in apt's configuration"
+        return 0
+    fi
+    security=$(debian_mirror Debian-Security)
     mkdir -p "$cache"
     if [ ! -O "$cache" ]; then
         echo "FAILED: $cache belongs to somebody else"
-        add 0 1
         return 0
     fi
     for pair in $majors; do
@@ -86,6 +87,11 @@ make_roots() {
             "$security" >"$work/log/root-${pair%:*}" 2>&1
         roots_started="$roots_started $pair:$!"
     done
+}
+
+# Those that succeed are listed in $made.
+finish_roots() {
+    made=
     for entry in $roots_started; do
         status=0
         wait "${entry##*:}" || status=$?
