@@ -340,7 +340,7 @@ foreach my $chunk (1, 64)
 	like($drawn, qr/^\d+$/, 'when the standby answers, ids come');
 	my ($state, $message) = sqlstate($standby, "SELECT uid_next('$generator')");
 	is($state, '25006', 'on a standby: an error');
-	$node->wait_for_catchup($standby, 'replay');
+	$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
 	$local->quit;
 	$session->quit;
 	$node->stop('immediate');

@@ -306,7 +306,7 @@ freeze_clock($node, $begin + $hour + 60);
 like(restart('busy', '', $standby), qr/ERROR:  25006: .*recovery/, 'a standby cannot restart a generator');
 like(restart('busy'), qr/WARNING/, 'the primary can');
 draws('busy', '... and draws');
-$node->wait_for_catchup($standby);
+$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
 $node->kill9;
 freeze_clock($standby, $begin + $hour + 120);
 $standby->promote;

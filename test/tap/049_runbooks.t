@@ -320,7 +320,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($night, 'copy', has_streaming => 1);
 start_node($standby);
 $night->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 10)');
-$night->wait_for_catchup($standby);
+$night->wait_for_catchup($standby, 'replay', $night->lsn('flush'));
 like(error_of($standby, 'SELECT uid_next()'), qr/ERROR:  25006: @{[symptom('promoted')]}/, 'promoted: the symptom');
 isnt((shell($night, 'pg_ctl promote -D "$PGDATA"'))[0], 0, '... a primary cannot be promoted');
 my %old = (OLD_HOST => $night->host, OLD_PORT => $night->port);
