@@ -304,5 +304,5 @@ SELECT made_by(uid_next());
 SELECT uid_next() AS id \gset
 SELECT made_by(:id);
 DEALLOCATE ALL;
-DROP FUNCTION draw_many(integer), made_by(bigint), hinted(text), outcome(text);
+DROP FUNCTION draw_many(integer), made_by(bigint), hinted(text), outcome(text), exact_outcome(text);
 DROP EXTENSION uidgen;

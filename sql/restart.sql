@@ -136,5 +136,5 @@ SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.tw
 COMMIT;
 DROP OWNED BY restart_user;
 DROP ROLE restart_user;
-DROP FUNCTION outcome(text), an_hour_ahead(regclass);
+DROP FUNCTION outcome(text), exact_outcome(text), an_hour_ahead(regclass);
 DROP EXTENSION uidgen CASCADE;

@@ -95,6 +95,8 @@ section_clients() {
     sql_client statements_test.sql true
     sql_client test_database_test.sql true
     client_role=postgres
+    # shellcheck disable=SC2016 # the end of a block
+    sed -n '/^CREATE SCHEMA partman;/,/^```$/{/^```$/!p}' "$checkout/docs/clients.md" >partman_recipe.sql
     extension_client partman_test.sql pg_partman
     extension_client foreign_tables_test.sql postgres_fdw
     cd "$checkout" || return

@@ -177,14 +177,19 @@ run_sections() {
     sections "$@"
 }
 
+# As README.md says: what the package is built with, and the package.
+install_package() {
+    commands=$(sed -n "s/-17-/-$major-/; /^sudo apt-get install/p" "$1/src/README.md")
+    inside sh -ec "cd /mnt/package/source; sudo() { \"\$@\"; }; $commands"
+}
+
 test_package() {
     in_use
     mount_for_once "$1"
     inside chown -R postgres: /mnt
     sections package_there
-    # shellcheck disable=SC2016 # for the shell inside
-    inside sh -c 'dpkg -i /mnt/package/postgresql-*-uidgen_*.deb' >"$1/log/dpkg" 2>&1 || {
-        cat "$1/log/dpkg"
+    install_package "$1" >"$1/log/apt" 2>&1 || {
+        cat "$1/log/apt"
         exit 1
     }
     sections package_installed

@@ -260,9 +260,12 @@ package_built() {
     fi
 }
 
+# As README.md says.
 build_package() (
     cd "$package_source" || exit
-    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded dpkg-buildpackage -b -us -uc
+    command=$(sed -n 's/^\(dpkg-buildpackage [^#]*\) #.*/\1/p' README.md)
+    # shellcheck disable=SC2086 # a list of words
+    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded $command
 )
 
 # debhelper compresses the longer ones of the documents.

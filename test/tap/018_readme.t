@@ -1,5 +1,6 @@
 # What README.md says to put into postgresql.conf, and to run afterwards, works as written. So does every statement of
-# README.md and docs/*.md, but for docs/moving.md.
+# README.md and docs/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one server, or a shell, is
+# run by another test, which reads it from the page.
 
 use strict;
 use warnings;
@@ -34,7 +35,7 @@ my @documents = ('README.md', glob 'docs/*.md');
 for my $file (@documents)
 {
 	unlike(join('', of_language('', snippets($file))),
-		qr/^\s*[\w.]+ = /m, "$file: a setting stands in a snippet that says ini");
+		qr/^\s*[\w.]+ = |^(?:sudo|make|psql|pg_\w+) /m, "$file: a setting stands in a snippet that says ini, a command in one that says sh");
 }
 
 my $node = PostgreSQL::Test::Cluster->new('readme');
@@ -87,7 +88,11 @@ $node->stop;
 #   <!-- test: in a new database -->        with the extension, as README.md installs it; each file begins with one
 #   <!-- test: in an empty database -->     without
 #   <!-- test: after STATEMENTS -->         which are run first
-#   <!-- test: not run, because ... -->     counts as skipped, as do extensions that the server does not have
+#   <!-- test: run by FILE -->              by that test of test/tap, which reads the block from the page
+#   <!-- test: not run, because ... -->     commands for a shell only; counts as skipped, as do statements with extensions
+#                                           that the server does not have
+#
+# Commands for a shell are not run here.
 my $library = PostgreSQL::Test::Cluster->new('documents');
 $library->init;
 $library->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nwal_level = logical\n");
@@ -117,24 +122,62 @@ INSERT INTO orders VALUES (DEFAULT, 'a') RETURNING id > 0;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace;
 SQL
 
+# Statements of the text that need something more than what the blocks of the page leave behind.
+# Or the test that runs them.
+my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NULL \\gexec\nSELECT uid_fleet_admit('fleet')";
+my %needs = (
+	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
+	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
+	"SELECT uid_generator_restart('uid_generators.uid_default');" => '048_restart.t',
+	'CREATE SEQUENCE uid_keys.vault' => "SELECT uid_key_drop('vault')",
+	"SELECT segment_attach('orders')" => '039_fleet_segments.t',
+	"SELECT segment_attach('orders');" => '039_fleet_segments.t',
+	'SELECT uid_fleet_handover();' => $registry_here,
+	'SELECT uid_fleet_handover(cancel => true)' => '030_registry.t',
+	'SELECT uid_fleet_handover(cancel => true);' => '030_registry.t',
+	'SELECT uid_fleet_fence();' => $registry_here,
+	'SELECT uid_fleet_move();' => '032_registrar.t',
+	"SELECT * FROM uid_fleet_reserve(2, 'twitter');" => '030_registry.t',
+	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
+	'CREATE EXTENSION citus' => '036_citus.t',
+	"SELECT citus_update_node(nodeid, 'coordinator2', 5432) FROM pg_dist_node WHERE groupid = 0" => '036_citus.t',
+	"SELECT uid_fleet_admit('role')" => 'CREATE ROLE role',
+	'ALTER TABLE t ALTER id DROP IDENTITY' => 'CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY)',
+	"SELECT setval(pg_get_serial_sequence('t', 'id'), max(id)) FROM t" => 'CREATE TABLE t (id bigserial)',
+);
+
+# Whether that test asks for the text, by a pattern.
+sub reads
+{
+	my ($test, $function, $file, $text) = @_;
+	my @patterns = slurp_file("test/tap/$test") =~ m{\b$function\('\Q$file\E', qr/(.*?)/\)}g;
+	return ok((grep { $text =~ /$_/ } @patterns), "$file: $test runs " . ($text =~ /^(\N*)/)[0]);
+}
+
 # 010_migration.t runs docs/moving.md, on the tables of the services that people come from.
 for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 {
 	my $text = slurp_file($file);
 	new_database(@install);
 	my $blocks = 0;
-	while ($text =~ /((?:^ *<!-- test: \N* -->\n)*)^( *)```sql\n(.*?)^\2```$/msg)
+	while ($text =~ /((?:^ *<!-- test: \N* -->\n)*)^( *)```(sql|sh)\n(.*?)^\2```$/msg)
 	{
-		my ($marks, $sql) = ($1, $3);
+		my ($marks, $language, $sql) = ($1, $3, $4);
 		$blocks++;
-		my ($before, $why) = ('', undef);
+		my ($before, $elsewhere, $why) = ('', undef, undef);
 		for my $mark ($marks =~ /^ *<!-- test: (.*) -->$/mg)
 		{
 			if ($mark eq 'in a new database') { new_database(@install) }
 			elsif ($mark eq 'in an empty database') { new_database() }
 			elsif ($mark =~ /^after (.*)$/) { $before .= "$1;\n" }
-			elsif ($mark =~ /^not run, (because .+)$/) { $why = $1 }
+			elsif ($mark =~ /^run by (\w+\.t)$/) { $elsewhere = $1 }
+			elsif ($mark =~ /^not run, (because .+)$/ && $language eq 'sh') { $why = $1 }
 			else { fail("$file: a mark that the test understands: $mark") }
+		}
+		if (defined $elsewhere)
+		{
+			reads($elsewhere, 'block_of', $file, $sql);
+			next;
 		}
 		for my $extension ($sql =~ /^CREATE EXTENSION (?:IF NOT EXISTS )?(\w+)/mg)
 		{
@@ -145,16 +188,30 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	  SKIP:
 		{
 			skip "$file: $first: $why", 1 if defined $why;
+			fail("$file: a test runs $first"), next if $language eq 'sh';
 			my ($status, $output, $error) = $library->psql('shop', "$before$sql", on_error_stop => 1);
 			is($status, 0, "$file: $first") or diag $error;
 		}
 	}
+	for my $sql (statements_of($file))
+	{
+		my $before = $needs{$sql} // '';
+		if ($before =~ /\.t$/)
+		{
+			reads($before, 'statement_of', $file, $sql);
+			next;
+		}
+		# What changes a fleet must be the only statement of a transaction.
+		my $script = $sql =~ /uid_fleet_(?:handover|fence)/ ? "$before;\n$sql" : "BEGIN;\n$before;\n$sql;\nROLLBACK";
+		my ($status, $output, $error) = $library->psql('shop', "SET search_path = public, uidgen;\n$script", on_error_stop => 1);
+		is($status, 0, "$file: in its text: $sql") or diag $error;
+	}
 	# A mark that stands before something else would be without effect.
 	my $marks = () = $text =~ /^ *<!-- test:/mg;
 	my $used = 0;
-	$used += () = $1 =~ /^ *<!-- test:/mg while $text =~ /((?:^ *<!-- test: \N* -->\n)+)^ *```sql$/mg;
-	is($used, $marks, "$file: every mark stands before statements");
-	is($blocks, scalar(() = $text =~ /^ *```sql/mg), "$file: no block was passed over");
+	$used += () = $1 =~ /^ *<!-- test:/mg while $text =~ /((?:^ *<!-- test: \N* -->\n)+)^ *```(?:sql|sh)$/mg;
+	is($used, $marks, "$file: every mark stands before statements or commands");
+	is($blocks, scalar(() = $text =~ /^ *```(?:sql|sh)\b/mg), "$file: no block was passed over");
 }
 $library->stop;
 done_testing();

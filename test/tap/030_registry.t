@@ -266,11 +266,11 @@ $third->stop;
 
 # A handover that was cancelled, and a standby that knows of nothing after the closing.
 my $stale = new_standby($fourth, 'stale');
-is(sqlstate($fourth, 'SELECT * FROM uid_fleet_reserve(1)'), '55000', 'nothing is reserved that a failover could lose');
+my $reserve = statement_of('docs/fleet.md', qr/uid_fleet_reserve/);
+is(sqlstate($fourth, $reserve), '55000', 'nothing is reserved that a failover could lose');
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
 $fourth->reload;
-ok($fourth->poll_query_until('postgres', 'SELECT count(*) = 1 FROM uid_fleet_reserve(1)'),
-	'a synchronous standby keeps a reservation');
+ok(poll_until('a standby', sub { sqlstate($fourth, $reserve) eq '00000' }), 'a synchronous standby keeps two reservations');
 # Without the standby the first call of a member waits. Those that follow must not pile up behind it.
 $stale->stop;
 my $waiter = hold_open($fourth);
@@ -286,11 +286,11 @@ like((finish_query($waiter))[0], qr/^\d+$/m, '... and the first one goes on');
 $waiter->quit;
 start_node($stale);
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
-is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 1, '... and has it');
+is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 2, '... and has them');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
 $stale->stop;
-my $cancel = 'SELECT uid_fleet_handover(cancel => true)';
+my $cancel = statement_of('docs/fleet.md', qr/cancel/);
 go_on(319);
 is(sqlstate($fourth, $cancel), '55000', 'a handover cannot be canceled while a standby may count on it');
 is(ask($fourth, $ann)->{refusal}, 'handing_over', '... and nothing is granted');

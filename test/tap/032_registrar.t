@@ -266,7 +266,7 @@ is(status($member, 'superseded'), 'f', 'the server is a newcomer');
 # Moving
 
 $node = status($member, 'node');
-$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+$member->safe_psql('postgres', statement_of('docs/fleet.md', qr/uid_fleet_move/));
 isnt(drawn_node($member), $node, 'uid_fleet_move() begins anew');
 
 $registry->stop;

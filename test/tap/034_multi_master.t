@@ -1,5 +1,5 @@
 # Two members of a fleet replicate a table to each other, and both insert into it. Then a third server takes over from the
-# first: blue/green. These are the recipes of docs/fleet.md.
+# first: blue/green. The statements and commands are those of docs/fleet.md, with the addresses of these servers.
 #
 # Expected: no row of one server conflicts with a row of the other. The first server is the registry of its own fleet.
 #
@@ -14,122 +14,142 @@ use Test::More;
 use UidgenTest;
 
 my $conf = "wal_level = logical\n";
-my %nodes = (a => new_node('a', conf => $conf), b => new_node('b', conf => $conf));
+my %nodes = map { $_ => new_node($_, conf => $conf) } 'a', 'b', 'green';
 my $has_origin = $nodes{a}->pg_version >= 16;
-my $options = 'copy_data = false' . ($has_origin ? ', origin = none' : '');
 
-sub other
+sub app
 {
-	return $_[0] eq 'a' ? 'b' : 'a';
+	my ($node, @sql) = @_;
+	my $output;
+	$output = $node->safe_psql('app', "SET search_path = public, uidgen;\n$_") foreach @sql;
+	return $output;
 }
 
-join_fleet($nodes{$_}, $nodes{a}) foreach 'a', 'b';
-start_uidgen($nodes{$_}) foreach 'a', 'b';
-make_registry($nodes{a});
-
-sub subscribe
+# A block of docs/fleet.md for the servers of this test, named as there.
+sub for_servers
 {
-	my ($to, $name, $from, $publication, $with) = @_;
-	my $connection = $from->connstr('postgres') =~ s{'}{''}gr;
-	$to->safe_psql('postgres', "CREATE SUBSCRIPTION $name CONNECTION '$connection' PUBLICATION $publication WITH ($with)");
+	my ($block, %named) = @_;
+	$block =~ s/, origin = none|WITH \(origin = none\)//g unless $has_origin;
+	foreach my $name (keys %named)
+	{
+		my ($host, $port) = map { $named{$name}->$_ } 'host', 'port';
+		$block =~ s/\bhost=$name\b/host=$host port=$port/g;
+		$block =~ s/-h $name\b/-h '$host' -p $port/g;
+	}
+	return $block;
+}
+
+sub insert_into
+{
+	my ($table, @to) = @_;
+	return map { background_loop($_, dbname => 'app', clients => 2, sql => "INSERT INTO $table DEFAULT VALUES RETURNING id") } @to;
+}
+
+sub wait_for_rows
+{
+	my ($node, $table, $rows) = @_;
+	$node->poll_query_until('app', "SELECT count(*) > $rows FROM $table") or die "no rows of $table";
 	return;
 }
 
+sub have_all
+{
+	my ($table, $rows, @on) = @_;
+	foreach my $node (@on)
+	{
+		ok($node->poll_query_until('app', "SELECT count(*) = $rows FROM $table"), $node->name . " has all rows of $table");
+		unlike(slurp_file($node->logfile), qr/duplicate key|conflict/, '... without a conflict');
+	}
+	return;
+}
+
+sub draw_from_nodes_of_their_own
+{
+	my ($generator, @on) = @_;
+	my ($one, $other) = map { app($_, "SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.$generator'::regclass") } @on;
+	isnt($one, $other, "$generator draws from different nodes");
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# Multi-master.
+# ---------------------------------------------------------------------------
+
+join_fleet($nodes{$_}, $nodes{a}) foreach keys %nodes;
+start_uidgen($nodes{$_}) foreach 'a', 'b';
+make_registry($nodes{a});
+
+my $tables = block_of('docs/fleet.md', qr/CREATE PUBLICATION mine FOR TABLE orders;/);
+my $filter = block_of('docs/fleet.md', qr/ADD COLUMN site/);
+my $subscription = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION theirs/);
 foreach my $site ('a', 'b')
 {
-	my $published = $has_origin ? 'TABLE orders' : "TABLE orders WHERE (site = '$site') WITH (publish = 'insert')";
-	$nodes{$site}->safe_psql('postgres', qq{
-		CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), site text NOT NULL DEFAULT '$site');
-		CREATE PUBLICATION mine FOR $published});
+	$nodes{$site}->safe_psql('postgres', 'CREATE DATABASE app');
+	app($nodes{$site}, $tables, 'CREATE ROLE replicator LOGIN REPLICATION; GRANT SELECT ON orders TO replicator');
+	app($nodes{$site}, 'DROP PUBLICATION mine', $filter =~ s/'a'/'$site'/gr) unless $has_origin;
 }
-subscribe($nodes{$_}, "theirs_$_", $nodes{ other($_) }, 'mine', $options) foreach 'a', 'b';
+app($nodes{a}, for_servers($subscription, OTHER => $nodes{b}));
+app($nodes{b}, for_servers($subscription, OTHER => $nodes{a}));
 
-my @loops = map {
-	background_loop($nodes{$_}, clients => 2, sql => 'INSERT INTO orders DEFAULT VALUES RETURNING id')
-} 'a', 'b';
-$nodes{$_}->poll_query_until('postgres', "SELECT count(*) > 2000 FROM orders WHERE site = '$_'")
-  or die "$_ does not insert"
-  foreach 'a', 'b';
-my @logs = map { stop_loop($_) } @loops;
-
-my $drawn = assert_unique(@logs);
-foreach my $site ('a', 'b')
-{
-	ok($nodes{$site}->poll_query_until('postgres', "SELECT count(*) >= $drawn FROM orders"),
-		"$site has the rows of both");
-	my $log = slurp_file($nodes{$site}->logfile);
-	unlike($log, qr/duplicate key|conflict/, "$site saw no conflict");
-}
-isnt(node_of($nodes{a}), node_of($nodes{b}), 'the two draw from different nodes');
-is($nodes{a}->safe_psql('postgres', 'SELECT DISTINCT protection FROM uid_generator_status WHERE protection IS NOT NULL'),
+my @loops = insert_into('orders', @nodes{ 'a', 'b' });
+wait_for_rows($_, 'orders', 4000) foreach @nodes{ 'a', 'b' };
+goes_on('both insert', @loops);
+my $orders = assert_unique(stop_loop(@loops));
+have_all('orders', $orders, @nodes{ 'a', 'b' });
+draw_from_nodes_of_their_own('uid_default', @nodes{ 'a', 'b' });
+is(app($nodes{a}, 'SELECT DISTINCT protection FROM uid_generator_status WHERE protection IS NOT NULL'),
 	'registry', 'the registry is a member of its own fleet');
 
-$nodes{$_}->safe_psql('postgres', "DROP SUBSCRIPTION theirs_$_") foreach 'a', 'b';
+app($nodes{$_}, 'DROP SUBSCRIPTION theirs') foreach 'a', 'b';
+$nodes{b}->stop('fast');
 
 # ---------------------------------------------------------------------------
 # Blue/green, with a generator of its own.
 # ---------------------------------------------------------------------------
 
-my $blue = $nodes{a};
-my $green = new_node('green', conf => $conf);
-join_fleet($green, $blue);
-start_uidgen($green);
-$green->safe_psql('postgres', 'CREATE ROLE uid_fleet');    # pg_dumpall --roles-only
-$_->safe_psql('postgres', "SELECT uid_generator_create('tickets')") foreach $blue, $green;
-$blue->safe_psql('postgres', q{
-	CREATE TABLE tickets (id bigint PRIMARY KEY DEFAULT uid_next('uid_generators.tickets'));
-	INSERT INTO tickets SELECT FROM generate_series(1, 100)});
-my $schema = $blue->basedir . '/schema.sql';
-$blue->command_ok(
-	[
-		'pg_dump', '--schema-only', '--exclude-schema', 'uid_generators', '--exclude-schema', 'uid_segments',
-		'--no-publications', '--no-subscriptions', '-f', $schema, $blue->connstr('postgres')
-	],
-	'pg_dump of the schema');
-$green->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $schema, $green->connstr('postgres') ], '... and its restore');
+my ($blue, $green) = @nodes{ 'a', 'green' };
+my %colours = (BLUE => $blue, GREEN => $green);
+app($blue, "SELECT uid_generator_create('tickets')",
+	q{CREATE TABLE tickets (id bigint PRIMARY KEY DEFAULT uid_next('uid_generators.tickets'))},
+	'INSERT INTO tickets SELECT FROM generate_series(1, 100); GRANT SELECT ON tickets TO replicator');
+start_node($green);
+$green->safe_psql('postgres', 'CREATE DATABASE app');
+my ($status, $output) = run_shell($green, for_servers(block_of('docs/fleet.md', qr/pg_dumpall/), %colours));
+is($status, 0, 'roles, extension, generator and schema on green') or diag($output);
 
-sub insert_tickets
-{
-	return background_loop($_[0], clients => 2, sql => 'INSERT INTO tickets DEFAULT VALUES RETURNING id');
-}
+# Each statement by what its comment says.
+my %step;
+my $block = for_servers(block_of('docs/fleet.md', qr/CREATE PUBLICATION colour/), %colours);
+$step{$2} = $1 while $block =~ /(\S.*?;) +-- on (\N+)\n/sg;
+my $caught_up = statement_of('docs/fleet.md', qr/pg_stat_replication/);
+my $end = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);
 
-sub wait_for_copy
-{
-	my ($node) = @_;
-	$node->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel")
-	  or die 'no initial copy';
-	return;
-}
-
-$_->safe_psql('postgres', 'CREATE PUBLICATION colour FOR TABLE tickets') foreach $blue, $green;
-my @tickets = insert_tickets($blue);
-subscribe($green, 'from_blue', $blue, 'colour', $has_origin ? 'origin = none' : 'copy_data = true');
-wait_for_copy($green);
+app($_, $step{both}) foreach $blue, $green;
+@loops = insert_into('tickets', $blue);
+app($green, $step{green});
+$green->poll_query_until('app', $step{'green, until 0'}, '0') or die 'no initial copy';
 if ($has_origin)
 {
-	subscribe($blue, 'from_green', $green, 'colour', $options);
-	push @tickets, insert_tickets($green);
-	$green->poll_query_until('postgres', 'SELECT count(*) > 1000 FROM tickets') or die 'no tickets';
+	app($blue, $step{blue});
+	push @loops, insert_into('tickets', $green);
+	wait_for_rows($_, 'tickets', 2000) foreach $blue, $green;
+	goes_on('both insert', @loops);
 }
-my @ticket_logs = map { stop_loop($_) } @tickets;
+my @logs = stop_loop(@loops);
 if (!$has_origin)
 {
-	$blue->wait_for_catchup('from_blue');
-	$green->safe_psql('postgres', 'DROP SUBSCRIPTION from_blue');
-	subscribe($blue, 'from_green', $green, 'colour', $options);
-	my $loop = insert_tickets($green);
-	$green->poll_query_until('postgres', 'SELECT count(*) > 1000 FROM tickets') or die 'no tickets';
-	push @ticket_logs, stop_loop($loop);
+	$blue->poll_query_until('app', $caught_up) or die 'green does not catch up';
+	app($green, $end);
+	app($blue, $step{blue});
+	@loops = insert_into('tickets', $green);
+	wait_for_rows($blue, 'tickets', 2000);
+	push @logs, stop_loop(@loops);
 }
-$drawn = assert_unique(@ticket_logs);
-foreach my $node ($blue, $green)
-{
-	ok($node->poll_query_until('postgres', "SELECT count(*) = $drawn + 100 FROM tickets"), $node->name . ' has all tickets');
-	unlike(slurp_file($node->logfile), qr/duplicate key|conflict/, '... without a conflict');
-}
-isnt(node_of($blue, 'uid_generators.tickets'), node_of($green, 'uid_generators.tickets'), 'blue and green draw from different nodes');
+have_all('tickets', assert_unique(@logs) + 100, $blue, $green);
+is(app($green, 'SELECT count(*) FROM orders'), $orders, 'green has the other table, too');
+draw_from_nodes_of_their_own('tickets', $blue, $green);
 
-$blue->safe_psql('postgres', 'DROP SUBSCRIPTION from_green');
-$green->safe_psql('postgres', 'DROP SUBSCRIPTION from_blue') if $has_origin;
-$_->stop('fast') foreach $green, $nodes{b}, $blue;
+app($blue, 'DROP SUBSCRIPTION from_green');
+app($green, $end) if $has_origin;
+$_->stop('fast') foreach $green, $blue;
 done_testing();

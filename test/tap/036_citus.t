@@ -1,7 +1,7 @@
 # Citus: a coordinator, which is the registry of the fleet, and workers, which are members. All insert into one distributed
 # table at once. Then a node is added, and the coordinator's standby is promoted.
 #
-# Expected: no id comes twice, no insert fails, and no node sees a deadlock.
+# Expected: no id comes twice, no insert fails, and no node sees a deadlock. The statements are those of docs/fleet.md.
 #
 # It needs the extension citus, 11 or later, for this major of PostgreSQL, and is skipped without it. Debian has no package of
 # it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a segment, and
@@ -40,17 +40,22 @@ sub new_citus_node
 	my $node = new_node($name, conf => $conf);
 	join_fleet($node, $coordinator // $node, $standby);
 	start_node($node);
-	$node->safe_psql('postgres', 'CREATE EXTENSION citus');
+	$node->safe_psql('postgres', statement_of('docs/fleet.md', qr/CREATE EXTENSION citus/));
 	return $node;
 }
 
-sub add_worker
+# A recipe with the addresses of these servers.
+sub addressed
 {
-	my ($name) = @_;
-	my $node = new_citus_node($name);
-	$coordinator->safe_psql('postgres', "SELECT citus_add_node('$socket', " . $node->port . ')');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_extension WHERE extname = 'uidgen'"), 1, "Citus creates uidgen on $name");
-	return $node;
+	my ($sql, %nodes) = @_;
+	$sql =~ s/'(\w+)', 5432/"'$socket', " . $nodes{$1}->port/eg;
+	return $sql;
+}
+
+sub has_uidgen
+{
+	my ($node) = @_;
+	return is($node->safe_psql('postgres', "SELECT count(*) FROM pg_extension WHERE extname = 'uidgen'"), 1, 'Citus creates uidgen on ' . $node->name);
 }
 
 # Each row of a statement that inserts several has an id of its own.
@@ -83,13 +88,11 @@ sub nodes_in_ids
 }
 
 $coordinator = new_citus_node('coordinator');
-$coordinator->safe_psql('postgres', "CREATE EXTENSION uidgen; SELECT citus_set_coordinator_host('$socket', " . $coordinator->port . ')');
-make_registry($coordinator);
-my @workers = map { add_worker($_) } 'worker1', 'worker2';
-$coordinator->safe_psql('postgres', q{
-	SET citus.shard_count = 8;
-	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text);
-	SELECT create_distributed_table('orders', 'id')});
+my @workers = map { new_citus_node($_) } 'worker1', 'worker2';
+my $recipe = block_of('docs/fleet.md', qr/citus_add_node/);
+$coordinator->safe_psql('postgres', "SET citus.shard_count = 8;\n"
+	  . addressed($recipe, coordinator1 => $coordinator, worker1 => $workers[0], worker2 => $workers[1]));
+has_uidgen($_) foreach @workers;
 
 # One series of numbers for all nodes. The coordinator draws from the segment, and the workers attach to it.
 $coordinator->safe_psql('postgres', q{
@@ -121,7 +124,9 @@ is(nodes_in_ids($coordinator, "item = 'selected'"), 2, 'INSERT ... SELECT draws 
 is($coordinator->safe_psql('postgres', "SELECT count(*) = 2 * count(*) FILTER (WHERE item = 'selected') FROM tickets"),
 	't', '... and numbers of the segment');
 
-push @workers, add_worker('worker3');
+push @workers, new_citus_node('worker3');
+$coordinator->safe_psql('postgres', "SELECT citus_add_node('$socket', " . $workers[2]->port . ')');
+has_uidgen($workers[2]);
 @loops = insert_into($workers[2]);
 wait_for_rows($coordinator, 100);
 stop_inserts(@loops);
@@ -140,7 +145,7 @@ wait_for_rows($coordinator, 100);
 $coordinator->wait_for_catchup('standby');
 $coordinator->stop('immediate');
 $standby->promote;
-$standby->safe_psql('postgres', "SELECT citus_update_node(nodeid, '$socket', " . $standby->port . ') FROM pg_dist_node WHERE groupid = 0');
+$standby->safe_psql('postgres', addressed(statement_of('docs/fleet.md', qr/citus_update_node/), coordinator2 => $standby));
 my $promoted = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
 my $ports = join ', ', map { "'" . $_->port . "'" } @workers;
 ok($standby->poll_query_until('postgres', "SELECT count(*) = 3 FROM uid_fleet WHERE port IN ($ports) AND last_heard > '$promoted'"),

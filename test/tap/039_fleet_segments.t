@@ -86,6 +86,15 @@ start_uidgen($nodes{first});
 make_registry($nodes{first});
 new_member($_, 'first', 'second') foreach 'a', 'b';
 
+# As docs/segments.md says it.
+sql('first', block_of('docs/segments.md', qr/GRANT USAGE ON SEQUENCE uid_segments.orders/));
+my $attach = block_of('docs/segments.md', qr/segment_attach/);
+like(sql('a', $attach), qr/^1$/m, 'a member attaches to a segment, and draws');
+like(sql('b', $attach), qr/^1001$/m, '... another one draws from the next block');
+like(sql('a', statement_of('docs/segments.md', qr/segment_attach/)), qr/orders/, '... it may attach again');
+like(sql('a', statement_of('docs/fleet.md', qr/segment_attach/)), qr/orders/, '... and again');
+sql($_, "SELECT segment_drop('orders')") foreach 'a', 'b', 'first';
+
 # ---------------------------------------------------------------------------
 # Exactly 1 to M: two members, and sessions on the registry itself, draw until the segment is used up.
 # ---------------------------------------------------------------------------

@@ -107,7 +107,7 @@ freeze_clock($node, $hour);
 my (undef, $error) = draw($default, 1);
 like($error, qr/generator "uid_default" is ahead of the clock/, 'the clock is back: no id');
 
-$node->safe_psql('postgres', "BEGIN; SELECT uid_generator_restart('uid_generators.uid_default'); ROLLBACK");
+$node->safe_psql('postgres', 'BEGIN; ' . statement_of('docs/clocks.md', qr/uid_generator_restart/) . '; ROLLBACK');
 (undef, $error) = draw($default, 1);
 like($error, qr/generator "uid_default" is ahead of the clock/, 'a restart that is rolled back changes nothing');
 is(sqlstate($node, "BEGIN; SELECT uid_generator_restart('uid_generators.uid_default'); SELECT uid_next()"),

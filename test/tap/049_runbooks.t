@@ -24,38 +24,12 @@ my $year = 365 * 24 * 3600;
 my $directory = PostgreSQL::Test::Utils::tempdir();
 my $path = 'SET search_path = public, uidgen;';
 my %used;
-my $shells = 0;
 
 sub page
 {
 	my ($name) = @_;
 	$used{"docs/runbooks/$name.md"} = 1;
 	return slurp_file("docs/runbooks/$name.md");
-}
-
-sub shell
-{
-	my ($node, $command, %environment) = @_;
-	local %ENV = (%ENV, %environment, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir);
-	my $log = "$directory/shell" . ++$shells; # a server that was started writes to its file on
-	my $bin = $node->config_data('--bindir');
-	# A server that pg_ctl starts must not hold the output of the test.
-	my $script = "cd $directory; PATH=$bin:\$PATH; set -e -o pipefail\n$command";
-	my $status = system('bash', '-c', 'exec bash -c "$0" >"$1" 2>&1 </dev/null', $script, $log);
-	return ($status, slurp_file($log));
-}
-
-# The first block of a page that has that in it.
-sub block_of
-{
-	my ($name, $pattern) = @_;
-	my $text = page($name);
-	while ($text =~ /^( *)```(?:sql|sh)\n(.*?)^\g{1}```$/msg)
-	{
-		my ($indent, $block) = ($1, $2);
-		return $block =~ s/^$indent//mgr if $block =~ $pattern;
-	}
-	die "$name has no block with $pattern";
 }
 
 sub check_output
@@ -93,7 +67,7 @@ sub run_page
 		}
 		else
 		{
-			($status, $output) = shell($node, $block, %environment);
+			($status, $output) = run_shell($node, $block, directory => $directory, %environment);
 			$node->_update_pid(-1) if $block =~ /pg_ctl/;
 		}
 		is($status, 0, "$name: $first") or diag(join "\n", grep { defined } $output, $error);
@@ -160,7 +134,7 @@ wait_for_node_rows($clock, '%', 1, dbname => 'shop', table => 'uidgen.worker_nod
 # Back by five minutes, which is less than any lease, but more than a generator may be ahead.
 freeze_clock($clock, 600);
 $clock->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 10)');
-unlike(shop($clock, block_of('clock', qr/leased_until/)), qr/uid_default/, 'clock: no generator is ahead of a clock that runs');
+unlike(shop($clock, block_of('docs/runbooks/clock.md', qr/leased_until/)), qr/uid_default/, 'clock: no generator is ahead of a clock that runs');
 freeze_clock($clock, 300);
 like(error_of($clock, 'INSERT INTO orders DEFAULT VALUES'), qr/ERROR:  55000: @{[symptom('clock')]}/, 'clock: five minutes back');
 run_page('clock', $clock);
@@ -195,7 +169,7 @@ my $session = hold_open($night, dbname => 'shop');
 $session->query_safe($path);
 my $session_pid = $session->query_safe('SELECT pg_backend_pid()');
 # The wrong moment for the third step: no slot is short.
-my $ends = block_of('slots', qr/pg_terminate_backend/);
+my $ends = block_of('docs/runbooks/slots.md', qr/pg_terminate_backend/);
 $session->query_safe("BEGIN; SELECT segment_next('s' || n) FROM generate_series(1, 3) n");
 is(shop($night, $ends), '', 'slots: while slots are free, the step ends no transaction');
 is($session->query_safe("SELECT segment_next('s3')"), '2', '... and the session goes on');
@@ -239,7 +213,7 @@ my %others = (
 	twitter => "'twitter', time_bits => 40",
 	fixed => "'sonyflake', time_bits => 38, worker_policy => 'static', worker_number => 9, datacenter_id => 5",
 	js53 => "'js53'");
-my $step = block_of('end-of-time', qr/uid_generator_create/);
+my $step = block_of('docs/runbooks/end-of-time.md', qr/uid_generator_create/);
 my $same = q{SELECT count(DISTINCT to_jsonb(g) - '{generator,time_bits,created}'::text[]), max(time_bits) - min(time_bits)
   FROM uid_generator_config g WHERE generator IN ('uid_generators.NAME'::regclass, 'uid_generators.NAME2'::regclass)};
 foreach my $name (sort keys %others)
@@ -281,8 +255,8 @@ my $twice = $night->safe_psql('shop', 'SELECT min(id) FROM orders');
 $night->safe_psql('shop2', "INSERT INTO orders VALUES ($twice)");
 like(error_of($night, "INSERT INTO orders VALUES ($twice)"), qr/ERROR:  23505: @{[symptom('datacenter')]}/, 'datacenter: the symptom');
 run_page('datacenter', $night);
-my ($copy) = page('datacenter') =~ /^   ```sh\n(.*?)^   ```$/ms;
-is((shell($night, $copy))[1], "CREATE TABLE\nCOPY 1\n$twice\n", '... it finds the id that both have');
+my $copy = block_of('docs/runbooks/datacenter.md', qr/pstdin/);
+is((run_shell($night, $copy, directory => $directory))[1], "CREATE TABLE\nCOPY 1\n$twice\n", '... it finds the id that both have');
 like(error_of($night, 'ALTER DATABASE shop SET uidgen.datacenter_id = -2'), qr/ERROR:  22023:/, '... a number that is none is refused');
 is(shop($night, 'SELECT datacenter_id FROM uid_decode(uid_next())'), '2', '... and changes nothing');
 is(shop($night, 'SELECT count(*) FROM uid_check_nodes()'), '0', '... of its own, one database lists no pair');
@@ -304,7 +278,7 @@ $night->safe_psql('shop', 'DELETE FROM orders WHERE id % 2 = 0 OR id % 2 = 1; IN
 run_page('restore-table', $night);
 is(shop($night, $sums), '15|15|15', '... old rows and new ones');
 is(shop($night, $numbers), $before, '... the old ones as they were');
-my $raise = block_of('restore-table', qr/uid_generator_raise/);
+my $raise = block_of('docs/runbooks/restore-table.md', qr/uid_generator_raise/);
 $night->safe_psql('shop', 'GRANT SELECT ON orders TO app');
 like(error_of($night, "SET ROLE app; $raise"), qr/ERROR:  42501:/, '... only the owner of the generator may raise it');
 shop($night, q{INSERT INTO orders VALUES (uid_encode(now() + interval '1 year', 0, 1, 0))});
@@ -322,9 +296,9 @@ start_node($standby);
 $night->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 10)');
 $night->wait_for_catchup($standby, 'replay', $night->lsn('flush'));
 like(error_of($standby, 'SELECT uid_next()'), qr/ERROR:  25006: @{[symptom('promoted')]}/, 'promoted: the symptom');
-isnt((shell($night, 'pg_ctl promote -D "$PGDATA"'))[0], 0, '... a primary cannot be promoted');
+isnt((run_shell($night, 'pg_ctl promote -D "$PGDATA"'))[0], 0, '... a primary cannot be promoted');
 my %old = (OLD_HOST => $night->host, OLD_PORT => $night->port);
-my ($status, $output) = shell($standby, block_of('promoted', qr/pg_isready/), %old);
+my ($status, $output) = run_shell($standby, block_of('docs/runbooks/promoted.md', qr/pg_isready/), %old);
 isnt($status, 0, '... and the first step notices a primary that still runs');
 like($output, qr/accepting connections/, '... and says so');
 $night->stop('immediate');

@@ -31,6 +31,9 @@
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
 #   my $rows = try_sql($node, $sql);           # '' while the server is down
 #   wait_for_service($node);                   # after the server has restarted by itself
+#   my $sql = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION/);
+#   my $sql = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);   # in its text
+#   my ($status, $output) = run_shell($node, $command);
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
 # broken guarantee run with it (test/faults.tsv), and end with the first assertion that fails, which has noticed it.
@@ -54,7 +57,8 @@ use Time::HiRes;
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until try_sql wait_for_service wait_event);
+  load_small goes_on poll_until try_sql wait_for_service wait_event
+  block_of statements_of statement_of run_shell);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -420,6 +424,53 @@ sub goes_on
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok(poll_until($what, sub { !grep { -s $_ <= $before{$_} } @logs }, $seconds), $what);
 	return;
+}
+
+# The first block of statements, or of commands for a shell, in which the pattern is found.
+sub block_of
+{
+	my ($file, $pattern) = @_;
+	my $text = slurp_file($file);
+	while ($text =~ /^( *)```(?:sql|sh)\n(.*?)^\g{1}```$/msg)
+	{
+		my ($indent, $block) = ($1, $2);
+		return $block =~ s/^$indent//mgr if $block =~ $pattern;
+	}
+	die "$file has no block with $pattern";
+}
+
+# All whole statements in the text of a document, between its blocks. What says only "…" somewhere, or names a command
+# without what it needs, is none.
+sub statements_of
+{
+	my ($file) = @_;
+	my $text = slurp_file($file) =~ s/^( *)```.*?^\1```$//msgr;
+	my $command = qr/SELECT|INSERT|UPDATE|SET|CREATE|ALTER|DROP|GRANT/;
+	my $name_of_command = qr/^(?:\w+ (?:[A-Z]+|\w+ \w+ SET \w+)|(?:SET|UPDATE) [\w.]+|ALTER TYPE \w+);?$/;
+	return grep { !/…|\.\.\./ && !/$name_of_command/ } map { s/\s+/ /gr } $text =~ /(?<!`)`($command\s[^`]+)`/g;
+}
+
+sub statement_of
+{
+	my ($file, $pattern) = @_;
+	my ($found) = grep { $_ =~ $pattern } statements_of($file);
+	return $found // die "$file has no statement with $pattern";
+}
+
+# Runs commands as someone at the machine of that server would, who gives up at the first one that fails. Returns the
+# exit status and the output. The directory is a new one, unless `directory` names it. What else is named is in the
+# environment.
+sub run_shell
+{
+	my ($node, $command, %environment) = @_;
+	my $directory = delete $environment{directory} // PostgreSQL::Test::Utils::tempdir();
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir, %environment);
+	# In a file of its own, because a server that was started writes to its output on.
+	my $log = PostgreSQL::Test::Utils::tempdir() . '/output';
+	my $bin = $node->config_data('--bindir');
+	my $script = "cd '$directory'; PATH=$bin:\$PATH; set -e -o pipefail\n$command";
+	my $status = system('bash', '-c', 'exec bash -c "$0" >"$1" 2>&1 </dev/null', $script, $log);
+	return ($status, slurp_file($log));
 }
 
 # The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process

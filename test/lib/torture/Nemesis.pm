@@ -39,8 +39,10 @@ my %faults = (
 	move_counter => { weight => 4 },
 	use_up_connections => { weight => 2 },
 	use_up_locks => { weight => 2 },
+	use_up_memory => { weight => 3 },
 	use_up_slots => { weight => 2, if => sub { !$_[0]->{setting}{subscriber} } },
 	recreate_database => { weight => 2 },
+	recreate_extension => { weight => 2 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
 	begin_again => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
@@ -566,6 +568,22 @@ END
 	return $self->finish($fault);
 }
 
+# A session gets no more memory than it has. Its stack may still grow, because a session that cannot have that is killed.
+sub use_up_memory
+{
+	my ($self, $dice) = @_;
+	my $seconds = $dice->one_of(0.2, 1, 3);
+	my $pid = $self->choose_process($dice, $session) // return;
+	my ($kilobytes) = map { /^VmData:\s+(\d+)/ ? $1 : () } split /^/, eval { PostgreSQL::Test::Utils::slurp_file("/proc/$pid/status") } // '';
+	return unless defined $kilobytes;
+	my $limit = 1024 * ($kilobytes + $dice->one_of(0, 0, 16, 256));
+	my $fault = $self->in_force('use_up_memory', title($pid) . ": $limit bytes for $seconds s", explains => ['53200']);
+	my $set = sub { IPC::Run::run([ 'prlimit', '--pid', $pid, "--data=$_[0]:" ], '>', '/dev/null', '2>&1') };
+	sleep($seconds) if $set->($limit);
+	$set->('unlimited');
+	return $self->finish($fault);
+}
+
 # More segments than slots. A slot that is taken away leaves a gap. Parallel workers never take one.
 sub use_up_slots
 {
@@ -601,6 +619,38 @@ sub recreate_database
 		$self->sql("SELECT setval('s', $after, true)", database => 'mould');
 	}
 	$self->sql('DROP DATABASE IF EXISTS twin');
+	return $self->finish($fault);
+}
+
+# Two sessions of a database of its own draw, while the extension goes and comes with all generators. No id comes twice,
+# and each session's come in order.
+sub recreate_extension
+{
+	my ($self, $dice) = @_;
+	my $fault = $self->in_force('recreate_extension', 'torn');
+	my @in_torn = (database => 'torn');
+	$self->sql('CREATE DATABASE torn');
+	$self->sql('DROP EXTENSION IF EXISTS uidgen CASCADE; CREATE EXTENSION uidgen', @in_torn);
+	my @psql = ('psql', '-XAtq', '-d', $self->{node}->connstr('torn'));
+	my $draws = "SELECT uid_next();\n" x 3000;
+	my @sessions = map { { in => $draws, out => '' } } 1, 2;
+	$_->{run} = IPC::Run::start(\@psql, '<', \$_->{in}, '>', \$_->{out}, '2>', '/dev/null') foreach @sessions;
+	foreach (1 .. 3)
+	{
+		$self->sql("DROP EXTENSION uidgen CASCADE; SELECT pg_sleep(0.02); CREATE EXTENSION uidgen", @in_torn);
+		sleep(0.2 * $dice->fraction);
+	}
+	my %seen;
+	foreach my $session (@sessions)
+	{
+		eval { $session->{run}->finish };
+		my @ids = $session->{out} =~ /^(\d+)$/mg;
+		my @unordered = grep { $ids[$_] <= $ids[ $_ - 1 ] } 1 .. $#ids;
+		$self->found("an extension that is created again draws $ids[$unordered[0]] after $ids[$unordered[0] - 1]") if @unordered;
+		$seen{$_}++ foreach @ids;
+	}
+	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
+	$self->found("an extension that is created again draws $twice[0] again") if @twice;
 	return $self->finish($fault);
 }
 

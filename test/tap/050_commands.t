@@ -1,0 +1,99 @@
+# The commands of docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet whose members
+# have the registry's password in a file, its registry that moves to another server, and a database that is dumped.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my ($old, $new, $member) = map { new_node($_) } 'old', 'new', 'member';
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+# Each name of a server in the page is one of them.
+sub addressed
+{
+	my ($text, %servers) = @_;
+	foreach my $name (keys %servers)
+	{
+		my ($host, $port) = ($servers{$name}->host, $servers{$name}->port);
+		$text =~ s/-h $name\b/-h '$host' -p $port/g;
+	}
+	return $text;
+}
+
+sub runs
+{
+	my ($node, $command, $what) = @_;
+	my ($status, $output) = run_shell($node, $command, directory => $directory);
+	is($status, 0, $what) or diag($output);
+	return;
+}
+
+# docs/fleet.md, "Set up a registry". These servers are reached by sockets, and the operating system's user is another one.
+my $page = slurp_file('docs/fleet.md');
+my ($hba) = $page =~ /^(host +ids .*)$/m;
+$hba =~ s/^host( .*) \S+\/\d+( .*)/local$1$2/ or die "no address in $hba";
+sub let_in
+{
+	my ($node) = @_;
+	my $file = $node->data_dir . '/pg_hba.conf';
+	my $lines = slurp_file($file);
+	unlink $file;
+	append_to_file($file, "$hba\n$lines");
+	return;
+}
+
+let_in($_) foreach $old, $new;
+$_->start foreach $old, $new;
+$old->safe_psql('postgres', 'CREATE DATABASE ids');
+$old->safe_psql('ids', block_of('docs/fleet.md', qr/CREATE ROLE uid_fleet LOGIN PASSWORD/));
+
+my $password = block_of('docs/fleet.md', qr/pgpass/);
+$password =~ s/^sudo -u postgres -H/HOME='$directory'/ or die "no user in $password";
+runs($member, $password, 'the password is written to a file');
+is((stat "$directory/.pgpass")[2] & 0777, 0600, '... which nobody else may read');
+$member->{uidgen_env} = { HOME => $directory };
+
+my ($line) = $page =~ /^(uidgen\.registry = .*)$/m;
+sub line_for
+{
+	my ($node) = @_;
+	my ($host, $port) = ($node->host, $node->port);
+	return $line =~ s/host=ids1,ids2/host=$host,$host port=$port,$port/r . "\n";
+}
+$member->append_conf('postgresql.conf', line_for($old));
+start_uidgen($member);
+
+sub protection
+{
+	my ($generator) = @_;
+	return $member->safe_psql('postgres', "SELECT uid_next('uid_generators.$generator') > 0;"
+		  . " SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.$generator'::regclass");
+}
+is(protection('uid_default'), "t\nregistry", 'the registry grants a node');
+
+# "Move the registry". Nobody could draw from a new generator for ten minutes, if the handover were not noticed.
+runs($old, addressed(block_of('docs/fleet.md', qr/pg_dump -h OLD/), OLD => $old, NEW => $new), 'the registry is moved');
+$old->stop;
+$member->append_conf('postgresql.conf', line_for($new));
+$member->reload;
+$member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $new->port . q{,%'}) or die 'no reload';
+$member->safe_psql('postgres', "SELECT uid_generator_create('later')");
+is(protection('later'), "t\nregistry", 'its successor grants nodes at once');
+is(protection('uid_default'), "t\nregistry", '... and keeps those that were granted');
+
+# docs/operations.md, "Dump and restore". The second command is for another server.
+my ($dump, $restore) = split /^/, block_of('docs/operations.md', qr/pg_restore --create/);
+$member->safe_psql('postgres', 'CREATE DATABASE shop');
+$member->safe_psql('shop', $_)
+  foreach 'CREATE EXTENSION uidgen', 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next())',
+  'INSERT INTO orders SELECT FROM generate_series(1, 1000)';
+runs($member, $dump, 'a dump');
+runs($new, $restore, '... is restored');
+$new->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 1000)');
+is($new->safe_psql('shop', 'SELECT count(*) FROM orders'), '2000', '... and goes on above it');
+
+$_->stop foreach $member, $new;
+done_testing();
