@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-my $node = new_node('dropped');
+my $node = new_node('dropped', conf => "max_connections = 80\n");
 start_uidgen($node);
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
@@ -64,6 +64,38 @@ SKIP:
 	skip 'PostgreSQL before 17 has no setting event_triggers', 1 if $node->pg_version < 17;
 	sql('SET event_triggers = off; DROP SEQUENCE uid_generators.c, uid_segments.c');
 	is(sql($names), "uid_generators.kept uid_generators.uid_default\nkept", 'with event_triggers = off');
+}
+
+# Sessions whose first call finds what is going to be dropped, and waits for that.
+{
+	sql('CREATE DATABASE going');
+	sql("CREATE EXTENSION uidgen; SELECT uid_generator_create('g'), segment_create('s'), uid_key_create('k')", 'going');
+	my %sessions = map { $_ => hold_open($node, dbname => 'going') } 'SELECT uid_next()', "SELECT uid_next('uid_generators.g')",
+	  "SELECT segment_next('s')", "SELECT segment_next('uid_segments.s'::regclass)", "SELECT segment_reserve('s', 5)",
+	  "SELECT uid_decode(1)", "SELECT uid_decode(1, 'uid_generators.g')", "SELECT uid_explain(1)", "SELECT uid_origin(1)",
+	  "SELECT uid_conceal(1, 'k')", "SELECT uid_next_uuid()", "SELECT uid_generator_create('h')", "SELECT segment_create('t')",
+	  "SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)", "SELECT uid_default_set('uid_generators.g')",
+	  "SELECT segment_alter('uid_segments.s', step => 5)", "SELECT uid_key_alter('k', dumped => false)", "SELECT uid_key_rotate('k')",
+	  "SELECT uid_key_drop('k')", "SELECT segment_drop('s')", "SELECT segment_set('s', 1000)", "SELECT uid_adopt('t', 'id')",
+	  "SELECT uid_fleet_admit('postgres')", "SELECT * FROM uid_fleet_reserve(1)", "SELECT uid_fleet_handover()", "SELECT uid_fleet_fence()",
+	  "SELECT * FROM uid_check_nodes()", "SELECT uid_lower_bound(now())", "SELECT uid_timestamp(1)",
+	  "SELECT uid_encode(now(), 1, 1, 1)", "SELECT uid_next_batch(5)", "SELECT uid_generator_raise('uid_generators.g', 5)",
+	  "SELECT uid_generator_restart('uid_generators.g')", "UPDATE t_sequence SET current_val = current_val + increment_val",
+	  'TABLE uid_generator_config', 'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status',
+	  'TABLE t_sequence', 'TABLE uid_stat', 'TABLE worker_node';
+	my $dropping = hold_open($node, dbname => 'going');
+	$dropping->query_safe('SET client_min_messages = warning; BEGIN; DROP EXTENSION uidgen CASCADE');
+	send_query($sessions{$_}, "\\set VERBOSITY verbose\n$_") foreach sort keys %sessions;
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'going' AND state = 'active'
+		AND wait_event_type IS DISTINCT FROM 'Lock'}) or die 'somebody does not wait';
+	$dropping->query_safe('COMMIT');
+	foreach my $call (sort keys %sessions)
+	{
+		my ($output, $error) = finish_query($sessions{$call});
+		unlike($error, qr/XX000/, "while the extension is dropped: $call");
+		$sessions{$call}->quit;
+	}
+	$dropping->quit;
 }
 
 # Where the library is not loaded either, the row stays. It is not dumped, nor in anybody's way.

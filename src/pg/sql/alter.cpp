@@ -81,8 +81,9 @@ void change_row(const Changeable &what, FunctionCallInfo fcinfo) {
     const Oid table = required_table(schema, what.table);
     const Oid sequence = PG_GETARG_OID(0);
     check_owner(sequence, table);
-    LockRelationOid(sequence, what.lock); // before the row, as uid_default_set() does
     Call call = read_call(fcinfo, table, what.null_number);
+    // Before the row, as uid_default_set() does. It may wait until the extension was dropped, which has_row() notices.
+    LockRelationOid(sequence, what.lock);
     StringInfoData statement;
     initStringInfo(&statement);
     appendStringInfoString(&statement, "UPDATE %1$s AS t SET");

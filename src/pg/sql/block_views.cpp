@@ -28,7 +28,7 @@ Relation open_visible(Oid sequence) {
 
 // SELECT FOR UPDATE on a view locks rows of the tables below it. No other command of this extension takes this lock.
 bool rows_are_locked(Oid schema) {
-    Relation table = table_open(required_table(schema, "uid_segment"), AccessShareLock);
+    Relation table = open_required_table(schema, "uid_segment");
     const bool locked = CheckRelationLockedByMe(table, RowShareLock, false);
     table_close(table, AccessShareLock);
     return locked;

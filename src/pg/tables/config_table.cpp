@@ -12,7 +12,7 @@ namespace {
 
 // A copy of the row whose column has that value. Without one the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
-    Relation rel = table_open(required_table(schema, table), AccessShareLock);
+    Relation rel = open_required_table(schema, table);
     SysScanDesc scan = begin_scan(rel, name, equal, value);
     const Row row = {heap_copytuple(systable_getnext(scan)), CreateTupleDescCopyConstr(RelationGetDescr(rel))};
     systable_endscan(scan);
@@ -232,6 +232,11 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
         report_altered_here(RelationGetRelid(sequence));
 }
 
+[[noreturn]] void report_no_table(const char *name) {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table \"%s\" of extension uidgen does not exist", name),
+                    errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+}
+
 } // namespace
 
 Oid schema_of_function(Oid function) {
@@ -248,10 +253,16 @@ Oid extension_table(Oid schema, const char *name, char kind) {
 Oid required_table(Oid schema, const char *name, char kind) {
     const Oid table = extension_table(schema, name, kind);
     if (!OidIsValid(table))
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table \"%s\" of extension uidgen does not exist", name),
-                 errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+        report_no_table(name);
     return table;
+}
+
+// The lock may have waited until the extension was dropped.
+Relation open_required_table(Oid schema, const char *name) {
+    Relation rel = try_relation_open(required_table(schema, name), AccessShareLock);
+    if (rel == nullptr)
+        report_no_table(name);
+    return rel;
 }
 
 void copy_clipped(char *to, const char *from, size_t size) {
@@ -351,7 +362,7 @@ core::NodeSet read_former_nodes(Oid schema, Oid generator) {
 }
 
 core::NodeSet read_other_pins(Oid schema, Oid generator) {
-    Relation rel = table_open(required_table(schema, "uid_generator"), AccessShareLock);
+    Relation rel = open_required_table(schema, "uid_generator");
     SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     core::NodeSet pins = {};
     HeapTuple tuple;

@@ -95,7 +95,7 @@ int64_t next_node(const GeneratorState &generator, int64_t number) {
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
-    Relation rel = table_open(required_table(schema, node_table_name), AccessShareLock);
+    Relation rel = open_required_table(schema, node_table_name);
     const TupleDesc desc = RelationGetDescr(rel);
     SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     TimestampTz latest = PG_INT64_MIN;
@@ -117,7 +117,7 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
 
 NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) {
     const char *name = qualified_name(generator);
-    Relation rel = table_open(required_table(schema, node_table_name), AccessShareLock);
+    Relation rel = open_required_table(schema, node_table_name);
     const TupleDesc desc = RelationGetDescr(rel);
     SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     NodeHistory history = {};

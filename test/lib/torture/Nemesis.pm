@@ -631,23 +631,22 @@ sub recreate_extension
 	my @in_torn = (database => 'torn');
 	$self->sql('CREATE DATABASE torn');
 	$self->sql('DROP EXTENSION IF EXISTS uidgen CASCADE; CREATE EXTENSION uidgen', @in_torn);
-	my @psql = ('psql', '-XAtq', '-d', $self->{node}->connstr('torn'));
-	my $draws = "SELECT uid_next();\n" x 3000;
-	my @sessions = map { { in => $draws, out => '' } } 1, 2;
-	$_->{run} = IPC::Run::start(\@psql, '<', \$_->{in}, '>', \$_->{out}, '2>', '/dev/null') foreach @sessions;
+	my $sessions = background_loop($self->{node}, clients => 2, dbname => 'torn', on_error_stop => 0, pace => 0.01,
+		sql => 'SELECT uid_next() FROM generate_series(1, 20)');
 	foreach (1 .. 3)
 	{
-		$self->sql("DROP EXTENSION uidgen CASCADE; SELECT pg_sleep(0.02); CREATE EXTENSION uidgen", @in_torn);
 		sleep(0.2 * $dice->fraction);
+		$self->sql('DROP EXTENSION uidgen CASCADE; SELECT pg_sleep(0.02); CREATE EXTENSION uidgen', @in_torn);
 	}
 	my %seen;
-	foreach my $session (@sessions)
+	foreach my $log (stop_loop($sessions))
 	{
-		eval { $session->{run}->finish };
-		my @ids = $session->{out} =~ /^(\d+)$/mg;
+		my @ids = split /\n/, PostgreSQL::Test::Utils::slurp_file($log);
 		my @unordered = grep { $ids[$_] <= $ids[ $_ - 1 ] } 1 .. $#ids;
 		$self->found("an extension that is created again draws $ids[$unordered[0]] after $ids[$unordered[0] - 1]") if @unordered;
 		$seen{$_}++ foreach @ids;
+		my ($internal) = PostgreSQL::Test::Utils::slurp_file("$log.err") =~ /ERROR:  ((?:could not open|cache lookup)\N+)/;
+		$self->found("while the extension is dropped, a draw fails: $internal") if defined $internal;
 	}
 	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
 	$self->found("an extension that is created again draws $twice[0] again") if @twice;
