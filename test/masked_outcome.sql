@@ -1,4 +1,4 @@
--- outcome() of test/outcome.sql without times, ids and leads, which differ from run to run. Tests in sql/ include this file.
+-- outcome() of test/outcome.sql without times, ids and leads, which differ from run to run.
 \ir outcome.sql
 ALTER FUNCTION outcome RENAME TO exact_outcome;
 CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE sql AS $$

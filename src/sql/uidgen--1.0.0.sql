@@ -2697,6 +2697,9 @@ BEGIN
   ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
     RAISE EXCEPTION 'role with OID % does not exist', role::oid
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of the role that members connect with.';
+  ELSIF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
   END IF;
   -- First, because a rename that waits for this function would have it wait in its turn.
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);

@@ -1,6 +1,6 @@
 # What README.md says to put into postgresql.conf, and to run afterwards, works as written. So does every statement of
-# README.md and docs/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one server, or a shell, is
-# run by another test, which reads it from the page.
+# README.md and docs/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one server, or a shell,
+# is run by another test, which reads it from the page.
 
 use strict;
 use warnings;
@@ -31,9 +31,14 @@ sub of_language
 	return map { $_->[1] } grep { $_->[0] eq $language } @snippets;
 }
 
+# Those of the clients are compared with programs by test/recipes. '' is output, or a file that is not ours.
+my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma));
+
 my @documents = ('README.md', glob 'docs/*.md');
 for my $file (@documents)
 {
+	my @unknown = grep { !$is_language{$_} } slurp_file($file) =~ /^ *```(\N*)\n.*?^ *```$/msg;
+	is("@unknown", '', "$file: the language of each block");
 	unlike(join('', of_language('', snippets($file))),
 		qr/^\s*[\w.]+ = |^(?:sudo|make|psql|pg_\w+) /m, "$file: a setting stands in a snippet that says ini, a command in one that says sh");
 }
@@ -122,8 +127,8 @@ INSERT INTO orders VALUES (DEFAULT, 'a') RETURNING id > 0;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace;
 SQL
 
-# Statements of the text that need something more than what the blocks of the page leave behind.
-# Or the test that runs them.
+# Statements of the text that need more than the blocks of the page leave behind: what to run before them, or the test
+# that runs them.
 my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NULL \\gexec\nSELECT uid_fleet_admit('fleet')";
 my %needs = (
 	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
@@ -146,12 +151,15 @@ my %needs = (
 	"SELECT setval(pg_get_serial_sequence('t', 'id'), max(id)) FROM t" => 'CREATE TABLE t (id bigserial)',
 );
 
+my %is_needed;
+
 # Whether that test asks for the text, by a pattern.
+my %get = (block_of => \&block_of, statement_of => \&statement_of);
 sub reads
 {
 	my ($test, $function, $file, $text) = @_;
 	my @patterns = slurp_file("test/tap/$test") =~ m{\b$function\('\Q$file\E', qr/(.*?)/\)}g;
-	return ok((grep { $text =~ /$_/ } @patterns), "$file: $test runs " . ($text =~ /^(\N*)/)[0]);
+	return ok((grep { $get{$function}->($file, qr/$_/) eq $text } @patterns), "$file: $test runs " . ($text =~ /^(\N*)/)[0]);
 }
 
 # 010_migration.t runs docs/moving.md, on the tables of the services that people come from.
@@ -162,21 +170,22 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	my $blocks = 0;
 	while ($text =~ /((?:^ *<!-- test: \N* -->\n)*)^( *)```(sql|sh)\n(.*?)^\2```$/msg)
 	{
-		my ($marks, $language, $sql) = ($1, $3, $4);
+		my ($marks, $indent, $language, $sql) = ($1, $2, $3, $4);
+		$sql =~ s/^$indent//mg;
 		$blocks++;
-		my ($before, $elsewhere, $why) = ('', undef, undef);
+		my ($before, $other_test, $why) = ('', undef, undef);
 		for my $mark ($marks =~ /^ *<!-- test: (.*) -->$/mg)
 		{
 			if ($mark eq 'in a new database') { new_database(@install) }
 			elsif ($mark eq 'in an empty database') { new_database() }
 			elsif ($mark =~ /^after (.*)$/) { $before .= "$1;\n" }
-			elsif ($mark =~ /^run by (\w+\.t)$/) { $elsewhere = $1 }
+			elsif ($mark =~ /^run by (\w+\.t)$/) { $other_test = $1 }
 			elsif ($mark =~ /^not run, (because .+)$/ && $language eq 'sh') { $why = $1 }
 			else { fail("$file: a mark that the test understands: $mark") }
 		}
-		if (defined $elsewhere)
+		if (defined $other_test)
 		{
-			reads($elsewhere, 'block_of', $file, $sql);
+			reads($other_test, 'block_of', $file, $sql);
 			next;
 		}
 		for my $extension ($sql =~ /^CREATE EXTENSION (?:IF NOT EXISTS )?(\w+)/mg)
@@ -188,7 +197,11 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	  SKIP:
 		{
 			skip "$file: $first: $why", 1 if defined $why;
-			fail("$file: a test runs $first"), next if $language eq 'sh';
+			if ($language eq 'sh')
+			{
+				fail("$file: a test runs $first");
+				next;
+			}
 			my ($status, $output, $error) = $library->psql('shop', "$before$sql", on_error_stop => 1);
 			is($status, 0, "$file: $first") or diag $error;
 		}
@@ -196,6 +209,7 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	for my $sql (statements_of($file))
 	{
 		my $before = $needs{$sql} // '';
+		$is_needed{$sql} = 1;
 		if ($before =~ /\.t$/)
 		{
 			reads($before, 'statement_of', $file, $sql);
@@ -213,5 +227,6 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	is($used, $marks, "$file: every mark stands before statements or commands");
 	is($blocks, scalar(() = $text =~ /^ *```(?:sql|sh)\b/mg), "$file: no block was passed over");
 }
+is(join('; ', grep { !$is_needed{$_} } sort keys %needs), '', 'each of them is in a page');
 $library->stop;
 done_testing();

@@ -66,37 +66,75 @@ SKIP:
 	is(sql($names), "uid_generators.kept uid_generators.uid_default\nkept", 'with event_triggers = off');
 }
 
-# Sessions whose first call finds what is going to be dropped, and waits for that.
+# Each call waits in a session of its own, while another session drops something. Then it says what is missing.
+sub while_dropped
 {
-	sql('CREATE DATABASE going');
-	sql("CREATE EXTENSION uidgen; SELECT uid_generator_create('g'), segment_create('s'), uid_key_create('k')", 'going');
-	my %sessions = map { $_ => hold_open($node, dbname => 'going') } 'SELECT uid_next()', "SELECT uid_next('uid_generators.g')",
-	  "SELECT segment_next('s')", "SELECT segment_next('uid_segments.s'::regclass)", "SELECT segment_reserve('s', 5)",
-	  "SELECT uid_decode(1)", "SELECT uid_decode(1, 'uid_generators.g')", "SELECT uid_explain(1)", "SELECT uid_origin(1)",
-	  "SELECT uid_conceal(1, 'k')", "SELECT uid_next_uuid()", "SELECT uid_generator_create('h')", "SELECT segment_create('t')",
-	  "SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)", "SELECT uid_default_set('uid_generators.g')",
-	  "SELECT segment_alter('uid_segments.s', step => 5)", "SELECT uid_key_alter('k', dumped => false)", "SELECT uid_key_rotate('k')",
-	  "SELECT uid_key_drop('k')", "SELECT segment_drop('s')", "SELECT segment_set('s', 1000)", "SELECT uid_adopt('t', 'id')",
-	  "SELECT uid_fleet_admit('postgres')", "SELECT * FROM uid_fleet_reserve(1)", "SELECT uid_fleet_handover()", "SELECT uid_fleet_fence()",
-	  "SELECT * FROM uid_check_nodes()", "SELECT uid_lower_bound(now())", "SELECT uid_timestamp(1)",
-	  "SELECT uid_encode(now(), 1, 1, 1)", "SELECT uid_next_batch(5)", "SELECT uid_generator_raise('uid_generators.g', 5)",
-	  "SELECT uid_generator_restart('uid_generators.g')", "UPDATE t_sequence SET current_val = current_val + increment_val",
-	  'TABLE uid_generator_config', 'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status',
-	  'TABLE t_sequence', 'TABLE uid_stat', 'TABLE worker_node';
+	my ($drop, %expected) = @_;
+	my @calls = sort keys %expected;
+	my %sessions = map { $_ => hold_open($node, dbname => 'going') } @calls;
 	my $dropping = hold_open($node, dbname => 'going');
-	$dropping->query_safe('SET client_min_messages = warning; BEGIN; DROP EXTENSION uidgen CASCADE');
-	send_query($sessions{$_}, "\\set VERBOSITY verbose\n$_") foreach sort keys %sessions;
-	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'going' AND state = 'active'
-		AND wait_event_type IS DISTINCT FROM 'Lock'}) or die 'somebody does not wait';
+	$dropping->query_safe("SET client_min_messages = error; BEGIN; $drop");
+	send_query($sessions{$_}, "\\set VERBOSITY verbose\n$_") foreach @calls;
+	my $waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'going' AND wait_event_type = 'Lock'";
+	$node->poll_query_until('postgres', $waiting, scalar @calls) or die 'a call does not wait';
 	$dropping->query_safe('COMMIT');
-	foreach my $call (sort keys %sessions)
+	foreach my $call (@calls)
 	{
 		my ($output, $error) = finish_query($sessions{$call});
-		unlike($error, qr/XX000/, "while the extension is dropped: $call");
+		my ($state) = $error =~ /(?:ERROR|FATAL):  (\w{5}):/;
+		is($state // '00000', $expected{$call}, "$drop: $call") or diag($error);
 		$sessions{$call}->quit;
 	}
 	$dropping->quit;
+	return;
 }
+
+sub create_what_goes
+{
+	sql("SELECT uid_generator_create('g'), segment_create('s'), uid_key_create('k')", 'going');
+	return;
+}
+
+# No table, no sequence, no schema, no object.
+my ($table, $sequence, $schema, $object) = ('42P01', '42P01', '3F000', '42704');
+sql($_) foreach 'CREATE DATABASE going', 'ALTER DATABASE going SET uidgen.datacenter_id = 1';
+sql('CREATE EXTENSION uidgen; CREATE SEQUENCE plain; CREATE TABLE serials (id serial)', 'going');
+create_what_goes();
+while_dropped(
+	'DROP EXTENSION uidgen CASCADE',
+	(map { $_ => $table } 'SELECT uid_next()', "SELECT uid_next('uid_generators.g')", 'SELECT uid_next_uuid()',
+		'SELECT uid_next_batch(5)', "SELECT segment_next('s')", "SELECT segment_next('uid_segments.s'::regclass)",
+		"SELECT segment_reserve('s', 5)", 'SELECT uid_decode(1)', "SELECT uid_decode(1, 'uid_generators.g')",
+		'SELECT uid_explain(1)', 'SELECT uid_origin(1)', "SELECT uid_conceal(1, 'k')", 'SELECT uid_timestamp(1)',
+		'SELECT uid_lower_bound(now())', 'SELECT uid_encode(now(), 1, 1, 1)',
+		"SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)", "SELECT uid_default_set('uid_generators.g')",
+		"SELECT uid_generator_raise('uid_generators.g', 5)", "SELECT uid_generator_restart('uid_generators.g')",
+		'UPDATE t_sequence SET current_val = current_val + increment_val', 'TABLE uid_generator_config',
+		'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status', 'TABLE t_sequence',
+		'TABLE uid_stat', 'TABLE worker_node'),
+	"SELECT uid_fleet_admit('postgres')" => $object,
+	'DROP SEQUENCE plain' => '00000',
+	'DROP TABLE serials' => '00000');
+
+# The extension is there again, when the calls go on.
+sql('CREATE EXTENSION uidgen', 'going');
+create_what_goes();
+while_dropped(
+	'DROP EXTENSION uidgen CASCADE; CREATE EXTENSION uidgen',
+	'SELECT uid_next()' => '00000',
+	'SELECT uid_decode(1)' => '00000',
+	"SELECT uid_next('uid_generators.g')" => $sequence);
+
+create_what_goes();
+while_dropped(
+	'DROP SEQUENCE uid_generators.g, uid_segments.s, uid_keys.k',
+	(map { $_ => $sequence } "SELECT uid_next('uid_generators.g')", "SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)",
+		"SELECT uid_generator_raise('uid_generators.g', 5)", "SELECT uid_generator_restart('uid_generators.g')",
+		"SELECT uid_default_set('uid_generators.g')", "SELECT segment_next('s')", "SELECT segment_set('s', 1000)",
+		"SELECT segment_set('uid_segments.s'::regclass, 1000)", "SELECT segment_alter('s', step => 5)",
+		"SELECT uid_key_alter('k', dumped => false)", "SELECT uid_key_rotate('k')"));
+sql("SELECT uid_generator_create('former'), uid_generator_create('next'); SELECT uid_default_set('uid_generators.former')", 'going');
+while_dropped('DROP SEQUENCE uid_generators.former', "SELECT uid_default_set('uid_generators.next')" => '00000');
 
 # Where the library is not loaded either, the row stays. It is not dumped, nor in anybody's way.
 sql("SELECT uid_generator_create('left'), segment_create('left')");
@@ -111,6 +149,9 @@ foreach my $view ('uid_generator_config', 'uid_generator_status', 'uid_generator
 {
 	is(sqlstate($node, "TABLE $view"), '00000', "$view can be read");
 }
+my ($left) = split /\n/, sql("SELECT generator::oid FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'");
+is(sqlstate($node, "SELECT uid_generator_restart($left)"), '42P01', 'uid_generator_restart finds the sequence missing');
+is(sqlstate($node, "SELECT uid_generator_raise($left, 5)"), '42P01', 'so does uid_generator_raise');
 sql("DELETE FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'; DELETE FROM uid_segment WHERE name = 'left'");
 is(sql("SELECT segment_create('left')"), 'uid_segments."left"', 'a superuser can remove them');
 

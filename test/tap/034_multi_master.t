@@ -25,17 +25,11 @@ sub app
 	return $output;
 }
 
-# A block of docs/fleet.md for the servers of this test, named as there.
-sub for_servers
+# A block of docs/fleet.md for this major.
+sub without_origin
 {
-	my ($block, %named) = @_;
+	my ($block) = @_;
 	$block =~ s/, origin = none|WITH \(origin = none\)//g unless $has_origin;
-	foreach my $name (keys %named)
-	{
-		my ($host, $port) = map { $named{$name}->$_ } 'host', 'port';
-		$block =~ s/\bhost=$name\b/host=$host port=$port/g;
-		$block =~ s/-h $name\b/-h '$host' -p $port/g;
-	}
 	return $block;
 }
 
@@ -81,7 +75,7 @@ make_registry($nodes{a});
 
 my $tables = block_of('docs/fleet.md', qr/CREATE PUBLICATION mine FOR TABLE orders;/);
 my $filter = block_of('docs/fleet.md', qr/ADD COLUMN site/);
-my $subscription = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION theirs/);
+my $subscription = without_origin(block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION theirs/));
 foreach my $site ('a', 'b')
 {
 	$nodes{$site}->safe_psql('postgres', 'CREATE DATABASE app');
@@ -114,13 +108,13 @@ app($blue, "SELECT uid_generator_create('tickets')",
 	'INSERT INTO tickets SELECT FROM generate_series(1, 100); GRANT SELECT ON tickets TO replicator');
 start_node($green);
 $green->safe_psql('postgres', 'CREATE DATABASE app');
-my ($status, $output) = run_shell($green, for_servers(block_of('docs/fleet.md', qr/pg_dumpall/), %colours));
-is($status, 0, 'roles, extension, generator and schema on green') or diag($output);
+shell_ok($green, for_servers(block_of('docs/fleet.md', qr/pg_dumpall/), %colours), 'roles, extension, generator and schema on green');
 
 # Each statement by what its comment says.
 my %step;
-my $block = for_servers(block_of('docs/fleet.md', qr/CREATE PUBLICATION colour/), %colours);
+my $block = for_servers(without_origin(block_of('docs/fleet.md', qr/CREATE PUBLICATION colour/)), %colours);
 $step{$2} = $1 while $block =~ /(\S.*?;) +-- on (\N+)\n/sg;
+is(join(', ', sort keys %step), 'blue, both, green, green, until 0', 'each step says where it is for');
 my $caught_up = statement_of('docs/fleet.md', qr/pg_stat_replication/);
 my $end = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);
 

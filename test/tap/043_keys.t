@@ -40,15 +40,6 @@ sub failure
 	return $stderr;
 }
 
-# Commands of a document.
-sub runs
-{
-	my ($node, $commands, $what) = @_;
-	my ($status, $output) = run_shell($node, $commands, directory => $directory);
-	is($status, 0, $what) or diag($output);
-	return;
-}
-
 sql($source, <<'SQL');
 CREATE ROLE dba;
 CREATE ROLE app LOGIN;
@@ -106,7 +97,7 @@ is(sql($target, "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(of_lo
 # As docs/conceal.md says it, between two databases of a server.
 sql($target, 'CREATE DATABASE shop2 OWNER dba');
 $target->command_ok([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('shop2'), "$directory/shop.dump" ], 'a second restore');
-runs($target, block_of('docs/conceal.md', qr/vault\.key/) =~ s/\bvault\b/local/gr, 'a row of uid_key is copied');
+shell_ok($target, block_of('docs/conceal.md', qr/vault\.key/) =~ s/\bvault\b/local/gr, 'a row of uid_key is copied', directory => $directory);
 is(sql($target, 'SELECT count(*) FROM codes WHERE uid_reveal(of_local, $$local$$) = id', 'shop2'), 500, '... and reveals the values there');
 
 # A generated column is computed again while a dump is restored. The key must be there before.
@@ -117,7 +108,7 @@ sql($target, "CREATE DATABASE $_ OWNER dba") foreach ('too_early', 'in_order');
 $target->command_fails_like([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('too_early'), "$directory/generated.dump" ],
 	qr/key "orders" has no secret.*restore the data of uid_key first/s, 'a table with a generated column is restored before uid_key, and fails');
 my $in_order = block_of('docs/conceal.md', qr/pg_restore --section=pre-data/) =~ s/-d shop/-d in_order/gr =~ s/shop\.dump/generated.dump/gr;
-runs($target, $in_order, 'as docs/conceal.md says, with the keys first, it succeeds');
+shell_ok($target, $in_order, 'as docs/conceal.md says, with the keys first, it succeeds', directory => $directory);
 is(sql($target, 'SELECT sum(code) FROM a_generated', 'in_order'), $former, 'and the column has the same values');
 
 # A standby has the keys, and learns of changes. It makes none.

@@ -33,7 +33,9 @@
 #   wait_for_service($node);                   # after the server has restarted by itself
 #   my $sql = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION/);
 #   my $sql = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);   # in its text
+#   for_servers($text, OLD => $node);          # the text, with the address of that server: host=OLD, -h OLD
 #   my ($status, $output) = run_shell($node, $command);
+#   shell_ok($node, $command, 'a dump');       # an assertion
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
 # broken guarantee run with it (test/faults.tsv), and end with the first assertion that fails, which has noticed it.
@@ -58,7 +60,7 @@ our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql wait_for_service wait_event
-  block_of statements_of statement_of run_shell);
+  block_of statements_of statement_of for_servers run_shell shell_ok);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -439,14 +441,14 @@ sub block_of
 	die "$file has no block with $pattern";
 }
 
-# All whole statements in the text of a document, between its blocks. What says only "…" somewhere, or names a command
-# without what it needs, is none.
+# All whole statements in the text of a document, between its blocks. Left out: text with "…", and the bare name of a
+# command.
 sub statements_of
 {
 	my ($file) = @_;
 	my $text = slurp_file($file) =~ s/^( *)```.*?^\1```$//msgr;
-	my $command = qr/SELECT|INSERT|UPDATE|SET|CREATE|ALTER|DROP|GRANT/;
-	my $name_of_command = qr/^(?:\w+ (?:[A-Z]+|\w+ \w+ SET \w+)|(?:SET|UPDATE) [\w.]+|ALTER TYPE \w+);?$/;
+	my $command = qr/SELECT|INSERT|UPDATE|DELETE|SET|SHOW|CREATE|ALTER|DROP|GRANT|REVOKE/;
+	my $name_of_command = qr/^(?:\w+ (?:[A-Z]+|\w+ \w+ SET \w+)|(?:SET|UPDATE|DELETE) [\w.]+|ALTER TYPE \w+);?$/;
 	return grep { !/…|\.\.\./ && !/$name_of_command/ } map { s/\s+/ /gr } $text =~ /(?<!`)`($command\s[^`]+)`/g;
 }
 
@@ -457,9 +459,21 @@ sub statement_of
 	return $found // die "$file has no statement with $pattern";
 }
 
-# Runs commands as someone at the machine of that server would, who gives up at the first one that fails. Returns the
-# exit status and the output. The directory is a new one, unless `directory` names it. What else is named is in the
-# environment.
+# Pages name the servers of an example. Their sockets are in directories of their own.
+sub for_servers
+{
+	my ($text, %nodes) = @_;
+	foreach my $name (keys %nodes)
+	{
+		my ($host, $port) = map { $nodes{$name}->$_ } 'host', 'port';
+		$text =~ s/\bhost=$name\b/host=$host port=$port/g;
+		$text =~ s/-h $name\b/-h '$host' -p $port/g;
+	}
+	return $text;
+}
+
+# Runs commands on the server's host, and stops at the first one that fails. Returns the exit status and the output. The
+# directory is a new one, unless `directory` names it. What else is named is in the environment.
 sub run_shell
 {
 	my ($node, $command, %environment) = @_;
@@ -468,9 +482,18 @@ sub run_shell
 	# In a file of its own, because a server that was started writes to its output on.
 	my $log = PostgreSQL::Test::Utils::tempdir() . '/output';
 	my $bin = $node->config_data('--bindir');
-	my $script = "cd '$directory'; PATH=$bin:\$PATH; set -e -o pipefail\n$command";
-	my $status = system('bash', '-c', 'exec bash -c "$0" >"$1" 2>&1 </dev/null', $script, $log);
+	my $script = "set -e -o pipefail; cd '$directory'; PATH=$bin:\$PATH\n$command";
+	my $status = system('bash', '-c', 'exec timeout 300 bash -c "$0" >"$1" 2>&1 </dev/null', $script, $log);
 	return ($status, slurp_file($log));
+}
+
+sub shell_ok
+{
+	my ($node, $command, $what, %environment) = @_;
+	my ($status, $output) = run_shell($node, $command, %environment);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($status, 0, $what) or diag($output);
+	return;
 }
 
 # The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process

@@ -62,13 +62,14 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
 } // namespace
 
 void lock_generator(Oid generator) {
-    LockRelationOid(generator, excludes_draws);
+    lock_sequence(generator, excludes_draws);
     if (get_rel_relkind(generator) != RELKIND_SEQUENCE)
         report_not_a_generator(generator);
 }
 
 GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
     read_generator_config(schema, generator); // raises an error if it is no generator
+    check_is_sequence(generator);             // a row may outlive its sequence where the library is not loaded
     if (!has_privs_of_role(GetUserId(), owner_of(generator)))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(generator));
     if (RecoveryInProgress())

@@ -11,6 +11,7 @@
 #include "tables/config_table.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
+#include "tables/lease_sequence.hpp"
 #include "tables/owner_rights.hpp"
 
 namespace uidgen::pg {
@@ -82,8 +83,7 @@ void change_row(const Changeable &what, FunctionCallInfo fcinfo) {
     const Oid sequence = PG_GETARG_OID(0);
     check_owner(sequence, table);
     Call call = read_call(fcinfo, table, what.null_number);
-    // Before the row, as uid_default_set() does. It may wait until the extension was dropped, which has_row() notices.
-    LockRelationOid(sequence, what.lock);
+    lock_sequence(sequence, what.lock); // before the row, as uid_default_set() does
     StringInfoData statement;
     initStringInfo(&statement);
     appendStringInfoString(&statement, "UPDATE %1$s AS t SET");

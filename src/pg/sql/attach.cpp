@@ -2,6 +2,7 @@
 
 #include "draw/attached_segment.hpp"
 #include "base/errors.hpp"
+#include "tables/lease_sequence.hpp"
 #include "tables/owner_rights.hpp"
 
 namespace uidgen::pg {
@@ -13,7 +14,7 @@ void lock_owned(Oid sequence) {
         report_not_a_sequence(sequence);
     if (!has_privs_of_role(GetUserId(), owner_of(sequence)))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
-    LockRelationOid(sequence, ShareRowExclusiveLock);
+    lock_sequence(sequence, ShareRowExclusiveLock);
 }
 
 FleetBlock look_up(SlotKey segment, const SegmentRow &row) {

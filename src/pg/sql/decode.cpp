@@ -10,11 +10,12 @@ namespace uidgen::pg {
 namespace {
 
 Datum decode(FunctionCallInfo fcinfo, Oid generator) {
-    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
-    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
+    // First, because the layout may wait until another session has dropped this function and created it again.
     TupleDesc desc;
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_decode must return a row");
+    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
     Datum values[] = {
         TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
         Int32GetDatum(static_cast<int32>(parts.datacenter)),

@@ -65,12 +65,14 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     read_generator_config(schema, generator); // raises an error if it is no generator
     if (RecoveryInProgress())
         report_in_recovery();
-    LockRelationOid(table, ShareUpdateExclusiveLock);  // one choice at a time; rows may be added meanwhile
-    const Oid former = find_default_generator(schema); // none if it was dropped
+    LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile
+    Oid former = find_default_generator(schema);      // none if it was dropped
     if (former == generator)
         PG_RETURN_VOID();
-    if (OidIsValid(former))
-        lock_generator(former);
+    if (OidIsValid(former)) {
+        LockRelationOid(former, excludes_draws);
+        former = find_default_generator(schema); // another session may have dropped it meanwhile
+    }
     lock_generator(generator);
     if (OidIsValid(former))
         raise_above_former(schema, former, generator);

@@ -95,14 +95,6 @@ Datum reserve(FunctionCallInfo fcinfo, const char *which, SessionEntry *(*open)(
     return HeapTupleGetDatum(heap_form_tuple(desc, const_cast<Datum *>(values), const_cast<bool *>(nulls)));
 }
 
-void check_is_sequence(Oid relation) {
-    const char kind = get_rel_relkind(relation);
-    if (kind == '\0')
-        report_no_sequence(relation);
-    if (kind != RELKIND_SEQUENCE)
-        report_not_a_sequence(relation);
-}
-
 // This session's last value of a sequence, whatever other sessions have drawn since. The caller has checked that there
 // is one.
 Datum last_value_of(const SessionEntry *e) {
@@ -130,6 +122,7 @@ Datum set_next(Oid sequence, int64_t value, Oid function) {
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
     refuse_attached(function, sequence);
+    lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
                      BoolGetDatum(false));
     open_all_again();

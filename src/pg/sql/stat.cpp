@@ -3,6 +3,7 @@
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
+#include "tables/lease_sequence.hpp"
 #include "shared/statistics.hpp"
 
 namespace uidgen::pg {
@@ -97,14 +98,6 @@ void add_server(ReturnSetInfo *result, const ServerStats &server) {
     values[column++] = Int32GetDatum(settings::max_slots);
     values[column++] = TimestampTzGetDatum(to_timestamptz(server.reset_at_us));
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-}
-
-void check_is_sequence(Oid relation) {
-    const char kind = get_rel_relkind(relation);
-    if (kind == '\0')
-        report_no_sequence(relation);
-    if (kind != RELKIND_SEQUENCE)
-        report_not_a_sequence(relation);
 }
 
 } // namespace

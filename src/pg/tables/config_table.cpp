@@ -232,11 +232,6 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
         report_altered_here(RelationGetRelid(sequence));
 }
 
-[[noreturn]] void report_no_table(const char *name) {
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table \"%s\" of extension uidgen does not exist", name),
-                    errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
-}
-
 } // namespace
 
 Oid schema_of_function(Oid function) {
@@ -253,15 +248,19 @@ Oid extension_table(Oid schema, const char *name, char kind) {
 Oid required_table(Oid schema, const char *name, char kind) {
     const Oid table = extension_table(schema, name, kind);
     if (!OidIsValid(table))
-        report_no_table(name);
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("%s \"%s\" of extension uidgen does not exist",
+                               kind == RELKIND_SEQUENCE ? "sequence" : "table", name),
+                        errhint("%sCREATE EXTENSION uidgen.",
+                                OidIsValid(find_extension().oid) ? "Run DROP EXTENSION uidgen and " : "Run ")));
     return table;
 }
 
-// The lock may have waited until the extension was dropped.
-Relation open_required_table(Oid schema, const char *name) {
-    Relation rel = try_relation_open(required_table(schema, name), AccessShareLock);
-    if (rel == nullptr)
-        report_no_table(name);
+// While it waits for the lock, another session may drop the extension, and create it again.
+Relation open_required_table(Oid schema, const char *name, LOCKMODE mode, char kind) {
+    Relation rel = nullptr;
+    while (rel == nullptr)
+        rel = try_relation_open(required_table(schema, name, kind), mode);
     return rel;
 }
 

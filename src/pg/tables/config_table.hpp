@@ -19,8 +19,9 @@ Oid schema_of_function(Oid function);
 // A table of the extension, or one of its sequences; InvalidOid if it does not exist.
 Oid extension_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
 Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION); // error if it does not exist
-// Such a table with AccessShareLock, for the caller to close.
-Relation open_required_table(Oid schema, const char *name);
+// Such a table, locked, for the caller to close.
+Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = AccessShareLock,
+                             char kind = RELKIND_RELATION);
 
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);

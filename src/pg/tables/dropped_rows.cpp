@@ -35,7 +35,9 @@ enum class Deleted { nothing, row, default_row };
 Deleted delete_row(Oid table, const char *key, Oid sequence, bool (*is_default)(Row row)) {
     if (!OidIsValid(table))
         return Deleted::nothing;
-    Relation rel = table_open(table, RowExclusiveLock);
+    Relation rel = try_relation_open(table, RowExclusiveLock);
+    if (rel == nullptr) // another session has dropped the extension, too
+        return Deleted::nothing;
     SysScanDesc scan = begin_scan(rel, key, F_OIDEQ, ObjectIdGetDatum(sequence));
     HeapTuple row = systable_getnext(scan);
     Deleted deleted = Deleted::nothing;

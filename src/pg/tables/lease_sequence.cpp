@@ -4,6 +4,20 @@
 
 namespace uidgen::pg {
 
+void check_is_sequence(Oid relation) {
+    const char kind = get_rel_relkind(relation);
+    if (kind == '\0')
+        report_no_sequence(relation);
+    if (kind != RELKIND_SEQUENCE)
+        report_not_a_sequence(relation);
+}
+
+void lock_sequence(Oid sequence, LOCKMODE mode) {
+    LockRelationOid(sequence, mode);
+    if (get_rel_relkind(sequence) == '\0')
+        report_no_sequence(sequence);
+}
+
 core::SequenceRule sequence_rule(Oid sequence) {
     HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
     if (!HeapTupleIsValid(tuple))

@@ -1,11 +1,16 @@
-// Which sequences may hold a generator's high-water mark: those that nextval cannot move, because one increment exceeds
-// their maximum.
+// What a sequence is. A generator's high-water mark is held by one that nextval cannot move, because one increment exceeds
+// its maximum.
 #pragma once
 
 #include "core/range.hpp"
 #include "base/postgres.hpp"
 
 namespace uidgen::pg {
+
+void check_is_sequence(Oid relation); // error if it is not
+
+// Error if another session drops the sequence while this one waits for the lock.
+void lock_sequence(Oid sequence, LOCKMODE mode);
 
 // The definition of a sequence.
 core::SequenceRule sequence_rule(Oid sequence);

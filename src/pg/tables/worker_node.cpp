@@ -76,14 +76,6 @@ int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout)
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
-Oid node_sequence(Oid schema) {
-    const Oid sequence = extension_table(schema, sequence_name, RELKIND_SEQUENCE);
-    if (!OidIsValid(sequence))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence \"%s\" does not exist", sequence_name),
-                        errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
-    return sequence;
-}
-
 // A new term shows in the next position, even if no position of it was drawn.
 int64_t next_node(const GeneratorState &generator, int64_t number) {
     return node_at(generator.config, number, generator.ticks.last() + 1).value;
@@ -161,7 +153,7 @@ ServerAddress address_of_server() {
 
 // The sequence's lock is released at once, because the draw belongs to no transaction.
 int64_t draw_node_id(Oid schema) {
-    Relation rel = relation_open(node_sequence(schema), RowExclusiveLock);
+    Relation rel = open_required_table(schema, sequence_name, RowExclusiveLock, RELKIND_SEQUENCE);
     const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
     SequencePage page = lock_page_for_writing(rel);
     const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
@@ -172,7 +164,7 @@ int64_t draw_node_id(Oid schema) {
 }
 
 int64_t last_node_id(Oid schema) {
-    Relation rel = relation_open(node_sequence(schema), AccessShareLock);
+    Relation rel = open_required_table(schema, sequence_name, AccessShareLock, RELKIND_SEQUENCE);
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, AccessShareLock);
     return counter.is_called ? counter.last_value : counter.last_value - 1;

@@ -568,7 +568,7 @@ END
 	return $self->finish($fault);
 }
 
-# A session gets no more memory than it has. Its stack may still grow, because a session that cannot have that is killed.
+# A session gets no more memory than it has. Its stack may still grow, because a session whose stack cannot is killed.
 sub use_up_memory
 {
 	my ($self, $dice) = @_;
@@ -578,9 +578,10 @@ sub use_up_memory
 	return unless defined $kilobytes;
 	my $limit = 1024 * ($kilobytes + $dice->one_of(0, 0, 16, 256));
 	my $fault = $self->in_force('use_up_memory', title($pid) . ": $limit bytes for $seconds s", explains => ['53200']);
+	my $former = `prlimit --pid $pid --data --output=SOFT --noheadings --raw` =~ s/\s+//gr;
 	my $set = sub { IPC::Run::run([ 'prlimit', '--pid', $pid, "--data=$_[0]:" ], '>', '/dev/null', '2>&1') };
-	sleep($seconds) if $set->($limit);
-	$set->('unlimited');
+	sleep($seconds) if $former ne '' && $set->($limit);
+	$set->($former);
 	return $self->finish($fault);
 }
 
@@ -622,8 +623,8 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# Two sessions of a database of its own draw, while the extension goes and comes with all generators. No id comes twice,
-# and each session's come in order.
+# Two sessions of a database of its own draw, while the extension is dropped and created with all generators. No id comes
+# twice, and each session's come in order.
 sub recreate_extension
 {
 	my ($self, $dice) = @_;
