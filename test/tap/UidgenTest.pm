@@ -385,14 +385,16 @@ sub load_small
 	return background_loop($node, sql => $sql, pace => 0.1, reconnect => 1);
 }
 
+# However long the condition itself takes.
 sub poll_until
 {
 	my ($what, $condition, $seconds) = @_;
-	foreach (1 .. 20 * ($seconds // $PostgreSQL::Test::Utils::timeout_default))
+	my $end = monotonic_s() + ($seconds // $PostgreSQL::Test::Utils::timeout_default);
+	do
 	{
 		return 1 if $condition->();
 		Time::HiRes::sleep(0.05);
-	}
+	} while (monotonic_s() < $end);
 	diag("timed out: $what");
 	return 0;
 }
@@ -407,6 +409,11 @@ sub try_sql
 		'<', File::Spec->devnull, '>', \$output, '2>', File::Spec->devnull);
 	chomp $output;
 	return $output;
+}
+
+sub monotonic_s
+{
+	return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
 }
 
 sub wait_for_service

@@ -210,6 +210,7 @@ sub lose_grants
 	my $old = defined $self->{standby} ? $self->fail_over : $self->crash;
 	$servers->set_mode('pass', @others);
 	$self->get_new_nodes($newcomer);
+	$self->check_that_registry_is_open;
 	sleep(0.05) while Nemesis::now() < $last_end;
 	$servers->set_mode('pass', $holder);
 	$servers->registry_is($self->{node});
@@ -229,6 +230,16 @@ sub hand_over_in_vain
 	return;
 }
 
+# At the first call after a failover a handover is over, whether it was in force or not.
+sub check_that_registry_is_open
+{
+	my ($self) = @_;
+	my $is_open = 'SELECT closed_until IS NULL FROM uid_fleet_state';
+	poll_until('the registry is open', sub { ($self->administer($is_open) // '') eq 't' }, 15)
+	  or $self->found('a registry stays closed after a handover that has expired');
+	return;
+}
+
 sub crash
 {
 	my ($self) = @_;
@@ -245,8 +256,7 @@ sub use_all_nodes
 	my $used = 'SELECT count(*) FROM uid_fleet_node WHERE pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)';
 	foreach (1 .. 10)
 	{
-		return if ($self->sql_at_registry($used) // 0) == 4;
-		$self->get_new_nodes($member);
+		return if ($self->sql_at_registry($used) // 0) == 4 || !defined $self->get_new_nodes($member);
 	}
 	return;
 }
