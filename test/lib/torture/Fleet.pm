@@ -29,6 +29,7 @@ sub create
 {
 	my ($self) = @_;
 	$self->{paths} = FleetPaths->new($self->{setting});
+	$self->{paths}->add_streams_of_fleet;
 	$self->create_registry;
 	foreach my $name (('a' .. 'd')[ 0 .. $self->{setting}{members} - 1 ])
 	{
@@ -57,17 +58,30 @@ sub new_server
 sub create_registry
 {
 	my ($self) = @_;
-	my $setting = $self->{setting};
-	my $node = $self->{primary} = $self->new_server('registry');
-	start_uidgen($node);
-	make_registry($node);
-	$node->safe_psql('postgres', "UPDATE uid_fleet_state SET longest_grant = '$setting->{lease_s} s'");
-	$self->paths->create_at_registry($node);
+	my $node = $self->{primary} = $self->new_registry('registry');
 	$self->{registries} = [$node];
 	$self->{registry_history} = 0;
-	$self->create_standby($node) if $setting->{registry} =~ /chronous/;
+	$self->create_standby($node) if $self->{setting}{registry} =~ /chronous/;
 	$self->write_target_of_registry;
 	return;
+}
+
+sub new_registry
+{
+	my ($self, $name) = @_;
+	my $node = $self->new_server($name);
+	start_uidgen($node);
+	make_registry($node);
+	$node->safe_psql('postgres', "UPDATE uid_fleet_state SET longest_grant = '$self->{setting}{lease_s} s'");
+	$self->paths->create_at_registry($node);
+	return $node;
+}
+
+# The registry of another fleet, with segments of the same names.
+sub other_registry
+{
+	my ($self) = @_;
+	return $self->{other_registry} //= $self->new_registry('other');
 }
 
 # With the same settings: a server that takes over waits for a standby, too.
@@ -118,9 +132,9 @@ sub create_member
 	my $node = $member->{node} = $self->new_server("member_$member->{name}");
 	my $directory = $member->{proxies} = PostgreSQL::Test::Utils::tempdir_short();
 	$self->start_proxy($member, $_) foreach @{ $self->{registries} };
-	my $line = registry_line(@{ $self->{registries} });
-	$line =~ s/host=\S+/'host=' . join ',', ($directory) x @{ $self->{registries} }/e;
-	$node->append_conf('postgresql.conf', "uidgen.registry = '$line'\n");
+	$member->{line} = registry_line(@{ $self->{registries} });
+	$member->{line} =~ s/host=\S+/'host=' . join ',', ($directory) x @{ $self->{registries} }/e;
+	$node->append_conf('postgresql.conf', "uidgen.registry = '$member->{line}'\n");
 	start_uidgen($node);
 	$self->paths->create_at_member($member->{name}, $node);
 	$self->write_targets_of_member($member);
@@ -185,6 +199,15 @@ sub member_is
 	$member->{node} = $node;
 	$member->{history} = ++$self->{copies};
 	return $self->write_targets_of_member($member);
+}
+
+# A server that draws in no fleet before it joins this one. No session draws there.
+sub late_server
+{
+	my ($self) = @_;
+	return $self->{late_server} if defined $self->{late_server};
+	start_uidgen($self->{late_server} = $self->new_server('late'));
+	return $self->{late_server};
 }
 
 # A server that is made from a copy of a member.

@@ -10,6 +10,7 @@ use warnings;
 
 use parent 'Nemesis';
 
+use Clone;
 use PostgreSQL::Test::Utils ();
 use Time::HiRes qw(sleep);
 use UidgenTest;
@@ -24,7 +25,10 @@ my %faults = (
 	freeze_long => { weight => 5 },
 	fence => { weight => 2 },
 	copy_member => { weight => 6 },
+	clone_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
 	move_member => { weight => 3 },
+	join_late => { weight => 4 },
+	wrong_fleet => { weight => 4 },
 	attach_again => { weight => 4 },
 	alter_generator => { weight => 3 },
 	move_counter => { weight => 3 },
@@ -357,12 +361,19 @@ sub copy_stopped
 {
 	my ($self, $member, $copy) = @_;
 	my $original = $member->{node};
+	$self->stop_and_copy($original, $copy);
+	$self->start;
+	return start_node($copy, fail_ok => 1);
+}
+
+sub stop_and_copy
+{
+	my ($self, $original, $copy) = @_;
 	$original->stop('fast', fail_ok => 1) or $self->found('a member does not stop (fast)');
 	mkdir $copy->basedir;
 	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $original->data_dir, $copy->data_dir);
 	$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
-	$self->start;
-	return start_node($copy, fail_ok => 1);
+	return;
 }
 
 # Half of the member's sessions draw from the copy for a while.
@@ -374,13 +385,36 @@ sub copy_member
 	$self->{node} = $member->{node};
 	my $fault = $self->in_force('copy_member', $kind, explains => \@outage, marks => 'stall crash');
 	my $copy = $self->{servers}->new_copy($member);
-	if ($makes_copy{$kind}->($self, $member, $copy))
-	{
-		$self->{servers}->send_half_to($member, $copy);
-		sleep($dice->one_of(1, 4));
-		$self->{servers}->write_targets_of_member($member);
-		$copy->stop($dice->one_of('fast', 'immediate'), fail_ok => 1);
-	}
+	$self->draw_from_copy($dice, $member, $copy, $dice->one_of(1, 4)) if $makes_copy{$kind}->($self, $member, $copy);
+	return $self->finish($fault);
+}
+
+sub draw_from_copy
+{
+	my ($self, $dice, $member, $copy, $seconds) = @_;
+	$self->{servers}->send_half_to($member, $copy);
+	sleep($seconds);
+	$self->{servers}->write_targets_of_member($member);
+	return $copy->stop($dice->one_of('fast', 'immediate'), fail_ok => 1);
+}
+
+# As of the volume of a stopped member, without the file that docs/fleet.md says to remove. Both go on as the same line. It
+# is the registry that tells them apart when they ask, so the copy starts after the last grant that it knows of has ended.
+sub clone_member
+{
+	my ($self, $dice) = @_;
+	my $member = $self->choose_member($dice);
+	my $original = $self->{node} = $member->{node};
+	my $fault = $self->in_force('clone_member', '', explains => \@outage, marks => 'stall crash');
+	my $copy = $self->{servers}->new_copy($member);
+	$self->stop_and_copy($original, $copy);
+	unlink $copy->data_dir . '/pg_stat/uidgen.ranges';
+	my $is_clone = make_clone($copy, $original);
+	$self->start;
+	sleep($self->{setting}{lease_s} + $self->{setting}{bound_s} + 0.5);
+	$self->draw_from_copy($dice, $member, $copy, 4) if $is_clone && start_node($copy, fail_ok => 1);
+	# One of the two was refused.
+	$self->get_other_nodes;
 	return $self->finish($fault);
 }
 
@@ -408,7 +442,81 @@ sub move_member
 	my ($self, $dice) = @_;
 	$self->{node} = $self->choose_member($dice)->{node};
 	my $fault = $self->in_force('move_member', '');
-	$self->sql("SELECT uid_fleet_move();\n" . join '', map { FleetPaths::attach($_) } $self->{paths}->attached);
+	$self->get_other_nodes;
+	return $self->finish($fault);
+}
+
+sub get_other_nodes
+{
+	my ($self) = @_;
+	return $self->sql("SELECT uid_fleet_move();\n" . join '', map { FleetPaths::attach($_) } $self->{paths}->attached);
+}
+
+# A server has drawn ahead of its clock with a node of its own, and joins the fleet. Then a member needs a node, too. They
+# draw in a layout of two nodes, which nobody has used before.
+sub join_late
+{
+	my ($self, $dice) = @_;
+	my $late = $self->{node} = $self->{servers}->late_server;
+	my $newcomer = $self->choose_member($dice);
+	my $fault = $self->in_force('join_late', "before member $newcomer->{name} needs a node");
+	my $name = "late_$self->{number}";
+	my $tick_us = 1000 + $self->{number};
+	my $create =
+	  "SELECT uid_generator_create('$name', tick_us => $tick_us, datacenter_bits => 0, worker_bits => 1, sequence_bits => 3)";
+	$self->set_registry($late, '');
+	foreach my $node ($late, $newcomer->{node})
+	{
+		local $self->{node} = $node;
+		$self->sql($create);
+	}
+	$self->draw_late($late, $name, 12000);
+	$self->set_registry($late, registry_line(@{ $self->{servers}{registries} }));
+	$self->draw_late($newcomer->{node}, $name, 12000) if $self->draw_late($late, $name, 10);
+	foreach my $node ($late, $newcomer->{node})
+	{
+		local $self->{node} = $node;
+		$self->sql("SELECT uid_generator_drop('uid_generators.$name')");
+	}
+	return $self->finish($fault);
+}
+
+# Ids that are written down as those of a session. 0: there are none.
+sub draw_late
+{
+	my ($self, $node, $name, $count) = @_;
+	local $self->{node} = $node;
+	my $begin = Nemesis::now();
+	my $ids = $self->sql("SELECT uid_next_batch('uid_generators.$name', $count)") // return 0;
+	$self->{servers}->write_down('join_late', $begin, Nemesis::now(), late => [ split /\n/, $ids ]);
+	return 1;
+}
+
+# '': it is in no fleet.
+sub set_registry
+{
+	my ($self, $node, $line) = @_;
+	local $self->{node} = $node;
+	my $is_set = sub {
+		$self->alter_system("uidgen.registry = '$line'");
+		return ($self->sql('SHOW uidgen.registry') // 'no answer') eq $line;
+	};
+	poll_until('the registry of ' . $node->name, $is_set, 60) or $self->found('a reload does not change the registry');
+	return;
+}
+
+# The line of a member names the registry of another fleet, for less than a grant or for longer.
+sub wrong_fleet
+{
+	my ($self, $dice) = @_;
+	my $other = $self->{servers}->other_registry;
+	my $member = $self->choose_member($dice);
+	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 2);
+	$self->{node} = $member->{node};
+	my $fault = $self->in_force('wrong_fleet', "for $seconds s", marks => 'stall');
+	$self->set_registry($member->{node}, registry_line($other));
+	sleep($seconds);
+	$self->set_registry($member->{node}, $member->{line});
 	return $self->finish($fault);
 }
 

@@ -51,14 +51,22 @@ sub databases
 	return ('postgres');
 }
 
-# What the registry has before any member comes.
+# What a registry has before any member comes.
 sub create_at_registry
 {
 	my ($self, $node) = @_;
 	$node->safe_psql('postgres', "SELECT segment_create('$_'$attached{$_}{create}, step => 100, max_step => 1000);"
 		  . " GRANT USAGE ON SEQUENCE uid_segments.$_ TO uid_fleet")
 	  foreach sort keys %attached;
+	return;
+}
+
+# What is drawn at the registry, and what the nemesis draws from generators that come and go, in layouts of their own.
+sub add_streams_of_fleet
+{
+	my ($self) = @_;
 	$self->add_attached('registry', $_) foreach sort keys %attached;
+	$self->add_stream('postgres', 'late', 0, 1, 1, '9223372036854775807', 'late', (0) x 7);
 	return;
 }
 

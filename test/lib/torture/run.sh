@@ -16,8 +16,11 @@ for program in worker checker; do
         "test/lib/torture/$program.cpp" -L"$("$PG_CONFIG" --libdir)" -lpq -o "$programs/$program"
 done
 
-export TORTURE_DISK="$programs/disk.so"
-[ -e "$TORTURE_DISK" ] || g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC test/lib/torture/disk.cpp -ldl -o "$TORTURE_DISK"
+export TORTURE_DISK="$programs/disk.so" TORTURE_CLONE="$programs/clone.so"
+for library in disk clone; do
+    [ -e "$programs/$library.so" ] || g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC \
+        "test/lib/torture/$library.cpp" -ldl -o "$programs/$library.so"
+done
 
 # PostgreSQL 15 reads TESTDIR, later ones the two after it.
 export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"
