@@ -836,7 +836,9 @@ sub restore_to_point
 	if ($self->back_up($node, $copy))
 	{
 		sleep($dice->fraction);
-		my $is_logged = defined $self->sql("SELECT pg_create_restore_point('$point')");
+		# With a transaction id, so that the commit flushes the log up to the point.
+		my $log_point = "SET synchronous_commit = local; SELECT pg_create_restore_point('$point'), pg_current_xact_id()";
+		my $is_logged = defined $self->sql($log_point);
 		sleep($dice->fraction);
 		$self->{servers}->hold;
 		$self->put_back($copy, $point) if $is_logged;
