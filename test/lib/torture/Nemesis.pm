@@ -49,6 +49,7 @@ my %faults = (
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	single_user => { weight => 3, if => \&can_be_single_user },
+	upgrade => { weight => 3, if => \&can_be_upgraded },
 	restore_cold_copy => { weight => 3, if => \&can_be_restored },
 	restore_to_point => { weight => 3, if => \&can_be_restored },
 	promote => { weight => 4, if => sub { defined $_[0]->{standby} } });
@@ -469,6 +470,14 @@ sub checkpoint
 	return $self->finish($fault);
 }
 
+sub end_prepared
+{
+	my ($self, $database) = @_;
+	my $ends = "SELECT format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts WHERE database = current_database()";
+	$self->sql($_, database => $database) foreach split /\n/, $self->sql($ends, database => $database) // '';
+	return;
+}
+
 # ---------------------------------------------------------------------------------------------------------------
 # Commands beside those that draw.
 # ---------------------------------------------------------------------------------------------------------------
@@ -766,6 +775,48 @@ sub break_disk
 {
 	my ($self, $dice) = @_;
 	return $self->fail_disk($dice, 'break_disk', 'EIO', 'write', 'sync', 'sync', 'write sync');
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# pg_upgrade.
+# ---------------------------------------------------------------------------------------------------------------
+
+# It does not carry a standby or a subscription. Each database takes it a second or two.
+sub can_be_upgraded
+{
+	my ($self) = @_;
+	return !defined $self->{standby} && !$self->{setting}{subscriber} && $self->{setting}{databases} <= 3;
+}
+
+# A new cluster of the same PostgreSQL takes the server's place. The history is the same.
+sub upgrade
+{
+	my ($self, $dice) = @_;
+	my @options = $dice->chance(50) ? ('--link') : ();
+	my $old = $self->{node};
+	my $fault = $self->in_force('upgrade', "@options", explains => \@outage, marks => 'stall');
+	$self->{servers}->hold;
+	$old->stop('fast', fail_ok => 1) or $self->found('the server does not stop (fast)');
+	my $new = $self->{servers}->new_cluster($old);
+	# No session comes any more. pg_upgrade refuses a server with prepared transactions.
+	$self->start;
+	$self->end_prepared($_) foreach $self->{paths}->databases;
+	$old->stop('fast', fail_ok => 1) or $self->found('the server does not stop (fast)');
+	$self->found('pg_upgrade fails') unless run_pg_upgrade($old, $new, @options);
+	$self->{node} = $new;
+	$self->start;
+	$self->{servers}->follow($new, 0);
+	return $self->finish($fault);
+}
+
+sub run_pg_upgrade
+{
+	my ($old, $new, @options) = @_;
+	my $programs = $new->config_data('--bindir');
+	local %ENV = (%ENV, %{ $new->{uidgen_env} // {} });
+	return PostgreSQL::Test::Utils::system_log('pg_upgrade', '--no-sync', @options, '--socketdir', $new->host,
+		'--old-bindir', $programs, '--old-datadir', $old->data_dir, '--old-port', $old->port,
+		'--new-bindir', $programs, '--new-datadir', $new->data_dir, '--new-port', $new->port) == 0;
 }
 
 # ---------------------------------------------------------------------------------------------------------------

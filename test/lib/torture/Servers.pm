@@ -57,10 +57,9 @@ sub paths
 sub create
 {
 	my ($self) = @_;
-	my ($setting, $number) = @{$self}{qw(setting number)};
+	my $setting = $self->{setting};
 	my $paths = $self->{paths} = Paths->new($setting);
-	my $node = $self->{primary} =
-	  $self->add_node(new_node("server$number", allows_streaming => $setting->is_minimal ? 0 : 1, conf => $setting->conf));
+	my $node = $self->{primary} = $self->new_server('server');
 	use_fake_clock($node) if $setting->{clock};
 	use_shaky_disk($node) if $setting->{disk};
 	start_node($node);
@@ -70,6 +69,22 @@ sub create
 	write_file("$self->{directory}/streams", $paths->streams);
 	$self->write_targets($node);
 	return;
+}
+
+sub new_server
+{
+	my ($self, $name) = @_;
+	my $setting = $self->{setting};
+	return $self->add_node(new_node("$name$self->{number}", allows_streaming => $setting->is_minimal ? 0 : 1, conf => $setting->conf));
+}
+
+# An empty one, to which pg_upgrade carries everything. The clock and the disk are those of the server so far.
+sub new_cluster
+{
+	my ($self, $old) = @_;
+	my $new = $self->new_server('upgraded' . ++$self->{upgrades} . '_');
+	@{$new}{qw(uidgen_env uidgen_clock torture_disk)} = @{$old}{qw(uidgen_env uidgen_clock torture_disk)};
+	return $new;
 }
 
 sub create_standby
@@ -267,9 +282,7 @@ sub check_leaks
 	  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
 	foreach my $database ($self->paths->databases)
 	{
-		$nemesis->sql($_, database => $database)
-		  foreach split /\n/, $nemesis->sql("SELECT format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts"
-			  . ' WHERE database = current_database()', database => $database) // '';
+		$nemesis->end_prepared($database);
 		my $dropped = $nemesis->sql("SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+\$|churn'",
 			database => $database) // 'an error';
 		$nemesis->found("slots of dropped generators are left in $database: $dropped") if $dropped ne '0';
