@@ -456,7 +456,7 @@ sub statements_of
 	my $text = slurp_file($file) =~ s/^( *)```.*?^\1```$//msgr;
 	my $command = qr/SELECT|INSERT|UPDATE|DELETE|SET|SHOW|CREATE|ALTER|DROP|GRANT|REVOKE/;
 	my $name_of_command = qr/^(?:\w+ (?:[A-Z]+|\w+ \w+ SET \w+)|(?:SET|UPDATE|DELETE) [\w.]+|ALTER TYPE \w+);?$/;
-	return grep { !/…|\.\.\./ && !/$name_of_command/ } map { s/\s+/ /gr } $text =~ /(?<!`)`($command\s[^`]+)`/g;
+	return grep { !/…|\.\.\./ && !/$name_of_command/ } map { s/\s+/ /gr =~ s/;$//r } $text =~ /(?<!`)`($command\s[^`]+)`/g;
 }
 
 sub statement_of

@@ -1,5 +1,5 @@
-// What a sequence is. A generator's high-water mark is held by one that nextval cannot move, because one increment exceeds
-// its maximum.
+// What a sequence is. A generator's high-water mark is held by one that nextval cannot move, because one increment
+// exceeds its maximum.
 #pragma once
 
 #include "core/range.hpp"
