@@ -333,10 +333,10 @@ section_tap() {
     tap_files test/tap
 }
 
-# On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols and
+# On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols, rows and
 # documents, and not a major.
 section_tap_there() {
-    tap_files test/tap '/(01[1458]|02[0129]|03[0123589]|04[2589])_[a-z_]*\.t$'
+    tap_files test/tap '/(01[1458]|02[01269]|03[0123589]|04[2589]|050)_[a-z_]*\.t$'
 }
 
 # The figures are for docs/fleet.md.
@@ -357,11 +357,24 @@ section_upgrade() {
     tap_files test/upgrade
 }
 
-# The seed is made from the sources, so that one commit repeats itself. A round counts as a test.
 section_torture() {
-    seed=$(git write-tree | cut -c 1-12)
+    torture_with 100 "$(seed_of_sources)"
+}
+
+# On the server with assertions, with other rounds.
+section_torture_there() {
+    torture_with 60 "$(seed_of_sources)-there"
+}
+
+# So that one commit repeats itself.
+seed_of_sources() {
+    git write-tree | cut -c 1-12
+}
+
+# torture_with seconds seed: a round counts as a test.
+torture_with() {
     log=$UIDGEN_WORK/log/torture
-    bounded sh test/lib/torture/run.sh main - 100 "$seed" 1 0 >"$log" 2>&1 || true
+    bounded sh test/lib/torture/run.sh main - "$1" "$2" 1 0 >"$log" 2>&1 || true
     show "$log"
     rounds=$(sed -n 's/^torture: seed [^ ]*, \([0-9]*\) rounds,.*: found nothing$/\1/p' "$log")
     if [ -n "$rounds" ]; then
@@ -472,6 +485,7 @@ for name in "$@"; do
         clients) section clients "frameworks, drivers and a pooler, by the recipes of docs/clients.md" ;;
         upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;
         torture) section torture "sessions that draw while servers are killed and clocks step; a checker judges" ;;
+        torture_there) section torture_there "the same with assertions" ;;
         faults) section faults "builds that break a promise on purpose must be caught" ;;
     esac
 done

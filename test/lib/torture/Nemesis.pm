@@ -175,7 +175,7 @@ sub weights
 	my ($self) = @_;
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
-	Nemesis->can($_) || $self->can($_) || die "no such fault: $_" foreach @names;
+	FleetNemesis->can($_) || die "no such fault: $_" foreach @names; # which has those of one server, too
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
 	return @possible ? map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible : (checkpoint => 1);
 }
@@ -785,7 +785,7 @@ sub break_disk
 sub can_be_upgraded
 {
 	my ($self) = @_;
-	return !defined $self->{standby} && !$self->{setting}{subscriber} && $self->{setting}{databases} <= 3;
+	return !defined $self->{standby} && !$self->{setting}->replicates && $self->{setting}{databases} <= 3;
 }
 
 # A new cluster of the same PostgreSQL takes the server's place. The history is the same.
@@ -827,7 +827,7 @@ sub can_be_restored
 {
 	my ($self) = @_;
 	my $setting = $self->{setting};
-	return !defined $self->{standby} && !$setting->is_minimal && !$setting->{subscriber};
+	return !defined $self->{standby} && !$setting->is_minimal && !$setting->replicates;
 }
 
 # False: the server has just crashed.

@@ -20,6 +20,8 @@ my %generators = (
 	baidu_cached => { create => "'baidu_cached'", order => 0 },
 	shared => { create => "mode => 'cached', spread => false", order => 0 },
 	own => { create => "mode => 'cached', spread => false, chunk => 256, lease_ms => 4000, max_ahead_ms => 8000", order => 0 },
+	# Its worker ids are used up after four starts.
+	few => { create => "datacenter_bits => 0, worker_bits => 2, sequence_bits => 10", order => 2 },
 	# Far ahead of the clock, always with the same node: only its lease keeps a restart apart.
 	far => {
 		create => "datacenter_bits => 0, worker_bits => 5, sequence_bits => 4, lease_ms => 10000,"
@@ -309,7 +311,7 @@ sub statements
 		# A session that does a few things does them often.
 		$weight *= $dice->one_of(0, 1, 1, 4);
 		# A crash may lose the row, and so its value.
-		$columns .= ':l' if $statement =~ /^INSERT INTO mixed/ && !$self->{setting}->commits_are_durable;
+		$columns .= $self->{setting}->commits_are_durable ? ':i' : ':l' if $statement =~ /^INSERT INTO mixed/;
 		push @lines, "$weight\t" . $self->numbered($database, $columns) . "\t$statement\n" if $weight > 0;
 	}
 	return @lines;

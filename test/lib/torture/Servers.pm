@@ -66,6 +66,7 @@ sub create
 	$paths->create($node);
 	$self->create_standby($node) if $setting->{topology} ne 'single';
 	$self->create_subscriber($node) if $setting->{subscriber};
+	$self->create_publisher($node) if $setting->{publisher};
 	write_file("$self->{directory}/streams", $paths->streams);
 	$self->write_targets($node);
 	return;
@@ -117,10 +118,28 @@ sub create_subscriber
 	my $subscriber = $self->{subscriber} = $self->add_node(new_node("subscriber$self->{number}", conf => $self->{setting}->conf));
 	start_node($subscriber);
 	$self->paths->create_in($subscriber, $database);
-	$node->safe_psql($database, 'CREATE PUBLICATION everything FOR ALL TABLES');
-	my $source = $node->connstr . " dbname=$database";
-	$subscriber->safe_psql($database, "CREATE SUBSCRIPTION everything CONNECTION '$source' PUBLICATION everything WITH (copy_data = false)");
-	$node->wait_for_catchup('everything');
+	return replicate($node, $subscriber, $database);
+}
+
+# A server to all tables of which the server subscribes. Its rows say what has its generators and segments, not the
+# server's.
+sub create_publisher
+{
+	my ($self, $node) = @_;
+	my ($database) = $self->paths->databases;
+	my $publisher = $self->{publisher} = $self->add_node(new_node("publisher$self->{number}", conf => "wal_level = logical\n"));
+	start_node($publisher);
+	$self->paths->create_in($publisher, $database);
+	return replicate($publisher, $node, $database);
+}
+
+sub replicate
+{
+	my ($from, $to, $database) = @_;
+	my $source = $from->connstr . " dbname=$database";
+	$from->safe_psql($database, 'CREATE PUBLICATION everything FOR ALL TABLES');
+	$to->safe_psql($database, "CREATE SUBSCRIPTION everything CONNECTION '$source' PUBLICATION everything WITH (copy_data = false)");
+	$from->wait_for_catchup('everything');
 	return;
 }
 
@@ -130,9 +149,33 @@ sub check_subscriber
 	my ($self, $nemesis) = @_;
 	my $position = $nemesis->sql('SELECT pg_current_wal_lsn()') // return;
 	chomp $position;
-	my $arrived = "SELECT confirmed_flush_lsn >= '$position' FROM pg_replication_slots WHERE slot_name = 'everything'";
-	poll_until('the subscriber', sub { ($nemesis->sql($arrived) // '') =~ /t/ }, 60)
+	poll_until('the subscriber', sub { ($nemesis->sql(has_confirmed($position)) // '') =~ /t/ }, 60)
 	  or $nemesis->found('the subscriber does not catch up');
+	return;
+}
+
+sub has_confirmed
+{
+	my ($position) = @_;
+	return "SELECT confirmed_flush_lsn >= '$position' FROM pg_replication_slots WHERE slot_name = 'everything'";
+}
+
+# The other way: what the publisher's tables of the extension say arrives, and changes nothing here.
+sub check_publisher
+{
+	my ($self, $nemesis) = @_;
+	my $publisher = $self->{publisher};
+	my ($database) = $self->paths->databases;
+	my $step = "SELECT step FROM uid_segment WHERE name = 'named'";
+	my $before = $nemesis->sql($step, database => $database);
+	my $changes = "SELECT uid_generator_alter('uid_generators.own', lease_ms => 3000), segment_alter('named', step => 77), uid_next()";
+	$publisher->safe_psql($database, $changes);
+	my $position = $publisher->safe_psql($database, 'SELECT pg_current_wal_lsn()');
+	poll_until('the publisher', sub { $publisher->safe_psql($database, has_confirmed($position)) eq 't' }, 60)
+	  or $nemesis->found('the server does not catch up with the publisher');
+	my $after = $nemesis->sql($step, database => $database);
+	$nemesis->found("the publisher's row has changed a segment's step from $before to $after")
+	  if defined $before && defined $after && $before ne $after;
 	return;
 }
 
@@ -270,6 +313,7 @@ sub check_end
 	$self->check_leaks($nemesis);
 	$self->check_session($nemesis);
 	$self->check_subscriber($nemesis) if $self->{subscriber};
+	$self->check_publisher($nemesis) if $self->{publisher};
 	$self->write_down_rows($nemesis->{node}, 'rows', 0);
 	$self->check_stop($nemesis);
 	return;

@@ -38,6 +38,7 @@ sub new
 		disk => $dice->part('disk')->chance(30),
 		is_renamed => $dice->part('is_renamed')->chance(20),
 		subscriber => $dice->part('subscriber')->chance(50),
+		publisher => $dice->part('publisher')->chance(30),
 		few_connections => $dice->part('few_connections')->chance(15),
 		clock => $dice->part('clock')->chance(30),
 		read_only => $dice->part('read_only')->chance(25),
@@ -53,6 +54,7 @@ sub new
 	$self->make_dense($dice->part('dense')) if $self->{dense};
 	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
 	$self->{subscriber} = 0 if $self->{topology} ne 'single' || $self->{clock} || $chosen{wal_level} ne 'logical';
+	$self->{publisher} = 0 if $self->{topology} ne 'single' || $self->{clock};
 	if ($self->{topology} ne 'single')
 	{
 		$self->{clock} = $self->{disk} = 0;
@@ -107,7 +109,8 @@ sub make_fleet
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
-	$self->{disk} = $self->{read_only} = $self->{parallel} = $self->{subscriber} = $self->{bad_samples} = 0;
+	$self->{disk} = $self->{read_only} = $self->{parallel} = $self->{bad_samples} = 0;
+	$self->{subscriber} = $self->{publisher} = 0;
 	$self->{few_connections} = $self->{is_renamed} = 0;
 	$self->{databases} = 1;
 	$self->{chosen}{wal_level} = 'replica';
@@ -134,6 +137,13 @@ sub chosen
 {
 	my ($self, $name) = @_;
 	return $self->{chosen}{$name};
+}
+
+# Whether rows of tables go to another server, or come from one.
+sub replicates
+{
+	my ($self) = @_;
+	return $self->{subscriber} || $self->{publisher};
 }
 
 sub is_minimal
@@ -214,7 +224,7 @@ sub describe
 	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
-	my @marks = grep { $self->{$_} } qw(clock disk read_only parallel bad_samples is_renamed subscriber few_connections assertions discard_caches);
+	my @marks = grep { $self->{$_} } qw(clock disk read_only parallel bad_samples is_renamed subscriber publisher few_connections assertions discard_caches);
 	my $kind = $self->{topology};
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';

@@ -13,8 +13,11 @@ constexpr uint32_t no_item = UINT32_MAX; // the session could not connect
 enum Flag : uint32_t {
     unordered = 1, // the statement may hand out its values in any order: parallel workers
     loose = 2,     // values of nextval that no committed row holds: a crash may bring them again
-    earlier = 4,   // rows of a table: the values were handed out at some time before, in any order
-    block = 8,     // a block of values: beyond those before it, and those after it may be smaller
+    inserted =
+        32,      // values of nextval in rows of one statement: loose if it fails, because a server that is told to end
+                 // at once still sends the rows that no commit has followed
+    earlier = 4, // rows of a table: the values were handed out at some time before, in any order
+    block = 8,   // a block of values: beyond those before it, and those after it may be smaller
     scarce = 16, // a refusal needs no fault to be explained: too few nodes for a fleet, an altered generator, or values
                  // that another session has reserved while a view's block grew
 };

@@ -7,8 +7,8 @@
 // STATEMENTS  a file of lines "weight <tab> streams <tab> statement":
 //             - weight 0: sent after each connection. -1: the same, and an error is not written down.
 //             - streams: for each column of the result the number of its stream, followed by letters of flags
-//               (log.hpp): u (unordered), l (loose), e (earlier), b (block), s (scarce). A column further right belongs
-//               to the last one. "-": no values.
+//               (log.hpp): u (unordered), l (loose), e (earlier), b (block), s (scarce), i (inserted). A column further
+//               right belongs to the last one. "-": no values.
 //             - A statement may be several, separated by " ;; ", which are sent one after another.
 //             - One that begins with /*binary*/ is one statement, with arrays of bigint as its result.
 //             - {100} becomes a number from 1 to 100, small ones most often; {w} NUMBER; {c} another number each time.
@@ -101,7 +101,7 @@ void read_items(const char *path) {
                 };
                 item.columns.push_back({static_cast<uint32_t>(std::stoul(column)),
                                         flag('u', unordered) | flag('l', loose) | flag('e', earlier) |
-                                            flag('b', block) | flag('s', scarce)});
+                                            flag('b', block) | flag('s', scarce) | flag('i', inserted)});
             }
         items.push_back(item);
     }
