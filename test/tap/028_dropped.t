@@ -95,8 +95,8 @@ sub create_what_goes
 	return;
 }
 
-# No table, no sequence, no schema, no object.
-my ($table, $sequence, $schema, $object) = ('42P01', '42P01', '3F000', '42704');
+# No table, no sequence, no object.
+my ($table, $sequence, $object) = ('42P01', '42P01', '42704');
 sql($_) foreach 'CREATE DATABASE going', 'ALTER DATABASE going SET uidgen.datacenter_id = 1';
 sql('CREATE EXTENSION uidgen; CREATE SEQUENCE plain; CREATE TABLE serials (id serial)', 'going');
 create_what_goes();

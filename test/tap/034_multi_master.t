@@ -20,9 +20,7 @@ my $has_origin = $nodes{a}->pg_version >= 16;
 sub app
 {
 	my ($node, @sql) = @_;
-	my $output;
-	$output = $node->safe_psql('app', "SET search_path = public, uidgen;\n$_") foreach @sql;
-	return $output;
+	return sql_with_path($node, 'app', @sql);
 }
 
 # A block of docs/fleet.md for this major.

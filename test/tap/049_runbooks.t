@@ -103,9 +103,7 @@ sub error_of
 sub shop
 {
 	my ($node, @sql) = @_;
-	my $output;
-	$output = $node->safe_psql('shop', "$path\n$_") foreach @sql;
-	return $output;
+	return sql_with_path($node, 'shop', @sql);
 }
 
 sub make_shop

@@ -30,6 +30,7 @@
 #   goes_on('...', @loops);                    # an assertion: every client of them receives values again
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
 #   my $rows = try_sql($node, $sql);           # '' while the server is down
+#   sql_with_path($node, 'shop', @sql);        # in a database whose extension is in the schema uidgen
 #   wait_for_service($node);                   # after the server has restarted by itself
 #   my $sql = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION/);
 #   my $sql = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);   # in its text
@@ -59,7 +60,7 @@ use Time::HiRes;
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until try_sql wait_for_service wait_event
+  load_small goes_on poll_until try_sql sql_with_path wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
@@ -408,6 +409,15 @@ sub try_sql
 	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
 		'<', File::Spec->devnull, '>', \$output, '2>', File::Spec->devnull);
 	chomp $output;
+	return $output;
+}
+
+# Each in a session of its own. Returns the output of the last one.
+sub sql_with_path
+{
+	my ($node, $dbname, @sql) = @_;
+	my $output;
+	$output = $node->safe_psql($dbname, "SET search_path = public, uidgen;\n$_") foreach @sql;
 	return $output;
 }
 

@@ -114,11 +114,8 @@ sub make_synchronous
 sub create_subscriber
 {
 	my ($self, $node) = @_;
-	my ($database) = $self->paths->databases;
-	my $subscriber = $self->{subscriber} = $self->add_node(new_node("subscriber$self->{number}", conf => $self->{setting}->conf));
-	start_node($subscriber);
-	$self->paths->create_in($subscriber, $database);
-	return replicate($node, $subscriber, $database);
+	$self->{subscriber} = $self->new_peer('subscriber', $self->{setting}->conf);
+	return $self->replicate($node, $self->{subscriber});
 }
 
 # A server to all tables of which the server subscribes. Its rows say what has its generators and segments, not the
@@ -126,16 +123,25 @@ sub create_subscriber
 sub create_publisher
 {
 	my ($self, $node) = @_;
+	$self->{publisher} = $self->new_peer('publisher', "wal_level = logical\n");
+	return $self->replicate($self->{publisher}, $node);
+}
+
+# With the same tables.
+sub new_peer
+{
+	my ($self, $name, $conf) = @_;
 	my ($database) = $self->paths->databases;
-	my $publisher = $self->{publisher} = $self->add_node(new_node("publisher$self->{number}", conf => "wal_level = logical\n"));
-	start_node($publisher);
-	$self->paths->create_in($publisher, $database);
-	return replicate($publisher, $node, $database);
+	my $peer = $self->add_node(new_node("$name$self->{number}", conf => $conf));
+	start_node($peer);
+	$self->paths->create_in($peer, $database);
+	return $peer;
 }
 
 sub replicate
 {
-	my ($from, $to, $database) = @_;
+	my ($self, $from, $to) = @_;
+	my ($database) = $self->paths->databases;
 	my $source = $from->connstr . " dbname=$database";
 	$from->safe_psql($database, 'CREATE PUBLICATION everything FOR ALL TABLES');
 	$to->safe_psql($database, "CREATE SUBSCRIPTION everything CONNECTION '$source' PUBLICATION everything WITH (copy_data = false)");
