@@ -184,8 +184,9 @@ sub background_loop
 	my $feed = 'while [ ! -e "$1" ]; do echo "$0;" || exit 0; sleep "$2"; done';
 	$feed =~ s/ sleep "\$2";// unless $opts{pace};
 	my @psql = (
-		$node->installed_command('psql'), '-XAtq', '-v', "ON_ERROR_STOP=$on_error_stop", '-d',
-		$node->connstr($opts{dbname} // 'postgres'));
+		$node->installed_command('psql'), '-XAtq', '-v', "ON_ERROR_STOP=$on_error_stop",
+		($opts{verbosity} ? ('-v', "VERBOSITY=$opts{verbosity}") : ()),
+		'-d', $node->connstr($opts{dbname} // 'postgres'));
 	my (@runs, @logs);
 
 	foreach my $client (1 .. $opts{clients} // 1)

@@ -11,6 +11,7 @@ use warnings;
 use parent 'Nemesis';
 
 use Clone;
+use Liar qw(create_liar lies tell);
 use PostgreSQL::Test::Utils ();
 use Time::HiRes qw(sleep);
 use UidgenTest;
@@ -29,6 +30,7 @@ my %faults = (
 	move_member => { weight => 3 },
 	join_late => { weight => 4 },
 	wrong_fleet => { weight => 4 },
+	lie => { weight => 6 },
 	attach_again => { weight => 4 },
 	alter_generator => { weight => 3 },
 	move_counter => { weight => 3 },
@@ -514,10 +516,31 @@ sub wrong_fleet
 	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 2);
 	$self->{node} = $member->{node};
 	my $fault = $self->in_force('wrong_fleet', "for $seconds s", marks => 'stall');
-	$self->set_registry($member->{node}, registry_line($other));
+	return $self->with_line($fault, $member, registry_line($other), $seconds);
+}
+
+sub with_line
+{
+	my ($self, $fault, $member, $line, $seconds) = @_;
+	$self->set_registry($member->{node}, $line);
 	sleep($seconds);
 	$self->set_registry($member->{node}, $member->{line});
 	return $self->finish($fault);
+}
+
+# The line of a member names a database that calls itself a registry, and answers what none would.
+sub lie
+{
+	my ($self, $dice) = @_;
+	my $liar = $self->{servers}->other_registry;
+	create_liar($liar) unless $self->{is_liar_there}++;
+	my $lie = $dice->one_of(lies());
+	my $member = $self->choose_member($dice);
+	my $seconds = $dice->one_of(1, 2, $self->{setting}{lease_s} + 2);
+	$self->{node} = $member->{node};
+	my $fault = $self->in_force('lie', sprintf('%s: %s = %s', @$lie) . ", for $seconds s", marks => 'stall');
+	tell($liar, @$lie);
+	return $self->with_line($fault, $member, registry_line($liar) =~ s/dbname=\w+/dbname=liar/r, $seconds);
 }
 
 # While others draw from it. Dropped, it is not there for a moment.

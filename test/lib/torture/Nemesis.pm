@@ -11,6 +11,7 @@ use warnings;
 use Disk;
 use IPC::Run;
 use PostgreSQL::Test::Utils ();
+use Recreation qw(kinds_of_things ways_to_recreate create_thing drop_thing draw_from recreate_thing);
 use Time::HiRes qw(sleep);
 use UidgenTest;
 
@@ -37,12 +38,13 @@ my %faults = (
 	alter_generator => { weight => 4 },
 	alter_sequence => { weight => 4 },
 	move_counter => { weight => 4 },
+	rotate_key => { weight => 2 },
 	use_up_connections => { weight => 2 },
 	use_up_locks => { weight => 2 },
 	use_up_memory => { weight => 3 },
 	use_up_slots => { weight => 2, if => sub { !$_[0]->{setting}{subscriber} } },
 	recreate_database => { weight => 2 },
-	recreate_extension => { weight => 2 },
+	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
 	begin_again => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
@@ -133,12 +135,15 @@ sub write_logs
 # ---------------------------------------------------------------------------------------------------------------
 
 # One fault after the other, until the time is over. The dice of a fault are its own, so the faults of a seed are the
-# same, and in the same order, however long each of them takes.
+# same, and in the same order, however long each of them takes. What processes hold is looked at from when all has been
+# called often, up to the end.
 sub attack_until
 {
-	my ($self, $end) = @_;
+	my ($self, $end, $growth) = @_;
+	my $look_from = now() + ($end - now()) / 4;
 	while (now() < $end && !@{ $self->{found} })
 	{
+		$growth->look($self->{servers}->nodes) if defined $growth && now() > $look_from;
 		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
 		sleep($dice->fraction * $dice->one_of($self->{setting}{dense} ? (0, 0, 0.1, 0.3) : (0, 0.2, 1, 2)));
 		my $name = $dice->weighted($self->weights);
@@ -163,6 +168,11 @@ sub choose_server
 my %is_short = map { $_ => 1 } qw(kill_backend kill_many kill_background stop_immediate terminate cancel checkpoint reload
   alter_generator alter_sequence move_counter attach_again move_member);
 
+# In a calm round only those that end no session, and take no memory from one.
+my %ends_nothing = map { $_ => 1 } qw(freeze_session freeze_background freeze_server cancel checkpoint reload
+  alter_generator alter_sequence move_counter rotate_key use_up_locks recreate recreate_database freeze_long tamper cut_off
+  fence move_member attach_again wrong_fleet lie);
+
 sub weight
 {
 	my ($self, $name, $weight) = @_;
@@ -176,6 +186,7 @@ sub weights
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
 	FleetNemesis->can($_) || die "no such fault: $_" foreach @names; # which has those of one server, too
+	@names = grep { $ends_nothing{$_} } @names if $self->{setting}{calm};
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
 	return @possible ? map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible : (checkpoint => 1);
 }
@@ -531,6 +542,14 @@ sub alter_sequence
 		"BEGIN; ALTER SEQUENCE $segment RENAME TO other; SELECT pg_sleep(0.1); ROLLBACK");
 }
 
+# What a session conceals meanwhile is revealed by the same version.
+sub rotate_key
+{
+	my ($self, $dice) = @_;
+	my $rotate = q{SELECT uid_key_rotate('versioned')};
+	return $self->command($dice, 'rotate_key', $rotate, "BEGIN; $rotate; SELECT pg_sleep(0.1); ROLLBACK");
+}
+
 # Upwards, and by nobody else: what has been reserved is invalid, and no value comes twice.
 sub move_counter
 {
@@ -632,35 +651,56 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# Two sessions of a database of its own draw, while the extension is dropped and created with all generators. No id comes
-# twice, and each session's come in order.
-sub recreate_extension
+# What a session may be told while what it draws from is not there: relation, type, function or schema; or that no slot
+# is left.
+my $is_missing = qr/^(?:42P01|42704|42883|3F000|53400)$/;
+
+# Two sessions draw from a thing while it is dropped and created again. No value comes twice, and each session's come in
+# order.
+sub recreate
 {
 	my ($self, $dice) = @_;
-	my $fault = $self->in_force('recreate_extension', 'torn');
+	my ($kind, $way) = ($dice->one_of(kinds_of_things()), $dice->one_of(ways_to_recreate()));
+	my $fault = $self->in_force('recreate', "$kind, $way");
 	my @in_torn = (database => 'torn');
+	# There may be both already.
 	$self->sql('CREATE DATABASE torn');
-	$self->sql('DROP EXTENSION IF EXISTS uidgen CASCADE; CREATE EXTENSION uidgen', @in_torn);
+	$self->sql('CREATE EXTENSION uidgen', @in_torn);
+	$self->sql(create_thing($kind, ++$self->{lives}), @in_torn);
 	my $sessions = background_loop($self->{node}, clients => 2, dbname => 'torn', on_error_stop => 0, pace => 0.01,
-		sql => 'SELECT uid_next() FROM generate_series(1, 20)');
+		verbosity => 'sqlstate', sql => draw_from($kind));
+	my $all_draw = poll_until('both sessions draw', sub { !grep { !-s } @{ $sessions->{logs} } }, 10);
+	my $may_fail = $self->{setting}{few_connections} || $self->{setting}->chosen('uidgen.max_slots');
+	$self->found("$kind: a session does not draw") unless $all_draw || $may_fail;
 	foreach (1 .. 3)
 	{
 		sleep(0.2 * $dice->fraction);
-		$self->sql('DROP EXTENSION uidgen CASCADE; SELECT pg_sleep(0.02); CREATE EXTENSION uidgen', @in_torn);
+		$self->sql(recreate_thing($kind, $way, ++$self->{lives}), @in_torn);
 	}
+	$self->check_recreation($kind, stop_loop($sessions));
+	$self->sql(drop_thing($kind), @in_torn);
+	my $left = $self->sql(q{SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+$'}, @in_torn) // '0';
+	$self->found("slots of what was dropped are left: $left") if $left ne '0';
+	return $self->finish($fault);
+}
+
+sub check_recreation
+{
+	my ($self, $kind, @logs) = @_;
 	my %seen;
-	foreach my $log (stop_loop($sessions))
+	foreach my $log (@logs)
 	{
-		my @ids = split /\n/, PostgreSQL::Test::Utils::slurp_file($log);
-		my @unordered = grep { $ids[$_] <= $ids[ $_ - 1 ] } 1 .. $#ids;
-		$self->found("an extension that is created again draws $ids[$unordered[0]] after $ids[$unordered[0] - 1]") if @unordered;
-		$seen{$_}++ foreach @ids;
-		my ($internal) = PostgreSQL::Test::Utils::slurp_file("$log.err") =~ /ERROR:  ((?:could not open|cache lookup)\N+)/;
-		$self->found("while the extension is dropped, a draw fails: $internal") if defined $internal;
+		my @values = split /\n/, PostgreSQL::Test::Utils::slurp_file($log);
+		my @unordered = $kind eq 'ring' ? () : grep { $values[$_] <= $values[ $_ - 1 ] } 1 .. $#values;
+		$self->found("$kind, created again: $values[$unordered[0]] after $values[$unordered[0] - 1]") if @unordered;
+		$seen{$_}++ foreach @values;
+		my @states = PostgreSQL::Test::Utils::slurp_file("$log.err") =~ /^(?:ERROR|FATAL): +(\w+)/mg;
+		my @unexpected = grep { !/$is_missing/ } @states;
+		$self->found("$kind, created again: a session ends in $unexpected[0]") if @unexpected;
 	}
 	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
-	$self->found("an extension that is created again draws $twice[0] again") if @twice;
-	return $self->finish($fault);
+	$self->found("$kind, created again: $twice[0] comes twice") if @twice;
+	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ CREATE TABLE ticketed (id bigint PRIMARY KEY, item text);
 CREATE TABLE mixed_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed'));
 CREATE TABLE mixed_small_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed_small'));
 SELECT uid_leaf_alloc_create();
+SELECT uid_key_create('shown'), uid_key_create('versioned', 63, 10);
 CREATE TABLE numbers AS SELECT n FROM generate_series(1, 3000) AS n;
 CREATE FUNCTION ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := uid_next(); RETURN NEW; END $$;
 CREATE TRIGGER ticket BEFORE INSERT ON ticketed FOR EACH ROW EXECUTE FUNCTION ticket();
@@ -104,6 +105,9 @@ my @reading = (
 	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {100})' ],
 	[ 10, 'uid_default', 'SELECT uid_next_batch({1000})' ],
 	[ 5, 'uid_default', 'SELECT uid_from_uuid(uid_next_uuid()) FROM generate_series(1, {100})' ],
+	[ 5, 'uid_default', 'SELECT uid_reveal(uid_conceal(id, $$shown$$), $$shown$$) FROM (SELECT uid_next() AS id FROM generate_series(1, {100})) AS ids' ],
+	[ 5, 'js53', 'SELECT uid_reveal(uid_conceal(id, $$versioned$$), $$versioned$$)'
+		  . ' FROM (SELECT uid_next($$uid_generators.js53$$) AS id FROM generate_series(1, {100})) AS ids' ],
 	[ 5, 'uid_default', 'COPY (SELECT uid_next() FROM generate_series(1, {1000})) TO STDOUT' ],
 	[ 5, 'uid_default', 'EXECUTE one' ],
 	[ 5, 'uid_default', 'EXECUTE many({50})' ],
@@ -329,7 +333,7 @@ sub calls
 {
 	return ('uid_next()', 'uid_next_array(10)', "uid_next('uid_generators.own')", "uid_next('uid_generators.shared')",
 		"uid_next('uid_generators.js53')", "segment_next('named')", "segment_next_array('small', 10)",
-		"segment_next('plain'::regclass)", "(SELECT last FROM segment_reserve('named', 5))");
+		"segment_next('plain'::regclass)", "uid_conceal(4711, 'shown')", "(SELECT last FROM segment_reserve('named', 5))");
 }
 
 # What the tables hold that no session was given, or, after a promotion, everything that survived.

@@ -261,7 +261,7 @@ sub start_session
 	write_file("$directory/logs/$number.statements", @statements);
 	my $pace_us = $number <= $self->{setting}->few_sessions ? $self->{setting}{pace_us} : 0;
 	my @command = ("$self->{programs}/worker", "$directory/$target", "$directory/logs/$number.statements",
-		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, "$directory/stop");
+		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, $self->{setting}->life_ms($number), "$directory/stop");
 	return IPC::Run::start(\@command, '<', '/dev/null', '>', "$directory/logs/$number.out", '2>&1');
 }
 
@@ -302,7 +302,7 @@ sub write_down_rows
 		my $path = "$self->{directory}/logs/$what.$database";
 		write_file("$path.target", $node->connstr($database) . "\n$self->{history}\n");
 		write_file("$path.statements", $self->paths->rows($database, $all));
-		system_log("$self->{programs}/worker", "$path.target", "$path.statements", "$path.log", 0, 0, 0, 'once') == 0
+		system_log("$self->{programs}/worker", "$path.target", "$path.statements", "$path.log", 0, 0, 0, 0, 'once') == 0
 		  or die "could not write down the rows of $database";
 	}
 	return;

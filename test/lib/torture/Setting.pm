@@ -48,10 +48,12 @@ sub new
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
 		dense => $opts{dense},
+		calm => $opts{calm},
 		assertions => has_assertions(),
 		discard_caches => has_assertions() && $dice->part('discard_caches')->chance(50),
 		chosen => \%chosen }, $class;
 	$self->make_dense($dice->part('dense')) if $self->{dense};
+	$self->make_calm if $self->{calm};
 	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
 	$self->{subscriber} = 0 if $self->{topology} ne 'single' || $self->{clock} || $chosen{wal_level} ne 'logical';
 	$self->{publisher} = 0 if $self->{topology} ne 'single' || $self->{clock};
@@ -89,6 +91,16 @@ sub make_dense
 	return;
 }
 
+# So many sessions live for the whole round, and as many for some seconds each. What they draw fits on the disk.
+sub make_calm
+{
+	my ($self) = @_;
+	$self->{sessions} = 2 * $self->{calm};
+	$self->{pace_us} = 50000;
+	$self->{disk} = $self->{clock} = $self->{few_connections} = $self->{parallel} = 0;
+	return;
+}
+
 # Every third round is a fleet's, so that each run of a minute has one.
 sub is_fleet
 {
@@ -104,8 +116,11 @@ sub make_fleet
 	$self->{topology} = 'fleet';
 	$self->{registry} = $dice->weighted(single => 4, synchronous => 3, asynchronous => 2, restored => 1);
 	$self->{members} = $dice->between(2, 4);
-	$self->{sessions} = 2 * $dice->between($self->{members}, 8);
-	$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
+	if (!$self->{calm})
+	{
+		$self->{sessions} = 2 * $dice->between($self->{members}, 8);
+		$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
+	}
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
@@ -175,7 +190,14 @@ sub errors_in_hot_standby
 	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
 }
 
-# A connection lasts up to four seconds.
+# How long a session's connection lasts at most, so that a smart shutdown comes to its end. 0: to the end of the round.
+sub life_ms
+{
+	my ($self, $number) = @_;
+	return $self->{calm} && $number % 2 ? 0 : 4000;
+}
+
+# After so long every connection is another one.
 sub connection_s
 {
 	return 5;
@@ -229,6 +251,7 @@ sub describe
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';
 	$kind .= ", $self->{dense} sessions in bulk" if $self->{dense};
+	$kind .= ', calm' if $self->{calm};
 	return "$kind, $self->{sessions} sessions in $self->{databases} databases, "
 	  . "pause $self->{pace_us} us, max_wait $self->{max_wait}"
 	  . join('', map { ", $_" } @marks) . "\n   $chosen";

@@ -1,4 +1,4 @@
-# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE PROGRAMS [NEMESIS,...]. Started by run.sh, in an
+# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE CALM PROGRAMS [NEMESIS,...]. Started by run.sh, in an
 # environment like that of a TAP test. Prints what it does and finds; exits with 1 if it found anything.
 use strict;
 use warnings;
@@ -14,6 +14,7 @@ BEGIN
 
 use Dice;
 use Fleet;
+use Growth;
 use IPC::Run;
 use Nemesis;
 use PostgreSQL::Test::Cluster;
@@ -23,7 +24,7 @@ use Setting;
 use Time::HiRes qw(time);
 use UidgenTest;
 
-my ($seconds, $seed, $first, $dense, $programs, $only) = @ARGV;
+my ($seconds, $seed, $first, $dense, $calm, $programs, $only) = @ARGV;
 my $fault = $ENV{UIDGEN_FAULT};
 my $complaints = "$ENV{server_complaints}|PANIC:|runtime error:|AddressSanitizer|inconsistent page"
   . '|terminated by signal (?!9)|XX001|XX002';
@@ -53,6 +54,14 @@ sub stop_sessions
 		return;
 	}
 	$_->finish or $nemesis->found('a session failed: ' . $_->full_result) foreach @runs;
+	return;
+}
+
+sub check_growth
+{
+	my ($nemesis, $growth) = @_;
+	say_line('   ' . $growth->describe);
+	$nemesis->found($_) foreach $growth->leaks;
 	return;
 }
 
@@ -88,7 +97,7 @@ sub run_round
 {
 	my ($number, $length_s) = @_;
 	my $dice = Dice->new("$seed/$number");
-	my $setting = Setting->new($dice->part('setting'), fault => $fault, number => $number, dense => $dense);
+	my $setting = Setting->new($dice->part('setting'), fault => $fault, number => $number, dense => $dense, calm => $calm);
 	my $directory = "$ENV{TESTDIR}/round$number";
 	my $kind = Setting::is_fleet($number) ? 'Fleet' : 'Servers';
 	my $servers = $kind->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
@@ -100,7 +109,9 @@ sub run_round
 	write_file("$directory/bound", join("\t", $bound_s * 1e9, $nemesis->{began}) . "\n");
 
 	my @runs = $servers->start_sessions($dice->part('sessions'));
-	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9);
+	my $growth = $calm ? Growth->new : undef;
+	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9, $growth);
+	check_growth($nemesis, $growth) if defined $growth;
 	stop_sessions($directory, $nemesis, @runs);
 	$servers->check_end($nemesis) unless @{ $nemesis->{found} };
 	check_server_logs($nemesis, $servers->nodes);
@@ -119,11 +130,12 @@ sub run_rounds
 	for (my $number = $first; !$found; $number++)
 	{
 		my $left = $seconds - (time - $began);
-		last if $rounds > 0 && $left < 25;
-		# The last round takes what is left. A fleet's servers take a while to start and to stop.
+		last if $rounds > 0 && ($left < 25 || $calm);
+		# The last round takes what is left, and a calm one is the only one. A fleet's servers take a while to start and to
+		# stop.
 		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
 		my $beside = Setting::is_fleet($number) ? 20 : 5;
-		$length = $left - $beside if $length > $left - 25;
+		$length = $left - $beside if $calm || $length > $left - 25;
 		my $of_round = run_round($number, $length < 5 ? 5 : $length);
 		$rounds++;
 		$found += $of_round->{found};
@@ -136,7 +148,7 @@ sub run_rounds
 		say_line(sprintf '   so far %d rounds, %d faults, %d values, %d s', $rounds, $faults, $values, time - $began);
 		say_line("to replay: test/torture --seed $seed --round $number --seconds "
 			  . int($length + $beside)
-			  . ($dense ? " --dense $dense" : '') . ($only ? " --only $only" : '') . (defined $fault ? " --fault $fault" : ''))
+			  . ($dense ? " --dense $dense" : '') . ($calm ? " --calm $calm" : '') . ($only ? " --only $only" : '') . (defined $fault ? " --fault $fault" : ''))
 		  if $found;
 	}
 	say_line('faults: ' . join ', ', map { "$_ $faults{$_}" } sort keys %faults);

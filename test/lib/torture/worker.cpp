@@ -1,6 +1,6 @@
 // A session that draws, and writes down every value at the moment it arrives.
 //
-//   worker TARGET STATEMENTS LOG SEED NUMBER PACE_US STOP
+//   worker TARGET STATEMENTS LOG SEED NUMBER PACE_US LIFE_MS STOP
 //
 // TARGET      a file: a connection string, and on a second line the number of the history. It is read before each
 //             connection, so that a session follows a promotion.
@@ -14,6 +14,7 @@
 //             - {100} becomes a number from 1 to 100, small ones most often; {w} NUMBER; {c} another number each time.
 // LOG         see log.hpp. LOG.errors gets a line for each error.
 // PACE_US     the mean pause between two statements.
+// LIFE_MS     how long a connection lasts at most. 0: to the end.
 // STOP        the session ends when this file exists. "once": after each statement was sent once.
 //
 // Values are those fields that are an integer or an array of integers.
@@ -332,9 +333,8 @@ const Item &choose(uint64_t total) {
 
 bool exists(const char *path) { return access(path, F_OK) == 0; }
 
-// Sends statements until the file exists, or the program that started this one has ended. A connection lasts some
-// seconds, so that a smart shutdown comes to its end.
-void draw_until(const char *stop, const char *target, useconds_t pace_us) {
+// Sends statements until the file exists, or the program that started this one has ended.
+void draw_until(const char *stop, const char *target, useconds_t pace_us, uint64_t life_ms) {
     uint64_t total = 0;
     for (const Item &item : items)
         total += item.weight > 0 ? item.weight : 0;
@@ -348,7 +348,8 @@ void draw_until(const char *stop, const char *target, useconds_t pace_us) {
         }
         if (server == nullptr) {
             server = connect(target);
-            until_ns = nanoseconds(CLOCK_MONOTONIC) + static_cast<int64_t>(roll(4000)) * 1000000;
+            until_ns = life_ms == 0 ? INT64_MAX
+                                    : nanoseconds(CLOCK_MONOTONIC) + static_cast<int64_t>(roll(life_ms)) * 1000000;
         }
         if (server == nullptr)
             usleep(50000);
@@ -377,16 +378,16 @@ FILE *open_to_append(const std::string &path) {
 } // namespace
 
 int main(int argc, char **argv) {
-    if (argc != 8)
-        die("usage: worker TARGET STATEMENTS LOG SEED NUMBER PACE_US STOP");
+    if (argc != 9)
+        die("usage: worker TARGET STATEMENTS LOG SEED NUMBER PACE_US LIFE_MS STOP");
     read_items(argv[2]);
     log_file = open_to_append(argv[3]);
     errors = open_to_append(std::string(argv[3]) + ".errors");
     dice.seed(std::stoull(argv[4]));
     number = argv[5];
-    if (strcmp(argv[7], "once") == 0)
+    if (strcmp(argv[8], "once") == 0)
         draw_once(argv[1]);
     else
-        draw_until(argv[7], argv[1], static_cast<useconds_t>(std::stoul(argv[6])));
+        draw_until(argv[8], argv[1], static_cast<useconds_t>(std::stoul(argv[6])), std::stoull(argv[7]));
     return fclose(log_file) == 0 && fclose(errors) == 0 ? 0 : 2;
 }
