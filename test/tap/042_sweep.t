@@ -18,19 +18,7 @@ my $seed = $ENV{UIDGEN_SWEEP_SEED} // 4711;
 srand $seed;
 note("seed $seed");
 
-my $node = new_node('sweep', extra => [ '--encoding', 'UTF8', '--no-locale' ], conf => <<'END');
-fsync = off
-autovacuum = off
-jit = off
-log_statement = none
-log_error_verbosity = verbose
-log_min_error_statement = panic
-uidgen.max_wait = 50ms
-uidgen.registry_clock_bound = '1 day'
-END
-# A call that takes all memory fails before the machine does.
-system('prlimit', '--pid', $$, '--as=3000000000') == 0 or note('there is no limit of memory');
-start_node($node);
+my $node = new_sweep_server('sweep');
 
 sub sql
 {
@@ -38,9 +26,6 @@ sub sql
 	return $node->safe_psql($dbname // 'postgres', $sql);
 }
 
-sql(q{CREATE ROLE visitor LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE fleet LOGIN; CREATE ROLE planter; CREATE ROLE "we.ird ""role' %s"});
-# Their errors are not for the log, where those of other processes are looked for.
-sql("ALTER ROLE $_ SET log_min_messages = log") foreach 'visitor', 'nobody';
 my (%catalog, @others);
 foreach my $database ('rolled_back', 'kept')
 {
@@ -59,36 +44,11 @@ is(join("\n", map { untyped_parameters($_) } values %catalog), '', 'Sweep.pm has
 # A session's own temporary objects have other oids each time, so no value names them, but functions may meet them.
 my $setup = 'CREATE TEMP TABLE mine (id bigserial);';
 
-# SQLSTATEs that no call may end with: internal errors, a call that hangs or takes all memory, errors without a code of
-# their own, and statements that the extension has put together wrongly.
-my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
-# The caller passes SQL, or asks for very many rows.
-my %by_contract = (uid_run_plan => qr/^42601$/, uid_partition_bounds => qr/^57014$/);
-
-# Calls that end badly, each with its message if another try has one.
-sub bad_calls
-{
-	my ($calls, $states, %opts) = @_;
-	my @bad = grep {
-		my ($bare) = $calls->[$_] =~ /\.(\w+)\(/;
-		$states->[$_] =~ $bad && !($by_contract{ $bare // '' } && $states->[$_] =~ $by_contract{$bare})
-	} 0 .. $#$calls;
-	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
-	my $messages = '';
-	run_calls($node, \@shown, %opts, verbose => \$messages) if @shown;
-	return join("\n", (map { "$states->[$_]: $calls->[$_]" } @bad), $messages);
-}
-
-sub sweep
+sub sweep_database
 {
 	my ($what, $calls, %opts) = @_;
-	my @states = run_calls($node, $calls, dbname => 'rolled_back', setup => $setup, %opts);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is(bad_calls($calls, \@states, dbname => 'rolled_back', setup => $setup, %opts), '', "$what: " . @states . ' calls');
-	my %count;
-	$count{$_}++ foreach @states;
-	note(join ', ', map { "$_: $count{$_}" } sort keys %count);
-	return @states;
+	return sweep($node, $what, $calls, dbname => 'rolled_back', setup => $setup, %opts);
 }
 
 sub of
@@ -144,19 +104,19 @@ my @random = map { of($catalog{rolled_back}, \&at_random) } 1 .. 5;
 my @tables = some(map { changes($_, $catalog{rolled_back}) } @{ $catalog{rolled_back}{relations} });
 my @counts = of($catalog{rolled_back}, \&with_counts_of_arguments);
 
-my @plain_states = sweep('a superuser, one argument at a time', \@one_by_one);
-sweep('a superuser, arguments at random', \@random);
-sweep('a superuser, too few and too many arguments', \@counts);
-my @table_states = sweep('a superuser changes tables and views', \@tables);
+my @plain_states = sweep_database('a superuser, one argument at a time', \@one_by_one);
+sweep_database('a superuser, arguments at random', \@random);
+sweep_database('a superuser, too few and too many arguments', \@counts);
+my @table_states = sweep_database('a superuser changes tables and views', \@tables);
 {
 	my ($definitions, $firing) = triggers($catalog{rolled_back});
-	sweep("a superuser's own triggers run the extension's functions", $definitions, after => $firing);
+	sweep_database("a superuser's own triggers run the extension's functions", $definitions, after => $firing);
 }
-sweep('visitor, one argument at a time', \@one_by_one, user => 'visitor');
+sweep_database('visitor, one argument at a time', \@one_by_one, user => 'visitor');
 foreach my $role ('visitor', 'nobody')
 {
-	sweep("$role, arguments at random", \@random, user => $role);
-	sweep("$role changes tables and views", \@tables, user => $role);
+	sweep_database("$role, arguments at random", \@random, user => $role);
+	sweep_database("$role changes tables and views", \@tables, user => $role);
 }
 
 # What a superuser has done to a table is not guarded, but what reads it must cope. Each view, and each function that
@@ -167,7 +127,7 @@ foreach my $role ('visitor', 'nobody')
 		(map { call_without_arguments($_) } grep { !grep { !$_->{optional} } @{ $_->{params} } } @{ $catalog{rolled_back}{functions} }));
 	my @done = map { $tables[$_] } grep { $table_states[$_] eq '00000' && $tables[$_] =~ /^(UPDATE|INSERT|DELETE|ALTER|DROP)/ } 0 .. $#tables;
 	my @some = map { $done[ rand @done ] } 1 .. 60;
-	sweep('views and functions after a change', \@some, after => \@after);
+	sweep_database('views and functions after a change', \@some, after => \@after);
 }
 
 sub call_without_arguments { return "SELECT $_[0]{name}()"; }
@@ -186,11 +146,11 @@ sub call_without_arguments { return "SELECT $_[0]{name}()"; }
 	my @bare = grep { my $call = $_; grep { index($call, "SELECT $_(") == 0 } @alone } of($catalog{kept}, \&one_by_one);
 	foreach my $role ('visitor', 'nobody')
 	{
-		sweep("$role, committed", [ @calls, @bare ], user => $role, dbname => 'kept', committed => 1);
+		sweep_database("$role, committed", [ @calls, @bare ], user => $role, dbname => 'kept', committed => 1);
 	}
 	is($state->(), $before, '... and nothing has changed');
-	sweep('a superuser, committed', \@bare, dbname => 'kept', committed => 1);
-	sweep('a superuser, at random, committed', [ map { of($catalog{kept}, \&at_random) } 1 .. 25 ], dbname => 'kept', committed => 1);
+	sweep_database('a superuser, committed', \@bare, dbname => 'kept', committed => 1);
+	sweep_database('a superuser, at random, committed', [ map { of($catalog{kept}, \&at_random) } 1 .. 25 ], dbname => 'kept', committed => 1);
 }
 
 # Planted: every function, operator, relation and type of pg_catalog and of the extension that SQL can name. Each notes
@@ -298,7 +258,7 @@ SQL
 	foreach my $what (sort keys %outcomes)
 	{
 		my ($calls, $usual) = @{ $outcomes{$what} };
-		my @states = sweep("with planted objects, $what", $calls, setup => $in_front);
+		my @states = sweep_database("with planted objects, $what", $calls, setup => $in_front);
 		# Those that depend on the time may differ once.
 		my @differ = grep { $states[$_] ne $usual->[$_] } 0 .. $#states;
 		my @again = map { $calls->[$_] } @differ;
@@ -309,19 +269,7 @@ SQL
 	is($planted->($start), '', 'nothing planted has run');
 }
 
-# The server after all that.
 $_->quit foreach @others;
-foreach my $database ('rolled_back', 'kept')
-{
-	my $in_home = 'SET search_path = "' . $home =~ s/"/""/gr . '"; ';
-	is(sql("${in_home}SELECT count(*) FROM uid_generator WHERE generator NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')", $database)
-		  . sql("${in_home}SELECT count(*) FROM uid_segment WHERE sequence NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')", $database),
-		'00', "$database: each row has its sequence");
-	sql('DROP EXTENSION uidgen CASCADE', $database);
-	sql("DROP DATABASE $database");
-}
-$node->stop;
-my $log = slurp_file($node->logfile);
-is(join("\n", $log =~ /^.*(?:(?:ERROR|FATAL|PANIC):  XX|was terminated by|PANIC: ).*$/mg), '', 'no process of the server had an internal error');
+check_end_of_sweep($node, 'rolled_back', 'kept');
 
 done_testing();

@@ -1,9 +1,13 @@
-# Calls of everything that the extension has, as the catalog lists it, with values of each type. 042_sweep.t runs them.
+# Calls of everything that the extension has, as the catalog lists it, with values of each type. 042_sweep.t and
+# 051_sweep_settings.t run them.
 #
+#   my $node = new_sweep_server($name, $conf);   # with roles that call
 #   create_targets($node, $database);            # the extension, and objects that values name
 #   my $catalog = catalog($node, $database);     # functions, relations, and values of each type
 #   my @calls = one_by_one($function, $catalog); # each parameter through all its values
 #   my @states = run_calls($node, \@calls, dbname => $database, user => 'visitor', ...);   # one SQLSTATE for each
+#   sweep($node, 'what it is', \@calls, ...);     # the same as an assertion: none ends with an SQLSTATE that it must not
+#   check_end_of_sweep($node, @databases);       # stops the server
 #
 # A call is SQL text. It names everything with its schema, so it means the same under every search_path.
 package Sweep;
@@ -15,9 +19,11 @@ use Exporter 'import';
 use IPC::Run;
 use JSON::PP ();
 use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
 
 our @EXPORT = qw($home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
-  triggers run_calls);
+  triggers new_sweep_server run_calls run_calls_alone is_bad sweep check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
 our $home = q{O'Neill "uid".$1};
@@ -81,6 +87,7 @@ my %typical = (
 	column_name => 'id',
 	relation => 'things.plain',
 	registry_name => 'seg',
+	key_name => 'key',
 	segment => 'seg',
 	given => '{}',
 	plan_query => q{uid_adopt_plan('things.plain'::pg_catalog.regclass, 'id'::pg_catalog.name, NULL::pg_catalog.regclass, false)},
@@ -97,7 +104,9 @@ my %typical_of_type = (
 sub literal
 {
 	my ($value, $type) = @_;
-	return q{'} . $value =~ s/'/''/gr . "'::pg_catalog.$type";
+	my $text = $value =~ s/'/''/gr;
+	# The same whatever standard_conforming_strings says.
+	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
 }
 
 sub numbers
@@ -109,13 +118,39 @@ sub numbers
 	return map { literal($_, $type) } $least, -1, 0, 1, 2, 5, 22, 41, 63, 64, 1000, $below, $most;
 }
 
-# Values that name objects. "dropped" and the temporary objects of another session are made by the caller.
+# A visitor may name what the extension has, nobody may not even do that.
+sub new_sweep_server
+{
+	my ($name, $conf) = @_;
+	my $node = new_node($name, extra => [ '--encoding', 'UTF8', '--no-locale' ], conf => <<'END' . ($conf // ''));
+fsync = off
+autovacuum = off
+jit = off
+log_statement = none
+log_error_verbosity = verbose
+log_min_error_statement = panic
+uidgen.max_wait = 50ms
+uidgen.registry_clock_bound = '1 day'
+END
+	# A call that takes all memory fails before the machine does.
+	system('prlimit', '--pid', $$, '--as=3000000000') == 0 or note('there is no limit of memory');
+	start_node($node);
+	$node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE fleet LOGIN;'
+		  . q{ CREATE ROLE planter; CREATE ROLE "we.ird ""role' %s"});
+	# Their errors are not for the log, where those of other processes are looked for.
+	$node->safe_psql('postgres', "ALTER ROLE $_ SET log_min_messages = log") foreach 'visitor', 'nobody';
+	return $node;
+}
+
+# Values that name objects. "dropped" and the temporary objects of another session are made by the caller. With
+# renamed => 1 the extension's schema got its name after it.
 sub create_targets
 {
-	my ($node, $database) = @_;
+	my ($node, $database, %opts) = @_;
+	my $first_name = $opts{renamed} ? 'former' : $quoted_home;
+	$node->safe_psql($database, "CREATE SCHEMA $first_name; CREATE EXTENSION uidgen SCHEMA $first_name");
+	$node->safe_psql($database, "ALTER SCHEMA former RENAME TO $quoted_home") if $opts{renamed};
 	$node->safe_psql($database, <<"SQL");
-CREATE SCHEMA $quoted_home;
-CREATE EXTENSION uidgen SCHEMA $quoted_home;
 GRANT USAGE ON SCHEMA $quoted_home TO visitor, planter;
 SET search_path = $quoted_home;
 
@@ -159,6 +194,7 @@ SELECT uid_generator_create('own'), uid_generator_create('js53', 'js53'), uid_ge
 SELECT uid_next('uid_generators.own'), uid_next();
 SELECT segment_create('seg', 1, 10), segment_create('we.ird "seg'' %s'), segment_create(repeat('long ', 100)), segment_create('unused');
 SELECT segment_next('seg');
+SELECT uid_key_create('key', 63, 2), uid_key_create('we.ird "key'' %s', 53);
 -- As segment_attach() leaves it.
 CREATE SEQUENCE uid_segments.attached INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;
 SELECT setval('uid_segments.attached', -1, true);
@@ -200,9 +236,9 @@ SELECT json_build_object(
   'classes', (
     SELECT json_object_agg(format('%s.%s', n.nspname, c.relname), c.oid)
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments') OR n.nspname LIKE 'pg_temp%'
+     WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments', 'uid_keys') OR n.nspname LIKE 'pg_temp%'
         OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
-        OR c.relname IN ('uid_generator', 'uid_segment', 'worker_node', 'worker_node_row', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
+        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_row', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
         OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
   'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid))
 SQL
@@ -220,6 +256,7 @@ SQL
 		source => $classes->{'uid_generators.own'},
 		draws_from => $classes->{'uid_generators.own'},
 		sequence => $classes->{'uid_segments.seg'},
+		key => $classes->{'uid_keys.key'},
 		owned => $classes->{'things.kinds_id_seq'},
 		table_name => $plain,
 		nodes => $classes->{"$home.worker_node"},
@@ -244,6 +281,8 @@ sub typical
 	my ($name, $type) = @$parameter{qw(bare type)};
 	return "NULL::pg_catalog.$type" if $unknown{$name} && $function->{bare} eq 'uid_fleet_call';
 	return literal('seg', 'text') if $name eq 'name' && $function->{bare} =~ /^segment_/ && $function->{bare} !~ /create/;
+	return literal('key', 'text') if $name eq 'name' && $function->{bare} =~ /key/ && $function->{bare} !~ /create/;
+	return literal($catalog->{typical}{key}, 'regclass') if $name eq 'sequence' && $function->{bare} =~ /key/;
 	return literal($catalog->{typical}{$name} // $typical{$name} // $typical_of_type{$type} // 0, $type);
 }
 
@@ -383,6 +422,18 @@ sub triggers
 	return (\@definitions, \@firing);
 }
 
+# Runs calls in single-user mode, each rolled back, and returns the SQLSTATEs of those that failed.
+sub run_calls_alone
+{
+	my ($node, $database, @calls) = @_;
+	my $input = join '', map { "$_;\n\n" } map { ('BEGIN', $_, 'ROLLBACK') } @calls;
+	my ($output, $messages) = ('', '');
+	my $is_done = IPC::Run::run([ 'postgres', '--single', '-j', '-D', $node->data_dir, $database ],
+		'<', \"$input;\n\nSELECT 'reached' AS the_end;\n\n", '>', \$output, '2>', \$messages);
+	die "single-user mode ended early\n$messages" unless $is_done && $output =~ /the_end = "reached"/;
+	return $messages =~ /(?:ERROR|FATAL|PANIC):  (\w{5}):/g;
+}
+
 # Runs calls in one session, and returns the SQLSTATE of each. A session that does not reach the end dies.
 #   user       => 'visitor'       who connects
 #   setup      => statements at the begin of the session
@@ -422,6 +473,60 @@ sub run_calls
 	die 'the session ended after call ' . $#states . ': ' . ($calls->[ @states ] // '') . "\n" . substr($messages, -500)
 	  unless $output =~ /^end$/m && @states == @$calls;
 	return @states;
+}
+
+# SQLSTATEs that no call may end with: internal errors, a call that hangs or takes all memory, errors without a code of
+# their own, and statements that the extension has put together wrongly.
+my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
+# The caller passes SQL, or asks for very many rows.
+my %by_contract = (uid_run_plan => qr/^42601$/, uid_partition_bounds => qr/^57014$/);
+
+sub is_bad { return $_[0] =~ $bad }
+
+# Calls that end badly, each with its message if another try has one. The option allowed is a pattern of SQLSTATEs.
+sub bad_calls
+{
+	my ($node, $calls, $states, %opts) = @_;
+	my $allowed = $opts{allowed} // qr/^$/;
+	my @bad = grep {
+		my ($bare) = $calls->[$_] =~ /\.(\w+)\(/;
+		my $of_contract = $by_contract{ $bare // '' } // qr/^$/;
+		is_bad($states->[$_]) && $states->[$_] !~ $of_contract && $states->[$_] !~ $allowed;
+	} 0 .. $#$calls;
+	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
+	my $messages = '';
+	run_calls($node, \@shown, %opts, verbose => \$messages) if @shown;
+	return join("\n", (map { "$states->[$_]: $calls->[$_]" } @bad), $messages);
+}
+
+sub sweep
+{
+	my ($node, $what, $calls, %opts) = @_;
+	my @states = run_calls($node, $calls, %opts);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is(bad_calls($node, $calls, \@states, %opts), '', "$what: " . @states . ' calls');
+	my %count;
+	$count{$_}++ foreach @states;
+	note(join ', ', map { "$_: $count{$_}" } sort keys %count);
+	return @states;
+}
+
+# The extension can be dropped, and no process of the server had an internal error.
+sub check_end_of_sweep
+{
+	my ($node, @databases) = @_;
+	foreach my $database (@databases)
+	{
+		my $rows = sub { "SELECT count(*) FROM $quoted_home.$_[0] WHERE $_[1] NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')" };
+		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [qw(uid_generator generator)], [qw(uid_segment sequence)], [qw(uid_key sequence)];
+		is("@without", '0 0 0', "$database: each row has its sequence");
+		$node->safe_psql($database, 'DROP EXTENSION uidgen CASCADE');
+		$node->safe_psql('postgres', "DROP DATABASE $database");
+	}
+	$node->stop;
+	my $log = slurp_file($node->logfile);
+	is(join("\n", $log =~ /^.*(?:(?:ERROR|FATAL|PANIC):  XX|was terminated by|PANIC: ).*$/mg), '', 'no process of the server had an internal error');
+	return;
 }
 
 1;

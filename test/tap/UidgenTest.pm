@@ -57,7 +57,7 @@ use Test2::API;
 use Test::More;
 use Time::HiRes;
 
-our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions use_fake_clock set_clock
+our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql sql_with_path wait_for_service wait_event
@@ -121,8 +121,21 @@ sub start_node
 # sleep that is out of range.
 sub skip_with_assertions
 {
-	plan skip_all => 'the clock steps by more than PostgreSQL with assertions bears'
-	  if `pg_config --configure` =~ /--enable-cassert/;
+	plan skip_all => 'the clock steps by more than PostgreSQL with assertions bears' if has_assertions();
+}
+
+# Whether PostgreSQL was built with them. Such a build can also throw away what a session has cached of the catalogs,
+# whenever it may become invalid.
+sub has_assertions
+{
+	return `pg_config --configure` =~ /--enable-cassert/ ? 1 : 0;
+}
+
+# Makes PostgreSQL run each statement in a parallel worker that can be run there. The name changed in PostgreSQL 16.
+sub parallel_setting
+{
+	my ($major) = `pg_config --version` =~ /(\d+)/;
+	return ($major < 16 ? 'force_parallel_mode' : 'debug_parallel_query') . ' = on';
 }
 
 # The library reads the file at each call. It leaves the monotonic clock alone, so that waits last as long as they

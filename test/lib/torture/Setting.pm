@@ -4,6 +4,8 @@ package Setting;
 use strict;
 use warnings;
 
+use UidgenTest;
+
 # Each choice is a list of values of which the dice take one; the first ones of a list that names a value more than once
 # are likelier. '' leaves the setting as it is.
 my %choices = (
@@ -71,13 +73,6 @@ sub new
 	$chosen{'uidgen.max_slots'} = '' if $self->{databases} > 1 || $self->{sessions} > 4;
 	$self->{bad_samples} = defined $opts{fault} && $opts{fault} ne '' && $dice->part('bad_samples')->chance(30);
 	return $self;
-}
-
-# Whether PostgreSQL was built with them. Such a build can also throw away what a session has cached of the catalogs,
-# whenever it may become invalid.
-sub has_assertions
-{
-	return `pg_config --configure` =~ /--enable-cassert/ ? 1 : 0;
 }
 
 # Leaves the processors to the sessions that draw in bulk. A parallel worker for each statement would take them.
@@ -225,20 +220,12 @@ sub conf
 	my $conf = join '', map { "$_ = '$chosen{$_}'\n" } grep { $chosen{$_} ne '' } sort keys %chosen;
 	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
 	$conf .= $quiet if $self->{read_only};
-	$conf .= $self->parallel_conf if $self->{parallel};
+	$conf .= parallel_setting() . "\n" if $self->{parallel};
 	$conf .= "uidgen.bad_samples = on\n" if $self->{bad_samples};
 	$conf .= 'max_connections = ' . $self->max_connections . "\n";
 	$conf .= "max_prepared_transactions = 100\nmax_worker_processes = 20\nwal_log_hints = on\nwal_keep_size = 512MB\n";
 	$conf .= "uidgen.max_wait = '$self->{max_wait}'\nlog_line_prefix = '%m [%p] %b %e '\nlog_statement = none\n";
 	return $conf;
-}
-
-# Its name changed in PostgreSQL 16.
-sub parallel_conf
-{
-	my ($self) = @_;
-	my ($major) = `pg_config --version` =~ /(\d+)/;
-	return ($major < 16 ? 'force_parallel_mode' : 'debug_parallel_query') . " = on\n";
 }
 
 sub describe

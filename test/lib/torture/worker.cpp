@@ -348,8 +348,8 @@ void draw_until(const char *stop, const char *target, useconds_t pace_us, uint64
         }
         if (server == nullptr) {
             server = connect(target);
-            until_ns = life_ms == 0 ? INT64_MAX
-                                    : nanoseconds(CLOCK_MONOTONIC) + static_cast<int64_t>(roll(life_ms)) * 1000000;
+            until_ns =
+                life_ms == 0 ? INT64_MAX : nanoseconds(CLOCK_MONOTONIC) + static_cast<int64_t>(roll(life_ms)) * 1000000;
         }
         if (server == nullptr)
             usleep(50000);
