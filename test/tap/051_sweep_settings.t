@@ -1,7 +1,8 @@
 # The calls of 042_sweep.t, at random, in settings in which the extension was not written: on a server with the least and
-# with the most in its log, in a renamed schema, beside many databases, with all tables published, beside a prepared
-# transaction, with a lock table that is nearly full, in single-user mode; and in sessions whose settings change what
-# transactions may do, how statements are planned, and what values look like.
+# with the most in its log, in a renamed schema, beside many databases, with hardly a connection more, with publications
+# and subscriptions of all tables, beside a prepared transaction, with a lock table that is nearly full, in single-user
+# mode; and in sessions whose settings change what transactions may do, how statements are planned, and what values look
+# like.
 #
 # Expected: as there. Settings that should make no difference make none.
 use strict;
@@ -37,8 +38,10 @@ END
 push @sessions, { what => 'without caches', set => 'SET debug_discard_caches = 1', same => 1, is_slow => 1, role => 'superuser' } if has_assertions();
 
 my @servers = (
-	{ name => 'minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\n", renamed => 1, copies => 24 },
-	{ name => 'logical', conf => "wal_level = logical\n", published => 1, prepared => 1 });
+	{ name => 'minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\nmax_connections = 4\n", renamed => 1, copies => 24 },
+	{ name => 'logical', conf => "wal_level = logical\n", replicated => 1, prepared => 1 });
+
+my $in_home = 'SET search_path = "' . $home =~ s/"/""/gr . '"';
 
 sub sql
 {
@@ -55,13 +58,35 @@ sub create_server
 	foreach my $copy (map { "copy$_" } 1 .. $server->{copies} // 0)
 	{
 		sql($node, "CREATE DATABASE $copy TEMPLATE swept STRATEGY file_copy", 'postgres');
-		sql($node, 'SELECT "' . $home =~ s/"/""/gr . '".uid_next()', $copy);
+		sql($node, "$in_home; SELECT uid_next()", $copy);
 	}
-	sql($node, 'CREATE PUBLICATION everything FOR ALL TABLES') if $server->{published};
+	replicate($node) if $server->{replicated};
 	return $node;
 }
 
-my $in_home = 'SET search_path = "' . $home =~ s/"/""/gr . '"';
+# Both databases publish all tables, among them the extension's. The one that is swept subscribes to those of the other.
+sub replicate
+{
+	my ($node) = @_;
+	sql($node, 'CREATE DATABASE other TEMPLATE swept', 'postgres');
+	sql($node, 'CREATE PUBLICATION everything FOR ALL TABLES', $_) foreach 'swept', 'other';
+	sql($node, q{SELECT pg_create_logical_replication_slot('everything', 'pgoutput')}, 'other');
+	sql($node, "CREATE SUBSCRIPTION everything CONNECTION '" . $node->connstr . " dbname=other' PUBLICATION everything WITH (create_slot = false, copy_data = false)");
+	return;
+}
+
+# What the other one's tables say arrives, and changes nothing.
+sub check_replication
+{
+	my ($node) = @_;
+	my $steps = "$in_home; SELECT name, step FROM uid_segment ORDER BY name";
+	my $before = sql($node, $steps);
+	sql($node, "$in_home; SELECT segment_alter('seg', step => 77), uid_generator_alter('uid_generators.own', lease_ms => 1500); CREATE TABLE later (id bigint DEFAULT uid_next())", 'other');
+	$node->wait_for_catchup('everything');
+	is(sql($node, $steps), $before, 'the subscription goes on, and the rows of the extension stay');
+	sql($node, 'DROP SUBSCRIPTION everything');
+	return;
+}
 
 # A transaction that is neither committed nor rolled back has created things.
 sub prepare
@@ -154,6 +179,7 @@ foreach my $server (@servers)
 	prepare($node) if $server->{prepared};
 	sweep_in_sessions($node, \@calls, $_) foreach 'superuser', 'visitor';
 	commit_prepared($node) if $server->{prepared};
+	check_replication($node) if $server->{replicated};
 	sweep_with_few_locks($node, \@calls);
 	sweep_alone($node, \@calls);
 	check_end_of_sweep($node, 'swept');

@@ -539,7 +539,9 @@ sub alter_sequence
 		"ALTER SEQUENCE $segment CACHE 5",
 		"ALTER SEQUENCE $segment MAXVALUE 9000000000000000000",
 		"BEGIN; ALTER SEQUENCE $segment RESTART 7; ROLLBACK",
-		"BEGIN; ALTER SEQUENCE $segment RENAME TO other; SELECT pg_sleep(0.1); ROLLBACK");
+		"BEGIN; ALTER SEQUENCE $segment RENAME TO other; SELECT pg_sleep(0.1); ROLLBACK",
+		q{SELECT segment_alter('named', step => 50)},
+		q{BEGIN; SELECT segment_alter('named', step => 3); ROLLBACK});
 }
 
 # What a session conceals meanwhile is revealed by the same version.
