@@ -136,4 +136,24 @@ arrived($left, $right);
 is(sql($right, "SELECT count(*) FROM rows WHERE made_by = 'left'"), 410, 'made there, replication goes on');
 like(sql($right, $own), qr/^only left\|/m, 'with the row as it was made there');
 
+# Between two databases of one server, whose rows of worker_node have the same keys.
+sql($left, 'CREATE DATABASE twin');
+$left->safe_psql('twin', 'CREATE EXTENSION uidgen; CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint)');
+$left->safe_psql('twin', 'CREATE PUBLICATION everything FOR ALL TABLES');
+$left->safe_psql('twin', q{SELECT pg_create_logical_replication_slot('twin', 'pgoutput')});
+sql($left, 'CREATE DATABASE receiver TEMPLATE twin');
+$left->safe_psql('receiver', 'INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)'
+	  . q{ SELECT i, 'receiver', 0, 2, now(), now(), now() FROM generate_series(1, 9) AS i});
+$left->safe_psql('receiver', "CREATE SUBSCRIPTION twin CONNECTION '" . $left->connstr . " dbname=twin' PUBLICATION everything WITH (create_slot = false, copy_data = false)");
+my $nodes = 'SELECT * FROM worker_node ORDER BY id';
+my $own_node = $left->safe_psql('receiver', $nodes);
+$left->safe_psql('twin', 'INSERT INTO rows DEFAULT VALUES');
+wait_for_node_rows($left, '%uid_default', 1, dbname => 'twin');
+$left->safe_psql('twin', q{UPDATE worker_node SET tags = '{"a": 1}'});
+$left->safe_psql('twin', 'INSERT INTO rows DEFAULT VALUES');
+$left->wait_for_catchup('twin');
+is($left->safe_psql('receiver', 'SELECT count(*) FROM rows'), 2, 'a subscription goes on where a key of worker_node is taken');
+is($left->safe_psql('receiver', $nodes), $own_node, '... and the row stays');
+$left->safe_psql('receiver', 'DROP SUBSCRIPTION twin');
+
 done_testing();

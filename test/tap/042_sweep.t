@@ -74,7 +74,6 @@ my @alone;
 # What the sweep has found, with what each call says instead: a statement put together from the number of a relation, a
 # role or a schema that is not there.
 {
-	my $in_home = '"' . $home =~ s/"/""/gr . '"';
 	my %found = (
 		'uid_check_nodes(0)' => '42P01',
 		'uid_check_nodes(4294967295)' => '42P01',
@@ -86,13 +85,13 @@ my @alone;
 		q{uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
 		q{uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');
 	my @calls = sort keys %found;
-	my @states = run_calls($node, [ map { "SELECT $in_home.$_" } @calls ], dbname => 'rolled_back');
+	my @states = run_calls($node, [ map { "SELECT $quoted_home.$_" } @calls ], dbname => 'rolled_back');
 	is($states[$_], $found{ $calls[$_] }, $calls[$_]) foreach 0 .. $#calls;
 }
 
 # A batch that would take hours can be cancelled, and does not take all memory until then.
 {
-	my @calls = map { 'SELECT "' . $home =~ s/"/""/gr . qq{".segment_next_batch($_, 9223372036854775807) LIMIT 1} } "'seg'", "'things.down'";
+	my @calls = map { "SELECT $quoted_home.segment_next_batch($_, 9223372036854775807) LIMIT 1" } "'seg'", "'things.down'";
 	is(join(' ', run_calls($node, \@calls, dbname => 'rolled_back', setup => "SET statement_timeout = '2s';\n")), '57014 57014', 'an endless batch is cancelled');
 }
 
@@ -138,7 +137,7 @@ sub call_without_arguments { return "SELECT $_[0]{name}()"; }
 	my @relations = grep { $_ ne 'worker_node' } split /\n/,
 	  sql("SELECT c.relname FROM pg_depend d JOIN pg_class c ON c.oid = d.objid WHERE d.classid = 'pg_class'::regclass AND d.deptype = 'e' AND c.relkind = 'r' AND c.relnamespace IN (SELECT extnamespace FROM pg_extension) ORDER BY 1", 'kept');
 	my $state = sub {
-		return join "\n", map { sql($_, 'kept') } (map { 'SELECT * FROM "' . $home =~ s/"/""/gr . qq{"."$_" ORDER BY 1, 2} } @relations),
+		return join "\n", map { sql($_, 'kept') } (map { qq{SELECT * FROM $quoted_home."$_" ORDER BY 1, 2} } @relations),
 		  'SELECT oid, xmin, relname FROM pg_class ORDER BY 1', 'SELECT oid, xmin, proacl FROM pg_proc ORDER BY 1', 'SELECT * FROM pg_authid ORDER BY 1',
 		  'SELECT * FROM pg_db_role_setting ORDER BY 1, 2';
 	};
@@ -245,7 +244,7 @@ BEGIN
 END
 $$;
 SQL
-	$in_front .= 'SET search_path = planted, "' . $home =~ s/"/""/gr . '", pg_catalog;' . "\n";
+	$in_front .= "SET search_path = planted, $quoted_home, pg_catalog;\n";
 
 	my $planted = sub { my ($log) = slurp_file($node->logfile, $_[0]); my %found; $found{$_}++ foreach $log =~ /planted: (.*)/g; return join ', ', sort keys %found };
 	my $start = -s $node->logfile;
@@ -259,12 +258,7 @@ SQL
 	{
 		my ($calls, $usual) = @{ $outcomes{$what} };
 		my @states = sweep_database("with planted objects, $what", $calls, setup => $in_front);
-		# Those that depend on the time may differ once.
-		my @differ = grep { $states[$_] ne $usual->[$_] } 0 .. $#states;
-		my @again = map { $calls->[$_] } @differ;
-		my @plain = run_calls($node, \@again, dbname => 'rolled_back', setup => $setup);
-		my @hostile = run_calls($node, \@again, dbname => 'rolled_back', setup => $in_front);
-		is(join("\n", map { "$plain[$_], planted $hostile[$_]: $again[$_]" } grep { $plain[$_] ne $hostile[$_] } 0 .. $#again), '', '... have the same outcome');
+		is(join("\n", differences($node, $calls, $usual, \@states, $setup, $in_front, dbname => 'rolled_back')), '', '... have the same outcome');
 	}
 	is($planted->($start), '', 'nothing planted has run');
 }

@@ -1,10 +1,8 @@
-# The calls of 042_sweep.t, at random, in settings in which the extension was not written: on a server with the least and
-# with the most in its log, in a renamed schema, beside many databases, with hardly a connection more, with publications
-# and subscriptions of all tables, beside a prepared transaction, with a lock table that is nearly full, in single-user
-# mode; and in sessions whose settings change what transactions may do, how statements are planned, and what values look
-# like.
+# The calls of 042_sweep.t, at random, under other settings. Servers: wal_level minimal with six connections, a renamed
+# schema and two dozen databases; wal_level logical with publications of all tables, a subscription and a prepared
+# transaction. On both: a lock table that is nearly full, and single-user mode. Sessions: see @sessions.
 #
-# Expected: as there. Settings that should make no difference make none.
+# Expected: as in 042_sweep.t, and the same outcome under settings that concern no call.
 use strict;
 use warnings;
 
@@ -18,18 +16,20 @@ my $seed = $ENV{UIDGEN_SWEEP_SEED} // 4711;
 srand $seed;
 note("seed $seed");
 
+# PostgreSQL 19 has no other strings than those of the standard.
+my $strings = `pg_config --version` =~ /PostgreSQL (\d+)/ && $1 < 19 ? 'SET standard_conforming_strings = off; SET escape_string_warning = off;' : '';
+
 # What a session sets. same: each call has the outcome that it has without it, but for those that the pattern `but` names.
-# role: that of a superuser only.
+# role: for calls of this role only, because no other one may set it. is_slow: only some of the calls.
 my @sessions = (
-	# Where a schema is not given, it is the current one.
+	# That function creates tables in the first schema of the search_path, if the caller names none.
 	{ what => 'without a search_path', set => q{SET search_path = ''}, same => 1, but => qr/uid_leaf_alloc_create\(\)/ },
 	{ what => 'in parallel workers', set => 'SET ' . parallel_setting(), same => 1 },
-	{ what => 'with other texts for values', same => 1, set => <<'END' },
-SET standard_conforming_strings = off; SET escape_string_warning = off; SET quote_all_identifiers = on;
-SET array_nulls = off; SET transform_null_equals = on; SET bytea_output = escape; SET DateStyle = German;
+	{ what => 'with other texts for values', same => 1, set => $strings . <<'END' },
+SET quote_all_identifiers = on; SET array_nulls = off; SET transform_null_equals = on; SET bytea_output = escape; SET DateStyle = German;
 SET IntervalStyle = sql_standard; SET extra_float_digits = -15; SET TimeZone = 'Asia/Kathmandu'
 END
-	{ what => 'with all checks of PL/pgSQL', set => q{SET plpgsql.extra_errors = 'all'}, same => 1 },
+	{ what => 'with more checks of PL/pgSQL', set => q{SET plpgsql.extra_errors = 'all'}, same => 1 },
 	{ what => 'with the conflicts of PL/pgSQL resolved', set => 'SET plpgsql.variable_conflict = use_column', same => 1, role => 'superuser' },
 	{ what => 'with plans for any parameters', set => 'SET plan_cache_mode = force_generic_plan', same => 1 },
 	{ what => 'in serializable transactions', set => 'SET default_transaction_isolation = serializable' },
@@ -38,10 +38,10 @@ END
 push @sessions, { what => 'without caches', set => 'SET debug_discard_caches = 1', same => 1, is_slow => 1, role => 'superuser' } if has_assertions();
 
 my @servers = (
-	{ name => 'minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\nmax_connections = 4\n", renamed => 1, copies => 24 },
+	{ name => 'minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\nmax_connections = 6\n", renamed => 1, copies => 24 },
 	{ name => 'logical', conf => "wal_level = logical\n", replicated => 1, prepared => 1 });
 
-my $in_home = 'SET search_path = "' . $home =~ s/"/""/gr . '"';
+my $in_home = "SET search_path = $quoted_home";
 
 sub sql
 {
@@ -75,21 +75,24 @@ sub replicate
 	return;
 }
 
-# What the other one's tables say arrives, and changes nothing.
+# What the other one's tables say has arrived, and has changed nothing. Ends the subscription.
 sub check_replication
 {
 	my ($node) = @_;
-	my $steps = "$in_home; SELECT name, step FROM uid_segment ORDER BY name";
-	my $before = sql($node, $steps);
-	sql($node, "$in_home; SELECT segment_alter('seg', step => 77), uid_generator_alter('uid_generators.own', lease_ms => 1500); CREATE TABLE later (id bigint DEFAULT uid_next())", 'other');
+	my $rows = "$in_home; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_generator ORDER BY generator::oid";
+	my $before = sql($node, $rows);
+	my $count = sql($node, 'SELECT count(*) FROM things.adopted');
+	sql($node, "$in_home; INSERT INTO things.adopted DEFAULT VALUES", 'other');
+	sql($node, "$in_home; SELECT segment_alter('seg', step => 77), uid_generator_alter('uid_generators.own', lease_ms => 1500)", 'other');
 	$node->wait_for_catchup('everything');
-	is(sql($node, $steps), $before, 'the subscription goes on, and the rows of the extension stay');
+	is(sql($node, 'SELECT count(*) FROM things.adopted'), $count + 1, "a row of the other database's has arrived");
+	is(sql($node, $rows), $before, 'the rows of the extension stay');
 	sql($node, 'DROP SUBSCRIPTION everything');
 	return;
 }
 
 # A transaction that is neither committed nor rolled back has created things.
-sub prepare
+sub create_prepared
 {
 	my ($node) = @_;
 	return sql($node, "BEGIN; $in_home; SELECT uid_generator_create('pending'), segment_create('pending'), uid_key_create('pending'); PREPARE TRANSACTION 'pending'");
@@ -104,21 +107,10 @@ sub commit_prepared
 	return;
 }
 
-# Calls with another outcome than the usual one, twice. What depends on the time may differ once.
-sub differences
-{
-	my ($node, $calls, $usual, $states, %opts) = @_;
-	my @differ = grep { $states->[$_] ne $usual->[$_] } 0 .. $#$calls;
-	my @again = map { $calls->[$_] } @differ;
-	my @plain = run_calls($node, \@again, %opts, setup => '');
-	my @set = run_calls($node, \@again, %opts);
-	return map { "$plain[$_], with the setting $set[$_]: $again[$_]" } grep { $plain[$_] ne $set[$_] } 0 .. $#again;
-}
-
 sub sweep_in_sessions
 {
 	my ($node, $calls, $role) = @_;
-	# No call waits for a prepared transaction.
+	# A call that waits for the prepared transaction fails soon.
 	my $patience = "SET lock_timeout = '50ms';\n";
 	my %opts = (dbname => 'swept', $role eq 'superuser' ? () : (user => $role));
 	my @usual = sweep($node, "$role, as usual", $calls, %opts, setup => $patience);
@@ -129,7 +121,7 @@ sub sweep_in_sessions
 		my @states = sweep($node, "$role, $session->{what}", \@calls, %opts, setup => $setup);
 		next unless $session->{same};
 		my $but = $session->{but} // qr/^$/;
-		my @differ = grep { !/$but/ } differences($node, \@calls, \@usual, \@states, %opts, setup => $setup);
+		my @differ = grep { !/$but/ } differences($node, \@calls, \@usual, \@states, $patience, $setup, %opts);
 		is(join("\n", @differ), '', '... have the same outcome');
 	}
 	return;
@@ -156,14 +148,14 @@ END
 	return;
 }
 
-# But for the call that runs what the caller passes.
-sub sweep_alone
+# But for uid_run_plan(), which runs SQL of its caller.
+sub sweep_in_single_user_mode
 {
 	my ($node, $calls) = @_;
 	$node->stop;
-	my @states = run_calls_alone($node, 'swept', grep { !/\.uid_run_plan\(/ } @$calls);
-	is(join(' ', grep { is_bad($_) } @states), '', 'in single-user mode');
-	cmp_ok(scalar(@states), '<', @$calls, 'some calls return there');
+	my @errors = run_in_single_user_mode($node, 'swept', grep { !/\.uid_run_plan\(/ } @$calls);
+	is(join("\n", grep { is_bad(substr $_, 0, 5) } @errors), '', 'in single-user mode');
+	cmp_ok(scalar(@errors), '<', @$calls, 'some calls return there');
 	start_node($node);
 	return;
 }
@@ -176,12 +168,12 @@ foreach my $server (@servers)
 	sql($node, 'DROP SEQUENCE dropped');
 	my $catalog = catalog($node, 'swept', $dropped);
 	my @calls = map { my $f = $_; map { at_random($f, $catalog) } 1 .. ($ENV{UIDGEN_LONG} ? 40 : 3) } @{ $catalog->{functions} };
-	prepare($node) if $server->{prepared};
+	create_prepared($node) if $server->{prepared};
 	sweep_in_sessions($node, \@calls, $_) foreach 'superuser', 'visitor';
 	commit_prepared($node) if $server->{prepared};
 	check_replication($node) if $server->{replicated};
 	sweep_with_few_locks($node, \@calls);
-	sweep_alone($node, \@calls);
+	sweep_in_single_user_mode($node, \@calls);
 	check_end_of_sweep($node, 'swept');
 }
 

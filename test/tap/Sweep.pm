@@ -7,7 +7,8 @@
 #   my @calls = one_by_one($function, $catalog); # each parameter through all its values
 #   my @states = run_calls($node, \@calls, dbname => $database, user => 'visitor', ...);   # one SQLSTATE for each
 #   sweep($node, 'what it is', \@calls, ...);     # the same as an assertion: none ends with an SQLSTATE that it must not
-#   check_end_of_sweep($node, @databases);       # stops the server
+#   my @lines = differences($node, \@calls, \@usual, \@states, $setup, $other_setup, ...);   # of outcomes
+#   check_end_of_sweep($node, @databases);       # drops the databases, and stops the server
 #
 # A call is SQL text. It names everything with its schema, so it means the same under every search_path.
 package Sweep;
@@ -22,12 +23,13 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw($home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
-  triggers new_sweep_server run_calls run_calls_alone is_bad sweep check_end_of_sweep);
+our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
+  triggers new_sweep_server run_calls run_in_single_user_mode is_bad sweep
+  differences check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
 our $home = q{O'Neill "uid".$1};
-my $quoted_home = '"' . $home =~ s/"/""/gr . '"';
+our $quoted_home = '"' . $home =~ s/"/""/gr . '"';
 
 # Limits of identifiers, of quoting, of format strings and of memory. Names that mean something come last.
 my @texts = (
@@ -105,7 +107,7 @@ sub literal
 {
 	my ($value, $type) = @_;
 	my $text = $value =~ s/'/''/gr;
-	# The same whatever standard_conforming_strings says.
+	# E'' means the same whatever standard_conforming_strings is.
 	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
 }
 
@@ -118,7 +120,7 @@ sub numbers
 	return map { literal($_, $type) } $least, -1, 0, 1, 2, 5, 22, 41, 63, 64, 1000, $below, $most;
 }
 
-# A visitor may name what the extension has, nobody may not even do that.
+# The role visitor may name what the extension has (create_targets()), the role nobody may not even do that.
 sub new_sweep_server
 {
 	my ($name, $conf) = @_;
@@ -132,7 +134,7 @@ log_min_error_statement = panic
 uidgen.max_wait = 50ms
 uidgen.registry_clock_bound = '1 day'
 END
-	# A call that takes all memory fails before the machine does.
+	# For the server: a call that takes all memory fails before the machine does.
 	system('prlimit', '--pid', $$, '--as=3000000000') == 0 or note('there is no limit of memory');
 	start_node($node);
 	$node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE fleet LOGIN;'
@@ -422,8 +424,8 @@ sub triggers
 	return (\@definitions, \@firing);
 }
 
-# Runs calls in single-user mode, each rolled back, and returns the SQLSTATEs of those that failed.
-sub run_calls_alone
+# Runs calls in single-user mode, each rolled back, and returns a line for each that failed: its SQLSTATE and its message.
+sub run_in_single_user_mode
 {
 	my ($node, $database, @calls) = @_;
 	my $input = join '', map { "$_;\n\n" } map { ('BEGIN', $_, 'ROLLBACK') } @calls;
@@ -431,7 +433,7 @@ sub run_calls_alone
 	my $is_done = IPC::Run::run([ 'postgres', '--single', '-j', '-D', $node->data_dir, $database ],
 		'<', \"$input;\n\nSELECT 'reached' AS the_end;\n\n", '>', \$output, '2>', \$messages);
 	die "single-user mode ended early\n$messages" unless $is_done && $output =~ /the_end = "reached"/;
-	return $messages =~ /(?:ERROR|FATAL|PANIC):  (\w{5}):/g;
+	return $messages =~ /(?:ERROR|FATAL|PANIC):  (\w{5}: .*)/g;
 }
 
 # Runs calls in one session, and returns the SQLSTATE of each. A session that does not reach the end dies.
@@ -445,7 +447,7 @@ sub run_calls
 	my ($node, $calls, %opts) = @_;
 	my $script = PostgreSQL::Test::Utils::tempdir() . '/calls.sql';
 	my $verbosity = $opts{verbose} ? 'verbose' : 'sqlstate';
-	my $text = "\\set VERBOSITY $verbosity\n\\o /dev/null\nSET client_min_messages = error;\nSET statement_timeout = '60s';\n" . ($opts{setup} // '');
+	my $text = "\\set VERBOSITY $verbosity\n\\o /dev/null\n\\set ON_ERROR_STOP on\nSET client_min_messages = error;\nSET statement_timeout = '60s';\n" . ($opts{setup} // '') . "\\set ON_ERROR_STOP off\n";
 	foreach my $i (0 .. $#$calls)
 	{
 		my $statement = "$calls->[$i];\n\\echo $i :SQLSTATE\n";
@@ -511,7 +513,17 @@ sub sweep
 	return @states;
 }
 
-# The extension can be dropped, and no process of the server had an internal error.
+# Calls with another outcome after another setup, twice: what depends on the time may differ once.
+sub differences
+{
+	my ($node, $calls, $usual, $states, $setup, $other_setup, %opts) = @_;
+	my @again = map { $calls->[$_] } grep { $states->[$_] ne $usual->[$_] } 0 .. $#$calls;
+	my @usual = run_calls($node, \@again, %opts, setup => $setup);
+	my @other = run_calls($node, \@again, %opts, setup => $other_setup);
+	return map { "usually $usual[$_], now $other[$_]: $again[$_]" } grep { $usual[$_] ne $other[$_] } 0 .. $#again;
+}
+
+# Each row has its sequence, the extension can be dropped, and no process of the server had an internal error.
 sub check_end_of_sweep
 {
 	my ($node, @databases) = @_;

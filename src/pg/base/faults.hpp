@@ -41,6 +41,7 @@ enum class Fault : int {
     hide_use,      // a registry ignores what a newcomer has drawn before it joined the fleet
     any_fleet,     // a registry takes members of another fleet for its own
     any_closing,   // a handover saves the fence, even if the closing has expired
+    any_answer,    // a member takes answers that no registry gives
 };
 
 #ifdef UIDGEN_FAULTS

@@ -90,6 +90,7 @@ const config_enum_entry fault_names[] = {
     {"hide_use", static_cast<int>(Fault::hide_use), false},
     {"any_fleet", static_cast<int>(Fault::any_fleet), false},
     {"any_closing", static_cast<int>(Fault::any_closing), false},
+    {"any_answer", static_cast<int>(Fault::any_answer), false},
     {nullptr, 0, false},
 };
 #endif

@@ -64,36 +64,38 @@ KeptKey *entry_for(const VersionOfKey &of) {
                             "keys.")));
 }
 
-[[noreturn]] void report_no_secret(Oid sequence) {
+// A key that is dropped while this session waits for uid_key is gone with its row.
+[[noreturn]] void report_no_secret(const text *name, Oid sequence) {
+    if (get_rel_name(sequence) == nullptr)
+        report_no_key(name);
     ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("key \"%s\" has no secret", get_rel_name(sequence)),
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", key_name(name)),
              errdetail("The table uid_key has no row for the sequence %s.", qualified_name(sequence)),
              errhint("Copy the row of uid_key from the database that the key comes from. While a dump is restored, "
                      "restore the data of uid_key first.")));
 }
 
 // A row can come past the trigger of uid_key: with session_replication_role, or while the trigger is disabled.
-[[noreturn]] void report_invalid_row(Oid sequence) {
+[[noreturn]] void report_invalid_row(const text *name) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the row of key \"%s\" in uid_key is not valid", get_rel_name(sequence)),
+                    errmsg("the row of key \"%s\" in uid_key is not valid", key_name(name)),
                     errdetail("It lacks secrets, or has a width or version_bits that no key can have."),
                     errhint("Copy the row of uid_key from the database that the key comes from, or drop the key with "
                             "uid_key_drop().")));
 }
 
-[[noreturn]] void report_no_version(const VersionOfKey &of, int32_t versions) {
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                    errmsg("key \"%s\" has no version %d", get_rel_name(of.sequence), of.requested),
-                    errhint("Use a version from 1 to %d.", versions)));
+[[noreturn]] void report_no_version(const text *name, int32_t requested, int32_t versions) {
+    ereport(ERROR,
+            (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" has no version %d", key_name(name), requested),
+             errhint("Use a version from 1 to %d.", versions)));
 }
 
-void check_may_use(Oid sequence) {
+void check_may_use(const text *name, Oid sequence) {
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("permission denied for key \"%s\"", get_rel_name(sequence)),
-                        errhint("Run GRANT USAGE ON SEQUENCE %s TO %s as the owner of the key.",
-                                qualified_name(sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for key \"%s\"", key_name(name)),
+                 errhint("Run GRANT USAGE ON SEQUENCE %s TO %s as the owner of the key.", qualified_name(sequence),
+                         quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
 // The sequence in uid_keys that has exactly that name.
@@ -118,15 +120,15 @@ KeyRow read_row(Oid function, const VersionOfKey &of, uint64_t *read_at) {
     }
 }
 
-const Key &load(Oid function, const VersionOfKey &of) {
+const Key &load(Oid function, const text *name, const VersionOfKey &of) {
     uint64_t read_at = 0;
     KeyRow row = read_row(function, of, &read_at);
     if (row.versions == 0)
-        report_no_secret(of.sequence);
+        report_no_secret(name, of.sequence);
     if (row.version == 0 && of.requested > Max(row.versions, 0))
-        report_no_version(of, row.versions);
+        report_no_version(name, of.requested, row.versions);
     if (row.version == 0)
-        report_invalid_row(of.sequence);
+        report_invalid_row(name);
     KeptKey *entry = entry_for(of);
     AesKey *aes = aes_open(row.secret);
     entry->key.aes = aes;
@@ -147,12 +149,12 @@ const char *key_name(const text *name) {
 
 const Key &open_key(Oid function, const text *name, int32_t version) {
     const VersionOfKey of = {sequence_of(name), version};
-    check_may_use(of.sequence);
+    check_may_use(name, of.sequence);
     const auto *entry =
         kept == nullptr ? nullptr : static_cast<const KeptKey *>(hash_search(kept, &of, HASH_FIND, nullptr));
     if (entry != nullptr && entry->read_at == invalidations)
         return entry->key;
-    return load(function, of);
+    return load(function, name, of);
 }
 
 void keys_relation_changed(Oid relation) {

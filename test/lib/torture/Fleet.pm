@@ -262,8 +262,21 @@ sub check_end
 		$self->check_session($nemesis) if $node != $self->{primary};
 		$self->check_stop($nemesis);
 	}
+	$self->check_that_nothing_was_lost($nemesis) unless $self->{setting}->loses_commits;
 	kill 'KILL', map { -$_ } @{ $self->{proxies} };
 	delete @proxies{ @{ $self->{proxies} } };
+	return;
+}
+
+# No member may show what the registry has not answered, as one would that has taken an answer of another one.
+sub check_that_nothing_was_lost
+{
+	my ($self, $nemesis) = @_;
+	foreach my $node (@{ $self->{registries} })
+	{
+		my ($line) = slurp_file($node->logfile) =~ /(a member has shown an answer that this registry has lost)/;
+		$nemesis->found('the registry loses no commit, and ' . $node->name . " says: $line") if defined $line;
+	}
 	return;
 }
 

@@ -11,7 +11,7 @@ use warnings;
 use parent 'Nemesis';
 
 use Clone;
-use Liar qw(create_liar lies tell);
+use Liar qw(create_liar lies set_answer);
 use PostgreSQL::Test::Utils ();
 use Time::HiRes qw(sleep);
 use UidgenTest;
@@ -516,19 +516,21 @@ sub wrong_fleet
 	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 2);
 	$self->{node} = $member->{node};
 	my $fault = $self->in_force('wrong_fleet', "for $seconds s", marks => 'stall');
-	return $self->with_line($fault, $member, registry_line($other), $seconds);
-}
-
-sub with_line
-{
-	my ($self, $fault, $member, $line, $seconds) = @_;
-	$self->set_registry($member->{node}, $line);
-	sleep($seconds);
-	$self->set_registry($member->{node}, $member->{line});
+	$self->have_line($member, registry_line($other), $seconds);
 	return $self->finish($fault);
 }
 
-# The line of a member names a database that calls itself a registry, and answers what none would.
+# The former line is back after so long.
+sub have_line
+{
+	my ($self, $member, $line, $seconds) = @_;
+	$self->set_registry($member->{node}, $line);
+	sleep($seconds);
+	$self->set_registry($member->{node}, $member->{line});
+	return;
+}
+
+# The line of a member names a database whose answers are not those of its registry.
 sub lie
 {
 	my ($self, $dice) = @_;
@@ -539,8 +541,9 @@ sub lie
 	my $seconds = $dice->one_of(1, 2, $self->{setting}{lease_s} + 2);
 	$self->{node} = $member->{node};
 	my $fault = $self->in_force('lie', sprintf('%s: %s = %s', @$lie) . ", for $seconds s", marks => 'stall');
-	tell($liar, @$lie);
-	return $self->with_line($fault, $member, registry_line($liar) =~ s/dbname=\w+/dbname=liar/r, $seconds);
+	set_answer($liar, @$lie);
+	$self->have_line($member, registry_line($liar) =~ s/dbname=\w+/dbname=liar/r, $seconds);
+	return $self->finish($fault);
 }
 
 # While others draw from it. Dropped, it is not there for a moment.

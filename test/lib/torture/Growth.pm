@@ -1,5 +1,5 @@
-# What the processes of servers hold that live for long: memory of their own, and open files. In a calm round nothing ends
-# a session, so what each call leaves behind adds up.
+# Memory of their own and open descriptors of the servers' processes. In a calm round nothing ends a session, so what each call
+# leaves behind adds up.
 package Growth;
 
 use strict;
@@ -8,48 +8,52 @@ use warnings;
 use PostgreSQL::Test::Utils ();
 use UidgenTest;
 
-# Caches of catalogs grow until everything was called, and again after each DDL of another session. In an hour 8 bytes of
-# each call would be more than this.
+# Caches of catalogs grow until every statement has run, and again after DDL. In an hour a session sends 54,000 statements
+# after the first reading, so 80 bytes that each leaves behind are more than this.
 my $most_kb = 4096;
-my $most_files = 50;
+my $most_descriptors = 20;
 
 sub new
 {
 	my ($class) = @_;
-	return bless { processes => {} }, $class;
+	return bless { processes => {}, readings => 0 }, $class;
 }
 
-# A process as it is now; undef: it is gone. Shared memory does not count.
-sub look_at
+# A process as it is now; nothing if it has ended. Shared memory does not count, nor do the files below its data directory:
+# PostgreSQL keeps those of relations open for later use, up to max_files_per_process.
+sub read_process
 {
 	my ($pid) = @_;
 	my ($stat, $status) = map { eval { PostgreSQL::Test::Utils::slurp_file("/proc/$pid/$_") } // '' } 'stat', 'status';
-	my ($title, $rest) = $stat =~ /\((.*)\) (.*)/ or return;
+	# The 22nd field of all is the time when it began. With the pid it names one process, because pids are used again.
+	my ($rest) = $stat =~ /.*\) (.*)/ or return;
 	my ($kilobytes) = $status =~ /^RssAnon:\s+(\d+)/m or return;
-	return { began => (split / /, $rest)[19], kb => $kilobytes, files => scalar(() = glob "/proc/$pid/fd/*") };
+	my $data = readlink("/proc/$pid/cwd") // return;
+	my @descriptors = grep { index($_, "$data/") != 0 } map { readlink($_) // () } glob "/proc/$pid/fd/*";
+	return { began => (split / /, $rest)[19], kb => $kilobytes, descriptors => scalar @descriptors };
 }
 
-# Keeps the first look, and the last one.
-sub look
+# Keeps the first reading, and the last one.
+sub read_all
 {
 	my ($self, @nodes) = @_;
 	foreach my $pid (map { ($_->{_pid} // (), background_pids($_)) } @nodes)
 	{
-		my $now = look_at($pid) // next;
+		my $now = read_process($pid) // next;
 		my $of = "$pid since $now->{began}";
 		$self->{processes}{$of} //= { title => Nemesis::title($pid), first => $now };
 		$self->{processes}{$of}{last} = $now;
-		$self->{processes}{$of}{looks}++;
+		$self->{processes}{$of}{readings}++;
 	}
-	$self->{looks}++;
+	$self->{readings}++;
 	return;
 }
 
-# Those that were there at each look.
+# Those that were there at each reading.
 sub survivors
 {
 	my ($self) = @_;
-	return grep { $_->{looks} == $self->{looks} } values %{ $self->{processes} };
+	return grep { $_->{readings} == $self->{readings} } values %{ $self->{processes} };
 }
 
 sub describe
@@ -58,22 +62,24 @@ sub describe
 	my @survivors = $self->survivors;
 	my ($most) = sort { $b->{last}{kb} - $b->{first}{kb} <=> $a->{last}{kb} - $a->{first}{kb} } @survivors;
 	return 'no process has lived all the time' unless $most;
-	return sprintf 'of %d processes %d have lived all the time; the one that has grown most, by %d kB and %d files, is %s',
+	return sprintf 'of %d processes %d have lived all the time; the one that has grown most, by %d kB and %d descriptors, is %s',
 	  scalar(keys %{ $self->{processes} }), scalar(@survivors), $most->{last}{kb} - $most->{first}{kb},
-	  $most->{last}{files} - $most->{first}{files}, $most->{title};
+	  $most->{last}{descriptors} - $most->{first}{descriptors}, $most->{title};
 }
 
-# A line for each process that has grown too much.
-sub leaks
+# A line for each process that has grown too much, and one if fewer sessions than that have lived all the time.
+sub findings
 {
-	my ($self) = @_;
-	my @leaks;
+	my ($self, $sessions) = @_;
+	my $lived = grep { $_->{title} =~ /\[local\]/ && $_->{title} !~ /^walsender/ } $self->survivors;
+	my @findings = $lived < $sessions || $self->{readings} < 2 ? ("only $lived sessions have lived all the time") : ();
 	foreach my $process ($self->survivors)
 	{
-		my ($kb, $files) = map { $process->{last}{$_} - $process->{first}{$_} } 'kb', 'files';
-		push @leaks, "a process has grown by $kb kB and $files files: $process->{title}" if $kb > $most_kb || $files > $most_files;
+		my ($kb, $descriptors) = map { $process->{last}{$_} - $process->{first}{$_} } 'kb', 'descriptors';
+		push @findings, "a process has grown by $kb kB and $descriptors descriptors: $process->{title}"
+		  if $kb > $most_kb || $descriptors > $most_descriptors;
 	}
-	return sort @leaks;
+	return sort @findings;
 }
 
 1;

@@ -11,7 +11,7 @@ use warnings;
 use Disk;
 use IPC::Run;
 use PostgreSQL::Test::Utils ();
-use Recreation qw(kinds_of_things ways_to_recreate create_thing drop_thing draw_from recreate_thing);
+use Recreation qw(kinds_of_things ways_to_recreate sql_of sql_to_recreate);
 use Time::HiRes qw(sleep);
 use UidgenTest;
 
@@ -135,15 +135,15 @@ sub write_logs
 # ---------------------------------------------------------------------------------------------------------------
 
 # One fault after the other, until the time is over. The dice of a fault are its own, so the faults of a seed are the
-# same, and in the same order, however long each of them takes. What processes hold is looked at from when all has been
-# called often, up to the end.
+# same, and in the same order, however long each of them takes. $growth reads what processes hold, from when each statement
+# has run often.
 sub attack_until
 {
 	my ($self, $end, $growth) = @_;
-	my $look_from = now() + ($end - now()) / 4;
+	my $read_from = now() + ($end - now()) / 4;
 	while (now() < $end && !@{ $self->{found} })
 	{
-		$growth->look($self->{servers}->nodes) if defined $growth && now() > $look_from;
+		$growth->read_all($self->{servers}->nodes) if defined $growth && now() > $read_from;
 		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
 		sleep($dice->fraction * $dice->one_of($self->{setting}{dense} ? (0, 0, 0.1, 0.3) : (0, 0.2, 1, 2)));
 		my $name = $dice->weighted($self->weights);
@@ -168,8 +168,8 @@ sub choose_server
 my %is_short = map { $_ => 1 } qw(kill_backend kill_many kill_background stop_immediate terminate cancel checkpoint reload
   alter_generator alter_sequence move_counter attach_again move_member);
 
-# In a calm round only those that end no session, and take no memory from one.
-my %ends_nothing = map { $_ => 1 } qw(freeze_session freeze_background freeze_server cancel checkpoint reload
+# Those of a calm round end no session, and keep none from connecting or from its memory.
+my %is_calm = map { $_ => 1 } qw(freeze_session freeze_background freeze_server cancel checkpoint reload
   alter_generator alter_sequence move_counter rotate_key use_up_locks recreate recreate_database freeze_long tamper cut_off
   fence move_member attach_again wrong_fleet lie);
 
@@ -186,7 +186,7 @@ sub weights
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
 	FleetNemesis->can($_) || die "no such fault: $_" foreach @names; # which has those of one server, too
-	@names = grep { $ends_nothing{$_} } @names if $self->{setting}{calm};
+	@names = grep { $is_calm{$_} } @names if $self->{setting}{calm};
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
 	return @possible ? map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible : (checkpoint => 1);
 }
@@ -366,9 +366,11 @@ sub stop_fast
 	return $self->stop('fast', 'stall', $dice);
 }
 
+# Sessions end first. One that waits for a synchronous standby never does if the standby has to connect again meanwhile.
 sub stop_smart
 {
 	my ($self, $dice) = @_;
+	$self->wait_for_synchronous_standby if defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
 	return $self->stop('smart', 'stall', $dice);
 }
 
@@ -544,7 +546,7 @@ sub alter_sequence
 		q{BEGIN; SELECT segment_alter('named', step => 3); ROLLBACK});
 }
 
-# What a session conceals meanwhile is revealed by the same version.
+# What was concealed before, in the same statement, is revealed by its own version.
 sub rotate_key
 {
 	my ($self, $dice) = @_;
@@ -653,37 +655,49 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# What a session may be told while what it draws from is not there: relation, type, function or schema; or that no slot
-# is left.
-my $is_missing = qr/^(?:42P01|42704|42883|3F000|53400)$/;
+# SQLSTATEs that a draw may end with while what it draws from is not there (relation, object, function or schema), and
+# those of a setting with few slots or locks. The fault before may still end a session.
+my @explained_here = (qw(42P01 42704 42883 3F000 53400 53200), @away);
 
 # Two sessions draw from a thing while it is dropped and created again. No value comes twice, and each session's come in
-# order.
+# order, but those of a ring: sessions take from several of them.
 sub recreate
 {
 	my ($self, $dice) = @_;
 	my ($kind, $way) = ($dice->one_of(kinds_of_things()), $dice->one_of(ways_to_recreate()));
 	my $fault = $self->in_force('recreate', "$kind, $way");
 	my @in_torn = (database => 'torn');
-	# There may be both already.
+	# Both may exist already. Then these two fail.
 	$self->sql('CREATE DATABASE torn');
 	$self->sql('CREATE EXTENSION uidgen', @in_torn);
-	$self->sql(create_thing($kind, ++$self->{lives}), @in_torn);
+	$self->sql(sql_of($kind, 'create', ++$self->{lives}), @in_torn);
 	my $sessions = background_loop($self->{node}, clients => 2, dbname => 'torn', on_error_stop => 0, pace => 0.01,
-		verbosity => 'sqlstate', sql => draw_from($kind));
-	my $all_draw = poll_until('both sessions draw', sub { !grep { !-s } @{ $sessions->{logs} } }, 10);
-	my $may_fail = $self->{setting}{few_connections} || $self->{setting}->chosen('uidgen.max_slots');
-	$self->found("$kind: a session does not draw") unless $all_draw || $may_fail;
+		verbosity => 'sqlstate', sql => sql_of($kind, 'draw'));
+	my $have_ended = sub { grep { !$_->pumpable } @{ $sessions->{runs} } };
+	poll_until('both sessions draw, or have ended', sub { $have_ended->() || !grep { !-s } @{ $sessions->{logs} } }, 60)
+	  or $self->may_lack_something or $self->found("$kind: a session does not draw");
+	my $done = 0;
 	foreach (1 .. 3)
 	{
 		sleep(0.2 * $dice->fraction);
-		$self->sql(recreate_thing($kind, $way, ++$self->{lives}), @in_torn);
+		$done++ if defined $self->sql(sql_to_recreate($kind, $way, ++$self->{lives}), @in_torn);
 	}
+	$self->found("$kind: it is never dropped and created again, $way") unless $done || $have_ended->() || $self->may_lack_something;
 	$self->check_recreation($kind, stop_loop($sessions));
-	$self->sql(drop_thing($kind), @in_torn);
+	$self->sql(sql_of($kind, 'drop'), @in_torn);
+	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
+	# A relation that is gone is shown as a number.
 	my $left = $self->sql(q{SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+$'}, @in_torn) // '0';
 	$self->found("slots of what was dropped are left: $left") if $left ne '0';
 	return $self->finish($fault);
+}
+
+# Connections, slots or locks.
+sub may_lack_something
+{
+	my ($self) = @_;
+	my $setting = $self->{setting};
+	return $setting->{few_connections} || $setting->chosen('uidgen.max_slots') || $setting->chosen('max_locks_per_transaction');
 }
 
 sub check_recreation
@@ -697,7 +711,8 @@ sub check_recreation
 		$self->found("$kind, created again: $values[$unordered[0]] after $values[$unordered[0] - 1]") if @unordered;
 		$seen{$_}++ foreach @values;
 		my @states = PostgreSQL::Test::Utils::slurp_file("$log.err") =~ /^(?:ERROR|FATAL): +(\w+)/mg;
-		my @unexpected = grep { !/$is_missing/ } @states;
+		my %is_explained = map { $_ => 1 } @explained_here, $self->{setting}->expected_errors;
+		my @unexpected = grep { !$is_explained{$_} } @states;
 		$self->found("$kind, created again: a session ends in $unexpected[0]") if @unexpected;
 	}
 	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
@@ -1021,6 +1036,12 @@ sub make_synchronous
 {
 	my ($self) = @_;
 	$self->alter_system("synchronous_standby_names = '*'");
+	return $self->wait_for_synchronous_standby;
+}
+
+sub wait_for_synchronous_standby
+{
+	my ($self) = @_;
 	my $is = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
 	poll_until('a synchronous standby', sub { ($self->sql($is) // '') eq '1' }, 60)
 	  or $self->found('the standby did not become synchronous');

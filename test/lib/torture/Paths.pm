@@ -105,9 +105,6 @@ my @reading = (
 	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {100})' ],
 	[ 10, 'uid_default', 'SELECT uid_next_batch({1000})' ],
 	[ 5, 'uid_default', 'SELECT uid_from_uuid(uid_next_uuid()) FROM generate_series(1, {100})' ],
-	[ 5, 'uid_default', 'SELECT uid_reveal(uid_conceal(id, $$shown$$), $$shown$$) FROM (SELECT uid_next() AS id FROM generate_series(1, {100})) AS ids' ],
-	[ 5, 'js53', 'SELECT uid_reveal(uid_conceal(id, $$versioned$$), $$versioned$$)'
-		  . ' FROM (SELECT uid_next($$uid_generators.js53$$) AS id FROM generate_series(1, {100})) AS ids' ],
 	[ 5, 'uid_default', 'COPY (SELECT uid_next() FROM generate_series(1, {1000})) TO STDOUT' ],
 	[ 5, 'uid_default', 'EXECUTE one' ],
 	[ 5, 'uid_default', 'EXECUTE many({50})' ],
@@ -140,6 +137,12 @@ my @writing = (
 	[ 3, 'claimed:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 1)) ],
 	[ 3, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; PREPARE TRANSACTION \'w{w}\''
 		  . ' ;; COMMIT PREPARED \'w{w}\'' ]);
+
+# A key reveals the id that it has concealed.
+my @concealing = (
+	[ 5, 'uid_default', "SELECT uid_reveal(uid_conceal(id, 'shown'), 'shown') FROM (SELECT uid_next() AS id FROM generate_series(1, {100})) AS ids" ],
+	[ 5, 'js53', "SELECT uid_reveal(uid_conceal(id, 'versioned'), 'versioned')"
+		  . " FROM (SELECT uid_next('uid_generators.js53') AS id FROM generate_series(1, {100})) AS ids" ]);
 
 # For sessions that draw as much as they can. A statement brings so many values that what else it costs hardly counts.
 my @in_bulk = (
@@ -305,6 +308,7 @@ sub statements
 	my @lines = map { "0\t-\t$_\n" } @setup;
 	push @lines, map { "-1\t-\t$_\n" } @tried;
 	push @ways, @writing unless $self->{setting}{read_only};
+	push @ways, @concealing;
 	# A pg_sleep that is under way when the clock goes back lasts as much longer, up to ten minutes.
 	@ways = grep { $_->[2] !~ /FROM numbers|pg_sleep/ } @ways if $self->{setting}{clock};
 	# A subscription waits for generators that exist on one side only (docs/operations.md).

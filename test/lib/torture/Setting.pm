@@ -86,7 +86,8 @@ sub make_dense
 	return;
 }
 
-# So many sessions live for the whole round, and as many for some seconds each. What they draw fits on the disk.
+# So many sessions live for the whole round, and as many connect again every few seconds. With such a pause what they draw
+# in hours fits on the disk.
 sub make_calm
 {
 	my ($self) = @_;
@@ -189,10 +190,10 @@ sub errors_in_hot_standby
 sub life_ms
 {
 	my ($self, $number) = @_;
-	return $self->{calm} && $number % 2 ? 0 : 4000;
+	return $number <= $self->{calm} ? 0 : 4000;
 }
 
-# After so long every connection is another one.
+# In seconds, longer than a connection of a round that is not calm.
 sub connection_s
 {
 	return 5;
@@ -209,7 +210,7 @@ sub few_sessions
 sub max_connections
 {
 	my ($self) = @_;
-	return $self->{few_connections} ? $self->{sessions} + $self->{dense} + 8 : 100;
+	return $self->{few_connections} ? $self->{sessions} + $self->{dense} + 8 : 100 + 2 * $self->{calm};
 }
 
 # Lines of postgresql.conf.

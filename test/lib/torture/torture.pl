@@ -61,7 +61,7 @@ sub check_growth
 {
 	my ($nemesis, $growth) = @_;
 	say_line('   ' . $growth->describe);
-	$nemesis->found($_) foreach $growth->leaks;
+	$nemesis->found($_) foreach $growth->findings($calm);
 	return;
 }
 
@@ -131,8 +131,8 @@ sub run_rounds
 	{
 		my $left = $seconds - (time - $began);
 		last if $rounds > 0 && ($left < 25 || $calm);
-		# The last round takes what is left, and a calm one is the only one. A fleet's servers take a while to start and to
-		# stop.
+		# The last round takes what is left. A calm one is the only one, and takes all. A fleet's servers take a while to start
+		# and to stop.
 		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
 		my $beside = Setting::is_fleet($number) ? 20 : 5;
 		$length = $left - $beside if $calm || $length > $left - 25;
