@@ -14,8 +14,7 @@ assertions_hindrance() {
 }
 
 section_assertions() {
-    # shellcheck disable=SC2086 # a list of words
-    on_server_with_assertions assertions regress_there $tested_there torture_there
+    on_server_with_assertions assertions regress_there isolation tap_with_assertions torture_there
 }
 
 section_valgrind() {

@@ -110,13 +110,15 @@ sub commit_prepared
 sub sweep_in_sessions
 {
 	my ($node, $calls, $role) = @_;
-	# A call that waits for the prepared transaction fails soon.
-	my $patience = "SET lock_timeout = '50ms';\n";
+	# A call that waits for the prepared transaction fails soon, and so does one for very many rows.
+	my $patience = "SET lock_timeout = '50ms'; SET statement_timeout = '5s';\n";
 	my %opts = (dbname => 'swept', $role eq 'superuser' ? () : (user => $role));
 	my @usual = sweep($node, "$role, as usual", $calls, %opts, setup => $patience);
+	my @short = grep { $usual[$_] ne '57014' } 0 .. $#usual;
+	($calls, @usual) = ([ @$calls[@short] ], @usual[@short]);
 	foreach my $session (grep { ($_->{role} // $role) eq $role } @sessions)
 	{
-		my @calls = $session->{is_slow} ? @$calls[ 0 .. 59 ] : @$calls;
+		my @calls = $session->{is_slow} ? @$calls[ 0 .. 14 ] : @$calls;
 		my $setup = "$patience$session->{set};\n";
 		my @states = sweep($node, "$role, $session->{what}", \@calls, %opts, setup => $setup);
 		next unless $session->{same};
@@ -167,7 +169,7 @@ foreach my $server (@servers)
 	my $dropped = sql($node, 'CREATE SEQUENCE dropped') . sql($node, q{SELECT 'dropped'::regclass::oid});
 	sql($node, 'DROP SEQUENCE dropped');
 	my $catalog = catalog($node, 'swept', $dropped);
-	my @calls = map { my $f = $_; map { at_random($f, $catalog) } 1 .. ($ENV{UIDGEN_LONG} ? 40 : 3) } @{ $catalog->{functions} };
+	my @calls = map { my $f = $_; map { at_random($f, $catalog) } 1 .. ($ENV{UIDGEN_LONG} ? 40 : 2) } @{ $catalog->{functions} };
 	create_prepared($node) if $server->{prepared};
 	sweep_in_sessions($node, \@calls, $_) foreach 'superuser', 'visitor';
 	commit_prepared($node) if $server->{prepared};
