@@ -76,6 +76,18 @@ sub go_on
 }
 
 $node->safe_psql('postgres', "INSERT INTO t_sequence VALUES ('s', 1, 40)");
+
+# The lock has taken what lies on both sides of the next value. The block after that belongs to another node.
+{
+	my $session = hold_open($node);
+	$session->query_safe("BEGIN; $lock");
+	$node->safe_psql('postgres', "SELECT segment_reserve('s', 33)");
+	is($session->query("$advance;\n\\echo :SQLSTATE"), '00000', 'a node advances to the block that its lock has taken');
+	is($session->query("$advance;\n\\echo :SQLSTATE"), '40001', '... and has to retry if the one after that is taken');
+	$session->query('ROLLBACK');
+	$session->quit;
+}
+
 my %loops = map { $_ => background_loop($node, sql => $nodes{$_}, reconnect => 1, on_error_stop => 0) } sort keys %nodes;
 my @logs = map { @{ $loops{$_}{logs} } } grep { $_ ne 'rolled back' } sort keys %loops;
 go_on('all nodes take blocks', @logs);
