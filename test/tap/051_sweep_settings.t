@@ -111,7 +111,7 @@ sub sweep_in_sessions
 {
 	my ($node, $calls, $role) = @_;
 	# A call that waits for the prepared transaction fails soon, and so does one for very many rows.
-	my $patience = "SET lock_timeout = '50ms'; SET statement_timeout = '5s';\n";
+	my $patience = "SET lock_timeout = '50ms'; SET statement_timeout = '2s';\n";
 	my %opts = (dbname => 'swept', $role eq 'superuser' ? () : (user => $role));
 	my @usual = sweep($node, "$role, as usual", $calls, %opts, setup => $patience);
 	my @short = grep { $usual[$_] ne '57014' } 0 .. $#usual;

@@ -447,7 +447,7 @@ sub run_calls
 	my ($node, $calls, %opts) = @_;
 	my $script = PostgreSQL::Test::Utils::tempdir() . '/calls.sql';
 	my $verbosity = $opts{verbose} ? 'verbose' : 'sqlstate';
-	my $text = "\\set VERBOSITY $verbosity\n\\o /dev/null\n\\set ON_ERROR_STOP on\nSET client_min_messages = error;\nSET statement_timeout = '60s';\n" . ($opts{setup} // '') . "\\set ON_ERROR_STOP off\n";
+	my $text = "\\set VERBOSITY $verbosity\n\\o /dev/null\n\\set ON_ERROR_STOP on\nSET client_min_messages = error;\nSET statement_timeout = '15s';\n" . ($opts{setup} // '') . "\\set ON_ERROR_STOP off\n";
 	foreach my $i (0 .. $#$calls)
 	{
 		my $statement = "$calls->[$i];\n\\echo $i :SQLSTATE\n";
