@@ -35,7 +35,7 @@ END
 	{ what => 'in serializable transactions', set => 'SET default_transaction_isolation = serializable' },
 	{ what => 'in read-only transactions', set => 'SET default_transaction_read_only = on' },
 	{ what => 'as a process that applies changes', set => 'SET session_replication_role = replica', role => 'superuser' });
-push @sessions, { what => 'without caches', set => 'SET debug_discard_caches = 1', same => 1, is_slow => 1, role => 'superuser' } if has_assertions();
+push @sessions, { what => 'without caches', set => q{SET debug_discard_caches = 1; SET statement_timeout = '60s'}, same => 1, is_slow => 1, role => 'superuser' } if has_assertions();
 
 my @servers = (
 	{ name => 'minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\nmax_connections = 6\n", renamed => 1, copies => 24 },
@@ -118,7 +118,7 @@ sub sweep_in_sessions
 	($calls, @usual) = ([ @$calls[@short] ], @usual[@short]);
 	foreach my $session (grep { ($_->{role} // $role) eq $role } @sessions)
 	{
-		my @calls = $session->{is_slow} ? @$calls[ 0 .. 14 ] : @$calls;
+		my @calls = $session->{is_slow} ? @$calls[ 0 .. 7 ] : @$calls;
 		my $setup = "$patience$session->{set};\n";
 		my @states = sweep($node, "$role, $session->{what}", \@calls, %opts, setup => $setup);
 		next unless $session->{same};
