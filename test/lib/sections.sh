@@ -480,9 +480,7 @@ for name in "$@"; do
         package_there) section package_there "Debian's package, built" ;;
         package_installed) section package_installed "Debian's package, installed" ;;
         isolation) section isolation "sessions that interleave step by step" ;;
-        tap) section tap "servers that crash, fail over, and have wrong clocks" ;;
-        tap_there) section tap_there "servers that crash, fail over, and have wrong clocks" ;;
-        tap_with_assertions) section tap_with_assertions "servers that crash, fail over, and have wrong clocks" ;;
+        tap | tap_there | tap_with_assertions) section "$name" "servers that crash, fail over, and have wrong clocks" ;;
         monitoring) section monitoring "the queries and the dashboard of docs/monitoring, with the real exporter" ;;
         tidy) section tidy "clang-tidy with the checks of .clang-tidy" ;;
         coverage) section coverage "which lines and branches run in unit, regress, isolation and tap" ;;

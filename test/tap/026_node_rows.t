@@ -117,17 +117,7 @@ sub has_said
 	$session->query_safe('BEGIN; ' . join '; ', map { "SELECT count(*) FROM locked_$_" } 1 .. 40);
 	$session->query_safe("INSERT INTO kept VALUES (uid_next('uid_generators.crowded'))");
 	my $filler = hold_open($node);
-	$filler->query_safe(<<'SQL');
-DO $$
-BEGIN
-  FOR i IN 1 .. 1000000 LOOP
-    PERFORM pg_advisory_lock(i);
-  END LOOP;
-EXCEPTION WHEN out_of_memory THEN
-  NULL;
-END
-$$;
-SQL
+	$filler->query_safe(sql_to_use_up_locks('NULL'));
 	is(sqlstate($filler, 'SELECT pg_advisory_lock(i) FROM generate_series(2000001, 2100000) AS i'), '53200', 'the lock table is full');
 	is(sqlstate($session, 'COMMIT'), '00000', 'a transaction that has drawn commits');
 	$filler->quit;

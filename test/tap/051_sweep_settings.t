@@ -135,16 +135,7 @@ sub sweep_with_few_locks
 {
 	my ($node, $calls) = @_;
 	my $holder = hold_open($node, dbname => 'swept');
-	$holder->query(<<'END');
-DO $$
-BEGIN
-  FOR i IN 1 .. 1000000 LOOP
-    PERFORM pg_advisory_lock(i);
-  END LOOP;
-EXCEPTION WHEN out_of_memory THEN
-  PERFORM pg_advisory_unlock(i) FROM generate_series(1, 30) AS i;
-END $$
-END
+	$holder->query(sql_to_use_up_locks('PERFORM pg_advisory_unlock(i) FROM generate_series(1, 30) AS i'));
 	my @states = sweep($node, 'a superuser, with few locks left', $calls, dbname => 'swept', allowed => qr/^53200$/);
 	cmp_ok(scalar(grep { $_ eq '53200' } @states), '>', 0, 'some have found no lock');
 	$holder->quit;

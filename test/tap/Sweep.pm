@@ -518,9 +518,9 @@ sub differences
 {
 	my ($node, $calls, $usual, $states, $setup, $other_setup, %opts) = @_;
 	my @again = map { $calls->[$_] } grep { $states->[$_] ne $usual->[$_] } 0 .. $#$calls;
-	my @usual = run_calls($node, \@again, %opts, setup => $setup);
+	my @former = run_calls($node, \@again, %opts, setup => $setup);
 	my @other = run_calls($node, \@again, %opts, setup => $other_setup);
-	return map { "usually $usual[$_], now $other[$_]: $again[$_]" } grep { $usual[$_] ne $other[$_] } 0 .. $#again;
+	return map { "usually $former[$_], now $other[$_]: $again[$_]" } grep { $former[$_] ne $other[$_] } 0 .. $#again;
 }
 
 # Each row has its sequence, the extension can be dropped, and no process of the server had an internal error.

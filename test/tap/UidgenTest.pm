@@ -31,6 +31,7 @@
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
 #   my $rows = try_sql($node, $sql);           # '' while the server is down
 #   sql_with_path($node, 'shop', @sql);        # in a database whose extension is in the schema uidgen
+#   my $sql = sql_to_use_up_locks($then);      # fills the lock table, and then runs a statement of PL/pgSQL
 #   wait_for_service($node);                   # after the server has restarted by itself
 #   my $sql = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION/);
 #   my $sql = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);   # in its text
@@ -60,7 +61,7 @@ use Time::HiRes;
 our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until try_sql sql_with_path wait_for_service wait_event
+  load_small goes_on poll_until try_sql sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
@@ -433,6 +434,22 @@ sub sql_with_path
 	my $output;
 	$output = $node->safe_psql($dbname, "SET search_path = public, uidgen;\n$_") foreach @sql;
 	return $output;
+}
+
+# Locks of the session, so that they stay when the lock table is full and the transaction fails.
+sub sql_to_use_up_locks
+{
+	my ($then) = @_;
+	return <<"END";
+DO \$\$
+BEGIN
+  FOR i IN 1 .. 1000000 LOOP
+    PERFORM pg_advisory_lock(i);
+  END LOOP;
+EXCEPTION WHEN out_of_memory THEN
+  $then;
+END \$\$;
+END
 }
 
 sub monotonic_s

@@ -1,5 +1,5 @@
-# Memory of their own and open descriptors of the servers' processes. In a calm round nothing ends a session, so what each call
-# leaves behind adds up.
+# Memory of their own and open descriptors of the servers' processes. In a calm round nothing ends a session, so what each
+# call leaves behind adds up.
 package Growth;
 
 use strict;

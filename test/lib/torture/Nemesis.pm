@@ -588,17 +588,7 @@ sub use_up_locks
 {
 	my ($self, $dice) = @_;
 	my $fault = $self->in_force('use_up_locks', '', explains => [ '53200', '08001' ]);
-	# Not in a transaction, so that they stay when the lock table is full.
-	$self->sql(<<'END');
-DO $$
-BEGIN
-  FOR i IN 1 .. 1000000 LOOP
-    PERFORM pg_advisory_lock(i);
-  END LOOP;
-EXCEPTION WHEN out_of_memory THEN
-  PERFORM pg_sleep(0.5);
-END $$
-END
+	$self->sql(sql_to_use_up_locks('PERFORM pg_sleep(0.5)'));
 	return $self->finish($fault);
 }
 
@@ -705,6 +695,7 @@ sub may_lack_something
 sub check_recreation
 {
 	my ($self, $kind, @logs) = @_;
+	my %is_explained = map { $_ => 1 } @explained_here, $self->{setting}->expected_errors;
 	my %seen;
 	foreach my $log (@logs)
 	{
@@ -713,7 +704,6 @@ sub check_recreation
 		$self->found("$kind, created again: $values[$unordered[0]] after $values[$unordered[0] - 1]") if @unordered;
 		$seen{$_}++ foreach @values;
 		my @states = PostgreSQL::Test::Utils::slurp_file("$log.err") =~ /^(?:ERROR|FATAL): +(\w+)/mg;
-		my %is_explained = map { $_ => 1 } @explained_here, $self->{setting}->expected_errors;
 		my @unexpected = grep { !$is_explained{$_} } @states;
 		$self->found("$kind, created again: a session ends in $unexpected[0]") if @unexpected;
 	}
