@@ -218,9 +218,9 @@ sub sql
 # '' after a success.
 sub error_of
 {
-	my ($self, $sql) = @_;
+	my ($self, $sql, %opts) = @_;
 	my $err = '';
-	eval { $self->{node}->psql('postgres', $sql, stderr => \$err) };
+	eval { $self->{node}->psql($opts{database} // 'postgres', $sql, stderr => \$err) };
 	return $err;
 }
 
