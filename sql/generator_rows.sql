@@ -125,6 +125,7 @@ SELECT uid_next() > :id AS above;
 TRUNCATE uid_generator;
 TRUNCATE uid_segment;
 SELECT outcome('SELECT uid_keep_local()');
+SELECT outcome('SELECT uid_keep_node()');
 
 -- A row whose figures are at the end of their range does not stop a view for the others.
 SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1, epoch => '9000-01-01 00:00+00');

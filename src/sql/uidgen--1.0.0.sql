@@ -632,29 +632,16 @@ REVOKE EXECUTE ON FUNCTION uid_number_node() FROM PUBLIC;
 CREATE TRIGGER uid_number_node BEFORE INSERT ON worker_node
   FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION uid_number_node();
 
--- Databases of one server, and a server and its physical copy, have the same system identifier, and each counts its rows
--- for itself. A key that is taken would stop the subscription.
+-- Databases of one server, a server and its physical copies, and a registry and its members may each have a row with the
+-- same key. A key that is taken would stop the subscription.
 CREATE FUNCTION uid_keep_node() RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  is_taken boolean;
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE system_identifier = $1 AND id = $2)', TG_RELID::regclass)
-      INTO is_taken USING NEW.system_identifier, NEW.id;
-  ELSE
-    is_taken := (OLD.created, OLD.database, OLD.generator) IS DISTINCT FROM (NEW.created, NEW.database, NEW.generator);
-  END IF;
-  RETURN CASE WHEN is_taken THEN NULL ELSE NEW END;
-END
-$$;
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_node';
 COMMENT ON FUNCTION uid_keep_node() IS
-  'Trigger function of worker_node. It skips a row that logical replication brings if another row has its key.';
-CREATE TRIGGER uid_keep_node BEFORE INSERT OR UPDATE ON worker_node
+  'Trigger function of worker_node. It leaves out what logical replication brings if it would replace another row, or '
+  'delete a row of this database.';
+CREATE TRIGGER uid_keep_node BEFORE INSERT OR UPDATE OR DELETE ON worker_node
   FOR EACH ROW EXECUTE FUNCTION uid_keep_node();
-ALTER TABLE worker_node ENABLE REPLICA TRIGGER uid_keep_node;
+ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_node;
 
 CREATE FUNCTION uid_check_nodes(nodes regclass DEFAULT 'worker_node',
     OUT layout text, OUT datacenter_id integer, OUT worker_id integer,

@@ -136,24 +136,92 @@ arrived($left, $right);
 is(sql($right, "SELECT count(*) FROM rows WHERE made_by = 'left'"), 410, 'made there, replication goes on');
 like(sql($right, $own), qr/^only left\|/m, 'with the row as it was made there');
 
-# Between two databases of one server, whose rows of worker_node have the same keys.
+# Between two databases of one server, whose rows of worker_node have the same keys: those that an application inserts, and
+# those of live generators.
 sql($left, 'CREATE DATABASE twin');
-$left->safe_psql('twin', 'CREATE EXTENSION uidgen; CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint)');
-$left->safe_psql('twin', 'CREATE PUBLICATION everything FOR ALL TABLES');
-$left->safe_psql('twin', q{SELECT pg_create_logical_replication_slot('twin', 'pgoutput')});
+sub twin { return $left->safe_psql('twin', $_[0]) }
+sub receiver { return $left->safe_psql('receiver', $_[0]) }
+sub row_of_application
+{
+	my ($id, $host) = @_;
+	return 'INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)'
+	  . " VALUES ($id, '$host', 0, 2, now(), now(), clock_timestamp())";
+}
+
+sub caught_up
+{
+	my ($what) = @_;
+	$left->wait_for_catchup('twin');
+	my $rows = twin('SELECT count(*) FROM rows');
+	is(receiver('SELECT count(*) FROM rows'), $rows, "$what: the subscription goes on");
+	return;
+}
+
+twin('CREATE EXTENSION uidgen; CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint);'
+	  . q{SELECT uid_generator_create('sticky', worker_policy => 'sticky')});
+twin('CREATE PUBLICATION everything FOR ALL TABLES');
+twin(q{SELECT pg_create_logical_replication_slot('twin', 'pgoutput')});
 sql($left, 'CREATE DATABASE receiver TEMPLATE twin');
-$left->safe_psql('receiver', 'INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)'
-	  . q{ SELECT i, 'receiver', 0, 2, now(), now(), now() FROM generate_series(1, 9) AS i});
-$left->safe_psql('receiver', "CREATE SUBSCRIPTION twin CONNECTION '" . $left->connstr . " dbname=twin' PUBLICATION everything WITH (create_slot = false, copy_data = false)");
+receiver(row_of_application($_, 'receiver')) foreach 1 .. 9;
+receiver(q{SELECT uid_generator_create('other', 'baidu'), setval('worker_node_id_seq', 9)});
+foreach my $name ('sticky', 'other')
+{
+	receiver("SELECT uid_next('uid_generators.$name')");
+	wait_for_node_rows($left, "%$name", 1, dbname => 'receiver');
+}
+receiver("CREATE SUBSCRIPTION twin CONNECTION '" . $left->connstr . " dbname=twin' PUBLICATION everything WITH (create_slot = false, copy_data = false)");
 my $nodes = 'SELECT * FROM worker_node ORDER BY id';
-my $own_node = $left->safe_psql('receiver', $nodes);
-$left->safe_psql('twin', 'INSERT INTO rows DEFAULT VALUES');
+my $own_nodes = receiver($nodes);
+my $sticky = 'SELECT worker_id FROM worker_node WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database())'
+  . q{ AND generator LIKE '%sticky' ORDER BY created DESC LIMIT 1};
+my $own_worker = receiver($sticky);
+
+# Row 1 is of an application at the receiver, and row 11 of the receiver's `other`. The node of row 10 is taken.
+twin('INSERT INTO rows DEFAULT VALUES');
 wait_for_node_rows($left, '%uid_default', 1, dbname => 'twin');
-$left->safe_psql('twin', q{UPDATE worker_node SET tags = '{"a": 1}'});
-$left->safe_psql('twin', 'INSERT INTO rows DEFAULT VALUES');
-$left->wait_for_catchup('twin');
-is($left->safe_psql('receiver', 'SELECT count(*) FROM rows'), 2, 'a subscription goes on where a key of worker_node is taken');
-is($left->safe_psql('receiver', $nodes), $own_node, '... and the row stays');
-$left->safe_psql('receiver', 'DROP SUBSCRIPTION twin');
+twin(q{SELECT setval('worker_node_id_seq', 9); SELECT uid_next('uid_generators.sticky')});
+wait_for_node_rows($left, '%sticky', 1, dbname => 'twin');
+is(twin('SELECT array_agg(id ORDER BY id) FROM worker_node'), '{1,11}', 'rows of live generators have the same keys');
+caught_up('rows whose keys are taken');
+twin(q{UPDATE worker_node SET tags = '{"a": 1}'; INSERT INTO rows DEFAULT VALUES});
+caught_up('they change');
+twin('UPDATE worker_node SET id = 8 WHERE id = 1; INSERT INTO rows DEFAULT VALUES');
+caught_up('one gets another key that is taken');
+twin('DELETE FROM worker_node WHERE id = 11; INSERT INTO rows DEFAULT VALUES');
+caught_up('one is deleted');
+is(receiver($nodes), $own_nodes, 'the rows of the receiver stay');
+
+# Rows that have arrived follow the publisher's, up to a key that is taken.
+twin(row_of_application($_, 'twin')) foreach 30, 31;
+twin(q{UPDATE worker_node SET tags = '{"b": 2}' WHERE id = 30; UPDATE worker_node SET id = 9 WHERE id = 31; INSERT INTO rows DEFAULT VALUES});
+caught_up('others arrive');
+is(receiver('SELECT id, tags FROM worker_node WHERE id > 11 ORDER BY id'), qq(30|{"b": 2}\n31|{}), 'but a change to a key that is taken does not');
+twin('DELETE FROM worker_node WHERE id IN (9, 30); INSERT INTO rows DEFAULT VALUES');
+caught_up('they are deleted');
+is(receiver('SELECT count(*) FROM worker_node WHERE id = 30'), 0, 'here, too');
+
+# Only what replication brings is left out, whatever a restore has set.
+my $as_replica = 'SET session_replication_role = replica';
+is($left->psql('receiver', "$as_replica; " . row_of_application(10, 'restore')), 3, 'a session that restores is told of a key that is taken');
+is(receiver("$as_replica; UPDATE worker_node SET created = now() WHERE id = 31 RETURNING id"), 31, 'and may change a row');
+is(receiver("$as_replica; DELETE FROM worker_node WHERE id = 31 RETURNING id"), 31, 'and delete one');
+
+# A restore with disabled triggers leaves them in another state. As docs/operations.md says:
+receiver('ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_segment ENABLE TRIGGER ALL');
+receiver(block_of('docs/operations.md', qr/ENABLE ALWAYS TRIGGER/));
+my $states = q{SELECT count(*) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid WHERE proname IN ('uid_keep_local', 'uid_keep_node') AND tgenabled <> 'A'};
+is(receiver($states), 0, 'all triggers that keep rows act on replication again');
+
+# The latest row of a generator of that name is the other database's.
+twin(q{INSERT INTO rows DEFAULT VALUES; SELECT uid_generator_alter('uid_generators.sticky', lease_ms => 700)});
+twin(q{SELECT setval('worker_node_id_seq', 50); SELECT uid_next('uid_generators.sticky')});
+wait_for_node_rows($left, '%sticky', 1, dbname => 'twin');
+caught_up('a later row of the other database');
+$left->stop;
+start_node($left);
+receiver(q{SELECT uid_next('uid_generators.sticky')});
+wait_for_node_rows($left, '%sticky', 3, dbname => 'receiver');
+is(receiver($sticky), $own_worker, 'sticky keeps the node of its own database');
+receiver('DROP SUBSCRIPTION twin');
 
 done_testing();

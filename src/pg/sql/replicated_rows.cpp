@@ -1,12 +1,15 @@
-// uid_keep_local(): the trigger that keeps logical replication away from uid_generator, uid_segment, uid_key and the
-// tables of a fleet's registry.
+// The triggers for what logical replication brings. A FOR ALL TABLES publication includes the extension's tables,
+// because every database with the extension has them. The triggers are ENABLE ALWAYS, and leave out changes of an apply
+// or tablesync worker. They do not check session_replication_role, because restores set that too.
 //
-// Their rows describe sequences of this server, or the grants of this registry. The changes of an apply or tablesync
-// worker describe those of the publisher. A FOR ALL TABLES publication includes them, because every database with the
-// extension has the tables. So the trigger is ENABLE ALWAYS, and drops the worker's changes. It does not check
-// session_replication_role, because restores set that too.
+// uid_keep_local() keeps replication away from uid_generator, uid_segment, uid_key and the tables of a fleet's
+// registry. Their rows describe sequences of this server, or the grants of this registry.
+//
+// uid_keep_node() lets rows of worker_node come, but for those that would replace another row. If a row is written
+// while a worker looks for its key, the worker fails once, and begins again.
 
 #include "base/compat.hpp"
+#include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -24,6 +27,25 @@ namespace {
                              "uid_key_drop().")));
 }
 
+// Null: another call of the function.
+const TriggerData *before_trigger(FunctionCallInfo fcinfo) {
+    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    return trigger != nullptr && TRIGGER_FIRED_BEFORE(trigger->tg_event) ? trigger : nullptr;
+}
+
+[[noreturn]] void report_other_call(const char *function, const char *trigger) {
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("function \"%s\" must be called as a %s", function, trigger),
+                    errhint("Use it only on the tables of uidgen.")));
+}
+
+// What a BEFORE trigger for each row returns: the row, or nothing to leave out the change.
+Datum result_of(const TriggerData *trigger, bool is_left_out) {
+    if (is_left_out)
+        return static_cast<Datum>(0);
+    return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -32,17 +54,21 @@ using namespace uidgen::pg;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_keep_local);
+UIDGEN_SQL_FUNCTION(uid_keep_node);
 
 Datum uid_keep_local(PG_FUNCTION_ARGS) {
-    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
-    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("function \"uid_keep_local\" must be called as a BEFORE trigger"),
-                        errhint("Use it only on the tables of uidgen.")));
+    const TriggerData *trigger = before_trigger(fcinfo);
+    if (trigger == nullptr)
+        report_other_call("uid_keep_local", "BEFORE trigger");
     if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
         refuse_truncate(trigger->tg_relation, trigger->tg_trigger->tgnargs > 0);
-    if (IsLogicalWorker())
-        return static_cast<Datum>(0);
-    PG_RETURN_POINTER(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
+    return result_of(trigger, IsLogicalWorker());
+}
+
+Datum uid_keep_node(PG_FUNCTION_ARGS) {
+    const TriggerData *trigger = before_trigger(fcinfo);
+    if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+        report_other_call("uid_keep_node", "BEFORE trigger for each row");
+    return result_of(trigger, IsLogicalWorker() && is_for_other_row(*trigger));
 }
 }

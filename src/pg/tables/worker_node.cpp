@@ -1,6 +1,7 @@
 #include "worker_node.hpp"
 
 #include "config_table.hpp"
+#include "base/compat.hpp"
 #include "base/errors.hpp"
 #include "shared/nodes.hpp"
 #include "sequence_page.hpp"
@@ -31,12 +32,11 @@ enum NodeColumn : AttrNumber {
 bool has_columns_of_nodes(TupleDesc desc) {
     if (desc->natts < node_database)
         return false;
-    for (const NodeColumn column : {node_host_name, node_port, node_generator}) {
-        const Oid type = TupleDescAttr(desc, column - 1)->atttypid;
-        if (type != TEXTOID && type != VARCHAROID)
+    const auto type_of = [&](NodeColumn column) { return TupleDescAttr(desc, column - 1)->atttypid; };
+    for (const NodeColumn column : {node_host_name, node_port, node_generator})
+        if (type_of(column) != TEXTOID && type_of(column) != VARCHAROID)
             return false;
-    }
-    return true;
+    return type_of(node_id) == INT8OID && type_of(node_system_identifier) == INT8OID;
 }
 
 bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
@@ -57,10 +57,20 @@ bool is_of_a_database(HeapTuple tuple, TupleDesc desc) {
     return DatumGetObjectId(node_column(tuple, desc, node_database)) != InvalidOid;
 }
 
+bool is_of_this_server(HeapTuple tuple, TupleDesc desc) {
+    return static_cast<uint64>(DatumGetInt64(node_column(tuple, desc, node_system_identifier))) ==
+           GetSystemIdentifier();
+}
+
 bool is_of_this_database(HeapTuple tuple, TupleDesc desc) {
-    return DatumGetObjectId(node_column(tuple, desc, node_database)) == MyDatabaseId &&
-           static_cast<uint64>(DatumGetInt64(node_column(tuple, desc, node_system_identifier))) ==
-               GetSystemIdentifier();
+    return DatumGetObjectId(node_column(tuple, desc, node_database)) == MyDatabaseId && is_of_this_server(tuple, desc);
+}
+
+// Another one that there is. A database that was restored in place of a former one takes over the former one's rows.
+bool is_of_other_database(HeapTuple tuple, TupleDesc desc) {
+    const Oid database = DatumGetObjectId(node_column(tuple, desc, node_database));
+    return OidIsValid(database) && database != MyDatabaseId && is_of_this_server(tuple, desc) &&
+           get_database_name(database) != nullptr;
 }
 
 // no_node: the row has none of the layout.
@@ -81,7 +91,43 @@ int64_t next_node(const GeneratorState &generator, int64_t number) {
     return node_at(generator.config, number, generator.ticks.last() + 1).value;
 }
 
+// A repeated draw has another time, and so has a row with the same key that another server has written.
+bool is_same_row(HeapTuple one, HeapTuple other, TupleDesc desc) {
+    return node_column(one, desc, node_created) == node_column(other, desc, node_created);
+}
+
+bool has_same_key(HeapTuple one, HeapTuple other, TupleDesc desc) {
+    return node_column(one, desc, node_system_identifier) == node_column(other, desc, node_system_identifier) &&
+           node_column(one, desc, node_id) == node_column(other, desc, node_id);
+}
+
+bool key_is_taken(Relation table, HeapTuple by) {
+    const TupleDesc desc = RelationGetDescr(table);
+    const Oid index = primary_key_index(table);
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], node_system_identifier, BTEqualStrategyNumber, F_INT8EQ,
+                node_column(by, desc, node_system_identifier));
+    ScanKeyInit(&keys[1], node_id, BTEqualStrategyNumber, F_INT8EQ, node_column(by, desc, node_id));
+    SysScanDesc scan = systable_beginscan(table, index, OidIsValid(index), nullptr, lengthof(keys), keys);
+    const bool is_taken = HeapTupleIsValid(systable_getnext(scan));
+    systable_endscan(scan);
+    return is_taken;
+}
+
 } // namespace
+
+bool is_for_other_row(const TriggerData &change) {
+    const TupleDesc desc = RelationGetDescr(change.tg_relation);
+    const HeapTuple tuple = change.tg_trigtuple;
+    if (!has_columns_of_nodes(desc))
+        return false;
+    if (TRIGGER_FIRED_BY_DELETE(change.tg_event))
+        return is_of_this_database(tuple, desc);
+    if (!TRIGGER_FIRED_BY_UPDATE(change.tg_event))
+        return key_is_taken(change.tg_relation, tuple);
+    return !is_same_row(tuple, change.tg_newtuple, desc) ||
+           (!has_same_key(tuple, change.tg_newtuple, desc) && key_is_taken(change.tg_relation, change.tg_newtuple));
+}
 
 // If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
@@ -96,8 +142,9 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
         const TimestampTz created = DatumGetTimestampTz(node_column(tuple, desc, node_created));
         const int64_t in_row = node_in_row(tuple, desc, layout);
-        if (created >= latest && in_row != core::no_node && is_text(tuple, desc, node_host_name, address.host) &&
-            is_text(tuple, desc, node_port, address.port) && is_text(tuple, desc, node_generator, name)) {
+        if (created >= latest && in_row != core::no_node && !is_of_other_database(tuple, desc) &&
+            is_text(tuple, desc, node_host_name, address.host) && is_text(tuple, desc, node_port, address.port) &&
+            is_text(tuple, desc, node_generator, name)) {
             latest = created;
             node = in_row;
         }

@@ -32,6 +32,7 @@ void draw_row_of_term(Slot *slot, Oid function);
 void draw_row_of_node(Slot *slot, Oid function, int64_t node);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
+// Those of other databases of the server do not count.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout);
 
 // The next value of worker_node's sequence, and the last one.
@@ -45,6 +46,13 @@ struct NodeHistory {
     bool rows_of_another; // there are rows of another database or server
 };
 NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout);
+
+// Whether a worker of logical replication would change another row than the publisher has changed. Databases of one
+// server, a server and its physical copies, and a registry and its members may each have a row with the same key.
+//   INSERT: there is a row with that key.
+//   UPDATE: the row was drawn at another time, or it would get a key that another row has.
+//   DELETE: only the key is known. The rows of this database stay.
+bool is_for_other_row(const TriggerData &change);
 
 // How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are.
 const char *layout_text(const core::Layout &layout);
