@@ -24,7 +24,7 @@ use Test::More;
 use UidgenTest;
 
 our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
-  triggers new_sweep_server run_calls run_in_single_user_mode is_bad sweep
+  triggers new_sweep_server seed_from_sources run_calls run_in_single_user_mode is_bad sweep
   differences check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
@@ -424,11 +424,21 @@ sub triggers
 	return (\@definitions, \@firing);
 }
 
-# Runs calls in single-user mode, each rolled back, and returns a line for each that failed: its SQLSTATE and its message.
+# A commit repeats itself. Another seed finds other things.
+sub seed_from_sources
+{
+	my $seed = $ENV{UIDGEN_SWEEP_SEED} // hex substr `git write-tree 2>/dev/null` || '0', 0, 7;
+	srand $seed;
+	note("UIDGEN_SWEEP_SEED=$seed");
+	return;
+}
+
+# Runs a setup and calls in single-user mode, each call rolled back, and returns a line for each that failed: its
+# SQLSTATE and its message.
 sub run_in_single_user_mode
 {
-	my ($node, $database, @calls) = @_;
-	my $input = join '', map { "$_;\n\n" } map { ('BEGIN', $_, 'ROLLBACK') } @calls;
+	my ($node, $database, $setup, @calls) = @_;
+	my $input = join '', map { "$_;\n\n" } $setup, map { ('BEGIN', $_, 'ROLLBACK') } @calls;
 	my ($output, $messages) = ('', '');
 	my $is_done = IPC::Run::run([ 'postgres', '--single', '-j', '-D', $node->data_dir, $database ],
 		'<', \"$input;\n\nSELECT 'reached' AS the_end;\n\n", '>', \$output, '2>', \$messages);
@@ -513,14 +523,15 @@ sub sweep
 	return @states;
 }
 
-# Calls with another outcome after another setup, twice: what depends on the time may differ once.
+# Calls with another outcome after another setup than both before and after that: what depends on the time, or on what
+# calls have left, may differ once.
 sub differences
 {
 	my ($node, $calls, $usual, $states, $setup, $other_setup, %opts) = @_;
 	my @again = map { $calls->[$_] } grep { $states->[$_] ne $usual->[$_] } 0 .. $#$calls;
-	my @former = run_calls($node, \@again, %opts, setup => $setup);
-	my @other = run_calls($node, \@again, %opts, setup => $other_setup);
-	return map { "usually $former[$_], now $other[$_]: $again[$_]" } grep { $former[$_] ne $other[$_] } 0 .. $#again;
+	my ($before, $other, $after) = map { [ run_calls($node, \@again, %opts, setup => $_) ] } $setup, $other_setup, $setup;
+	return map { "usually $before->[$_], now $other->[$_]: $again[$_]" }
+	  grep { $other->[$_] ne $before->[$_] && $other->[$_] ne $after->[$_] } 0 .. $#again;
 }
 
 # Each row has its sequence, the extension can be dropped, and no process of the server had an internal error.
