@@ -149,6 +149,12 @@ sub statements
 	return @lines ? @lines : $self->statements($server, $dice);
 }
 
+sub ways
+{
+	my ($self) = @_;
+	return ($self->ways_of_member, $self->ways_of_registry);
+}
+
 sub ways_of_member
 {
 	my @ways = @of_member;

@@ -114,16 +114,16 @@ sub expected_complaints
 	return join '|', @{ $self->{complaints} };
 }
 
-# For the checker, whatever is still in force.
+# For the checker, whatever is still in force. Its errors may arrive until `end`; it stalls no call after `over`.
 sub write_logs
 {
 	my ($self) = @_;
 	my @lines = map {
 		join("\t", $_->{begin}, $_->{end} // now(), $_->{name}, $_->{details},
-			@{ $_->{states} } ? join(' ', @{ $_->{states} }) : '-', $_->{marks}) . "\n"
+			@{ $_->{states} } ? join(' ', @{ $_->{states} }) : '-', $_->{marks}, $_->{over} // $_->{end} // now()) . "\n"
 	} @{ $self->{faults} };
 	my @always = $self->{setting}->expected_errors;
-	push @lines, join("\t", 0, now(), 'setting', '-', join(' ', @always), '-') . "\n" if @always;
+	push @lines, join("\t", 0, now(), 'setting', '-', join(' ', @always), '-', now()) . "\n" if @always;
 	PostgreSQL::Test::Utils::append_to_file("$self->{directory}/faults", join '', @lines);
 	PostgreSQL::Test::Utils::append_to_file("$self->{directory}/clock",
 		join '', map { join("\t", @$_) . "\n" } @{ $self->{clock} });

@@ -7,6 +7,8 @@ package Paths;
 use strict;
 use warnings;
 
+use List::Util qw(max);
+
 # Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. The builtin generator is
 # 'uid_default'.
 my %generators = (
@@ -185,6 +187,19 @@ sub ways_for_all
 			  . " SELECT pg_sleep(0.01 * {20}) ;; ROLLBACK" ];
 	}
 	return @ways;
+}
+
+# All that a session may send, before the dice and the setting choose.
+sub ways
+{
+	return (@reading, @writing, @concealing, ways_for_all());
+}
+
+# In seconds, of one statement.
+sub longest_sleep_s
+{
+	my ($self) = @_;
+	return max(0, map { $_->[2] =~ /pg_sleep\(([\d.]+) \* \{(\d+)\}\)/ ? $1 * $2 : () } $self->ways);
 }
 
 sub new

@@ -7,9 +7,10 @@
 //             for ids: epoch and tick in microseconds, number of bits below the time, microseconds that an id may be
 //             ahead of the clock and behind it, 1 if a background worker may draw
 //   faults    begin, end, name, details, SQLSTATEs that it explains ("-": none), marks (stall: calls may last longer;
-//             crash: records that nobody flushed are lost; "-")
+//             crash: records that nobody flushed are lost; "-"), and when it was over: the end of a stall. Errors may
+//             still arrive until `end`.
 //   clock     when an offset was set, when it surely was, the offset in microseconds
-//   bound     the longest that a call may last, and the beginning of the round
+//   bound     the longest that a call may last, without the time in which it was stalled, and the beginning of the round
 // and logs/*.log (log.hpp). Times are nanoseconds of CLOCK_MONOTONIC.
 //
 // Memory: one statement per session, one bucket of runs of values. A billion values need 8 GB in DIRECTORY, and up to
@@ -49,6 +50,11 @@ struct Stream {
 struct Fault {
     int64_t begin, end;
     std::string name, details, states, marks;
+    int64_t over;
+};
+
+struct Interval {
+    int64_t begin, end;
 };
 
 struct ClockStep {
@@ -72,9 +78,11 @@ struct Given {
 std::string directory;
 std::vector<Stream> streams;
 std::vector<Fault> faults;
+std::vector<Interval> stalls; // of all faults together: in order, and apart from each other
 std::vector<ClockStep> clock_steps;
 int64_t bound_ns, origin_ns;
 uint64_t statements, values, explained;
+int64_t longest_ns; // of a call, without stalls
 std::map<std::string, uint64_t> found;
 
 [[noreturn]] void die(const std::string &what) {
@@ -98,13 +106,32 @@ std::vector<std::vector<std::string>> lines_of(const std::string &name) {
     return lines;
 }
 
+bool has_word(const std::string &list, const std::string &word) {
+    return (" " + list + " ").find(" " + word + " ") != std::string::npos;
+}
+
+std::vector<Interval> stalls_of(const std::vector<Fault> &list) {
+    std::vector<Interval> sorted, merged;
+    for (const Fault &fault : list)
+        if (has_word(fault.marks, "stall"))
+            sorted.push_back({fault.begin, fault.over});
+    std::sort(sorted.begin(), sorted.end(), [](const Interval &a, const Interval &b) { return a.begin < b.begin; });
+    for (const Interval &stall : sorted)
+        if (!merged.empty() && stall.begin <= merged.back().end)
+            merged.back().end = std::max(merged.back().end, stall.end);
+        else
+            merged.push_back(stall);
+    return merged;
+}
+
 void read_description() {
     for (const auto &f : lines_of("streams"))
         streams.push_back({f.at(0), stoi(f.at(1)), stoll(f.at(2)), stoll(f.at(3)), stoll(f.at(4)), f.at(5),
                            stoi(f.at(6)), stoll(f.at(7)), stoll(f.at(8)), stoi(f.at(9)), stoll(f.at(10)),
                            stoll(f.at(11)), f.at(12) == "1"});
     for (const auto &f : lines_of("faults"))
-        faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5)});
+        faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5), stoll(f.at(6))});
+    stalls = stalls_of(faults);
     for (const auto &f : lines_of("clock"))
         clock_steps.push_back({stoll(f.at(0)), stoll(f.at(1)), stoll(f.at(2))});
     const auto bound = lines_of("bound").at(0);
@@ -114,10 +141,6 @@ void read_description() {
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 double since_start(int64_t ns) { return seconds(ns - origin_ns); }
-
-bool has_word(const std::string &list, const std::string &word) {
-    return (" " + list + " ").find(" " + word + " ") != std::string::npos;
-}
 
 // The session's own words about an error.
 std::string message_of(const std::string &log, const Record &record) {
@@ -224,12 +247,12 @@ void check_error(const Log &log, const Record &record) {
 }
 
 void check_duration(const Log &log, const Record &record) {
-    int64_t stalled = 0;
-    for (const Fault &fault : faults)
-        if (has_word(fault.marks, "stall") && overlaps(fault, record.start_ns, record.end_ns))
-            stalled += std::min(fault.end, record.end_ns) - std::max(fault.begin, record.start_ns);
-    if (record.end_ns - record.start_ns - stalled > bound_ns)
-        report("slow call", where(log, record));
+    int64_t lasted_ns = record.end_ns - record.start_ns;
+    for (const Interval &stall : stalls)
+        lasted_ns -= std::max(std::min(stall.end, record.end_ns) - std::max(stall.begin, record.start_ns), int64_t{0});
+    longest_ns = std::max(longest_ns, lasted_ns);
+    if (lasted_ns > bound_ns)
+        report("slow call", where(log, record) + "\n      " + std::to_string(seconds(lasted_ns)) + " s without stalls");
 }
 
 // Values of a falling sequence are negated.
@@ -507,8 +530,9 @@ int main(int argc, char **argv) {
     for (const auto &[kind, count] : found)
         if (count > 5)
             printf("FOUND %s: %" PRIu64 " in all\n", kind.c_str(), count);
-    printf("checked %" PRIu64 " statements with %" PRIu64 " values; the faults explain %" PRIu64 " errors\n",
-           statements, values, explained);
+    printf("checked %" PRIu64 " statements with %" PRIu64 " values; the faults explain %" PRIu64
+           " errors; the longest call took %.1f s without stalls, of at most %.1f s\n",
+           statements, values, explained, seconds(longest_ns), seconds(bound_ns));
     if (values == 0)
         report("nothing to check", "no value was given");
     return found.empty() ? 0 : 1;
