@@ -271,6 +271,8 @@ finds('slow call', '10.1 s', lasted(10.1));
 finds('', '9.9 s', lasted(9.9));
 finds('', 'stalled', lasted(12), faults => [ stall(21, 24) ]);
 finds('', 'stalled at the beginning and at the end', lasted(12), faults => [ stall(18, 21.5), stall(31, 40) ]);
+finds('', 'stalled by two faults, the second of which is over first', lasted(12), faults => [ stall(21, 24), stall(21.5, 22) ]);
+finds('', '9.9 s, with faults before and afterwards', lasted(9.9), faults => [ stall(1, 19), stall(33, 50) ]);
 finds('', 'stalled all the time', lasted(60), faults => [ stall(19, 90) ]);
 finds('slow call', 'stalled for too short a time', lasted(12), faults => [ stall(21, 22.5) ]);
 finds('slow call', 'stalled by two faults at once', lasted(12), faults => [ stall(21, 22.5), stall(21.2, 22.4) ]);
