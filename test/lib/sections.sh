@@ -364,7 +364,12 @@ section_upgrade() {
 }
 
 section_torture() {
+    expect "the checker finds what it should" checker_test || true
     torture_with 100 "$(seed_of_sources)"
+}
+
+checker_test() {
+    sh test/lib/torture/compile.sh && perl test/lib/torture/checker.t "$UIDGEN_WORK/torture/checker"
 }
 
 # On the server with assertions, with other rounds.

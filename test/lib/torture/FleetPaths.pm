@@ -105,12 +105,14 @@ SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bit
        concat_ws('-', 'ids', extract(epoch FROM epoch), tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits),
        datacenter_bits + worker_bits + sequence_bits,
        (extract(epoch FROM epoch) * 1000000)::bigint, tick_us, datacenter_bits + worker_bits + sequence_bits,
-       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, 1
+       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END,
+       (mode = 'cached')::integer
   FROM uid_generator_config
 END
 	foreach my $line (split /\n/, $config)
 	{
 		my ($name, @fields) = split /\|/, $line;
+		push @fields, $node->{uidgen_clock} // '-';
 		$self->add_stream($member, $name, $generators{$name}{order}, 1, @fields);
 		$self->add_stream($member, 'churn', 0, 1, @fields) if $name eq 'uid_default';
 	}
@@ -147,6 +149,12 @@ sub statements
 		push @lines, "$weight\t" . $self->numbered($server, $columns) . "\t$statement\n" if $weight > 0;
 	}
 	return @lines ? @lines : $self->statements($server, $dice);
+}
+
+sub ways
+{
+	my ($self) = @_;
+	return ($self->ways_of_member, $self->ways_of_registry);
 }
 
 sub ways_of_member

@@ -7,15 +7,17 @@ package Paths;
 use strict;
 use warnings;
 
-# Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. The builtin generator is
-# 'uid_default'.
+use List::Util qw(max);
+
+# Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. is_moved: a clock that goes
+# back gives it another worker id, each time the next one. The builtin generator is 'uid_default'.
 my %generators = (
 	twitter => { create => "'twitter'", order => 2 },
-	hutool => { create => "'hutool'", order => 2 },
+	hutool => { create => "'hutool', datacenter_id => 3", order => 2 },
 	leaf => { create => "'leaf'", order => 2 },
 	baidu => { create => "'baidu'", order => 2 },
 	js53 => { create => "'js53'", order => 0 },
-	sonyflake => { create => "'sonyflake'", order => 2 },
+	sonyflake => { create => "'sonyflake', datacenter_id => 4711", order => 2 },
 	instagram => { create => "'instagram'", order => 2 },
 	baidu_cached => { create => "'baidu_cached'", order => 0 },
 	shared => { create => "mode => 'cached', spread => false", order => 0 },
@@ -35,16 +37,17 @@ my %generators = (
 	term => {
 		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, when_back => 'new_worker', tolerance_ms => 10,"
 		  . " worker_policy => 'static', worker_number => 3",
-		order => 0 },
+		order => 0, is_moved => 1 },
 	# Restarted after the clock was ahead, each time with another worker id.
 	again => {
 		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, worker_policy => 'static', worker_number => 1",
-		order => 0 });
+		order => 0, is_moved => 1 });
 
 # Sequences. name: drawn from by name. order as above; 1: in each session, because other commands move the counter.
 my %segments = (
 	named => { create => "SELECT segment_create('named')", sequence => 'uid_segments.named', order => 2 },
-	small => { create => "SELECT segment_create('small', 1000, 16, 64)", sequence => 'uid_segments.small', order => 2 },
+	small => { create => "SELECT segment_create('small', 1000, 16, 64)", sequence => 'uid_segments.small', order => 2,
+		least => 1000 },
 	claimed => { create => "SELECT segment_create('claimed', step => 20)", sequence => 'uid_segments.claimed', order => 2 },
 	plain => { create => 'CREATE SEQUENCE plain', order => 2 },
 	down => { create => 'CREATE SEQUENCE down INCREMENT -3 MINVALUE -9000000000000000000', order => 2, sign => -1 },
@@ -187,6 +190,19 @@ sub ways_for_all
 	return @ways;
 }
 
+# All that a session may send, before the dice and the setting choose.
+sub ways
+{
+	return (@reading, @writing, @concealing, ways_for_all());
+}
+
+# In seconds, of one statement.
+sub longest_sleep_s
+{
+	my ($self) = @_;
+	return max(0, map { $_->[2] =~ /pg_sleep\(([\d.]+) \* \{(\d+)\}\)/ ? $1 * $2 : () } $self->ways);
+}
+
 sub new
 {
 	my ($class, $setting) = @_;
@@ -248,14 +264,18 @@ sub read_streams
 	my $config = $node->safe_psql($database, <<'END');
 SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
        'history', 0, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us, datacenter_bits + worker_bits + sequence_bits,
-       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, 1
+       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END,
+       (mode = 'cached')::integer, worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
+       CASE WHEN sequence_first THEN 0 ELSE sequence_bits END, backup_worker::integer
   FROM uid_generator_config
 END
 	foreach my $line (split /\n/, $config)
 	{
 		my ($name, @fields) = split /\|/, $line;
 		my $order = $name eq 'uid_default' ? 2 : $generators{$name}{order};
-		$self->add_stream($database, $name, $order, 1, @fields);
+		my @node = splice @fields, 10;
+		push @fields, $node->{uidgen_clock} // '-';
+		$self->add_stream($database, $name, $order, 1, @fields, known_fields($generators{$name}{is_moved}, @node));
 		# Generators of the same layout, dropped and created again.
 		$fields[2] = 'connection';
 		$self->add_stream($database, 'churn', 1, 1, @fields) if $name eq 'uid_default';
@@ -263,17 +283,32 @@ END
 	foreach my $name (sort keys %segments)
 	{
 		my $sign = $segments{$name}{sign} // 1;
-		my @range = $sign > 0 ? (1, '9223372036854775807') : ('-9000000000000000000', -1);
+		my @range = $sign > 0 ? ($segments{$name}{least} // 1, '9223372036854775807') : ('-9000000000000000000', -1);
 		$self->add_stream($database, $name, $segments{$name}{order}, $sign, @range, 'history', (0) x 7);
 	}
 	return;
 }
 
+# The fields of a node that a person gave (core/node.hpp), as checker.cpp reads them.
+sub known_fields
+{
+	my ($is_moved, $policy, $number, $datacenter, $datacenter_bits, $worker_bits, $shift, $has_backup) = @_;
+	my $is_given = $datacenter >= 0;
+	my $worker = $policy eq 'static' ? $number : $is_given && !$datacenter_bits ? $datacenter : undef;
+	my @known;
+	push @known, join ':', $shift + $worker_bits, $datacenter_bits, $datacenter if $is_given && $datacenter_bits;
+	push @known, join ':', $shift, $worker_bits, join ',', $is_moved ? "$worker+" : $worker,
+	  $has_backup ? $worker + 2**($worker_bits - 1) : ()
+	  if defined $worker;
+	return @known ? "@known" : '-';
+}
+
+# Only ids have a clock and known fields.
 sub add_stream
 {
 	my ($self, $database, $name, @fields) = @_;
 	$self->{number}{$database}{$name} = scalar @{ $self->{streams} };
-	push @{ $self->{streams} }, join "\t", "$database.$name", @fields;
+	push @{ $self->{streams} }, join "\t", "$database.$name", @fields, ('-') x (14 - @fields);
 	return;
 }
 

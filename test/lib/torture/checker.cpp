@@ -5,11 +5,14 @@
 //             greatest value, scope (history: no value comes twice in one history of the stream; connection: in one
 //             connection; any other word: in all streams with that word), lowest bits that order does not count, and
 //             for ids: epoch and tick in microseconds, number of bits below the time, microseconds that an id may be
-//             ahead of the clock and behind it, 1 if a background worker may draw
+//             ahead of the clock and behind it, 1 if a background worker may make them, which has the real clock, the
+//             server's clock, and the fields whose values are known ("-": none): "shift:width:values" for each,
+//             separated by spaces. Values are separated by commas; "5+" is 5 and as many above it as the clock has steps.
 //   faults    begin, end, name, details, SQLSTATEs that it explains ("-": none), marks (stall: calls may last longer;
-//             crash: records that nobody flushed are lost; "-")
-//   clock     when an offset was set, when it surely was, the offset in microseconds
-//   bound     the longest that a call may last, and the beginning of the round
+//             crash: records that nobody flushed are lost; "-"), and when it was over: the end of a stall. Errors may
+//             still arrive until `end`.
+//   clock     when an offset was set, when it surely was, the offset in microseconds, whose clock (*: every server's)
+//   bound     the longest that a call may last, without the time in which it was stalled, and the beginning of the round
 // and logs/*.log (log.hpp). Times are nanoseconds of CLOCK_MONOTONIC.
 //
 // Memory: one statement per session, one bucket of runs of values. A billion values need 8 GB in DIRECTORY, and up to
@@ -34,6 +37,15 @@ using namespace torture;
 
 namespace {
 
+struct ClockStep {
+    int64_t from_ns, surely_ns, offset_us;
+};
+
+struct Field {
+    int shift, width;
+    std::vector<std::pair<int64_t, int64_t>> values; // least and greatest
+};
+
 struct Stream {
     std::string name;
     int order;
@@ -44,15 +56,18 @@ struct Stream {
     int shift;
     int64_t ahead_us, behind_us;
     bool in_background;
+    const std::vector<ClockStep> *clock;
+    std::vector<Field> fields;
 };
 
 struct Fault {
     int64_t begin, end;
     std::string name, details, states, marks;
+    int64_t over;
 };
 
-struct ClockStep {
-    int64_t from_ns, surely_ns, offset_us;
+struct Interval {
+    int64_t begin, end;
 };
 
 struct Statement {
@@ -72,9 +87,11 @@ struct Given {
 std::string directory;
 std::vector<Stream> streams;
 std::vector<Fault> faults;
-std::vector<ClockStep> clock_steps;
+std::vector<Interval> stalls; // of all faults together: in order, and apart from each other
+std::map<std::string, std::vector<ClockStep>> clocks;
 int64_t bound_ns, origin_ns;
 uint64_t statements, values, explained;
+int64_t longest_ns; // of a call, without stalls
 std::map<std::string, uint64_t> found;
 
 [[noreturn]] void die(const std::string &what) {
@@ -82,31 +99,77 @@ std::map<std::string, uint64_t> found;
     exit(2);
 }
 
+std::vector<std::string> split(const std::string &text, char separator) {
+    std::vector<std::string> parts = {""};
+    for (char c : text)
+        if (c == separator)
+            parts.push_back("");
+        else
+            parts.back() += c;
+    return parts;
+}
+
 std::vector<std::vector<std::string>> lines_of(const std::string &name) {
     std::ifstream file(directory + "/" + name);
     if (!file)
         die("no file " + name);
     std::vector<std::vector<std::string>> lines;
-    for (std::string line; std::getline(file, line);) {
-        lines.push_back({""});
-        for (char c : line)
-            if (c == '\t')
-                lines.back().push_back("");
-            else
-                lines.back().back() += c;
-    }
+    for (std::string line; std::getline(file, line);)
+        lines.push_back(split(line, '\t'));
     return lines;
 }
 
+bool has_word(const std::string &list, const std::string &word) {
+    return (" " + list + " ").find(" " + word + " ") != std::string::npos;
+}
+
+std::vector<Interval> stalls_of(const std::vector<Fault> &list) {
+    std::vector<Interval> sorted, merged;
+    for (const Fault &fault : list)
+        if (has_word(fault.marks, "stall"))
+            sorted.push_back({fault.begin, fault.over});
+    std::sort(sorted.begin(), sorted.end(), [](const Interval &a, const Interval &b) { return a.begin < b.begin; });
+    for (const Interval &stall : sorted)
+        if (!merged.empty() && stall.begin <= merged.back().end)
+            merged.back().end = std::max(merged.back().end, stall.end);
+        else
+            merged.push_back(stall);
+    return merged;
+}
+
+const std::vector<ClockStep> &clock_named(const std::string &name) {
+    const auto [it, is_new] = clocks.try_emplace(name);
+    if (is_new)
+        for (const auto &f : lines_of("clock"))
+            if (f.at(3) == name || f.at(3) == "*")
+                it->second.push_back({stoll(f.at(0)), stoll(f.at(1)), stoll(f.at(2))});
+    return it->second;
+}
+
+std::vector<Field> fields_of(const std::string &text, int64_t clock_steps) {
+    std::vector<Field> fields;
+    if (text == "-")
+        return fields;
+    for (const std::string &part : split(text, ' ')) {
+        const auto parts = split(part, ':');
+        fields.push_back({stoi(parts.at(0)), stoi(parts.at(1)), {}});
+        for (const std::string &value : split(parts.at(2), ','))
+            fields.back().values.emplace_back(stoll(value), stoll(value) + (value.back() == '+' ? clock_steps : 0));
+    }
+    return fields;
+}
+
 void read_description() {
-    for (const auto &f : lines_of("streams"))
+    for (const auto &f : lines_of("streams")) {
+        const auto &clock = clock_named(f.at(13));
         streams.push_back({f.at(0), stoi(f.at(1)), stoll(f.at(2)), stoll(f.at(3)), stoll(f.at(4)), f.at(5),
                            stoi(f.at(6)), stoll(f.at(7)), stoll(f.at(8)), stoi(f.at(9)), stoll(f.at(10)),
-                           stoll(f.at(11)), f.at(12) == "1"});
+                           stoll(f.at(11)), f.at(12) == "1", &clock,
+                           fields_of(f.at(14), static_cast<int64_t>(clock.size()) - 1)});
+    }
     for (const auto &f : lines_of("faults"))
-        faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5)});
-    for (const auto &f : lines_of("clock"))
-        clock_steps.push_back({stoll(f.at(0)), stoll(f.at(1)), stoll(f.at(2))});
+        faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5), stoll(f.at(6))});
+    stalls = stalls_of(faults);
     const auto bound = lines_of("bound").at(0);
     bound_ns = stoll(bound.at(0));
     origin_ns = stoll(bound.at(1));
@@ -114,10 +177,6 @@ void read_description() {
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 double since_start(int64_t ns) { return seconds(ns - origin_ns); }
-
-bool has_word(const std::string &list, const std::string &word) {
-    return (" " + list + " ").find(" " + word + " ") != std::string::npos;
-}
 
 // The session's own words about an error.
 std::string message_of(const std::string &log, const Record &record) {
@@ -224,12 +283,12 @@ void check_error(const Log &log, const Record &record) {
 }
 
 void check_duration(const Log &log, const Record &record) {
-    int64_t stalled = 0;
-    for (const Fault &fault : faults)
-        if (has_word(fault.marks, "stall") && overlaps(fault, record.start_ns, record.end_ns))
-            stalled += std::min(fault.end, record.end_ns) - std::max(fault.begin, record.start_ns);
-    if (record.end_ns - record.start_ns - stalled > bound_ns)
-        report("slow call", where(log, record));
+    int64_t lasted_ns = record.end_ns - record.start_ns;
+    for (const Interval &stall : stalls)
+        lasted_ns -= std::max(std::min(stall.end, record.end_ns) - std::max(stall.begin, record.start_ns), int64_t{0});
+    longest_ns = std::max(longest_ns, lasted_ns);
+    if (lasted_ns > bound_ns)
+        report("slow call", where(log, record) + "\n      " + std::to_string(seconds(lasted_ns)) + " s without stalls");
 }
 
 // Values of a falling sequence are negated.
@@ -239,9 +298,21 @@ bool is_in_order(const Stream &stream, int64_t before, int64_t after) {
     return before >> stream.loose_bits <= after >> stream.loose_bits;
 }
 
+void check_fields(const Log &log, const Statement &s, int64_t id) {
+    for (const Field &field : streams.at(s.record.stream).fields) {
+        const int64_t value = id >> field.shift & ((int64_t{1} << field.width) - 1);
+        if (std::none_of(field.values.begin(), field.values.end(),
+                         [&](const auto &known) { return known.first <= value && value <= known.second; }))
+            report("wrong field", log, s,
+                   std::to_string(id) + " has " + std::to_string(value) + " in the " + std::to_string(field.width) +
+                       " bits above " + std::to_string(field.shift));
+    }
+}
+
 void check_values(const Log &log, const Statement &s) {
     const Stream &stream = streams.at(s.record.stream);
     for (size_t i = 0; i < s.values.size(); i++) {
+        check_fields(log, s, s.values[i]);
         if (s.values[i] < stream.least || s.values[i] > stream.greatest)
             report("out of range", log, s, std::to_string(s.values[i]));
         if (i > 0 && stream.order > 0 && !(s.record.flags & (unordered | earlier)) &&
@@ -252,7 +323,8 @@ void check_values(const Log &log, const Statement &s) {
 }
 
 // The offsets that the server's clock may have had at any time of an interval.
-std::pair<int64_t, int64_t> offsets(int64_t from, int64_t to, bool in_background) {
+std::pair<int64_t, int64_t> offsets(const Stream &stream, int64_t from, int64_t to) {
+    const std::vector<ClockStep> &clock_steps = *stream.clock;
     int64_t least = INT64_MAX, most = INT64_MIN;
     for (size_t i = 0; i < clock_steps.size(); i++) {
         const bool begun = i == 0 || clock_steps[i].from_ns <= to;
@@ -262,8 +334,8 @@ std::pair<int64_t, int64_t> offsets(int64_t from, int64_t to, bool in_background
             most = std::max(most, clock_steps[i].offset_us);
         }
     }
-    return in_background ? std::make_pair(std::min(least, int64_t{0}), std::max(most, int64_t{0}))
-                         : std::make_pair(least, most);
+    return stream.in_background ? std::make_pair(std::min(least, int64_t{0}), std::max(most, int64_t{0}))
+                                : std::make_pair(least, most);
 }
 
 void check_times(const Log &log, const Statement &s) {
@@ -272,7 +344,7 @@ void check_times(const Log &log, const Statement &s) {
         return;
     const auto [least, most] = std::minmax_element(s.values.begin(), s.values.end());
     const auto time_of = [&](int64_t id) { return stream.epoch_us + (id >> stream.shift) * stream.tick_us; };
-    const auto range = offsets(s.record.start_ns - stream.behind_us * 1000, s.record.end_ns, stream.in_background);
+    const auto range = offsets(stream, s.record.start_ns - stream.behind_us * 1000, s.record.end_ns);
     const int64_t real_us = s.record.real_ns / 1000;
     const int64_t latest = s.record.end_ns / 1000 + real_us + range.second + stream.ahead_us;
     // A reading is rounded down to its microsecond, and libfaketime rounds.
@@ -507,8 +579,9 @@ int main(int argc, char **argv) {
     for (const auto &[kind, count] : found)
         if (count > 5)
             printf("FOUND %s: %" PRIu64 " in all\n", kind.c_str(), count);
-    printf("checked %" PRIu64 " statements with %" PRIu64 " values; the faults explain %" PRIu64 " errors\n",
-           statements, values, explained);
+    printf("checked %" PRIu64 " statements with %" PRIu64 " values; the faults explain %" PRIu64
+           " errors; the longest call took %.1f s without stalls, of at most %.1f s\n",
+           statements, values, explained, seconds(longest_ns), seconds(bound_ns));
     if (values == 0)
         report("nothing to check", "no value was given");
     return found.empty() ? 0 : 1;

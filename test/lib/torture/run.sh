@@ -8,19 +8,11 @@ tree=$1
 fault=$2
 directory=$UIDGEN_WORK/log/torture-$fault
 programs=$UIDGEN_WORK/torture
-mkdir -p "$directory" "$programs"
+mkdir -p "$directory"
 [ "$fault" = - ] || export UIDGEN_FAULT="$fault"
 
-for program in worker checker; do
-    [ -x "$programs/$program" ] || g++ -std=c++17 -O2 -Wall -Wextra -Werror -I"$("$PG_CONFIG" --includedir)" \
-        "test/lib/torture/$program.cpp" -L"$("$PG_CONFIG" --libdir)" -lpq -o "$programs/$program"
-done
-
+sh test/lib/torture/compile.sh
 export TORTURE_DISK="$programs/disk.so" TORTURE_CLONE="$programs/clone.so"
-for library in disk clone; do
-    [ -e "$programs/$library.so" ] || g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC \
-        "test/lib/torture/$library.cpp" -ldl -o "$programs/$library.so"
-done
 
 # PostgreSQL 15 reads TESTDIR, later ones the two after it.
 export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"

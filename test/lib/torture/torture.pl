@@ -28,7 +28,9 @@ my ($seconds, $seed, $first, $dense, $calm, $programs, $only) = @ARGV;
 my $fault = $ENV{UIDGEN_FAULT};
 my $complaints = "$ENV{server_complaints}|PANIC:|runtime error:|AddressSanitizer|inconsistent page"
   . '|terminated by signal (?!9)|XX001|XX002';
-my $bound_s = 30;
+# What a call may last beyond its bound: it shares two processors with dozens of sessions and several servers, it may
+# wait for each of the values that it draws, and a server that has just come back is slow for a while.
+my $slack_s = 10;
 
 sub say_line
 {
@@ -40,10 +42,19 @@ sub say_line
 # The end of a round.
 # ---------------------------------------------------------------------------------------------------------------
 
+# The longest that a call may last without the time in which faults stall it: uidgen.max_wait and a second (P5), what the
+# statement itself sleeps, and the slack.
+sub bound_s
+{
+	my ($setting, $paths) = @_;
+	my ($max_wait_s) = $setting->{max_wait} =~ /^(\d+)s$/ or die "not in seconds: $setting->{max_wait}";
+	return $max_wait_s + 1 + $paths->longest_sleep_s + $slack_s * ($setting->{discard_caches} ? 2 : 1);
+}
+
 # Each ends its statement, and goes.
 sub stop_sessions
 {
-	my ($directory, $nemesis, @runs) = @_;
+	my ($directory, $nemesis, $bound_s, @runs) = @_;
 	append_to_file("$directory/stop", '');
 	my $ended = sub { !grep { $_->pumpable } @runs };
 	if (!poll_until('the sessions end', $ended, $bound_s + 30))
@@ -106,13 +117,14 @@ sub run_round
 	mkdir $_ or die "could not make $_: $!" foreach $directory, "$directory/logs";
 	$servers->create;
 	my $nemesis = $servers->nemesis(dice => $dice->part('nemesis'), say => \&say_line, only => [ split /,/, $only // '' ]);
-	write_file("$directory/bound", join("\t", $bound_s * 1e9, $nemesis->{began}) . "\n");
+	my $bound_s = bound_s($setting, $servers->paths);
+	write_file("$directory/bound", join("\t", int($bound_s * 1e9), $nemesis->{began}) . "\n");
 
 	my @runs = $servers->start_sessions($dice->part('sessions'));
 	my $growth = $calm ? Growth->new : undef;
 	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9, $growth);
 	check_growth($nemesis, $growth) if defined $growth;
-	stop_sessions($directory, $nemesis, @runs);
+	stop_sessions($directory, $nemesis, $bound_s, @runs);
 	$servers->check_end($nemesis) unless @{ $nemesis->{found} };
 	check_server_logs($nemesis, $servers->nodes);
 	$nemesis->write_logs;
