@@ -7,6 +7,7 @@ use warnings;
 
 use parent 'Servers';
 
+use Disk;
 use FleetNemesis;
 use FleetPaths;
 use POSIX ();
@@ -48,6 +49,7 @@ sub new_server
 	  . 'uidgen.registry_clock_bound = ' . 1000 * $setting->{bound_s} . "\n";
 	my $node = $self->add_node(new_node("$name$self->{number}", conf => $conf));
 	use_fake_clock($node) if $setting->{clock};
+	use_shaky_disk($node) if $setting->{disk};
 	return $node;
 }
 
@@ -92,12 +94,21 @@ sub create_standby
 	push @{ $self->{registries} }, $standby;
 	$node->backup('base');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
-	@{$standby}{qw(uidgen_env uidgen_clock)} = @{$node}{qw(uidgen_env uidgen_clock)};
+	share_environment($standby, $node);
 	start_node($standby);
 	return if $self->{setting}{registry} eq 'asynchronous';
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 	$standby->reload;
 	Servers::make_synchronous($node);
+	return;
+}
+
+# The clock and the disk of one server are those of another one.
+sub share_environment
+{
+	my ($node, $other) = @_;
+	my @names = qw(uidgen_env uidgen_clock torture_disk);
+	@{$node}{@names} = @{$other}{@names};
 	return;
 }
 
@@ -215,7 +226,7 @@ sub new_copy
 {
 	my ($self, $member) = @_;
 	my $copy = $self->add_node(PostgreSQL::Test::Cluster->new("copy$self->{number}_" . ++$self->{nodes_made}));
-	@{$copy}{qw(uidgen_env uidgen_clock)} = @{ $member->{node} }{qw(uidgen_env uidgen_clock)};
+	share_environment($copy, $member->{node});
 	return $copy;
 }
 

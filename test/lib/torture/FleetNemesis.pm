@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep);
 use UidgenTest;
 
 my @of_any_server = qw(kill_backend kill_many kill_background kill_postmaster stop_immediate stop_fast freeze_session
-  freeze_background freeze_server terminate cancel checkpoint reload);
+  freeze_background freeze_server terminate cancel checkpoint reload fill_disk break_disk);
 
 my %faults = (
 	registry_away => { weight => 5 },
@@ -46,7 +46,7 @@ sub catalog
 {
 	my ($self) = @_;
 	my %of_any = Nemesis->catalog;
-	return ((map { $_ => { weight => $of_any{$_}{weight} / 3 } } @of_any_server), %faults);
+	return ((map { $_ => { %{ $of_any{$_} }, weight => $of_any{$_}{weight} / 3 } } @of_any_server), %faults);
 }
 
 # The registry as often as all members together.

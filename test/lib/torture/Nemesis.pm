@@ -150,6 +150,7 @@ sub attack_until
 		$self->choose_server($dice);
 		$self->$name($dice);
 	}
+	$self->check_that_disks_fail;
 	return;
 }
 
@@ -256,7 +257,7 @@ sub start
 sub start_if_gone
 {
 	my ($self) = @_;
-	my $is_gone = sub { !kill 0, $self->{node}{_pid} };
+	my $is_gone = sub { !defined $self->{node}{_pid} || !kill 0, $self->{node}{_pid} };
 	poll_until('the server answers, or has ended', sub { $is_gone->() || $self->answers }, 60);
 	return $self->wait_for_server unless $is_gone->();
 	$self->{node}->kill9;
@@ -794,30 +795,51 @@ sub begin_again
 # ---------------------------------------------------------------------------------------------------------------
 
 # PostgreSQL answers an error of the log, and of fsync, with a PANIC and recovers from the log.
-my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|close)|.*(?:No space left|Input/output error))'
+my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|close|rename)|.*(?:No space left|Input/output error))'
   . '|terminated by signal 6';
 
+# Where a checkpoint writes and flushes in any case. The end of a clean stop writes in the third place.
+my %is_met = (checkpoint => qr{^/(?:pg_wal/|global/)?$}, clean_stop => qr{^/(?:pg_wal/|global/|pg_stat)?$});
+
+# While the disk fails the server may be told to write a checkpoint, or to stop cleanly.
 sub fail_disk
 {
 	my ($self, $dice, $name, $error, @calls) = @_;
 	my $calls = $dice->one_of(@calls);
-	my $where = $dice->one_of('/pg_wal/', '/pg_wal/', '/base/', '/global/', '/pg_stat', '/');
+	my $where = $dice->one_of('/pg_wal/', '/pg_wal/', '/base/', '/global/', '/pg_stat', '/pg_stat', '/');
+	# Half a page would need full_page_writes.
+	$where = '/pg_stat' if $calls eq 'short';
 	my $seconds = $dice->one_of(0.01, 0.2, 1, 3);
-	my $fault = $self->in_force($name, "$calls in $where for $seconds s", explains => [ @outage, '53100', '58030' ],
-		marks => 'stall crash');
+	my $order = $dice->weighted(none => 3, checkpoint => 4, clean_stop => 3);
+	my $fault = $self->in_force($name, "$calls in $where for $seconds s" . ($order eq 'none' ? '' : ", with a $order" =~ s/_/ /r),
+		explains => [ @outage, '53100', '58030' ], marks => 'stall crash');
 	push @{ $self->{complaints} }, $of_disk;
+	my @before = failed_calls($self->{node});
 	set_disk($self->{node}, $error, $calls, $where);
-	$self->sql('CHECKPOINT') if $dice->chance(50);
+	my $is_done = $order eq 'checkpoint' && $self->error_of('CHECKPOINT') !~ /connection to server (?:on|at) /;
 	sleep($seconds);
+	$is_done = $self->{node}->stop('fast', fail_ok => 1) if $order eq 'clean_stop';
 	set_disk($self->{node});
-	$self->start_if_gone;
+	$is_done && $order eq 'clean_stop' ? $self->start : $self->start_if_gone;
+	my @failed = map { $_ - shift @before } failed_calls($self->{node});
+	$self->{say}->(sprintf '%35s%d calls have failed, %d of them on files of uidgen', '', @failed);
+	push @{ $self->{failed_calls} }, $failed[0] if $is_done && $order ne 'none' && $calls =~ /write/ && $where =~ $is_met{$order};
 	return $self->finish($fault, 3);
+}
+
+# Otherwise the faults are none.
+sub check_that_disks_fail
+{
+	my ($self) = @_;
+	my @failed = @{ $self->{failed_calls} // [] };
+	$self->found('the test does not make disks fail: in ' . @failed . ' faults no call has failed') if @failed > 2 && !grep { $_ } @failed;
+	return;
 }
 
 sub fill_disk
 {
 	my ($self, $dice) = @_;
-	return $self->fail_disk($dice, 'fill_disk', 'ENOSPC', 'write');
+	return $self->fail_disk($dice, 'fill_disk', 'ENOSPC', 'write', 'write', 'short');
 }
 
 sub break_disk

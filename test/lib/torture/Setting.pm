@@ -56,6 +56,8 @@ sub new
 		chosen => \%chosen }, $class;
 	$self->make_dense($dice->part('dense')) if $self->{dense};
 	$self->make_calm if $self->{calm};
+	# Without it no call to flush is made that could fail.
+	$chosen{fsync} = 'on' if $self->{disk};
 	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
 	$self->{subscriber} = 0 if $self->{topology} ne 'single' || $self->{clock} || $chosen{wal_level} ne 'logical';
 	$self->{publisher} = 0 if $self->{topology} ne 'single' || $self->{clock};
@@ -120,7 +122,7 @@ sub make_fleet
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
-	$self->{disk} = $self->{read_only} = $self->{parallel} = $self->{bad_samples} = 0;
+	$self->{read_only} = $self->{parallel} = $self->{bad_samples} = 0;
 	$self->{subscriber} = $self->{publisher} = 0;
 	$self->{few_connections} = $self->{is_renamed} = 0;
 	$self->{databases} = 1;
