@@ -42,7 +42,7 @@ my %faults = (
 	use_up_connections => { weight => 2 },
 	use_up_locks => { weight => 2 },
 	use_up_memory => { weight => 3 },
-	use_up_slots => { weight => 2, if => sub { !$_[0]->{setting}{subscriber} } },
+	use_up_slots => { weight => 5, if => sub { $_[0]->{setting}->chosen('uidgen.max_slots') && !$_[0]->{setting}{subscriber} } },
 	recreate_database => { weight => 2 },
 	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
@@ -620,16 +620,17 @@ sub use_up_memory
 sub use_up_slots
 {
 	my ($self, $dice) = @_;
-	my $count = $self->{setting}->chosen('uidgen.max_slots') || 300;
+	my $count = $self->{setting}->chosen('uidgen.max_slots');
 	my $database = $dice->one_of($self->{paths}->databases);
-	my $fault = $self->in_force('use_up_slots', "$database: $count more segments",
-		explains => $count < 100 ? ['53400'] : []);
+	# Until the end of the round, because nothing frees them.
+	$self->in_force('use_up_slots', "$database: $count more segments", explains => ['53400']);
 	$self->sql("SELECT count(segment_create('slot' || i)) FROM generate_series(1, $count) AS i", database => $database)
 	  unless $self->{slots}{$database}++;
-	$self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count), database => $database);
-	# Until the end of the round, because nothing frees them.
-	return if $count < 100;
-	return $self->finish($fault);
+	my $reclaimed = $self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count)
+		  . 'SELECT slots_reclaimed + refused_no_slot FROM uid_stat_server', database => $database) // return;
+	my ($number) = $reclaimed =~ /(\d+)\s*\z/;
+	$self->found('the test does not use up the slots') unless $number;
+	return;
 }
 
 # A database that is made again with the same numbers must not meet what the server remembers of the former one.

@@ -19,7 +19,7 @@ my %choices = (
 	autovacuum => [ 'on', 'off' ],
 	wal_consistency_checking => [ '', '', 'all' ],
 	'uidgen.segment_step' => [ '', '', '1', '10', '256' ],
-	'uidgen.max_slots' => [ '', '', '48' ]);
+	'uidgen.max_slots' => [ '', 'few' ]);
 
 # Settings that slow down every draw and every flush but the extension's own.
 my $quiet = <<'END';
@@ -69,10 +69,11 @@ sub new
 	# libfaketime does not reach background workers of PostgreSQL 15, so a parallel worker sees another clock.
 	$self->{parallel} = 0 if $self->{clock};
 	$chosen{synchronous_commit} = '' if $self->{topology} eq 'synchronous';
-	# With many sessions and so few locks a session may find the lock table full without any fault.
+	# 2,000 locks in all, of which use_up_locks leaves none. More sessions have more, so that only a fault uses them up.
 	$chosen{max_locks_per_transaction} = '' if $self->{sessions} > 16;
-	# Each database has two dozen generators and segments.
-	$chosen{'uidgen.max_slots'} = '' if $self->{databases} > 1 || $self->{sessions} > 4;
+	# Each database has 25 generators and segments, and each session one generator of its own at times. The nemesis needs some.
+	my $slots = 25 * $self->{databases} + $self->{sessions} + $self->{dense} + 20;
+	$chosen{'uidgen.max_slots'} = $chosen{'uidgen.max_slots'} eq 'few' && $self->{databases} <= 3 ? $slots : '';
 	$self->{bad_samples} = defined $opts{fault} && $opts{fault} ne '' && $dice->part('bad_samples')->chance(30);
 	return $self;
 }
