@@ -65,6 +65,7 @@ sub new
 		only => $opts{only}, began => now(), number => 0, faults => [], clock => [], found => [], offset => 0,
 		complaints => ['^$'] }, $class;
 	push @{ $self->{clock} }, [ 0, 0, 0 ];
+	$self->check_only;
 	return $self;
 }
 
@@ -180,16 +181,28 @@ sub weight
 	return $self->{setting}{dense} && $is_short{$name} ? 5 * $weight : $weight;
 }
 
+# A name that can never mean a fault would make a test that does nothing.
+sub check_only
+{
+	my ($self) = @_;
+	my @names = @{ $self->{only} };
+	my %known = (Nemesis->catalog, FleetNemesis->catalog);
+	$known{$_} || die "--only: there is no fault $_\n" foreach @names;
+	die "--only: no calm round has any of these faults: @names\n" if @names && $self->{setting}{calm} && !grep { $is_calm{$_} } @names;
+	return;
+}
+
 # Of the faults that this round, and whoever started it, want.
 sub weights
 {
 	my ($self) = @_;
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
-	FleetNemesis->can($_) || die "no such fault: $_" foreach @names; # which has those of one server, too
 	@names = grep { $is_calm{$_} } @names if $self->{setting}{calm};
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
-	return @possible ? map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible : (checkpoint => 1);
+	return map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible if @possible;
+	$self->{say}->('   nothing of --only fits this round: checkpoints only') unless $self->{fits_nothing}++;
+	return (checkpoint => 1);
 }
 
 sub faults_by_name
