@@ -291,7 +291,8 @@ sub processes
 }
 
 my $session = qr/^\w+ \w+ \[local\]/;
-my $background = qr/^(?:checkpointer|background writer|walwriter|autovacuum launcher|uidgen)/;
+my $background = qr/^(?:checkpointer|background writer|walwriter|autovacuum|archiver|logical replication|parallel worker
+  |startup|walreceiver|walsender|uidgen)/x;
 
 # $dice->one_of the processes there are.
 sub choose_process
@@ -320,16 +321,22 @@ sub title
 sub kill_processes
 {
 	my ($self, $name, @pids) = @_;
+	my $fault = $self->kill_and_wait($name, [ explains => \@outage, marks => 'stall crash' ], @pids) // return;
+	return $self->finish($fault, 3);
+}
+
+# The server ends all its other processes, and itself if it was the one that recovers.
+sub kill_and_wait
+{
+	my ($self, $name, $opts, @pids) = @_;
 	my %once = map { $_ => 1 } grep { defined } @pids;
 	@pids = sort { $a <=> $b } keys %once or return;
 	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
-	my $fault = $self->in_force($name, $whom, explains => \@outage, marks => 'stall crash');
-	kill 'KILL', @pids;
-	sleep(0.1);
-	$self->wait_for_server;
-	# The postmaster may have answered before it noticed.
-	$self->finish($fault, 3);
-	return;
+	my $fault = $self->in_force($name, $whom, @$opts);
+	my @all = background_pids($self->{node});
+	poll_until('the server notices', sub { $self->is_gone || !grep { kill 0, $_ } @all }, 10) if kill 'KILL', @pids;
+	$self->start_if_gone;
+	return $fault;
 }
 
 sub kill_backend
@@ -347,7 +354,29 @@ sub kill_many
 sub kill_background
 {
 	my ($self, $dice) = @_;
+	return $self->kill_background_of_standby($dice) if $dice->chance(30) && defined $self->{standby};
 	return $self->kill_processes('kill_background', $self->choose_process($dice, $background));
+}
+
+# No session is there. Those that wait for a synchronous standby do so until it is back.
+sub kill_background_of_standby
+{
+	my ($self, $dice) = @_;
+	my $fault;
+	{
+		local $self->{node} = $self->{standby};
+		$fault = $self->kill_and_wait('kill_background', [ marks => 'stall' ], $self->choose_process($dice, $background));
+	}
+	return unless defined $fault;
+	$self->wait_for_synchronous_standby if $self->waits_for_standby;
+	return $self->finish($fault, 3);
+}
+
+# Whether commits wait for a standby.
+sub waits_for_standby
+{
+	my ($self) = @_;
+	return defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
 }
 
 sub kill_postmaster
@@ -392,7 +421,7 @@ sub stop_fast
 sub stop_smart
 {
 	my ($self, $dice) = @_;
-	$self->wait_for_synchronous_standby if defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
+	$self->wait_for_synchronous_standby if $self->waits_for_standby;
 	return $self->stop('smart', 'stall', $dice);
 }
 
@@ -470,6 +499,7 @@ sub freeze_session
 sub freeze_background
 {
 	my ($self, $dice) = @_;
+	local $self->{node} = $self->{standby} if $dice->chance(30) && defined $self->{standby};
 	return $self->freeze_one($dice, 'freeze_background', $background);
 }
 
