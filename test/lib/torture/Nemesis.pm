@@ -575,6 +575,16 @@ sub command
 	return $self->finish($fault);
 }
 
+# The schema that the extension is in; never seen by others.
+my $rename_for_a_moment = <<'END' =~ s/\n/ /gr;
+DO $$ BEGIN
+EXECUTE format('ALTER SCHEMA %I RENAME TO elsewhere',
+(SELECT nspname FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace WHERE extname = 'uidgen'));
+PERFORM pg_sleep(0.1);
+RAISE 'rolled back';
+END $$
+END
+
 sub alter_generator
 {
 	my ($self, $dice) = @_;
@@ -582,7 +592,15 @@ sub alter_generator
 	return $self->command($dice, 'alter_generator',
 		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",
 		"SELECT uid_generator_alter('$generator', lease_ms => 1000)",
-		"BEGIN; SELECT uid_generator_alter('$generator', lease_ms => 1500); ROLLBACK");
+		"SELECT uid_generator_alter('$generator', tolerance_ms => 3000)",
+		"SELECT uid_generator_raise('$generator', uid_next('$generator'))",
+		"BEGIN; SELECT uid_generator_alter('$generator', lease_ms => 1500); ROLLBACK",
+		"BEGIN; SELECT uid_generator_alter('$generator', max_ahead_ms => 120000); ROLLBACK",
+		"SELECT uid_generator_alter('uid_generators.shared', spread => true)",
+		"SELECT uid_generator_alter('uid_generators.shared', spread => false)",
+		"SELECT uid_generator_alter('uid_generators.own', chunk => 64)",
+		"BEGIN; SELECT uid_default_set('uid_generators.shared'); SELECT pg_sleep(0.1); ROLLBACK",
+		$rename_for_a_moment);
 }
 
 sub alter_sequence
