@@ -155,7 +155,9 @@ sub create_member
 sub start_proxy
 {
 	my ($self, $member, $registry) = @_;
-	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, $member->{mode});
+	# Far from each other, because a proxy adds the number of the connection.
+	my $seed = $self->{setting}{proxy_seed} + 1_000_003 * @{ $self->{proxies} // [] };
+	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, $member->{mode}, $seed);
 	my $pid = fork // die "could not fork: $!";
 	if (!$pid)
 	{

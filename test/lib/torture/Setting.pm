@@ -49,6 +49,7 @@ sub new
 		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
+		proxy_seed => $dice->part('proxy')->between(0, 2**30),
 		dense => $opts{dense},
 		calm => $opts{calm},
 		assertions => has_assertions(),
