@@ -71,19 +71,29 @@ sub is_registry
 	return $self->{node} == $self->{servers}{primary};
 }
 
-# Any fault may keep members from the registry for a while.
+# Those that leave the registry, the way to it, grants and whole servers alone; the second ones at members only, because
+# a session at the registry may be that of a member's registrar.
+my %is_harmless = map { $_ => 1 } qw(checkpoint reload alter_generator move_counter);
+my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session use_up_memory use_up_locks);
+
+# Any other fault may keep members from the registry for a while.
 sub in_force
 {
 	my ($self, $name, $details, %opts) = @_;
-	my @states = (@{ $opts{explains} // [] }, '55000');
-	return $self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts, explains => \@states);
+	my $is_harmless = $is_harmless{$name} || $is_harmless_at_member{$name} && !$self->is_registry;
+	my @states = (@{ $opts{explains} // [] }, $is_harmless ? () : '55000');
+	my $fault =
+	  $self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts, explains => \@states);
+	$fault->{is_harmless} = $is_harmless;
+	return $fault;
 }
 
 # Until a grant that ended meanwhile is replaced, if need be after a fence.
 sub finish
 {
 	my ($self, $fault, $after) = @_;
-	return $self->SUPER::finish($fault, ($after // 1) + $self->{setting}->fence_s + 3);
+	$after = ($after // 1) + $self->{setting}->fence_s + 3 unless $fault->{is_harmless};
+	return $self->SUPER::finish($fault, $after);
 }
 
 sub sql_at_registry
