@@ -869,7 +869,7 @@ sub begin_again
 my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|close|rename)|.*(?:No space left|Input/output error))'
   . '|terminated by signal 6';
 
-# Where a checkpoint writes and flushes in any case. The end of a clean stop writes in the third place.
+# Where a checkpoint writes and flushes in any case. A clean stop also writes, without a flush, in the third place.
 my %is_met = (checkpoint => qr{^/(?:pg_wal/|global/)?$}, clean_stop => qr{^/(?:pg_wal/|global/|pg_stat)?$});
 
 # While the disk fails the server may be told to write a checkpoint, or to stop cleanly.
@@ -898,7 +898,8 @@ sub fail_disk
 	$is_done && $order eq 'clean_stop' ? $self->start : $self->start_if_gone;
 	my @failed = map { $_ - shift @before } failed_calls($self->{node});
 	$self->{say}->(sprintf '%35s%d calls have failed, %d of them on files of uidgen', '', @failed);
-	push @{ $self->{failed_calls} }, $failed[0] if $is_done && $order ne 'none' && $calls =~ /write/ && $where =~ $is_met{$order};
+	my $must_fail = $is_done && $order ne 'none' && $where =~ $is_met{$order} && ($calls =~ /write/ || $where ne '/pg_stat');
+	push @{ $self->{failed_calls} }, $failed[0] if $must_fail && $calls ne 'short';
 	return $self->finish($fault, 3);
 }
 
@@ -907,7 +908,7 @@ sub check_that_disks_fail
 {
 	my ($self) = @_;
 	my @failed = @{ $self->{failed_calls} // [] };
-	$self->found('the test does not make disks fail: in ' . @failed . ' faults no call has failed') if @failed > 2 && !grep { $_ } @failed;
+	$self->found('the test does not make disks fail: in ' . @failed . ' faults no call has failed') if @failed > 1 && !grep { $_ } @failed;
 	return;
 }
 
