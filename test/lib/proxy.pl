@@ -1,6 +1,6 @@
 # A proxy between Unix sockets, for tests that cut a server off from another one, or tamper with what they say.
 #
-#   perl test/lib/proxy.pl DIRECTORY PORT TARGET-DIRECTORY TARGET-PORT [MODE]
+#   perl test/lib/proxy.pl DIRECTORY PORT TARGET-DIRECTORY TARGET-PORT [MODE [SEED]]
 #
 # Listens where libpq looks for a server with host=DIRECTORY port=PORT, and passes every connection on to the server
 # with host=TARGET-DIRECTORY port=TARGET-PORT. Killing the process group cuts all connections.
@@ -12,6 +12,7 @@
 #   lose PERCENT     so many requests arrive, but their answer does not: the connection ends instead
 #   repeat PERCENT   so many requests arrive twice, the second time in a connection of its own, within 50 ms
 #   late PERCENT     the same, but up to 8 seconds later: after later requests, and after later lives of the client
+# SEED decides what happens to the messages of each connection.
 use strict;
 use warnings;
 
@@ -19,7 +20,8 @@ use IO::Select;
 use IO::Socket::UNIX;
 use Time::HiRes qw(sleep);
 
-my ($directory, $port, $target_directory, $target_port, $mode_file) = @ARGV;
+my ($directory, $port, $target_directory, $target_port, $mode_file, $seed) = @ARGV;
+my $connections = 0;
 my $path = "$directory/.s.PGSQL.$port";
 my $target = "$target_directory/.s.PGSQL.$target_port";
 
@@ -31,10 +33,11 @@ my $listener = IO::Socket::UNIX->new(Local => $path, Listen => 20)
 while (1)
 {
 	my $client = $listener->accept or next;
+	$connections++;
 	my $pid = fork // die "could not fork: $!";
 	next if $pid;
 	close $listener;
-	srand;
+	defined $seed ? srand($seed + $connections) : srand;
 	my $server = mode() eq 'cut' ? undef : IO::Socket::UNIX->new(Peer => $target);
 	pass($client, $server) if $server;
 	exit 0;

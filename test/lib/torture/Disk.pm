@@ -3,7 +3,9 @@
 #   use_shaky_disk($node);                                     # before start_node; after use_fake_clock
 #   set_disk($node, 'ENOSPC', 'write', '/pg_wal/');            # writes below that part of the data directory fail
 #   set_disk($node, 'EIO', 'write sync', '/');                 # so does each fsync
+#   set_disk($node, 'ENOSPC', 'short', '/pg_stat');            # writes are cut short
 #   set_disk($node);                                           # nothing fails
+#   my ($calls, $of_uidgen) = failed_calls($node);             # so many have failed since use_shaky_disk
 package Disk;
 
 use strict;
@@ -12,15 +14,17 @@ use warnings;
 use Errno ();
 use Exporter 'import';
 
-our @EXPORT = qw(use_shaky_disk set_disk);
+our @EXPORT = qw(use_shaky_disk set_disk failed_calls);
 
-my %calls = ('write' => 1, 'sync' => 2, 'write sync' => 3);
+my %calls = ('write' => 1, 'sync' => 2, 'write sync' => 3, 'short' => 4);
+my $order_bytes = 512;
 
 sub use_shaky_disk
 {
 	my ($node) = @_;
 	my $file = $node->{torture_disk} = $node->basedir . '/disk';
 	open my $fh, '>', $file or die "could not write $file: $!";
+	syswrite $fh, "\0" x ($order_bytes + 16);
 	close $fh;
 	set_disk($node);
 	my $preload = $node->{uidgen_env}{LD_PRELOAD};
@@ -41,6 +45,17 @@ sub set_disk
 	syswrite $fh, pack 'l', $number;
 	close $fh;
 	return;
+}
+
+# All, and those in files of uidgen's.
+sub failed_calls
+{
+	my ($node) = @_;
+	open my $fh, '<', $node->{torture_disk} or die "could not read $node->{torture_disk}: $!";
+	sysseek $fh, $order_bytes, 0;
+	sysread $fh, my $counts, 16;
+	close $fh;
+	return unpack 'q q', $counts;
 }
 
 1;

@@ -7,6 +7,7 @@ use warnings;
 
 use parent 'Servers';
 
+use Disk;
 use FleetNemesis;
 use FleetPaths;
 use POSIX ();
@@ -48,6 +49,7 @@ sub new_server
 	  . 'uidgen.registry_clock_bound = ' . 1000 * $setting->{bound_s} . "\n";
 	my $node = $self->add_node(new_node("$name$self->{number}", conf => $conf));
 	use_fake_clock($node) if $setting->{clock};
+	use_shaky_disk($node) if $setting->{disk};
 	return $node;
 }
 
@@ -92,12 +94,21 @@ sub create_standby
 	push @{ $self->{registries} }, $standby;
 	$node->backup('base');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
-	@{$standby}{qw(uidgen_env uidgen_clock)} = @{$node}{qw(uidgen_env uidgen_clock)};
+	share_environment($standby, $node);
 	start_node($standby);
 	return if $self->{setting}{registry} eq 'asynchronous';
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 	$standby->reload;
 	Servers::make_synchronous($node);
+	return;
+}
+
+# The clock and the disk of one server are those of another one.
+sub share_environment
+{
+	my ($node, $other) = @_;
+	my @names = qw(uidgen_env uidgen_clock torture_disk);
+	@{$node}{@names} = @{$other}{@names};
 	return;
 }
 
@@ -144,7 +155,9 @@ sub create_member
 sub start_proxy
 {
 	my ($self, $member, $registry) = @_;
-	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, $member->{mode});
+	# Far from each other, because a proxy adds the number of the connection.
+	my $seed = $self->{setting}{proxy_seed} + 1_000_003 * @{ $self->{proxies} // [] };
+	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, $member->{mode}, $seed);
 	my $pid = fork // die "could not fork: $!";
 	if (!$pid)
 	{
@@ -215,7 +228,7 @@ sub new_copy
 {
 	my ($self, $member) = @_;
 	my $copy = $self->add_node(PostgreSQL::Test::Cluster->new("copy$self->{number}_" . ++$self->{nodes_made}));
-	@{$copy}{qw(uidgen_env uidgen_clock)} = @{ $member->{node} }{qw(uidgen_env uidgen_clock)};
+	share_environment($copy, $member->{node});
 	return $copy;
 }
 

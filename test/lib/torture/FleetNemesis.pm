@@ -17,7 +17,8 @@ use Time::HiRes qw(sleep);
 use UidgenTest;
 
 my @of_any_server = qw(kill_backend kill_many kill_background kill_postmaster stop_immediate stop_fast freeze_session
-  freeze_background freeze_server terminate cancel checkpoint reload);
+  freeze_background freeze_server terminate cancel checkpoint reload fill_disk break_disk use_up_memory use_up_locks
+  stop_smart);
 
 my %faults = (
 	registry_away => { weight => 5 },
@@ -36,6 +37,7 @@ my %faults = (
 	move_counter => { weight => 3 },
 	replace_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
 	step_clock => { weight => 15, if => sub { $_[0]->{setting}{clock} } },
+	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	freeze_standby => { weight => 4, if => sub { defined $_[0]->{standby} } },
 	fail_over_registry => { weight => 7, if => sub { defined $_[0]->{standby} } },
 	lose_grants => { weight => 10, if => sub { $_[0]->{setting}{registry} ne 'restored' } },
@@ -46,7 +48,7 @@ sub catalog
 {
 	my ($self) = @_;
 	my %of_any = Nemesis->catalog;
-	return ((map { $_ => { weight => $of_any{$_}{weight} / 3 } } @of_any_server), %faults);
+	return ((map { $_ => { %{ $of_any{$_} }, weight => $of_any{$_}{weight} / 3 } } @of_any_server), %faults);
 }
 
 # The registry as often as all members together.
@@ -71,19 +73,29 @@ sub is_registry
 	return $self->{node} == $self->{servers}{primary};
 }
 
-# Any fault may keep members from the registry for a while.
+# Those that leave the registry, the way to it, grants and whole servers alone; the second ones at members only, because
+# a session at the registry may be that of a member's registrar.
+my %is_harmless = map { $_ => 1 } qw(checkpoint reload alter_generator move_counter);
+my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session use_up_memory use_up_locks);
+
+# Any other fault may keep members from the registry for a while.
 sub in_force
 {
 	my ($self, $name, $details, %opts) = @_;
-	my @states = (@{ $opts{explains} // [] }, '55000');
-	return $self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts, explains => \@states);
+	my $is_harmless = $is_harmless{$name} || $is_harmless_at_member{$name} && !$self->is_registry;
+	my @states = (@{ $opts{explains} // [] }, $is_harmless ? () : '55000');
+	my $fault =
+	  $self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts, explains => \@states);
+	$fault->{is_harmless} = $is_harmless;
+	return $fault;
 }
 
 # Until a grant that ended meanwhile is replaced, if need be after a fence.
 sub finish
 {
 	my ($self, $fault, $after) = @_;
-	return $self->SUPER::finish($fault, ($after // 1) + $self->{setting}->fence_s + 3);
+	$after = ($after // 1) + $self->{setting}->fence_s + 3 unless $fault->{is_harmless};
+	return $self->SUPER::finish($fault, $after);
 }
 
 sub sql_at_registry
@@ -300,6 +312,29 @@ sub take_over
 	$self->{servers}->registry_is($self->{node});
 	$self->come_back($dice, $old);
 	return $self->finish($fault);
+}
+
+# The registry waits for the sessions of members' registrars, which do not end.
+sub stop_smart
+{
+	my ($self, $dice) = @_;
+	my $member = $self->choose_member($dice);
+	$self->{node} = $member->{node} if $self->is_registry;
+	return $self->SUPER::stop_smart($dice);
+}
+
+# The standby is the registry's.
+sub kill_background_of_standby
+{
+	my ($self, $dice) = @_;
+	$self->{node} = $self->{servers}{primary};
+	return $self->SUPER::kill_background_of_standby($dice);
+}
+
+sub waits_for_standby
+{
+	my ($self) = @_;
+	return defined $self->{standby} && $self->{setting}{registry} eq 'synchronous' && $self->is_registry;
 }
 
 # The settings wait for a synchronous standby whoever is the primary.
@@ -592,6 +627,26 @@ sub step_clock
 	my $fault = $self->in_force('step_clock', "$step s for $seconds s", marks => 'stall');
 	$self->set_offset($step);
 	sleep($seconds);
+	$self->set_offset(0);
+	return $self->finish($fault, 2);
+}
+
+# Of one server, as above.
+sub drift_clock
+{
+	my ($self, $dice) = @_;
+	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
+	my $seconds = $dice->one_of(0.5, 2);
+	my $most = $self->{setting}->loses_commits ? 0.45 * $self->{setting}{bound_s} : 60;
+	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s, at most $most s", marks => 'stall');
+	my ($began, $passed) = (Nemesis::now(), 0);
+	while ($passed < $seconds)
+	{
+		sleep(0.02);
+		$passed = (Nemesis::now() - $began) / 1e9;
+		my $offset = ($speed - 1) * $passed;
+		$self->set_offset($offset > $most ? $most : $offset < -$most ? -$most : $offset);
+	}
 	$self->set_offset(0);
 	return $self->finish($fault, 2);
 }

@@ -11,7 +11,7 @@ use warnings;
 use Disk;
 use IPC::Run;
 use PostgreSQL::Test::Utils ();
-use Recreation qw(kinds_of_things ways_to_recreate sql_of sql_to_recreate);
+use Recreation qw(kinds_of_things ways_to_recreate is_ever_gone sql_of sql_to_draw sql_to_recreate);
 use Time::HiRes qw(sleep);
 use UidgenTest;
 
@@ -42,7 +42,7 @@ my %faults = (
 	use_up_connections => { weight => 2 },
 	use_up_locks => { weight => 2 },
 	use_up_memory => { weight => 3 },
-	use_up_slots => { weight => 2, if => sub { !$_[0]->{setting}{subscriber} } },
+	use_up_slots => { weight => 5, if => sub { $_[0]->{setting}->chosen('uidgen.max_slots') && !$_[0]->{setting}{subscriber} } },
 	recreate_database => { weight => 2 },
 	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
@@ -65,6 +65,7 @@ sub new
 		only => $opts{only}, began => now(), number => 0, faults => [], clock => [], found => [], offset => 0,
 		complaints => ['^$'] }, $class;
 	push @{ $self->{clock} }, [ 0, 0, 0 ];
+	$self->check_only;
 	return $self;
 }
 
@@ -150,6 +151,7 @@ sub attack_until
 		$self->choose_server($dice);
 		$self->$name($dice);
 	}
+	$self->check_that_disks_fail;
 	return;
 }
 
@@ -179,16 +181,28 @@ sub weight
 	return $self->{setting}{dense} && $is_short{$name} ? 5 * $weight : $weight;
 }
 
+# A name that can never mean a fault would make a test that does nothing.
+sub check_only
+{
+	my ($self) = @_;
+	my @names = @{ $self->{only} };
+	my %known = (Nemesis->catalog, FleetNemesis->catalog);
+	$known{$_} || die "--only: there is no fault $_\n" foreach @names;
+	die "--only: no calm round has any of these faults: @names\n" if @names && $self->{setting}{calm} && !grep { $is_calm{$_} } @names;
+	return;
+}
+
 # Of the faults that this round, and whoever started it, want.
 sub weights
 {
 	my ($self) = @_;
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
-	FleetNemesis->can($_) || die "no such fault: $_" foreach @names; # which has those of one server, too
 	@names = grep { $is_calm{$_} } @names if $self->{setting}{calm};
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
-	return @possible ? map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible : (checkpoint => 1);
+	return map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible if @possible;
+	$self->{say}->('   nothing of --only fits this round: checkpoints only') unless $self->{fits_nothing}++;
+	return (checkpoint => 1);
 }
 
 sub faults_by_name
@@ -252,13 +266,19 @@ sub start
 	return;
 }
 
+sub is_gone
+{
+	my ($self) = @_;
+	my $pid = $self->{node}{_pid};
+	return !defined $pid || !kill 0, $pid;
+}
+
 # The postmaster ends if a recovery fails.
 sub start_if_gone
 {
 	my ($self) = @_;
-	my $is_gone = sub { !kill 0, $self->{node}{_pid} };
-	poll_until('the server answers, or has ended', sub { $is_gone->() || $self->answers }, 60);
-	return $self->wait_for_server unless $is_gone->();
+	poll_until('the server answers, or has ended', sub { $self->is_gone || $self->answers }, 60);
+	return $self->wait_for_server unless $self->is_gone;
 	$self->{node}->kill9;
 	return $self->start;
 }
@@ -271,7 +291,8 @@ sub processes
 }
 
 my $session = qr/^\w+ \w+ \[local\]/;
-my $background = qr/^(?:checkpointer|background writer|walwriter|autovacuum launcher|uidgen)/;
+my $background = qr/^(?:checkpointer|background writer|walwriter|autovacuum|archiver|logical replication|parallel worker
+  |startup|walreceiver|walsender|uidgen)/x;
 
 # $dice->one_of the processes there are.
 sub choose_process
@@ -300,16 +321,22 @@ sub title
 sub kill_processes
 {
 	my ($self, $name, @pids) = @_;
+	my $fault = $self->kill_and_wait($name, [ explains => \@outage, marks => 'stall crash' ], @pids) // return;
+	return $self->finish($fault, 3);
+}
+
+# The server ends all its other processes, and itself if it was the one that recovers.
+sub kill_and_wait
+{
+	my ($self, $name, $opts, @pids) = @_;
 	my %once = map { $_ => 1 } grep { defined } @pids;
 	@pids = sort { $a <=> $b } keys %once or return;
 	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
-	my $fault = $self->in_force($name, $whom, explains => \@outage, marks => 'stall crash');
-	kill 'KILL', @pids;
-	sleep(0.1);
-	$self->wait_for_server;
-	# The postmaster may have answered before it noticed.
-	$self->finish($fault, 3);
-	return;
+	my $fault = $self->in_force($name, $whom, @$opts);
+	my @all = background_pids($self->{node});
+	poll_until('the server notices', sub { $self->is_gone || !grep { kill 0, $_ } @all }, 10) if kill 'KILL', @pids;
+	$self->start_if_gone;
+	return $fault;
 }
 
 sub kill_backend
@@ -327,7 +354,29 @@ sub kill_many
 sub kill_background
 {
 	my ($self, $dice) = @_;
+	return $self->kill_background_of_standby($dice) if $dice->chance(30) && defined $self->{standby};
 	return $self->kill_processes('kill_background', $self->choose_process($dice, $background));
+}
+
+# No session is there. Those that wait for a synchronous standby do so until it is back.
+sub kill_background_of_standby
+{
+	my ($self, $dice) = @_;
+	my $fault;
+	{
+		local $self->{node} = $self->{standby};
+		$fault = $self->kill_and_wait('kill_background', [ marks => 'stall' ], $self->choose_process($dice, $background));
+	}
+	return unless defined $fault;
+	$self->wait_for_synchronous_standby if $self->waits_for_standby;
+	return $self->finish($fault, 3);
+}
+
+# Whether commits wait for a standby.
+sub waits_for_standby
+{
+	my ($self) = @_;
+	return defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
 }
 
 sub kill_postmaster
@@ -372,7 +421,7 @@ sub stop_fast
 sub stop_smart
 {
 	my ($self, $dice) = @_;
-	$self->wait_for_synchronous_standby if defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
+	$self->wait_for_synchronous_standby if $self->waits_for_standby;
 	return $self->stop('smart', 'stall', $dice);
 }
 
@@ -450,6 +499,7 @@ sub freeze_session
 sub freeze_background
 {
 	my ($self, $dice) = @_;
+	local $self->{node} = $self->{standby} if $dice->chance(30) && defined $self->{standby};
 	return $self->freeze_one($dice, 'freeze_background', $background);
 }
 
@@ -525,6 +575,16 @@ sub command
 	return $self->finish($fault);
 }
 
+# The schema that the extension is in; never seen by others.
+my $rename_for_a_moment = <<'END' =~ s/\n/ /gr;
+DO $$ BEGIN
+EXECUTE format('ALTER SCHEMA %I RENAME TO elsewhere',
+(SELECT nspname FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace WHERE extname = 'uidgen'));
+PERFORM pg_sleep(0.1);
+RAISE 'rolled back';
+END $$
+END
+
 sub alter_generator
 {
 	my ($self, $dice) = @_;
@@ -532,7 +592,15 @@ sub alter_generator
 	return $self->command($dice, 'alter_generator',
 		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",
 		"SELECT uid_generator_alter('$generator', lease_ms => 1000)",
-		"BEGIN; SELECT uid_generator_alter('$generator', lease_ms => 1500); ROLLBACK");
+		"SELECT uid_generator_alter('$generator', tolerance_ms => 3000)",
+		"SELECT uid_generator_raise('$generator', uid_next('$generator'))",
+		"BEGIN; SELECT uid_generator_alter('$generator', lease_ms => 1500); ROLLBACK",
+		"BEGIN; SELECT uid_generator_alter('$generator', max_ahead_ms => 120000); ROLLBACK",
+		"SELECT uid_generator_alter('uid_generators.shared', spread => true)",
+		"SELECT uid_generator_alter('uid_generators.shared', spread => false)",
+		"SELECT uid_generator_alter('uid_generators.own', chunk => 64)",
+		"BEGIN; SELECT uid_default_set('uid_generators.shared'); SELECT pg_sleep(0.1); ROLLBACK",
+		$rename_for_a_moment);
 }
 
 sub alter_sequence
@@ -613,16 +681,17 @@ sub use_up_memory
 sub use_up_slots
 {
 	my ($self, $dice) = @_;
-	my $count = $self->{setting}->chosen('uidgen.max_slots') || 300;
+	my $count = $self->{setting}->chosen('uidgen.max_slots');
 	my $database = $dice->one_of($self->{paths}->databases);
-	my $fault = $self->in_force('use_up_slots', "$database: $count more segments",
-		explains => $count < 100 ? ['53400'] : []);
+	# Until the end of the round, because nothing frees them.
+	$self->in_force('use_up_slots', "$database: $count more segments", explains => ['53400']);
 	$self->sql("SELECT count(segment_create('slot' || i)) FROM generate_series(1, $count) AS i", database => $database)
 	  unless $self->{slots}{$database}++;
-	$self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count), database => $database);
-	# Until the end of the round, because nothing frees them.
-	return if $count < 100;
-	return $self->finish($fault);
+	my $reclaimed = $self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count)
+		  . 'SELECT slots_reclaimed + refused_no_slot FROM uid_stat_server', database => $database) // return;
+	my ($number) = $reclaimed =~ /(\d+)\s*\z/;
+	$self->found('the test does not use up the slots') unless $number;
+	return;
 }
 
 # A database that is made again with the same numbers must not meet what the server remembers of the former one.
@@ -647,9 +716,11 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# SQLSTATEs that a draw may end with while what it draws from is not there (relation, object, function or schema), and
-# those of a setting with few slots or locks. The fault before may still end a session.
-my @explained_here = (qw(42P01 42704 42883 3F000 53400 53200), @away);
+# SQLSTATEs of a setting with few slots or locks. The fault before may still end a session.
+my @explained_here = (qw(53400 53200), @away);
+
+# While what a session draws from is not there: a relation, an object, a function or a schema.
+my @explained_without = qw(42P01 42704 42883 3F000);
 
 # Two sessions draw from a thing while it is dropped and created again. No value comes twice, and each session's come in
 # order, but those of a ring: sessions take from several of them.
@@ -664,7 +735,7 @@ sub recreate
 	$self->sql('CREATE EXTENSION uidgen', @in_torn);
 	$self->sql(sql_of($kind, 'create', ++$self->{lives}), @in_torn);
 	my $sessions = background_loop($self->{node}, clients => 2, dbname => 'torn', on_error_stop => 0, pace => 0.01,
-		verbosity => 'sqlstate', sql => sql_of($kind, 'draw'));
+		verbosity => 'sqlstate', sql => sql_to_draw($kind, $way));
 	my $have_ended = sub { grep { !$_->pumpable } @{ $sessions->{runs} } };
 	poll_until('both sessions draw, or have ended', sub { $have_ended->() || !grep { !-s } @{ $sessions->{logs} } }, 60)
 	  or $self->may_lack_something or $self->found("$kind: a session does not draw");
@@ -675,7 +746,7 @@ sub recreate
 		$done++ if defined $self->sql(sql_to_recreate($kind, $way, ++$self->{lives}), @in_torn);
 	}
 	$self->found("$kind: it is never dropped and created again, $way") unless $done || $have_ended->() || $self->may_lack_something;
-	$self->check_recreation($kind, stop_loop($sessions));
+	$self->check_recreation($kind, $way, stop_loop($sessions));
 	$self->sql(sql_of($kind, 'drop'), @in_torn);
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
 	# A relation that is gone is shown as a number.
@@ -694,8 +765,9 @@ sub may_lack_something
 
 sub check_recreation
 {
-	my ($self, $kind, @logs) = @_;
-	my %is_explained = map { $_ => 1 } @explained_here, $self->{setting}->expected_errors;
+	my ($self, $kind, $way, @logs) = @_;
+	my %is_explained = map { $_ => 1 } @explained_here, is_ever_gone($way) ? @explained_without : (),
+	  $self->{setting}->expected_errors;
 	my %seen;
 	foreach my $log (@logs)
 	{
@@ -705,7 +777,7 @@ sub check_recreation
 		$seen{$_}++ foreach @values;
 		my @states = PostgreSQL::Test::Utils::slurp_file("$log.err") =~ /^(?:ERROR|FATAL): +(\w+)/mg;
 		my @unexpected = grep { !$is_explained{$_} } @states;
-		$self->found("$kind, created again: a session ends in $unexpected[0]") if @unexpected;
+		$self->found("$kind, created again: $way: a session ends in $unexpected[0]") if @unexpected;
 	}
 	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
 	$self->found("$kind, created again: $twice[0] comes twice") if @twice;
@@ -794,30 +866,56 @@ sub begin_again
 # ---------------------------------------------------------------------------------------------------------------
 
 # PostgreSQL answers an error of the log, and of fsync, with a PANIC and recovers from the log.
-my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|close)|.*(?:No space left|Input/output error))'
+my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|close|rename)|.*(?:No space left|Input/output error))'
   . '|terminated by signal 6';
 
+# Where a checkpoint writes and flushes in any case. A clean stop also writes, without a flush, in the third place.
+my %is_met = (checkpoint => qr{^/(?:pg_wal/|global/)?$}, clean_stop => qr{^/(?:pg_wal/|global/|pg_stat)?$});
+
+# While the disk fails the server may be told to write a checkpoint, or to stop cleanly.
 sub fail_disk
 {
 	my ($self, $dice, $name, $error, @calls) = @_;
 	my $calls = $dice->one_of(@calls);
-	my $where = $dice->one_of('/pg_wal/', '/pg_wal/', '/base/', '/global/', '/pg_stat', '/');
+	my $where = $dice->one_of('/pg_wal/', '/pg_wal/', '/base/', '/global/', '/pg_stat', '/pg_stat', '/');
+	# Half a page would need full_page_writes.
+	$where = '/pg_stat' if $calls eq 'short';
 	my $seconds = $dice->one_of(0.01, 0.2, 1, 3);
-	my $fault = $self->in_force($name, "$calls in $where for $seconds s", explains => [ @outage, '53100', '58030' ],
-		marks => 'stall crash');
+	my $order = $dice->weighted(none => 3, checkpoint => 4, clean_stop => 3);
+	# A checkpoint writes nothing there.
+	$order = 'clean_stop' if $where eq '/pg_stat' && $order eq 'checkpoint';
+	my $fault = $self->in_force($name, "$calls in $where for $seconds s" . ($order eq 'none' ? '' : ", with a $order" =~ s/_/ /r),
+		explains => [ @outage, '53100', '58030' ], marks => 'stall crash');
 	push @{ $self->{complaints} }, $of_disk;
+	my @before = failed_calls($self->{node});
+	# PostgreSQL 15 never ends if it is told to stop while it recovers from a crash. Nothing below /pg_stat makes it crash.
+	kill 'INT', $self->{node}{_pid} if $order eq 'clean_stop' && $where ne '/pg_stat';
 	set_disk($self->{node}, $error, $calls, $where);
-	$self->sql('CHECKPOINT') if $dice->chance(50);
+	my $is_done = $order eq 'checkpoint' && $self->error_of('CHECKPOINT') !~ /connection to server (?:on|at) /;
+	$is_done = $self->{node}->stop('fast', fail_ok => 1) || !defined $self->{node}{_pid} if $order eq 'clean_stop';
 	sleep($seconds);
 	set_disk($self->{node});
-	$self->start_if_gone;
+	$is_done && $order eq 'clean_stop' ? $self->start : $self->start_if_gone;
+	my @failed = map { $_ - shift @before } failed_calls($self->{node});
+	$self->{say}->(sprintf '%35s%d calls have failed, %d of them on files of uidgen', '', @failed);
+	my $must_fail = $is_done && $order ne 'none' && $where =~ $is_met{$order} && ($calls =~ /write/ || $where ne '/pg_stat');
+	push @{ $self->{failed_calls} }, $failed[0] if $must_fail && $calls ne 'short';
 	return $self->finish($fault, 3);
+}
+
+# In faults in which some call must have failed.
+sub check_that_disks_fail
+{
+	my ($self) = @_;
+	my @failed = @{ $self->{failed_calls} // [] };
+	$self->found('the test does not make disks fail: in ' . @failed . ' faults no call has failed') if @failed > 1 && !grep { $_ } @failed;
+	return;
 }
 
 sub fill_disk
 {
 	my ($self, $dice) = @_;
-	return $self->fail_disk($dice, 'fill_disk', 'ENOSPC', 'write');
+	return $self->fail_disk($dice, 'fill_disk', 'ENOSPC', 'write', 'write', 'short');
 }
 
 sub break_disk

@@ -19,7 +19,7 @@ my %choices = (
 	autovacuum => [ 'on', 'off' ],
 	wal_consistency_checking => [ '', '', 'all' ],
 	'uidgen.segment_step' => [ '', '', '1', '10', '256' ],
-	'uidgen.max_slots' => [ '', '', '48' ]);
+	'uidgen.max_slots' => [ '', 'few' ]);
 
 # Settings that slow down every draw and every flush but the extension's own.
 my $quiet = <<'END';
@@ -49,6 +49,7 @@ sub new
 		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
+		proxy_seed => $dice->part('proxy')->between(0, 2**30),
 		dense => $opts{dense},
 		calm => $opts{calm},
 		assertions => has_assertions(),
@@ -56,6 +57,8 @@ sub new
 		chosen => \%chosen }, $class;
 	$self->make_dense($dice->part('dense')) if $self->{dense};
 	$self->make_calm if $self->{calm};
+	# Without it no call to flush is made that could fail.
+	$chosen{fsync} = 'on' if $self->{disk};
 	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
 	$self->{subscriber} = 0 if $self->{topology} ne 'single' || $self->{clock} || $chosen{wal_level} ne 'logical';
 	$self->{publisher} = 0 if $self->{topology} ne 'single' || $self->{clock};
@@ -67,10 +70,11 @@ sub new
 	# libfaketime does not reach background workers of PostgreSQL 15, so a parallel worker sees another clock.
 	$self->{parallel} = 0 if $self->{clock};
 	$chosen{synchronous_commit} = '' if $self->{topology} eq 'synchronous';
-	# With many sessions and so few locks a session may find the lock table full without any fault.
+	# 2,000 locks in all, of which use_up_locks leaves none. More sessions have more, so that only a fault uses them up.
 	$chosen{max_locks_per_transaction} = '' if $self->{sessions} > 16;
-	# Each database has two dozen generators and segments.
-	$chosen{'uidgen.max_slots'} = '' if $self->{databases} > 1 || $self->{sessions} > 4;
+	# Each database has 25 generators and segments, and each session one generator of its own at times. The nemesis needs some.
+	my $slots = 25 * $self->{databases} + $self->{sessions} + $self->{dense} + 20;
+	$chosen{'uidgen.max_slots'} = $chosen{'uidgen.max_slots'} eq 'few' && $self->{databases} <= 3 ? $slots : '';
 	$self->{bad_samples} = defined $opts{fault} && $opts{fault} ne '' && $dice->part('bad_samples')->chance(30);
 	return $self;
 }
@@ -120,7 +124,7 @@ sub make_fleet
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
-	$self->{disk} = $self->{read_only} = $self->{parallel} = $self->{bad_samples} = 0;
+	$self->{read_only} = $self->{parallel} = $self->{bad_samples} = 0;
 	$self->{subscriber} = $self->{publisher} = 0;
 	$self->{few_connections} = $self->{is_renamed} = 0;
 	$self->{databases} = 1;
