@@ -624,7 +624,7 @@ sub step_clock
 	my $step = $dice->one_of(map { $_ * $bound / 2 } -0.9, -0.5, 0.5, 0.9);
 	$step = $dice->one_of(-3600, -60, -5, -1, 1, 5, 60, 3600) if $dice->chance(70) && !$self->{setting}->loses_commits;
 	my $seconds = $dice->one_of(0.2, 1, 4);
-	my $fault = $self->in_force('step_clock', "$step s for $seconds s", marks => 'stall');
+	my $fault = $self->in_force('step_clock', "$step s for $seconds s");
 	$self->set_offset($step);
 	sleep($seconds);
 	$self->set_offset(0);
@@ -638,7 +638,7 @@ sub drift_clock
 	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
 	my $seconds = $dice->one_of(0.5, 2);
 	my $most = $self->{setting}->loses_commits ? 0.45 * $self->{setting}{bound_s} : 60;
-	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s, at most $most s", marks => 'stall');
+	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s, at most $most s");
 	my ($began, $passed) = (Nemesis::now(), 0);
 	while ($passed < $seconds)
 	{

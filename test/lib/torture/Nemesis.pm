@@ -95,7 +95,8 @@ sub in_force
 sub finish
 {
 	my ($self, $fault, $after) = @_;
-	$fault->{end} = now() + int(($after // 1) * 1e9);
+	$fault->{over} = now();
+	$fault->{end} = $fault->{over} + int(($after // 1) * 1e9);
 	return;
 }
 
