@@ -272,10 +272,10 @@ END
 	foreach my $line (split /\n/, $config)
 	{
 		my ($name, @fields) = split /\|/, $line;
-		my $order = $name eq 'uid_default' ? 2 : $generators{$name}{order};
+		my $generator = $generators{$name} // { order => 2 }; # the builtin one
 		my @node = splice @fields, 10;
 		push @fields, $node->{uidgen_clock} // '-';
-		$self->add_stream($database, $name, $order, 1, @fields, known_fields($generators{$name}{is_moved}, @node));
+		$self->add_stream($database, $name, $generator->{order}, 1, @fields, known_fields($generator->{is_moved}, @node));
 		# Generators of the same layout, dropped and created again.
 		$fields[2] = 'connection';
 		$self->add_stream($database, 'churn', 1, 1, @fields) if $name eq 'uid_default';
