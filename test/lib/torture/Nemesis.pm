@@ -384,7 +384,7 @@ sub kill_postmaster
 {
 	my ($self, $dice) = @_;
 	my $fault = $self->in_force('kill_postmaster', '', explains => \@outage, marks => 'stall crash');
-	# PostgreSQL's own: a session whose parallel workers were the postmaster's ends within its transaction.
+	# A failed assertion of PostgreSQL's own: without a postmaster a session with parallel workers exits inside its transaction.
 	push @{ $self->{complaints} }, 'TRAP: .*IsTransactionOrTransactionBlock.*"[^"]*pgstat\.c"';
 	my @orphans = background_pids($self->{node});
 	$self->{node}->kill9;
