@@ -278,7 +278,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_node';
 
 COMMENT ON FUNCTION uid_keep_node() IS
   'Trigger function of worker_node. It leaves out what logical replication brings if it would replace another row, or '
-  'delete a row of this database.';
+  'delete a row that a generator of this database has drawn.';
+
+REVOKE EXECUTE ON FUNCTION uid_keep_node() FROM PUBLIC;
 
 CREATE TRIGGER uid_keep_node BEFORE INSERT OR UPDATE OR DELETE ON worker_node
   FOR EACH ROW EXECUTE FUNCTION uid_keep_node();

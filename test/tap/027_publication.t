@@ -143,9 +143,9 @@ sub twin { return $left->safe_psql('twin', $_[0]) }
 sub receiver { return $left->safe_psql('receiver', $_[0]) }
 sub row_of_application
 {
-	my ($id, $host) = @_;
-	return 'INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)'
-	  . " VALUES ($id, '$host', 0, 2, now(), now(), clock_timestamp())";
+	my ($id, $host, $database) = @_;
+	return 'INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created, database)'
+	  . " VALUES ($id, '$host', 0, 2, now(), now(), clock_timestamp(), " . ($database // 'NULL') . ')';
 }
 
 sub caught_up
@@ -189,7 +189,12 @@ twin('UPDATE worker_node SET id = 8 WHERE id = 1; INSERT INTO rows DEFAULT VALUE
 caught_up('one gets another key that is taken');
 twin('DELETE FROM worker_node WHERE id = 11; INSERT INTO rows DEFAULT VALUES');
 caught_up('one is deleted');
+twin(row_of_application(40, 'copy', q{(SELECT oid FROM pg_database WHERE datname = 'receiver')}) . '; INSERT INTO rows DEFAULT VALUES');
+caught_up('one says that it is of the receiver, as those of a physical copy');
 is(receiver($nodes), $own_nodes, 'the rows of the receiver stay');
+twin('DELETE FROM worker_node WHERE id IN (8, 40); INSERT INTO rows DEFAULT VALUES');
+caught_up('others are deleted');
+is(receiver('SELECT count(*) FROM worker_node WHERE id = 8'), 0, 'that of an application goes, because a DELETE brings only the key');
 
 # Rows that have arrived follow the publisher's, up to a key that is taken.
 twin(row_of_application($_, 'twin')) foreach 30, 31;
@@ -216,12 +221,22 @@ is(receiver($states), 0, 'all triggers that keep rows act on replication again')
 twin(q{INSERT INTO rows DEFAULT VALUES; SELECT uid_generator_alter('uid_generators.sticky', lease_ms => 700)});
 twin(q{SELECT setval('worker_node_id_seq', 50); SELECT uid_next('uid_generators.sticky')});
 wait_for_node_rows($left, '%sticky', 1, dbname => 'twin');
-caught_up('a later row of the other database');
+twin(row_of_application(5, 'twin') . '; INSERT INTO rows DEFAULT VALUES');
+caught_up('a later row of the other database, and one whose key is taken');
 $left->stop;
 start_node($left);
 receiver(q{SELECT uid_next('uid_generators.sticky')});
 wait_for_node_rows($left, '%sticky', 3, dbname => 'receiver');
 is(receiver($sticky), $own_worker, 'sticky keeps the node of its own database');
+
+twin('TRUNCATE worker_node; INSERT INTO rows DEFAULT VALUES');
+caught_up('TRUNCATE');
+is(receiver('SELECT count(*) FROM worker_node'), 0, 'no row is left on either side');
 receiver('DROP SUBSCRIPTION twin');
+
+# The trigger looks for keys in the table that it is on.
+sql($left, 'CREATE ROLE somebody; CREATE TABLE mine (LIKE worker_node); ALTER TABLE mine OWNER TO somebody');
+my $trigger = 'CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION uid_keep_node()';
+is(sqlstate($left, "SET ROLE somebody; $trigger"), '42501', 'a role cannot have it on a table of its own');
 
 done_testing();

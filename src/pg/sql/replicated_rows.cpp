@@ -5,8 +5,8 @@
 // uid_keep_local() keeps replication away from uid_generator, uid_segment, uid_key and the tables of a fleet's
 // registry. Their rows describe sequences of this server, or the grants of this registry.
 //
-// uid_keep_node() lets rows of worker_node come, but for those that would replace another row. If a row is written
-// while a worker looks for its key, the worker fails once, and begins again.
+// uid_keep_node() lets rows of worker_node come, except those that would replace another row. If a row is written while
+// a worker looks for its key, the worker fails, and begins again unless its subscription has disable_on_error.
 
 #include "base/compat.hpp"
 #include "tables/worker_node.hpp"

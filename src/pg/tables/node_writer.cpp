@@ -250,7 +250,7 @@ void try_row(const DueRow &row, Oid schema) {
         ErrorData *error = CopyErrorData();
         FlushErrorState();
         AbortCurrentTransaction();
-        ereport(LOG, (errmsg("could not write the row of worker_node: %s", error->message),
+        ereport(LOG, (errcode(error->sqlerrcode), errmsg("could not write the row of worker_node: %s", error->message),
                       errdetail("A later transaction that uses the generator causes a retry. "
                                 "Ids do not depend on the row."),
                       error->hint != nullptr ? errhint("%s", error->hint) : 0));

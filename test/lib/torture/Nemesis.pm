@@ -363,10 +363,11 @@ sub kill_background
 sub kill_background_of_standby
 {
 	my ($self, $dice) = @_;
+	my $marks = $self->waits_for_standby ? 'stall' : '-';
 	my $fault;
 	{
 		local $self->{node} = $self->{standby};
-		$fault = $self->kill_and_wait('kill_background', [ marks => 'stall' ], $self->choose_process($dice, $background));
+		$fault = $self->kill_and_wait('kill_background', [ marks => $marks ], $self->choose_process($dice, $background));
 	}
 	return unless defined $fault;
 	$self->wait_for_synchronous_standby if $self->waits_for_standby;
@@ -686,8 +687,8 @@ sub use_up_slots
 	my $database = $dice->one_of($self->{paths}->databases);
 	# Until the end of the round, because nothing frees them.
 	$self->in_force('use_up_slots', "$database: $count more segments", explains => ['53400']);
-	$self->sql("SELECT count(segment_create('slot' || i)) FROM generate_series(1, $count) AS i", database => $database)
-	  unless $self->{slots}{$database}++;
+	$self->{slots}{$database} //=
+	  $self->sql("SELECT count(segment_create('slot' || i)) FROM generate_series(1, $count) AS i", database => $database) // return;
 	my $reclaimed = $self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count)
 		  . 'SELECT slots_reclaimed + refused_no_slot FROM uid_stat_server', database => $database) // return;
 	my ($number) = $reclaimed =~ /(\d+)\s*\z/;

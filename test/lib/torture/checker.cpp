@@ -7,7 +7,7 @@
 //             for ids: epoch and tick in microseconds, number of bits below the time, microseconds that an id may be
 //             ahead of the clock and behind it, 1 if a background worker may make them, which has the real clock, the
 //             server's clock, and the fields whose values are known ("-": none): "shift:width:values" for each,
-//             separated by spaces. Values are separated by commas; "5+" is 5 and as many above it as the clock has steps.
+//             separated by spaces. Values are separated by commas; "5+" is 5 and one more for each step of the clock back.
 //   faults    begin, end, name, details, SQLSTATEs that it explains ("-": none), marks (stall: calls may last longer;
 //             crash: records that nobody flushed are lost; "-"), and when it was over: the end of a stall. Errors may
 //             still arrive until `end`.
@@ -146,7 +146,15 @@ const std::vector<ClockStep> &clock_named(const std::string &name) {
     return it->second;
 }
 
-std::vector<Field> fields_of(const std::string &text, int64_t clock_steps) {
+// A generator may begin again after each of them.
+int64_t steps_back(const std::vector<ClockStep> &clock) {
+    int64_t steps = 0;
+    for (size_t i = 1; i < clock.size(); i++)
+        steps += clock[i].offset_us < clock[i - 1].offset_us;
+    return steps;
+}
+
+std::vector<Field> fields_of(const std::string &text, int64_t more) {
     std::vector<Field> fields;
     if (text == "-")
         return fields;
@@ -154,7 +162,7 @@ std::vector<Field> fields_of(const std::string &text, int64_t clock_steps) {
         const auto parts = split(part, ':');
         fields.push_back({stoi(parts.at(0)), stoi(parts.at(1)), {}});
         for (const std::string &value : split(parts.at(2), ','))
-            fields.back().values.emplace_back(stoll(value), stoll(value) + (value.back() == '+' ? clock_steps : 0));
+            fields.back().values.emplace_back(stoll(value), stoll(value) + (value.back() == '+' ? more : 0));
     }
     return fields;
 }
@@ -165,7 +173,7 @@ void read_description() {
         streams.push_back({f.at(0), stoi(f.at(1)), stoll(f.at(2)), stoll(f.at(3)), stoll(f.at(4)), f.at(5),
                            stoi(f.at(6)), stoll(f.at(7)), stoll(f.at(8)), stoi(f.at(9)), stoll(f.at(10)),
                            stoll(f.at(11)), f.at(12) == "1", &clock,
-                           fields_of(f.at(14), static_cast<int64_t>(clock.size()) - 1)});
+                           fields_of(f.at(14), steps_back(clock))});
     }
     for (const auto &f : lines_of("faults"))
         faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5), stoll(f.at(6))});

@@ -186,6 +186,7 @@ finds('wrong field', 'another worker id after a step that moves none', [ drew(st
 finds('', 'both worker ids', [ drew(static => [ with_worker(7), with_worker(23) ]) ]);
 finds('wrong field', 'another worker id without a step of the clock', [ drew(moved => [ with_worker(8) ]) ]);
 finds('', 'another worker id after a step', [ drew(moved => [ with_worker(8) ]) ], clock => [ step(0.5, -0.001, 'one') ]);
+finds('wrong field', 'another worker id after a step forwards', [ drew(moved => [ with_worker(8) ]) ], clock => [ step(0.5, 0.001, 'one') ]);
 finds('wrong field', 'more worker ids than steps', [ drew(moved => [ with_worker(9) ]) ], clock => [ step(0.5, -0.001, 'one') ]);
 finds('wrong field', 'another worker id after the step of another clock', [ drew(moved => [ with_worker(8) ]) ],
 	clock => [ step(0.5, -0.001, 'two') ]);
