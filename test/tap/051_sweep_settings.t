@@ -18,11 +18,12 @@ seed_from_sources();
 my $strings = `pg_config --version` =~ /PostgreSQL (\d+)/ && $1 < 19 ? 'SET standard_conforming_strings = off; SET escape_string_warning = off;' : '';
 
 # What a session sets. same: each call has the outcome that it has without it, but for those that the pattern `but` names.
-# role: for calls of this role only, because no other one may set it. is_slow: only some of the calls.
+# role: for calls of this role only, because no other one may set it. is_slow: only some of the calls. asserts: also on a
+# server with assertions, because PostgreSQL does other things then.
 my @sessions = (
 	# That function creates tables in the first schema of the search_path, if the caller names none.
 	{ what => 'without a search_path', set => q{SET search_path = ''}, same => 1, but => qr/uid_leaf_alloc_create\(\)/ },
-	{ what => 'in parallel workers', set => 'SET ' . parallel_setting(), same => 1 },
+	{ what => 'in parallel workers', set => 'SET ' . parallel_setting(), same => 1, asserts => 1 },
 	# Without array_nulls the text '{NULL}' is no array of bigint.
 	{ what => 'with other texts for values', same => 1, but => qr/\{NULL\}/, set => $strings . <<'END' },
 SET quote_all_identifiers = on; SET array_nulls = off; SET transform_null_equals = on; SET bytea_output = escape; SET DateStyle = German;
@@ -31,9 +32,10 @@ END
 	{ what => 'with more checks of PL/pgSQL', set => q{SET plpgsql.extra_errors = 'all'}, same => 1 },
 	{ what => 'with the conflicts of PL/pgSQL resolved', set => 'SET plpgsql.variable_conflict = use_column', same => 1, role => 'superuser' },
 	{ what => 'with plans for any parameters', set => 'SET plan_cache_mode = force_generic_plan', same => 1 },
-	{ what => 'in serializable transactions', set => 'SET default_transaction_isolation = serializable' },
+	{ what => 'in serializable transactions', set => 'SET default_transaction_isolation = serializable', asserts => 1 },
 	{ what => 'in read-only transactions', set => 'SET default_transaction_read_only = on' },
 	{ what => 'as a process that applies changes', set => 'SET session_replication_role = replica', role => 'superuser' });
+@sessions = grep { $_->{asserts} } @sessions if has_assertions();
 push @sessions, { what => 'without caches', set => q{SET debug_discard_caches = 1; SET statement_timeout = '60s'}, same => 1, is_slow => 1, role => 'superuser' } if has_assertions();
 
 my @servers = (

@@ -172,8 +172,7 @@ void read_description() {
         const auto &clock = clock_named(f.at(13));
         streams.push_back({f.at(0), stoi(f.at(1)), stoll(f.at(2)), stoll(f.at(3)), stoll(f.at(4)), f.at(5),
                            stoi(f.at(6)), stoll(f.at(7)), stoll(f.at(8)), stoi(f.at(9)), stoll(f.at(10)),
-                           stoll(f.at(11)), f.at(12) == "1", &clock,
-                           fields_of(f.at(14), steps_back(clock))});
+                           stoll(f.at(11)), f.at(12) == "1", &clock, fields_of(f.at(14), steps_back(clock))});
     }
     for (const auto &f : lines_of("faults"))
         faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5), stoll(f.at(6))});
