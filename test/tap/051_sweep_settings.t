@@ -138,7 +138,7 @@ sub sweep_soon
 	my $setup = $opts{setup} // '';
 	my $allowed = $opts{allowed} // qr/^$/;
 	my @states = sweep($node, $what, $calls, %opts, setup => $patience . $setup, allowed => qr/$allowed|$is_late/);
-	my @late = map { $calls->[$_] } grep { $states[$_] =~ $is_late } 0 .. $#$calls;
+	my @late = map { $calls->[$_] } grep { $states[$_] =~ $is_late && is_bad_end($calls->[$_], $states[$_]) } 0 .. $#$calls;
 	is(bad_calls($node, \@late, [ run_calls($node, \@late, %opts) ], %opts), '', '... none of which hangs') if @late;
 	return @states;
 }

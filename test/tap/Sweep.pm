@@ -24,7 +24,7 @@ use Test::More;
 use UidgenTest;
 
 our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
-  triggers new_sweep_server seed_from_sources run_calls run_in_single_user_mode is_bad bad_calls sweep
+  triggers new_sweep_server seed_from_sources run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
   differences check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
@@ -495,16 +495,20 @@ my %by_contract = (uid_run_plan => qr/^42601$/, uid_partition_bounds => qr/^5701
 
 sub is_bad { return $_[0] =~ $bad }
 
+sub is_bad_end
+{
+	my ($call, $state) = @_;
+	my ($bare) = $call =~ /\.(\w+)\(/;
+	my $of_contract = $by_contract{ $bare // '' } // qr/^$/;
+	return is_bad($state) && $state !~ $of_contract;
+}
+
 # Calls that end badly, each with its message if another try has one. The option allowed is a pattern of SQLSTATEs.
 sub bad_calls
 {
 	my ($node, $calls, $states, %opts) = @_;
 	my $allowed = $opts{allowed} // qr/^$/;
-	my @bad = grep {
-		my ($bare) = $calls->[$_] =~ /\.(\w+)\(/;
-		my $of_contract = $by_contract{ $bare // '' } // qr/^$/;
-		is_bad($states->[$_]) && $states->[$_] !~ $of_contract && $states->[$_] !~ $allowed;
-	} 0 .. $#$calls;
+	my @bad = grep { is_bad_end($calls->[$_], $states->[$_]) && $states->[$_] !~ $allowed } 0 .. $#$calls;
 	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
 	my $messages = '';
 	run_calls($node, \@shown, %opts, verbose => \$messages) if @shown;
