@@ -365,7 +365,7 @@ section_upgrade() {
 
 section_torture() {
     expect "the checker finds what it should" checker_test || true
-    torture_with 90 "$(seed_of_sources)"
+    torture_with 100 "$(seed_of_sources)"
 }
 
 checker_test() {
@@ -374,7 +374,7 @@ checker_test() {
 
 # On the server with assertions, with other rounds.
 section_torture_there() {
-    torture_with 45 "$(seed_of_sources)-there"
+    torture_with 60 "$(seed_of_sources)-there"
 }
 
 # So that one commit repeats itself.
