@@ -65,6 +65,12 @@ sub create_server
 	return $node;
 }
 
+# Subscriptions: name, publisher, subscriber, and what is counted, inserted and altered to.
+my $node_row = 'worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (900000, 1, 1, 1, now(), now(), now())';
+my @ways = (
+	[ 'everything', 'other', 'swept', 'things.adopted', 'things.adopted DEFAULT VALUES', 1500 ],
+	[ 'back', 'swept', 'other', 'worker_node WHERE id = 900000', $node_row, 1600 ]);
+
 # Each database subscribes to tables of the other one. Rows of users' tables would come back to where they were inserted,
 # so one of them publishes the extension's only.
 sub replicate
@@ -73,7 +79,7 @@ sub replicate
 	sql($node, 'CREATE DATABASE other TEMPLATE swept', 'postgres');
 	sql($node, 'CREATE PUBLICATION everything FOR ALL TABLES', 'other');
 	sql($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_key, worker_node", 'swept');
-	foreach my $way ([ 'everything', 'other', 'swept' ], [ 'back', 'swept', 'other' ])
+	foreach my $way (@ways)
 	{
 		my ($name, $from, $to) = @$way;
 		sql($node, "SELECT pg_create_logical_replication_slot('$name', 'pgoutput')", $from);
@@ -88,10 +94,6 @@ sub check_replication
 {
 	my ($node) = @_;
 	my $rows = "$in_home; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_generator ORDER BY generator::oid";
-	my $node_row = 'worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (900000, 1, 1, 1, now(), now(), now())';
-	my @ways = (
-		[ 'everything', 'other', 'swept', 'things.adopted', 'things.adopted DEFAULT VALUES', 1500 ],
-		[ 'back', 'swept', 'other', 'worker_node WHERE id = 900000', $node_row, 1600 ]);
 	foreach my $way (@ways)
 	{
 		my ($name, $from, $to, $table, $row, $number) = @$way;
@@ -104,7 +106,7 @@ sub check_replication
 		is(sql($node, "$in_home; SELECT count(*) FROM $table", $to), $count + 1, "a row of $from has arrived");
 		is(sql($node, $rows, $to), $before, "the rows of the extension in $to stay");
 	}
-	sql($node, "DROP SUBSCRIPTION $_->[0]", $_->[1]) foreach [ 'everything', 'swept' ], [ 'back', 'other' ];
+	sql($node, "DROP SUBSCRIPTION $_->[0]", $_->[2]) foreach @ways;
 	return;
 }
 

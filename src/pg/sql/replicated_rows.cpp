@@ -1,6 +1,6 @@
 // The triggers for what logical replication brings. A FOR ALL TABLES publication includes the extension's tables,
-// because every database with the extension has them. The triggers are ENABLE ALWAYS, and leave out changes of an apply
-// or tablesync worker. They do not check session_replication_role, because restores set that too.
+// because every database with the extension has them. The triggers are ENABLE ALWAYS, and act only in an apply or
+// tablesync worker. They do not check session_replication_role, because restores set that too.
 //
 // uid_keep_local() keeps replication away from uid_generator, uid_segment, uid_key and the tables of a fleet's
 // registry. Their rows describe sequences of this server, or the grants of this registry.

@@ -639,14 +639,7 @@ sub drift_clock
 	my $seconds = $dice->one_of(0.5, 2);
 	my $most = $self->{setting}->loses_commits ? 0.45 * $self->{setting}{bound_s} : 60;
 	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s, at most $most s");
-	my ($began, $passed) = (Nemesis::now(), 0);
-	while ($passed < $seconds)
-	{
-		sleep(0.02);
-		$passed = (Nemesis::now() - $began) / 1e9;
-		my $offset = ($speed - 1) * $passed;
-		$self->set_offset($offset > $most ? $most : $offset < -$most ? -$most : $offset);
-	}
+	$self->drift($speed, $seconds, $most);
 	$self->set_offset(0);
 	return $self->finish($fault, 2);
 }

@@ -825,21 +825,31 @@ sub step_clock
 	return $self->finish($fault, 2);
 }
 
-# The clock runs at the wrong speed for a while: in steps of milliseconds. A fast one stays ahead, a slow one is put right.
+# In steps of milliseconds, up to $most seconds. Returns by how much the clock has drifted.
+sub drift
+{
+	my ($self, $speed, $seconds, $most) = @_;
+	my ($began, $passed, $drifted) = (now(), 0, 0);
+	while ($passed < $seconds)
+	{
+		sleep(0.02);
+		$passed = (now() - $began) / 1e9;
+		$drifted = ($speed - 1) * $passed;
+		$drifted = $drifted < 0 ? -$most : $most if defined $most && abs($drifted) > $most;
+		$self->set_offset($self->{offset} + $drifted);
+	}
+	return $drifted;
+}
+
+# The clock runs at the wrong speed for a while. A fast one stays ahead, a slow one is put right.
 sub drift_clock
 {
 	my ($self, $dice) = @_;
 	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
 	my $seconds = $dice->one_of(0.5, 2);
 	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s", explains => ['55000']);
-	my ($began, $passed, $offset) = (now(), 0, $self->{offset});
-	while ($passed < $seconds)
-	{
-		sleep(0.02);
-		$passed = (now() - $began) / 1e9;
-		$self->set_offset($offset + ($speed - 1) * $passed);
-	}
-	$self->{offset} += ($speed - 1) * $passed if $speed > 1;
+	my $drifted = $self->drift($speed, $seconds);
+	$self->{offset} += $drifted if $drifted > 0;
 	$self->set_offset($self->{offset});
 	return $self->finish($fault, 2);
 }

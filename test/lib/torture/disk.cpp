@@ -42,12 +42,12 @@ __attribute__((constructor)) void map_order() {
 bool is_in_force(Calls call) { return order != nullptr && order->error != 0 && (order->calls & call) != 0; }
 
 // Counts the call if it fails.
-bool is_there(const char *path) {
+bool is_met(const char *whole_path) {
     const size_t wanted = strnlen(order->where, sizeof order->where);
-    if (strncmp(path, order->where, wanted) != 0)
+    if (strncmp(whole_path, order->where, wanted) != 0)
         return false;
     order->failed++;
-    if (strstr(path, "/uidgen.") != nullptr)
+    if (strstr(whole_path, "/uidgen.") != nullptr)
         order->failed_own++;
     return true;
 }
@@ -59,33 +59,24 @@ bool is_there(int file) {
     if (length < 0)
         return false;
     path[length] = '\0';
-    return is_there(path);
+    return is_met(path);
 }
 
 // A process of a server is in its data directory.
-bool is_named_there(const char *path) {
+bool is_there(const char *path) {
     char directory[4096], whole[8192];
     if (path[0] == '/' || getcwd(directory, sizeof directory) == nullptr)
-        return is_there(path);
+        return is_met(path);
     snprintf(whole, sizeof whole, "%s/%s", directory, path);
-    return is_there(whole);
+    return is_met(whole);
 }
 
-// The errno of a call on that file; 0: it does not fail.
-int error_of(int file, Calls call) {
+// The errno of a call on that file, which is open or has that name; 0: it does not fail.
+template <typename File> int error_of(File file, Calls call) {
     if (!is_in_force(call))
         return 0;
     const int before = errno;
     const int error = is_there(file) ? order->error : 0;
-    errno = before;
-    return error;
-}
-
-int error_of_name(const char *path) {
-    if (!is_in_force(writes))
-        return 0;
-    const int before = errno;
-    const int error = is_named_there(path) ? order->error : 0;
     errno = before;
     return error;
 }
@@ -134,12 +125,12 @@ int posix_fallocate(int file, off_t at, off_t count) {
     return error != 0 ? error : original(file, at, count);
 }
 
-int rename(const char *from, const char *to) { UNLESS_ERROR(error_of_name(from), rename, -1, from, to); }
+int rename(const char *from, const char *to) { UNLESS_ERROR(error_of(from, writes), rename, -1, from, to); }
 
 // glibc writes the buffer of a FILE without calling write() above. So these fail themselves.
 
 FILE *fopen(const char *path, const char *mode) {
-    UNLESS_ERROR(mode[0] == 'r' ? 0 : error_of_name(path), fopen, nullptr, path, mode);
+    UNLESS_ERROR(mode[0] == 'r' ? 0 : error_of(path, writes), fopen, nullptr, path, mode);
 }
 
 size_t fwrite(const void *items, size_t size, size_t count, FILE *file) {
