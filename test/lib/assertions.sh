@@ -38,9 +38,7 @@ on_server_with_assertions() {
     chown -R postgres: "$there" "$cache/$package-assertions"
     echo "Building $package with assertions in $cache/$package-assertions, or finding it there ..."
     if ! assertion_server make >"$work/log/assertions" 2>&1; then
-        echo "FAILED to build $package with assertions"
-        tail -n 30 "$work/log/assertions" | sed 's/^/   /'
-        add 0 1
+        fail "to build $package with assertions" "$work/log/assertions"
         return 0
     fi
     echo "ok     $package with assertions: $(tail -n 1 "$work/log/assertions")"

@@ -56,7 +56,7 @@ section_majors() {
     fi
     [ -n "$roots_started" ] || start_roots
     if [ -z "$roots_started" ]; then
-        add 0 1
+        fail "to start making any Debian"
         return 0
     fi
     finish_roots
@@ -72,13 +72,13 @@ start_roots() {
     mirror=$(debian_mirror Debian)
     [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror Debian); } || true
     if [ -z "$mirror" ]; then
-        echo "FAILED to find a Debian mirror in apt's configuration"
+        echo "There is no Debian mirror in apt's configuration."
         return 0
     fi
     security=$(debian_mirror Debian-Security)
     mkdir -p "$cache"
     if [ ! -O "$cache" ]; then
-        echo "FAILED: $cache belongs to somebody else"
+        echo "$cache belongs to somebody else."
         return 0
     fi
     for pair in $majors; do
@@ -109,9 +109,7 @@ judge_root() {
         add 1 0
         made="$made $1"
     else
-        echo "FAILED Debian ${1#*:} with PostgreSQL ${1%:*}"
-        tail -n 30 "$log" | sed 's/^/   /'
-        add 0 1
+        fail "Debian ${1#*:} with PostgreSQL ${1%:*}" "$log"
     fi
 }
 
@@ -136,9 +134,8 @@ make_old() {
         echo "ok     PostgreSQL $old_major, to be upgraded there"
         add 1 0
     else
-        echo "FAILED to copy PostgreSQL $old_major, to be upgraded there"
-        tail -n 30 "$work/log/old" "$work/log/build-old" 2>/dev/null | sed 's/^/   /'
-        add 0 1
+        cat "$work/log/build-old" >>"$work/log/old" 2>/dev/null || true
+        fail "to copy PostgreSQL $old_major, to be upgraded there" "$work/log/old"
         old=
     fi
 }

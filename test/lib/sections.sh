@@ -33,9 +33,7 @@ built() {
         add 1 0
         return 0
     fi
-    echo "FAILED build $*"
-    tail -n 40 "$UIDGEN_WORK/log/build-$1" | sed 's/^/   /'
-    add 0 1
+    fail "build $*" "$UIDGEN_WORK/log/build-$1"
     return 1
 }
 
@@ -48,16 +46,13 @@ expect() {
         add 1 0
         return 0
     fi
-    echo "FAILED $text"
-    tail -n 40 "$UIDGEN_WORK/log/expect" | sed 's/^/   /'
-    add 0 1
+    fail "$text" "$UIDGEN_WORK/log/expect"
     return 1
 }
 
 # A list that is empty by mistake must not pass.
 no_tests() {
-    echo "FAILED to find any $1"
-    add 0 1
+    fail "to find any $1"
 }
 
 # The others build for themselves, or read the source only.
@@ -79,8 +74,9 @@ section_rules() {
     log=$UIDGEN_WORK/log/rules
     bounded sh test/rules "$UIDGEN_WORK/build-main" >"$log" 2>&1 || true
     show "$log"
+    awk '/^ok/ {bad = 0} /^not ok/ {bad = 1} bad' "$log" >>"$UIDGEN_WORK/failures"
     add "$(count '^ok' "$log")" "$(count '^not ok' "$log")" "$(count '^skipped: ' "$log")"
-    grep -q '^end of rules$' "$log" || { echo "FAILED test/rules did not reach its end"; add 0 1; }
+    grep -q '^end of rules$' "$log" || fail "test/rules did not reach its end"
 }
 
 section_unit() {
@@ -106,7 +102,7 @@ core_tests() {
     if [ "$bad" = 0 ]; then
         grep -E '^\[==========\] [0-9]+ tests? .* ran' "$log" | sed 's/^/   /'
     else
-        tail -n 60 "$log" | sed 's/^/   /'
+        tail -n 60 "$log" | sed 's/^/   /' | twice
     fi
     add "$ok" "$bad"
 }
@@ -135,12 +131,12 @@ judge_regress() {
     bad=$(count '^not ok |\.\.\. (FAILED|failed)' "$1")
     if [ "$4" != 0 ] && [ "$bad" = 0 ]; then
         bad=1
-        tail -n 20 "$1"
-        tail -n 20 "$3" 2>/dev/null || true
+        tail -n 20 "$1" "$3" 2>/dev/null | twice || true
     fi
-    head -n 200 "$2/regression.diffs" 2>/dev/null || true
-    if grep -sE -m 5 "runtime error:|$server_complaints" "$3"; then
+    [ ! -s "$2/regression.diffs" ] || head -n 200 "$2/regression.diffs" | twice
+    if grep -qsE "runtime error:|$server_complaints" "$3"; then
         bad=$((bad + 1))
+        grep -E -m 5 "runtime error:|$server_complaints" "$3" | twice
     fi
     skipped=$(cat "$2"/results/*.out 2>/dev/null | grep -c '^skipped: ' || true)
     cat "$2"/results/*.out 2>/dev/null | grep '^skipped: ' | sed 's/^/   /' || true
@@ -324,8 +320,10 @@ tap_files() {
         echo "main $file -"
     done | tap_jobs
     for file in $files; do
+        name=$(basename "$file" .t)
         # shellcheck disable=SC2046 # two or three numbers
-        add $(result_of "$(basename "$file" .t)" -)
+        add $(result_of "$name" -)
+        grep -hA 60 '^FAILED' "$UIDGEN_WORK/log/tap-$name--/summary" >>"$UIDGEN_WORK/failures" || true
     done
 }
 
@@ -391,7 +389,7 @@ torture_with() {
     if [ -n "$rounds" ]; then
         add "$rounds" 0
     else
-        add 0 1
+        fail "torture of $1 s with seed $2" "$log"
     fi
 }
 
@@ -435,13 +433,9 @@ judge_fault() {
     failed_without=$(result_of "$name" "$without" | cut -d ' ' -f 2)
     not_ok=$(count '^not ok' "$UIDGEN_WORK/log/tap-$name-$1/output")
     if [ "$failed_without" != 0 ]; then
-        echo "FAILED $2 does not pass without a fault"
-        show "$UIDGEN_WORK/log/tap-$name-$without/summary"
-        add 0 1
+        fail "$2 does not pass without a fault" "$UIDGEN_WORK/log/tap-$name-$without/summary"
     elif [ "$not_ok" = 0 ]; then
-        echo "FAILED fault $1 was not noticed by $2"
-        show "$UIDGEN_WORK/log/tap-$name-$1/summary"
-        add 0 1
+        fail "fault $1 was not noticed by $2" "$UIDGEN_WORK/log/tap-$name-$1/summary"
     else
         echo "ok     fault $1 is caught by $2: $(grep -m 1 '^not ok' "$UIDGEN_WORK/log/tap-$name-$1/output")"
         add 1 0
@@ -457,13 +451,11 @@ check_that_table_is_complete() {
         sort >"$UIDGEN_WORK/log/faults-known"
     stop_server server-faults "$tree" immediate
     if [ ! -s "$UIDGEN_WORK/log/faults-known" ]; then
-        echo "FAILED the build with faults has no setting uidgen.fault"
-        add 0 1
+        fail "the build with faults has no setting uidgen.fault"
     fi
     while read -r fault; do
         if [ "$fault" != none ] && ! fault_rows | grep -q "^$fault "; then
-            echo "FAILED fault $fault has no row in test/faults.tsv"
-            add 0 1
+            fail "fault $fault has no row in test/faults.tsv"
         fi
     done <"$UIDGEN_WORK/log/faults-known"
 }

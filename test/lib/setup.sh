@@ -257,6 +257,7 @@ setup_work_directory() {
     mkdir "$work/tmp" "$work/log"
     copy_checkout "$work/src"
     write_forbidden_words >"$work/forbidden"
+    : >"$work/failures"
     if [ "$(id -u)" = 0 ]; then
         chown -R postgres: "$work"
     fi

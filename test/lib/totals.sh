@@ -9,6 +9,20 @@ add() {
     section_skipped=$((section_skipped + ${3:-0}))
 }
 
+# fail text [file]: one test that failed, and the end of the file that says why.
+fail() {
+    {
+        echo "FAILED $1"
+        [ -z "${2:-}" ] || tail -n 40 "$2" | sed 's/^/   /'
+    } | twice
+    add 0 1
+}
+
+# What failed may scroll away, so it is said again before the totals of the run.
+twice() {
+    tee -a "$UIDGEN_WORK/failures"
+}
+
 # section name text: runs the function section_name, and writes its totals down.
 section() {
     printf '\n== %s: %s\n' "$1" "$2"
@@ -39,11 +53,11 @@ sums() {
 
 # Adds what sections counted in a work directory of their own to the section that ran them: add_sections directory status.
 add_sections() {
-    touch "$1/totals"
+    touch "$1/totals" "$1/failures"
+    cat "$1/failures" >>"$UIDGEN_WORK/failures"
     # shellcheck disable=SC2046 # three numbers
     add $(sums "$1")
     if [ "$2" != 0 ]; then
-        echo "FAILED to reach the end: status $2"
-        add 0 1
+        fail "to reach the end: status $2"
     fi
 }
