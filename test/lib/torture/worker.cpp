@@ -333,6 +333,11 @@ const Item &choose(uint64_t total) {
 
 bool exists(const char *path) { return access(path, F_OK) == 0; }
 
+// Neither lost nor in a transaction, which it is if memory did not even suffice for ROLLBACK.
+bool is_idle(PGconn *server) {
+    return PQstatus(server) == CONNECTION_OK && PQtransactionStatus(server) == PQTRANS_IDLE;
+}
+
 // Sends statements until the file exists, or the program that started this one has ended.
 void draw_until(const char *stop, const char *target, useconds_t pace_us, uint64_t life_ms) {
     uint64_t total = 0;
@@ -342,7 +347,7 @@ void draw_until(const char *stop, const char *target, useconds_t pace_us, uint64
     int64_t until_ns = 0;
     const pid_t parent = getppid();
     while (!exists(stop) && getppid() == parent) {
-        if (server != nullptr && (PQstatus(server) != CONNECTION_OK || nanoseconds(CLOCK_MONOTONIC) > until_ns)) {
+        if (server != nullptr && (!is_idle(server) || nanoseconds(CLOCK_MONOTONIC) > until_ns)) {
             PQfinish(server);
             server = nullptr;
         }
