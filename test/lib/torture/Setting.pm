@@ -4,6 +4,7 @@ package Setting;
 use strict;
 use warnings;
 
+use List::Util qw(min);
 use UidgenTest;
 
 # Each choice is a list of values of which the dice take one; the first ones of a list that names a value more than once
@@ -56,6 +57,8 @@ sub new
 		discard_caches => has_assertions() && $dice->part('discard_caches')->chance(50),
 		chosen => \%chosen }, $class;
 	$self->make_dense($dice->part('dense')) if $self->{dense};
+	# Some calls of the session that has no caches need seconds of a processor, for which only few others are to compete.
+	$self->{sessions} = min($self->{sessions}, 4) if $self->{discard_caches};
 	$self->make_calm if $self->{calm};
 	# Without it no call to flush is made that could fail.
 	$chosen{fsync} = 'on' if $self->{disk};
@@ -118,7 +121,7 @@ sub make_fleet
 	$self->{members} = $dice->between(2, 4);
 	if (!$self->{calm})
 	{
-		$self->{sessions} = 2 * $dice->between($self->{members}, 8);
+		$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
 		$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
 	}
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
