@@ -56,6 +56,9 @@ my %faults = (
 	restore_to_point => { weight => 3, if => \&can_be_restored },
 	promote => { weight => 4, if => sub { defined $_[0]->{standby} } });
 
+# A failed assertion of PostgreSQL's own: without a postmaster a session with parallel workers exits inside its transaction.
+my $of_orphan = 'TRAP: .*IsTransactionOrTransactionBlock.*"[^"]*pgstat\.c"';
+
 sub new
 {
 	my ($class, %opts) = @_;
@@ -63,7 +66,7 @@ sub new
 		dice => $opts{dice}, setting => $opts{setting}, paths => $opts{paths}, node => $opts{node},
 		standby => $opts{standby}, directory => $opts{directory}, say => $opts{say}, servers => $opts{servers},
 		only => $opts{only}, began => now(), number => 0, faults => [], clock => [], found => [], offset => 0,
-		complaints => ['^$'] }, $class;
+		complaints => [$of_orphan] }, $class;
 	push @{ $self->{clock} }, [ 0, 0, 0 ];
 	$self->check_only;
 	return $self;
@@ -386,8 +389,6 @@ sub kill_postmaster
 {
 	my ($self, $dice) = @_;
 	my $fault = $self->in_force('kill_postmaster', '', explains => \@outage, marks => 'stall crash');
-	# A failed assertion of PostgreSQL's own: without a postmaster a session with parallel workers exits inside its transaction.
-	push @{ $self->{complaints} }, 'TRAP: .*IsTransactionOrTransactionBlock.*"[^"]*pgstat\.c"';
 	my @orphans = background_pids($self->{node});
 	$self->{node}->kill9;
 	# They hold the shared memory, so that no server can start.
