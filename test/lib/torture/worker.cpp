@@ -46,6 +46,7 @@ struct Item {
     int weight;
     std::vector<Column> columns;
     std::vector<std::string> statements;
+    bool prepares = false; // a transaction
 };
 
 struct Answer {
@@ -95,6 +96,7 @@ void read_items(const char *path) {
         if (fields.size() != 3)
             die("not a line of statements: " + line);
         Item item = {std::stoi(fields[0]), {}, split(fields[2], " ;; ")};
+        item.prepares = fields[2].find("PREPARE TRANSACTION") != std::string::npos;
         if (fields[1] != "-")
             for (const std::string &column : split(fields[1], ",")) {
                 const auto flag = [&](char letter, Flag value) {
@@ -358,8 +360,11 @@ void draw_until(const char *stop, const char *target, useconds_t pace_us, uint64
         }
         if (server == nullptr)
             usleep(50000);
-        else
-            perform(server, choose(total));
+        else {
+            const Item &item = choose(total);
+            if (!perform(server, item) && item.prepares)
+                until_ns = 0; // a new connection ends what is still prepared
+        }
         if (pace_us > 0)
             usleep(static_cast<useconds_t>(roll(2 * pace_us)));
     }
