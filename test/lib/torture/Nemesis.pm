@@ -673,7 +673,8 @@ sub use_up_memory
 	my ($kilobytes) = map { /^VmData:\s+(\d+)/ ? $1 : () } split /^/, eval { PostgreSQL::Test::Utils::slurp_file("/proc/$pid/status") } // '';
 	return unless defined $kilobytes;
 	my $limit = 1024 * ($kilobytes + $dice->one_of(0, 0, 16, 256));
-	my $fault = $self->in_force('use_up_memory', title($pid) . ": $limit bytes for $seconds s", explains => ['53200']);
+	# 58P01: of a library that is loaded only now.
+	my $fault = $self->in_force('use_up_memory', title($pid) . ": $limit bytes for $seconds s", explains => [ '53200', '58P01' ]);
 	my $former = `prlimit --pid $pid --data --output=SOFT --noheadings --raw` =~ s/\s+//gr;
 	my $set = sub { IPC::Run::run([ 'prlimit', '--pid', $pid, "--data=$_[0]:" ], '>', '/dev/null', '2>&1') };
 	sleep($seconds) if $former ne '' && $set->($limit);
