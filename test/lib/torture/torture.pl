@@ -149,7 +149,10 @@ sub run_rounds
 		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
 		my $beside = Setting::is_fleet($number) ? 20 : 5;
 		$length = $left - $beside if $calm || $length > $left - 25;
-		my $of_round = run_round($number, $length < 5 ? 5 : $length);
+		my $replay = "to replay: test/torture --seed $seed --round $number --seconds " . int($length + $beside)
+		  . ($dense ? " --dense $dense" : '') . ($calm ? " --calm $calm" : '') . ($only ? " --only $only" : '')
+		  . (defined $fault ? " --fault $fault" : '');
+		my $of_round = eval { run_round($number, $length < 5 ? 5 : $length) } // die "$@$replay\n";
 		$rounds++;
 		$found += $of_round->{found};
 		$values += $of_round->{values};
@@ -159,10 +162,7 @@ sub run_rounds
 			$faults += $count;
 		}
 		say_line(sprintf '   so far %d rounds, %d faults, %d values, %d s', $rounds, $faults, $values, time - $began);
-		say_line("to replay: test/torture --seed $seed --round $number --seconds "
-			  . int($length + $beside)
-			  . ($dense ? " --dense $dense" : '') . ($calm ? " --calm $calm" : '') . ($only ? " --only $only" : '') . (defined $fault ? " --fault $fault" : ''))
-		  if $found;
+		say_line($replay) if $found;
 	}
 	say_line('faults: ' . join ', ', map { "$_ $faults{$_}" } sort keys %faults);
 	say_line(sprintf 'torture: seed %s, %d rounds, %d faults, %d values, %d s: %s',
