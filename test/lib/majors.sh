@@ -72,13 +72,13 @@ start_roots() {
     mirror=$(debian_mirror Debian)
     [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror Debian); } || true
     if [ -z "$mirror" ]; then
-        echo "There is no Debian mirror in apt's configuration."
+        echo "There is no Debian mirror in apt's configuration." | twice
         return 0
     fi
     security=$(debian_mirror Debian-Security)
     mkdir -p "$cache"
     if [ ! -O "$cache" ]; then
-        echo "$cache belongs to somebody else."
+        echo "$cache belongs to somebody else." | twice
         return 0
     fi
     for pair in $majors; do
@@ -134,8 +134,8 @@ make_old() {
         echo "ok     PostgreSQL $old_major, to be upgraded there"
         add 1 0
     else
-        cat "$work/log/build-old" >>"$work/log/old" 2>/dev/null || true
-        fail "to copy PostgreSQL $old_major, to be upgraded there" "$work/log/old"
+        tail -n 20 "$work/log/build-old" "$work/log/old" >"$work/log/copy-old" 2>/dev/null || true
+        fail "to copy PostgreSQL $old_major, to be upgraded there" "$work/log/copy-old"
         old=
     fi
 }

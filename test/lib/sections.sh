@@ -74,9 +74,9 @@ section_rules() {
     log=$UIDGEN_WORK/log/rules
     bounded sh test/rules "$UIDGEN_WORK/build-main" >"$log" 2>&1 || true
     show "$log"
-    awk '/^ok/ {bad = 0} /^not ok/ {bad = 1} bad' "$log" >>"$UIDGEN_WORK/failures"
+    awk '/^[^ ]/ {bad = /^not ok/} bad' "$log" >>"$UIDGEN_WORK/failures"
     add "$(count '^ok' "$log")" "$(count '^not ok' "$log")" "$(count '^skipped: ' "$log")"
-    grep -q '^end of rules$' "$log" || fail "test/rules did not reach its end"
+    grep -q '^end of rules$' "$log" || fail "test/rules did not reach its end" "$log"
 }
 
 section_unit() {
@@ -129,6 +129,7 @@ judge_regress() {
     grep -E '^((not )?ok |(test|    ) *[^ ]+ +\.\.\. )' "$1" || true
     ok=$(count '^ok |\.\.\. ok' "$1")
     bad=$(count '^not ok |\.\.\. (FAILED|failed)' "$1")
+    grep -E '^not ok |\.\.\. (FAILED|failed)' "$1" >>"$UIDGEN_WORK/failures" || true
     if [ "$4" != 0 ] && [ "$bad" = 0 ]; then
         bad=1
         tail -n 20 "$1" "$3" 2>/dev/null | twice || true
@@ -323,7 +324,8 @@ tap_files() {
         name=$(basename "$file" .t)
         # shellcheck disable=SC2046 # two or three numbers
         add $(result_of "$name" -)
-        grep -hA 60 '^FAILED' "$UIDGEN_WORK/log/tap-$name--/summary" >>"$UIDGEN_WORK/failures" || true
+        summary=$UIDGEN_WORK/log/tap-$name--/summary
+        ! grep -qs '^FAILED' "$summary" || cat "$summary" >>"$UIDGEN_WORK/failures"
     done
 }
 
@@ -384,9 +386,9 @@ seed_of_sources() {
 torture_with() {
     log=$UIDGEN_WORK/log/torture
     bounded sh test/lib/torture/run.sh main - "$1" "$2" 1 0 0 >"$log" 2>&1 || true
-    show "$log"
     rounds=$(sed -n 's/^torture: seed [^ ]*, \([0-9]*\) rounds,.*: found nothing$/\1/p' "$log")
     if [ -n "$rounds" ]; then
+        show "$log"
         add "$rounds" 0
     else
         fail "torture of $1 s with seed $2" "$log"

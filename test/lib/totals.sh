@@ -13,7 +13,7 @@ add() {
 fail() {
     {
         echo "FAILED $1"
-        [ -z "${2:-}" ] || tail -n 40 "$2" | sed 's/^/   /'
+        [ -z "${2:-}" ] || tail -n 70 "$2" | sed 's/^/   /'
     } | twice
     add 0 1
 }
@@ -54,10 +54,10 @@ sums() {
 # Adds what sections counted in a work directory of their own to the section that ran them: add_sections directory status.
 add_sections() {
     touch "$1/totals" "$1/failures"
-    cat "$1/failures" >>"$UIDGEN_WORK/failures"
+    [ ! -s "$1/failures" ] || { echo "In $(basename "$1"):" && cat "$1/failures"; } >>"$UIDGEN_WORK/failures"
     # shellcheck disable=SC2046 # three numbers
     add $(sums "$1")
     if [ "$2" != 0 ]; then
-        fail "to reach the end: status $2"
+        fail "to reach the end of $(basename "$1"): status $2"
     fi
 }

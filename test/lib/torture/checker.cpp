@@ -250,7 +250,8 @@ std::vector<std::unique_ptr<Log>> open_logs() {
 
 std::string where(const Log &log, const Record &record) {
     char text[200];
-    const std::string item = record.item == no_item ? "connecting" : "line " + std::to_string(record.item + 1);
+    const std::string item =
+        record.item == no_item ? "connecting or rolling back" : "line " + std::to_string(record.item + 1);
     snprintf(text, sizeof text, "session %s, sent at %.3f s, answered at %.3f s, %s",
              std::filesystem::path(log.path).stem().c_str(), since_start(record.start_ns), since_start(record.end_ns),
              item.c_str());

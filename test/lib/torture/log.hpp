@@ -8,7 +8,7 @@
 namespace torture {
 
 constexpr uint32_t record_magic = 0x54524f54;
-constexpr uint32_t no_item = UINT32_MAX; // the session could not connect
+constexpr uint32_t no_item = UINT32_MAX; // the session could not connect, or not roll back
 
 enum Flag : uint32_t {
     unordered = 1, // the statement may hand out its values in any order: parallel workers

@@ -46,7 +46,7 @@ struct Item {
     int weight;
     std::vector<Column> columns;
     std::vector<std::string> statements;
-    bool prepares = false; // a transaction
+    bool prepares = false; // has PREPARE TRANSACTION
 };
 
 struct Answer {
@@ -287,8 +287,12 @@ bool perform(PGconn *server, const Item &item) {
         if (failed)
             break;
     }
-    if (PQstatus(server) == CONNECTION_OK && PQtransactionStatus(server) != PQTRANS_IDLE)
-        PQclear(PQexec(server, "ROLLBACK"));
+    if (PQstatus(server) == CONNECTION_OK && PQtransactionStatus(server) != PQTRANS_IDLE) {
+        const int64_t start_ns = nanoseconds(CLOCK_MONOTONIC);
+        const Answer answer = send(server, nothing, "ROLLBACK");
+        if (answer.sqlstate != "00000")
+            write_down(nothing, answer, "ROLLBACK", start_ns);
+    }
     return !failed;
 }
 
