@@ -135,9 +135,10 @@ judge_regress() {
         tail -n 20 "$1" "$3" 2>/dev/null | twice || true
     fi
     [ ! -s "$2/regression.diffs" ] || head -n 200 "$2/regression.diffs" | twice
-    if grep -qsE "runtime error:|$server_complaints" "$3"; then
+    complaints=$(grep -sE -m 5 "runtime error:|$server_complaints" "$3" || true)
+    if [ -n "$complaints" ]; then
         bad=$((bad + 1))
-        grep -E -m 5 "runtime error:|$server_complaints" "$3" | twice
+        echo "$complaints" | twice
     fi
     skipped=$(cat "$2"/results/*.out 2>/dev/null | grep -c '^skipped: ' || true)
     cat "$2"/results/*.out 2>/dev/null | grep '^skipped: ' | sed 's/^/   /' || true

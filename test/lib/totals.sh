@@ -53,7 +53,7 @@ sums() {
 
 # Adds what sections counted in a work directory of their own to the section that ran them: add_sections directory status.
 add_sections() {
-    touch "$1/totals" "$1/failures"
+    touch "$1/totals"
     [ ! -s "$1/failures" ] || { echo "In $(basename "$1"):" && cat "$1/failures"; } >>"$UIDGEN_WORK/failures"
     # shellcheck disable=SC2046 # three numbers
     add $(sums "$1")
