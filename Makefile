@@ -16,7 +16,7 @@ listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(err
 
 EXTENSION = uidgen
 MODULE_big = uidgen
-DATA = $(call listed,src/sql/uidgen--*.sql) $(call listed,src/sql/uidgen--*.control)
+DATA = $(call listed,src/sql/uidgen--*.sql)
 OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))
 
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
@@ -70,7 +70,7 @@ endif
 maps = $(CURDIR)=. $(source)=. $(source)/= $(patsubst %/,%,$(srcdir))/= $(if $(filter $(source)/%,$(CURDIR)),$(CURDIR)=.)
 wishes = -O2 -fno-plt -Wall -Wextra -Wshadow -Wundef -Wold-style-cast -Wno-missing-field-initializers \
     $(addprefix -ffile-prefix-map=,$(maps))
-needs = -std=c++17 -fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -MMD
+needs = -std=c++17 -fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -MMD -MP
 override CXXFLAGS := $(wishes) $(CXXFLAGS) $(needs)
 ifdef WERROR
 override CXXFLAGS += -Werror
@@ -90,13 +90,6 @@ endif
 .PHONY: dist
 dist:
 	git -C $(source) archive --prefix=uidgen-$(version)/ -o $(CURDIR)/uidgen-$(version).tar.gz HEAD
-
-# Copies what has changed in the install script into the script that updates to it.
-.PHONY: update-script
-update-script:
-	for script in $(source)/src/sql/uidgen--*--$(version).sql; do \
-	    $(source)/src/sql/in-step $$script >$$script.new && mv $$script.new $$script || exit; \
-	done
 
 # The style of the C++ code. Other versions of clang-format differ in places.
 .PHONY: format

@@ -17,4 +17,4 @@ $$;
 \t on
 SELECT format('dynamic step: %s with bounds of %s to %s, %s after %s ranges', step,
               current_setting('uidgen.segment_step'), current_setting('uidgen.segment_max_step'), step_reason, records)
-  FROM segment_status WHERE name = 'dynamic';
+  FROM segment_status JOIN uid_stat USING (sequence) WHERE name = 'dynamic';

@@ -12,9 +12,9 @@ DECLARE
   began float;
 BEGIN
   FOREACH generator IN ARRAY '{uid_generators.baidu_cached,uid_generators.baidu}'::text[] LOOP
-    PERFORM count(*) FROM uid_next_batch(generator::regclass, 40 * 8192);
+    PERFORM count(*) FROM unnest(uid_next_array(generator::regclass, 40 * 8192));
     began := extract(epoch FROM clock_timestamp());
-    PERFORM count(*) FROM uid_next_batch(generator::regclass, 10 * 8192);
+    PERFORM count(*) FROM unnest(uid_next_array(generator::regclass, 10 * 8192));
     INSERT INTO rate VALUES (generator, 10 * 8192, extract(epoch FROM clock_timestamp()) - began);
   END LOOP;
 END

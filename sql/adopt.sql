@@ -1,4 +1,5 @@
 -- uid_adopt() and uid_release(): a column from a sequence to uidgen, and back.
+\a \t
 CREATE SCHEMA uidgen;
 CREATE EXTENSION uidgen SCHEMA uidgen;
 SET timezone = 'UTC';
@@ -23,7 +24,7 @@ EXCEPTION WHEN OTHERS THEN
   RETURN QUERY SELECT masked(l) FROM unnest(ARRAY['DETAIL: ' || detail, 'HINT: ' || hint]) l WHERE l !~ ': $';
 END
 $$;
--- Runs a call, and says whether the dry run before it promised the same statements, and changed nothing.
+-- Runs a call. A dry run before it must promise the same statements, and change nothing; otherwise a line says so.
 CREATE FUNCTION state() RETURNS text LANGUAGE sql AS $$
   SELECT md5(string_agg(x, '' ORDER BY x)) FROM (
     SELECT format('%s %s %s %s', a.attrelid, a.attname, a.atttypid, a.attidentity) FROM pg_attribute a
@@ -43,9 +44,7 @@ BEGIN
   END IF;
   done := ARRAY(SELECT p FROM plan(replace(call, ')', ', dry_run => false)')) p);
   RETURN QUERY SELECT unnest(done);
-  IF dry[:cardinality(dry) - 1] = done AND dry[cardinality(dry)] LIKE '-- This was a dry run.%' THEN
-    RETURN NEXT '= the dry run';
-  ELSE
+  IF (dry[:cardinality(dry) - 1] = done AND dry[cardinality(dry)] LIKE '-- This was a dry run.%') IS NOT TRUE THEN
     RETURN NEXT format('but the dry run: %s', dry);
   END IF;
 END

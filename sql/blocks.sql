@@ -1,4 +1,5 @@
 -- segment_reserve(): blocks of values for callers that hand them out themselves.
+\a \t
 CREATE EXTENSION uidgen;
 SET uidgen.segment_step = 10;
 SELECT segment_create('orders') IS NOT NULL AS made;
@@ -104,6 +105,13 @@ RESET ROLE;
 GRANT USAGE ON SEQUENCE uid_segments.orders TO regress_blocks;
 SET ROLE regress_blocks;
 SELECT last - first + 1 AS values FROM segment_reserve('orders', 3);
+-- USAGE is the right to draw, not to use up the sequence by one call.
+SELECT last - first + 1 AS values FROM segment_reserve('orders', 10000001);
+SELECT last - first + 1 AS values FROM segment_reserve('orders', 9223372036854775000);
+RESET ROLE;
+GRANT UPDATE ON SEQUENCE uid_segments.orders TO regress_blocks;
+SET ROLE regress_blocks;
+SELECT last - first + 1 AS values FROM segment_reserve('orders', 10000001);
 RESET ROLE;
 DROP OWNED BY regress_blocks;
 DROP ROLE regress_blocks;

@@ -47,32 +47,32 @@ $$;
 CREATE SEQUENCE uid_keys.known63;
 CREATE SEQUENCE uid_keys.known20;
 SELECT uid_key_create('any');
-SELECT left(secrets, -64) AS warning FROM uid_key \gset
-SELECT octet_length(:'warning'), uid_key_drop('any');
-INSERT INTO uid_key (sequence, width, secrets)
+SELECT left(secrets, -64) AS warning FROM uid_internal.uid_key \gset
+SELECT octet_length(:'warning');
+DROP SEQUENCE uid_keys.any;
+INSERT INTO uid_internal.uid_key (sequence, width, secrets)
 SELECT k.sequence, k.width, :'warning' || string_agg(lpad(to_hex(i), 2, '0'), '' ORDER BY i)
   FROM (VALUES ('uid_keys.known63'::regclass, 63), ('uid_keys.known20', 20)) AS k (sequence, width), generate_series(0, 31) AS i
  GROUP BY 1, 2;
 SELECT uid_conceal(0, 'known63') = 8644528584386371073, uid_conceal(1, 'known63') = 5176940450318186190,
        uid_conceal(117443343637549056, 'known63') = 7655288325273801517, uid_conceal(9223372036854775807, 'known63') = 4244600280903827775;
 SELECT uid_conceal(0, 'known20') = 612523, uid_conceal(1, 'known20') = 855792, uid_conceal(1048575, 'known20') = 219662;
-SELECT uid_reveal(8644528584386371073, 'known63'), uid_reveal(4244600280903827775, 'known63'), uid_reveal(219662, 'known20', 1);
+SELECT uid_reveal(8644528584386371073, 'known63'), uid_reveal(4244600280903827775, 'known63'), uid_reveal(219662, 'known20');
 
 -- Keys of the server's own. Each has another secret.
-SELECT uid_key_create('orders'), uid_key_create('web', 53, 4), uid_key_create('small', width => 20, dumped => false);
-SELECT name, sequence, width, version_bits, versions, dumped, created = now(), rotated, largest_id FROM uid_key_config ORDER BY 1;
-SELECT count(DISTINCT secrets), bool_and(secrets LIKE :'warning' || repeat('_', 64)) FROM uid_key WHERE sequence::text !~ 'known';
+SELECT uid_key_create('orders'), uid_key_create('web', 53, 4), uid_key_create('small', width => 20);
+SELECT name, sequence, width, version_bits, versions, created = now(), rotated, largest_id FROM uid_key_config ORDER BY 1;
+SELECT count(DISTINCT secrets), bool_and(secrets LIKE :'warning' || repeat('_', 64)) FROM uid_internal.uid_key WHERE sequence::text !~ 'known';
 SELECT bool_and(uid_reveal(uid_conceal(id, 'orders'), 'orders') = id) FROM unnest(uid_next_array(1000) || '{0, 9223372036854775807}') AS id;
 SELECT count(DISTINCT uid_conceal(id, 'small')), min(uid_conceal(id, 'small')) >= 0, max(uid_conceal(id, 'small')) < 2^20 FROM generate_series(0, 20000) AS id;
 SELECT bool_and(uid_conceal(id, 'web') BETWEEN 0 AND 2^49 - 1) FROM generate_series(0, 1000) AS id;
-SELECT uid_conceal(NULL, 'orders') IS NULL, uid_conceal(5, NULL) IS NULL, uid_reveal(NULL, 'orders') IS NULL, uid_conceal(5, 'orders', NULL) IS NULL;
+SELECT uid_conceal(NULL, 'orders') IS NULL, uid_conceal(5, NULL) IS NULL, uid_reveal(NULL, 'orders') IS NULL;
 
 -- What cannot be.
 SELECT outcome('SELECT uid_conceal(-1, ''orders'')'), outcome('SELECT uid_reveal(-1, ''orders'')');
 SELECT outcome('SELECT uid_conceal(562949953421312, ''web'')'), outcome('SELECT uid_reveal(9007199254740992, ''web'')');
-SELECT outcome('SELECT uid_reveal(562949953421312, ''web'')'), outcome('SELECT uid_reveal(562949953421312, ''web'', 1)');
+SELECT outcome('SELECT uid_reveal(562949953421312, ''web'')');
 SELECT outcome('SELECT uid_conceal(1048576, ''small'')'), outcome('SELECT uid_reveal(1048576, ''small'')');
-SELECT outcome('SELECT uid_conceal(5, ''orders'', 0)'), outcome('SELECT uid_reveal(5, ''orders'', 2)'), outcome('SELECT uid_conceal(5, ''orders'', 2147483647)');
 SELECT outcome('SELECT uid_conceal(5, ''none'')'), outcome('SELECT uid_conceal(5, '''')'), outcome('SELECT uid_reveal(5, ''uid_keys.orders'')');
 SELECT outcome('SELECT uid_conceal(5, repeat(''x'', 100000))');
 SELECT outcome('SELECT uid_conceal(5, repeat(''x'', 63))');
@@ -80,35 +80,37 @@ SELECT outcome('SELECT uid_key_create(NULL)'), outcome('SELECT uid_key_create(''
 SELECT outcome('SELECT uid_key_create(''orders'')');
 SELECT outcome('SELECT uid_key_create(''a'', 19)'), outcome('SELECT uid_key_create(''a'', 64)'), outcome('SELECT uid_key_create(''a'', NULL)');
 SELECT outcome('SELECT uid_key_create(''a'', 29, 10)'), outcome('SELECT uid_key_create(''a'', 63, 11)'), outcome('SELECT uid_key_create(''a'', 63, -1)');
-SELECT outcome('SELECT uid_key_create(''a'', 63, NULL)'), outcome('SELECT uid_key_create(''a'', 63, 0, NULL)');
-SELECT outcome('SELECT uid_key_rotate(''none'')'), outcome('SELECT uid_key_rotate(NULL)'), outcome('SELECT uid_key_drop(''none'')'), outcome('SELECT uid_key_alter(''none'', true)');
+SELECT outcome('SELECT uid_key_create(''a'', 63, NULL)');
+SELECT outcome('SELECT uid_key_rotate(''none'')'), outcome('SELECT uid_key_rotate(NULL)');
 SELECT count(*) FROM pg_class WHERE relnamespace = 'uid_keys'::regnamespace; -- nothing is left of those that failed
 CREATE SEQUENCE uid_keys.bare;
 SELECT outcome('SELECT uid_conceal(5, ''bare'')'), outcome('SELECT uid_key_rotate(''bare'')');
 DROP SEQUENCE uid_keys.bare;
-SELECT uid_key_create('Odd "name"; --')::text, uid_reveal(uid_conceal(7, 'Odd "name"; --'), 'Odd "name"; --'), uid_key_rotate('Odd "name"; --'), uid_key_drop('Odd "name"; --');
+SELECT uid_key_create('Odd "name"; --', 63, 1)::text, uid_reveal(uid_conceal(7, 'Odd "name"; --'), 'Odd "name"; --'), uid_key_rotate('Odd "name"; --');
+DROP SEQUENCE uid_keys."Odd ""name""; --";
 
 -- A secret does not change, and no message shows it.
 CREATE SEQUENCE uid_keys.bad;
-SELECT outcome(format('INSERT INTO uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
+SELECT outcome(format('INSERT INTO uid_internal.uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
   FROM (VALUES (''), (:'warning'), (repeat('5e', 32)), ('x' || :'warning' || repeat('5e', 32)), (:'warning' || repeat('5E', 32)),
                (:'warning' || repeat('5e', 64)), (:'warning' || repeat('5e', 31) || '5'), (:'warning' || repeat('5é', 32))) AS v (secrets);
-SELECT outcome('INSERT INTO uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_key LIMIT 1');
-SELECT regexp_replace(outcome('INSERT INTO uid_key SELECT * FROM uid_key WHERE sequence = ''uid_keys.orders''::regclass'), '=\(\d+\)', '=(N)');
-SELECT outcome('UPDATE uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')'), outcome('UPDATE uid_key SET width = 21'), outcome('UPDATE uid_key SET versions = 0');
-SELECT outcome('UPDATE uid_key SET versions = versions + 1, secrets = secrets || ''00''');
-SELECT outcome('TRUNCATE uid_key');
+SELECT outcome('INSERT INTO uid_internal.uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_internal.uid_key LIMIT 1');
+SELECT regexp_replace(outcome('INSERT INTO uid_internal.uid_key SELECT * FROM uid_internal.uid_key WHERE sequence = ''uid_keys.orders''::regclass'), '=\(\d+\)', '=(N)');
+SELECT outcome('UPDATE uid_internal.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')'), outcome('UPDATE uid_internal.uid_key SET width = 21'), outcome('UPDATE uid_internal.uid_key SET versions = 0');
+SELECT outcome('UPDATE uid_internal.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE sequence = ''uid_keys.web''::regclass');
+SELECT outcome('TRUNCATE uid_internal.uid_key');
+SELECT outcome('SELECT uid_key_create(''bad_too'', NULL)');
 DROP SEQUENCE uid_keys.bad;
 
 -- Privileges: USAGE on the key's sequence. No role reads the secrets.
 GRANT USAGE ON SEQUENCE uid_keys.web TO uidgen_conceals;
 SET ROLE uidgen_conceals;
 SELECT uid_reveal(uid_conceal(5, 'web'), 'web');
-SELECT outcome('SELECT uid_conceal(5, ''orders'')'), outcome('SELECT uid_reveal(5, ''orders'', 1)');
-SELECT outcome('SELECT count(secrets) FROM uid_key'), outcome('SELECT count(*) FROM uid_key_config WHERE name = ''orders''');
-SELECT outcome('INSERT INTO uid_key (sequence) VALUES (''uid_keys.orders'') RETURNING secrets'), outcome('INSERT INTO uid_key (sequence) VALUES (''uid_keys.orders'')');
-SELECT outcome('SELECT uid_key_create(''mine'')'), outcome('SELECT uid_key_rotate(''web'')'), outcome('SELECT uid_key_drop(''web'')'), outcome('SELECT uid_key_alter(''web'', false)');
-SELECT outcome('SELECT uid_change_key(''uid_keys.web'', 9, true)'), outcome('UPDATE uid_key SET dumped = true');
+SELECT outcome('SELECT uid_conceal(5, ''orders'')'), outcome('SELECT uid_reveal(5, ''orders'')');
+SELECT outcome('SELECT count(secrets) FROM uid_internal.uid_key'), outcome('SELECT count(*) FROM uid_key_config WHERE name = ''orders''');
+SELECT outcome('INSERT INTO uid_internal.uid_key (sequence) VALUES (''uid_keys.orders'') RETURNING secrets'), outcome('INSERT INTO uid_internal.uid_key (sequence) VALUES (''uid_keys.orders'')');
+SELECT outcome('SELECT uid_key_create(''mine'')'), outcome('SELECT uid_key_rotate(''web'')'), outcome('DROP SEQUENCE uid_keys.web');
+SELECT outcome('UPDATE uid_internal.uid_key SET versions = 9');
 -- A session that has used a key may not go on after REVOKE, nor as another role.
 RESET ROLE;
 REVOKE USAGE ON SEQUENCE uid_keys.web FROM uidgen_conceals;
@@ -118,67 +120,59 @@ RESET ROLE;
 GRANT CREATE ON SCHEMA uid_keys TO uidgen_conceals;
 SET ROLE uidgen_conceals;
 SELECT uid_key_create('mine', 40, 2), uid_reveal(uid_conceal(5, 'mine'), 'mine'), uid_key_rotate('mine');
-SELECT uid_key_alter('mine', false), uid_key_alter('mine', NULL);
-SELECT name, versions, dumped FROM uid_key_config WHERE name = 'mine';
+SELECT name, versions FROM uid_key_config WHERE name = 'mine';
 RESET ROLE;
 
--- Versions. The key without version bits does not know which one a value has.
-CREATE TEMP TABLE former AS SELECT id, uid_conceal(id, 'web') AS web, uid_conceal(id, 'orders') AS orders FROM generate_series(1, 100) AS id;
+-- Versions. A key without version bits has one.
+CREATE TEMP TABLE former AS SELECT id, uid_conceal(id, 'web') AS web FROM generate_series(1, 100) AS id;
 PREPARE newest(bigint) AS SELECT uid_conceal($1, 'web');
-PREPARE first(bigint) AS SELECT uid_conceal($1, 'web', 1);
 SET plan_cache_mode = force_generic_plan;
 CREATE TEMP TABLE prepared AS EXECUTE newest(1);
-SELECT uid_key_rotate('web'), uid_key_rotate('orders');
+SELECT uid_key_rotate('web'), outcome('SELECT uid_key_rotate(''orders'')');
 SELECT name, versions, rotated = now() FROM uid_key_config WHERE name IN ('orders', 'web') ORDER BY 1;
 CREATE TEMP TABLE rotated AS EXECUTE newest(1);
-CREATE TEMP TABLE fixed AS EXECUTE first(1);
-SELECT (SELECT uid_conceal FROM prepared) = f.web, (SELECT uid_conceal FROM fixed) = f.web, (SELECT uid_conceal FROM rotated) = uid_conceal(1, 'web', 2) FROM former AS f WHERE id = 1;
+SELECT (SELECT uid_conceal FROM prepared) = f.web, (SELECT uid_conceal FROM rotated) = uid_conceal(1, 'web') FROM former AS f WHERE id = 1;
 RESET plan_cache_mode;
 SELECT bool_and(web >> 49 = 0 AND uid_conceal(id, 'web') >> 49 = 1), bool_and(uid_reveal(web, 'web') = id),
-       bool_and(uid_reveal(uid_conceal(id, 'web'), 'web') = id), bool_and(uid_conceal(id, 'web', 1) = web) FROM former;
-SELECT bool_and(uid_reveal(orders, 'orders', 1) = id), bool_and(uid_reveal(uid_conceal(id, 'orders'), 'orders', 2) = id),
-       bool_or(uid_reveal(orders, 'orders', 2) = id), bool_or(uid_conceal(id, 'orders') = orders) FROM former;
-SELECT outcome('SELECT uid_reveal(5, ''orders'')'), regexp_replace(outcome('SELECT uid_reveal(web, ''web'', 2) FROM former WHERE id = 1'), 'value \d+', 'value N');
+       bool_and(uid_reveal(uid_conceal(id, 'web'), 'web') = id) FROM former;
 SELECT outcome('SELECT uid_key_rotate(''mine'')'), outcome('SELECT uid_key_rotate(''mine'')'), outcome('SELECT uid_key_rotate(''mine'')');
--- A unique index across a rotation. With version bits no two ids collide; without them they do, here among 20 bits.
-SELECT uid_key_create('bits', 21, 1), uid_key_create('none', 20);
-CREATE TEMP TABLE codes (bits bigint, none bigint);
-INSERT INTO codes SELECT uid_conceal(id, 'bits'), uid_conceal(id, 'none') FROM generate_series(1, 20000) AS id;
-SELECT uid_key_rotate('bits'), uid_key_rotate('none');
-INSERT INTO codes SELECT uid_conceal(id, 'bits'), uid_conceal(id, 'none') FROM generate_series(20001, 40000) AS id;
-SELECT count(DISTINCT bits), count(DISTINCT none) < 40000 FROM codes;
+-- No two ids collide, across a rotation either.
+SELECT uid_key_create('bits', 21, 1);
+CREATE TEMP TABLE codes AS SELECT uid_conceal(id, 'bits') AS code FROM generate_series(1, 20000) AS id;
+SELECT uid_key_rotate('bits');
+INSERT INTO codes SELECT uid_conceal(id, 'bits') FROM generate_series(20001, 40000) AS id;
+SELECT count(DISTINCT code) FROM codes;
 -- A rotation that is rolled back.
 BEGIN;
 SELECT uid_key_rotate('web');
-SELECT uid_conceal(5, 'web') = uid_conceal(5, 'web', 3);
+SELECT uid_conceal(5, 'web') AS of_third, uid_conceal(5, 'web') >> 49 = 2 AS is_third \gset
+SELECT :'is_third', uid_reveal(:of_third, 'web');
 SAVEPOINT s;
 SELECT uid_key_rotate('web'), uid_conceal(5, 'web') >> 49;
 ROLLBACK TO s;
-SELECT uid_conceal(5, 'web') = uid_conceal(5, 'web', 3);
+SELECT uid_conceal(5, 'web') = :of_third;
 ROLLBACK;
-SELECT uid_conceal(5, 'web') = uid_conceal(5, 'web', 2), outcome('SELECT uid_conceal(5, ''web'', 3)');
+SELECT uid_conceal(5, 'web') >> 49, regexp_replace(outcome('SELECT uid_reveal(' || :of_third || ', ''web'')'), 'value \d+', 'value N');
 
--- A generated column, an index and a view of a role that may use the key.
+-- A view of a role that may use the key. In a generated column or an index the functions are refused: a restore computes
+-- these before it has the key.
 GRANT USAGE ON SEQUENCE uid_keys.web TO uidgen_conceals;
 SET ROLE uidgen_conceals;
 SELECT outcome('CREATE TABLE bad (id bigint, code bigint GENERATED ALWAYS AS (uid_conceal(id, ''web'')) STORED)');
-CREATE TABLE things (id bigint PRIMARY KEY, code bigint GENERATED ALWAYS AS (uid_conceal(id, 'web', 1)) STORED UNIQUE);
-CREATE UNIQUE INDEX things_newer ON things (uid_conceal(id, 'web', 2));
+CREATE TABLE things (id bigint PRIMARY KEY);
+SELECT outcome('CREATE INDEX ON things (uid_conceal(id, ''web''))'), outcome('CREATE INDEX ON things (uid_reveal(id, ''web''))');
 CREATE VIEW public_things AS SELECT uid_conceal(id, 'web') AS code FROM things;
 INSERT INTO things SELECT generate_series(1, 5000);
 ANALYZE things;
-SELECT bool_and(code = uid_conceal(id, 'web', 1)) FROM things;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM things WHERE uid_conceal(id, 'web', 2) = 5;
-SELECT id FROM things WHERE uid_conceal(id, 'web', 2) = (SELECT uid_conceal(77, 'web'));
 -- The way back needs no index of its own.
-EXPLAIN (COSTS OFF) SELECT code FROM things WHERE id = uid_reveal(5, 'web');
+EXPLAIN (COSTS OFF) SELECT id FROM things WHERE id = uid_reveal(5, 'web');
 SELECT id FROM things WHERE id = uid_reveal((SELECT code FROM public_things OFFSET 76 LIMIT 1), 'web');
 RESET enable_seqscan;
--- The role that inserts needs USAGE, as the owner does. A view does not lend its owner's rights to functions.
-GRANT SELECT, INSERT ON things, public_things TO uidgen_other;
+-- A view does not lend its owner's rights to functions.
+GRANT SELECT ON public_things TO uidgen_other;
 SET ROLE uidgen_other;
-SELECT outcome('INSERT INTO things VALUES (6000)'), outcome('SELECT max(code) FROM public_things');
+SELECT outcome('SELECT max(code) FROM public_things');
 RESET ROLE;
 -- In parallel, also with a version of the open transaction.
 CREATE TABLE many AS SELECT id FROM generate_series(1, 5000) AS id;
@@ -195,13 +189,12 @@ RESET ALL;
 -- Rename, drop, and another key of the same name.
 ALTER SEQUENCE uid_keys.web RENAME TO www;
 SELECT outcome('SELECT uid_conceal(5, ''web'')'), uid_reveal((SELECT web FROM former WHERE id = 5), 'www');
-SELECT uid_key_drop('www');
-SELECT outcome('SELECT uid_conceal(5, ''www'')'), outcome('INSERT INTO things VALUES (6000)');
+DROP SEQUENCE uid_keys.www;
+SELECT outcome('SELECT uid_conceal(5, ''www'')'), outcome('SELECT max(code) FROM public_things');
 EXECUTE newest(5);
-EXECUTE first(5);
 SELECT uid_key_create('www', 53, 4);
 SELECT uid_reveal((SELECT web FROM former WHERE id = 5), 'www') = 5;
-SELECT count(*) FROM uid_key WHERE sequence::text ~ 'web';
+SELECT count(*) FROM uid_internal.uid_key WHERE sequence::text ~ 'web';
 -- In one transaction.
 BEGIN;
 SELECT uid_key_create('brief'), uid_reveal(uid_conceal(5, 'brief'), 'brief');
@@ -214,9 +207,9 @@ CREATE FUNCTION hostile.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT ''\x
 CREATE FUNCTION hostile.gen_random_uuid() RETURNS uuid LANGUAGE sql AS 'SELECT ''00000000-0000-0000-0000-000000000000''::uuid';
 RESET ROLE;
 SET search_path = hostile, pg_catalog, public;
-SELECT uid_key_create('calm'), uid_key_rotate('calm'), uid_reveal(uid_conceal(5, 'calm'), 'calm', 2);
+SELECT uid_key_create('calm', 63, 1), uid_key_rotate('calm'), uid_reveal(uid_conceal(5, 'calm'), 'calm');
 RESET search_path;
-SELECT right(secrets, 64) <> left(right(secrets, 128), 64) FROM uid_key WHERE sequence = 'uid_keys.calm'::regclass;
+SELECT right(secrets, 64) <> left(right(secrets, 128), 64) FROM uid_internal.uid_key WHERE sequence = 'uid_keys.calm'::regclass;
 
 -- Many keys, more than a session keeps; and all in another session.
 SELECT count(uid_key_create('key' || i, 30)) FROM generate_series(1, 300) AS i;
@@ -227,29 +220,23 @@ CREATE TABLE kept AS SELECT i, uid_conceal(i, 'key' || i) AS code FROM generate_
 \pset tuples_only on
 SELECT count(*) FROM kept WHERE uid_conceal(i, 'key' || i) = code;
 -- A message with the row would show its secrets.
-SELECT outcome('INSERT INTO uid_key DEFAULT VALUES');
+SELECT outcome('INSERT INTO uid_internal.uid_key DEFAULT VALUES');
 -- Rows that a superuser has written with the triggers turned off.
 SELECT uid_key_create('wrong', 30);
 SET session_replication_role = replica;
-UPDATE uid_key SET secrets = NULL WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET secrets = NULL WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET secrets = repeat('5', 63) WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET secrets = repeat('5', 63) WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET secrets = repeat('x', 64) WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET secrets = repeat('5e', 32), width = 0 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET secrets = repeat('5e', 32), width = 0 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET width = 30, version_bits = -5 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET width = 1000000 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET version_bits = 0, versions = -1 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET width = NULL WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET versions = 2, secrets = repeat('5e', 64) WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET width = 30, version_bits = -5 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET version_bits = 0, versions = -1 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET versions = 2147483647 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_key SET versions = 1 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_internal.uid_key SET versions = 1 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
 RESET session_replication_role;
 DROP TABLE many, kept;
@@ -258,18 +245,18 @@ DROP TABLE things;
 DROP SCHEMA hostile CASCADE;
 DROP FUNCTION outcome(text);
 DROP SEQUENCE uid_keys.mine;
-DO $$ BEGIN PERFORM uid_key_drop(name) FROM uid_key_config; END $$;
-SELECT count(*) FROM uid_key;
+DO $$ BEGIN EXECUTE (SELECT string_agg(format('DROP SEQUENCE %s', sequence), '; ') FROM uid_key_config); END $$;
+SELECT count(*) FROM uid_internal.uid_key;
 DROP EXTENSION uidgen;
 -- The schema of the extension, also renamed, is in no search_path.
 CREATE SCHEMA home;
 CREATE EXTENSION uidgen SCHEMA home;
 SELECT home.uid_key_create('k', 53, 8), home.uid_reveal(home.uid_conceal(5, 'k'), 'k'), home.uid_key_rotate('k');
 ALTER SCHEMA home RENAME TO "another Home";
-SELECT "another Home".uid_reveal("another Home".uid_conceal(5, 'k', 1), 'k'), "another Home".uid_conceal(5, 'k') >> 45, "another Home".uid_key_rotate('k');
+SELECT "another Home".uid_reveal("another Home".uid_conceal(5, 'k'), 'k'), "another Home".uid_conceal(5, 'k') >> 45, "another Home".uid_key_rotate('k');
 -- A key is not dropped by the way.
 DROP EXTENSION uidgen;
-SELECT "another Home".uid_key_drop('k');
+DROP SEQUENCE uid_keys.k;
 DROP EXTENSION uidgen;
 DROP SCHEMA "another Home";
 DROP OWNED BY uidgen_conceals;

@@ -1,4 +1,5 @@
 -- The registry of a fleet, called by hand with made-up members. No clock is printed.
+\a \t
 CREATE EXTENSION uidgen;
 \set SHOW_CONTEXT never
 
@@ -9,45 +10,57 @@ CREATE ROLE uidgen_plain;
 CREATE TABLE member (
   name text PRIMARY KEY, incarnation bigint, former bigint[] NOT NULL DEFAULT '{}',
   fleet bigint, term bigint, serial bigint,
-  node bigint, granted_from bigint, granted_until bigint, line bigint, held_term bigint, held_serial bigint);
+  node bigint, granted_from bigint, granted_until bigint, line bigint, held_term bigint, held_serial bigint,
+  held_seal bigint, seal bigint);
+
+CREATE TYPE answer AS (fleet bigint, term bigint, serial bigint, seal bigint, held_seal bigint, refusal text, message text,
+  hint text, retry_after_ms bigint, node bigint, granted_from bigint, granted_until bigint, line bigint,
+  registry_clock_us bigint, registry_version text);
 
 -- Asks as a member does, and keeps the answer unless it is lost. The layout has two worker bits and ticks of a
 -- millisecond, unless told otherwise. `ahead` moves the member's clock.
-CREATE FUNCTION ask(who text, lost boolean DEFAULT false, ahead interval DEFAULT '0', length bigint DEFAULT 600000,
+CREATE PROCEDURE ask(who text, lost boolean DEFAULT false, ahead interval DEFAULT '0', length bigint DEFAULT 600000,
     preset text DEFAULT 'custom', epoch timestamptz DEFAULT '2026-01-01 00:00:00+00', datacenter_bits integer DEFAULT 0,
     worker_bits integer DEFAULT 2, backup boolean DEFAULT false, policy text DEFAULT 'disposable',
     worker_number integer DEFAULT NULL, datacenter_id integer DEFAULT NULL, former_node bigint DEFAULT NULL,
-    former_ahead interval DEFAULT '1 second', host text DEFAULT 'host', generator text DEFAULT 'uid_generators.g')
-RETURNS text LANGUAGE plpgsql AS $$
+    former_ahead interval DEFAULT '1 second', host text DEFAULT 'host', generator text DEFAULT 'uid_generators.g',
+    any_node boolean DEFAULT false, INOUT outcome text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
 DECLARE
   m member := (SELECT member FROM member WHERE name = who);
-  a record;
+  a answer;
   clock_us bigint := extract(epoch FROM clock_timestamp() + ahead) * 1000000;
   epoch_us bigint := extract(epoch FROM epoch) * 1000000;
   former_until bigint := CASE WHEN former_node IS NOT NULL THEN
     (extract(epoch FROM clock_timestamp() + former_ahead) * 1000 - epoch_us / 1000)::bigint END;
 BEGIN
-  SELECT * INTO a FROM uid_fleet_call(1, m.incarnation, m.former, m.fleet, m.term, m.serial,
-    m.node, m.granted_from, m.granted_until, m.line, m.held_term, m.held_serial,
+  SELECT m.fleet, m.term, m.serial, m.seal, m.held_seal INTO a;
+  CALL uid_fleet_call(1, m.incarnation, m.former, a.fleet, a.term, a.serial, a.seal,
+    m.node, m.granted_from, m.granted_until, m.line, m.held_term, m.held_serial, a.held_seal,
     clock_us, (clock_us - epoch_us) / 1000, length, preset, epoch_us, 1000, 41, datacenter_bits, worker_bits, 12, false,
     backup, policy, worker_number, datacenter_id, former_node, former_until,
-    host, '5432', 7, 1, 'db', generator, '0.1.0');
+    host, '5432', 7, 1, 'db', generator, '1.0.0', a.refusal, a.message, a.hint, a.retry_after_ms, a.node, a.granted_from,
+    a.granted_until, a.line, a.registry_clock_us, a.registry_version);
   IF a.refusal IS NOT NULL THEN
+    outcome := a.refusal || CASE WHEN a.retry_after_ms > 0 THEN ', passes' ELSE '' END;
     IF num_nulls(a.node, a.granted_from, a.granted_until, a.line) < 4 OR num_nulls(a.message, a.hint, a.serial) > 0
        OR a.serial <= m.held_serial THEN
-      RETURN 'not a refusal: ' || a;
+      outcome := 'not a refusal: ' || a;
     END IF;
-    RETURN a.refusal || CASE WHEN a.retry_after_ms > 0 THEN ', passes' ELSE '' END;
+    RETURN;
   END IF;
   IF num_nulls(a.message, a.hint, a.retry_after_ms) < 3 OR a.granted_until <= a.granted_from OR a.serial IS NULL THEN
-    RETURN 'not a grant: ' || a;
+    outcome := 'not a grant: ' || a;
+    RETURN;
   END IF;
   IF NOT lost THEN
-    UPDATE member SET (former, fleet, term, serial, node, granted_from, granted_until, line, held_term, held_serial) =
-      ('{}', a.fleet, a.term, a.serial, a.node, a.granted_from, a.granted_until, a.line, a.term, a.serial)
+    UPDATE member SET (former, fleet, term, serial, seal, node, granted_from, granted_until, line, held_term, held_serial,
+        held_seal) =
+      ('{}', a.fleet, a.term, a.serial, a.seal, a.node, a.granted_from, a.granted_until, a.line, a.term, a.serial,
+        a.held_seal)
      WHERE name = who;
   END IF;
-  RETURN 'node ' || a.node || CASE WHEN a.line = m.incarnation THEN ', new line' ELSE '' END
+  outcome := CASE WHEN any_node THEN 'a node' ELSE 'node ' || a.node END || CASE WHEN a.line = m.incarnation THEN ', new line' ELSE '' END
       || CASE WHEN a.granted_until < m.granted_until AND a.node = m.node THEN ', shorter!' ELSE '' END;
 END
 $$;
@@ -67,7 +80,7 @@ CREATE FUNCTION nodes_end(nodes bigint[], since interval) RETURNS void LANGUAGE 
 -- No registry yet.
 SELECT born('a', 11), born('b', 21), born('c', 31), born('d', 41), born('e', 51);
 \set VERBOSITY terse
-SELECT ask('a');
+CALL ask('a');
 SELECT uid_fleet_fence();
 \set VERBOSITY default
 
@@ -75,109 +88,121 @@ SELECT uid_fleet_admit('uidgen_fleet');
 SELECT uid_fleet_admit('uidgen_fleet');
 SELECT uid_fleet_admit('uidgen_nobody');
 SELECT uid_fleet_admit(NULL);
+-- It would write settings onto a superuser.
+CREATE ROLE uidgen_super SUPERUSER;
+SELECT uid_fleet_admit('uidgen_super');
+DROP ROLE uidgen_super;
 SELECT count(*), min(term) AS term, min(clock_bound) AS clock_bound FROM uid_fleet_state;
 SELECT unnest(setconfig) FROM pg_db_role_setting WHERE setrole = 'uidgen_fleet'::regrole;
 
 -- Newcomers get nodes of their own; a member that asks again keeps its node, and so does one whose answer was lost.
-SELECT ask('a');
-SELECT ask('a');
-SELECT ask('b', lost => true);
-SELECT ask('b');
-SELECT ask('b');
+CALL ask('a');
+CALL ask('a');
+CALL ask('b', lost => true);
+CALL ask('b');
+CALL ask('b');
 SELECT granted_until - granted_from BETWEEN 600000 AND 660000 AS adds_nothing FROM member WHERE name = 'b';
 -- A restart, two restarts without an answer, and one whose answer was lost.
 SELECT restarted('a', 12);
-SELECT ask('a');
+CALL ask('a');
 SELECT restarted('a', 13), restarted('a', 14);
-SELECT ask('a', lost => true);
-SELECT ask('a');
+CALL ask('a', lost => true);
+CALL ask('a');
 -- Of two that follow the same life the second is refused, and the first goes on.
 SELECT copied('a', 'copy'), restarted('a', 15), restarted('copy', 16);
-SELECT ask('a');
-SELECT ask('copy');
-SELECT ask('a');
+CALL ask('a');
+CALL ask('copy');
+CALL ask('a');
 
 -- All nodes in use.
-SELECT ask('c');
-SELECT ask('d');
-SELECT ask('e');
-SELECT message, hint LIKE 'The grant of a node ends in % s. Use a layout%' AS hint
-  FROM uid_fleet_call(1, 51, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
-    'custom', 1767225600000000, 1000, 41, 0, 2, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
-    7, 1, 'db', 'g', '0.1.0');
+CALL ask('c');
+CALL ask('d');
+CALL ask('e');
+CALL uid_fleet_call(1, 51, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+  'custom', 1767225600000000, 1000, 41, 0, 2, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
+  7, 1, 'db', 'g', '1.0.0') \gset a_
+SELECT :'a_message', :'a_hint' LIKE 'The grant of a node ends in % s. Use a layout%' AS hint;
 -- The node whose grant ended first comes first. The former holder then is a newcomer, and finds none.
 SELECT nodes_end(ARRAY[2], '1 s'), nodes_end(ARRAY[3], '2 s');
-SELECT ask('e');
+CALL ask('e');
 SELECT name, node FROM member WHERE node = 3 ORDER BY name;
-SELECT ask('c'), node FROM member WHERE name = 'c';
-SELECT ask('b');
+CALL ask('c');
+CALL ask('b');
 
 -- Taking over, which only a holder that is dead survives. It was ahead of its clock by half of the length that it asked
 -- for at most.
 SELECT t BETWEEN now() + interval '309 s' AND now() + interval '311 s' AS half FROM uid_fleet_takeover(1, 3) t;
 SELECT state FROM uid_fleet WHERE pool = 1 AND node = 3;
-SELECT ask('e');
-SELECT uid_fleet_takeover(1, 3) IS NULL AS again;
+CALL ask('e');
+SELECT uid_fleet_takeover(1, 3) < now() + interval '312 s' AS again;
 SELECT uid_fleet_takeover(1, 4);
 SELECT uid_fleet_takeover(9, 1);
 SELECT uid_fleet_takeover(NULL, 1) IS NULL AS is_null;
 
 -- Static and sticky, in a layout of its own.
-CREATE FUNCTION ask_for(who text, number integer, host text DEFAULT 'host') RETURNS text LANGUAGE plpgsql AS
-  $$ BEGIN RETURN ask(who, worker_bits => 4, policy => 'static', worker_number => number, host => host); END $$;
+CREATE PROCEDURE ask_for(who text, number integer, INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS
+  $$ BEGIN CALL ask(who, worker_bits => 4, policy => 'static', worker_number => number, outcome => outcome); END $$;
 SELECT born('s1', 101), born('s2', 102), born('t1', 111), born('t2', 112), born('t3', 113), born('t4', 114);
-SELECT ask_for('s1', 9);
-SELECT ask_for('s2', 9);
-SELECT ask_for('s2', 10);
-SELECT regexp_replace(message, 'until .*', 'until ...') AS message, hint, retry_after_ms > 0 AS passes
-  FROM uid_fleet_call(1, 103, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
-    'custom', 1767225600000000, 1000, 41, 0, 4, 12, false, false, 'static', 9, NULL, NULL, NULL, 'host', '5432',
-    7, 1, 'db', 'g', '0.1.0');
-SELECT ask('t1', worker_bits => 4, policy => 'sticky', host => 'sticky');
+CALL ask_for('s1', 9);
+CALL ask_for('s2', 9);
+CALL ask_for('s2', 10);
+CALL uid_fleet_call(1, 103, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+  'custom', 1767225600000000, 1000, 41, 0, 4, 12, false, false, 'static', 9, NULL, NULL, NULL, 'host', '5432',
+  7, 1, 'db', 'g', '1.0.0') \gset a_
+SELECT regexp_replace(:'a_message', 'until .*', 'until ...'), :'a_hint', :a_retry_after_ms > 0 AS passes;
+CALL ask('t1', worker_bits => 4, policy => 'sticky', host => 'sticky');
 -- Its former grant still runs.
-SELECT ask('t2', worker_bits => 4, policy => 'sticky', host => 'sticky');
+CALL ask('t2', worker_bits => 4, policy => 'sticky', host => 'sticky');
 UPDATE uid_fleet_node SET granted_until = granted_from WHERE policy = 'sticky';
-SELECT ask('t3', worker_bits => 4, policy => 'sticky', host => 'sticky');
-SELECT ask('t4', worker_bits => 4, policy => 'sticky', host => 'other');
+CALL ask('t3', worker_bits => 4, policy => 'sticky', host => 'sticky');
+CALL ask('t4', worker_bits => 4, policy => 'sticky', host => 'other');
 
 -- Datacenter ids: those that members ask for are left to them.
-CREATE FUNCTION ask_dc(who text, datacenter_id integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS
-  $$ BEGIN RETURN ask(who, datacenter_bits => 1, worker_bits => 1, datacenter_id => datacenter_id); END $$;
+CREATE PROCEDURE ask_dc(who text, datacenter_id integer DEFAULT NULL, INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS
+  $$ BEGIN CALL ask(who, datacenter_bits => 1, worker_bits => 1, datacenter_id => datacenter_id, outcome => outcome); END $$;
 SELECT born('u1', 201), born('u2', 202), born('u3', 203), born('u4', 204), born('u5', 205), born('u6', 206);
-SELECT ask_dc('u1', 1);
-SELECT ask_dc('u2');
-SELECT ask_dc('u3');
-SELECT ask_dc('u4', 0);
-SELECT ask_dc('u4');
-SELECT ask_dc('u5');
+CALL ask_dc('u1', 1);
+CALL ask_dc('u2');
+CALL ask_dc('u3');
+CALL ask_dc('u4', 0);
+CALL ask_dc('u4');
+CALL ask_dc('u5');
 SELECT node, datacenter_id, worker_id, state, generator, database, host, port, version, policy
   FROM uid_fleet WHERE pool = 3 ORDER BY node;
 -- A layout without the field does not mind.
 SELECT born('v1', 211), born('v2', 212);
-SELECT ask('v1', worker_bits => 3, datacenter_id => 12) LIKE 'node %' AS granted;
+CALL ask('v1', worker_bits => 3, datacenter_id => 12, any_node => true);
 -- With a backup worker one bit is not drawn.
-SELECT ask('v2', worker_bits => 1, backup => true);
-SELECT ask('u6', worker_bits => 1, backup => true);
+CALL ask('v2', worker_bits => 1, backup => true);
+CALL ask('u6', worker_bits => 1, backup => true);
 
 -- A preset has one epoch in a fleet.
 SELECT born('w1', 301), born('w2', 302);
-SELECT ask('w1', preset => 'leaf', worker_bits => 10, epoch => '2026-02-01 00:00:00+00') LIKE 'node %' AS granted;
-SELECT ask('w2', preset => 'leaf', worker_bits => 10);
+CALL ask('w1', preset => 'leaf', worker_bits => 10, epoch => '2026-02-01 00:00:00+00', any_node => true);
+CALL ask('w2', preset => 'leaf', worker_bits => 10);
 SET timezone = 'UTC';
-SELECT refusal, message, hint
-  FROM uid_fleet_call(1, 303, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
-    'leaf', 1767225600000000, 1000, 41, 0, 10, 12, false, false, 'static', 9, NULL, NULL, NULL, 'host', '5432',
-    7, 1, 'db', 'uid_generators."my.Gen"', '0.1.0');
-SELECT ask('w2', preset => 'custom', worker_bits => 10) LIKE 'node %' AS granted;
+CALL uid_fleet_call(1, 303, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+  'leaf', 1767225600000000, 1000, 41, 0, 10, 12, false, false, 'static', 9, NULL, NULL, NULL, 'host', '5432',
+  7, 1, 'db', 'uid_generators."my.Gen"', '1.0.0') \gset a_
+SELECT :'a_refusal', :'a_message', :'a_hint';
+CALL ask('w2', preset => 'custom', worker_bits => 10, any_node => true);
 
 -- Joining: the node used so far is left alone until the member's high-water mark is over, unless it has a holder.
+-- A use that ends later than a grant would is refused, and changes nothing.
 SELECT born('x1', 401), born('x2', 402), born('x3', 403);
-SELECT ask('x1', worker_bits => 5, former_node => 30, former_ahead => '1 hour') LIKE 'node %' AS granted;
-SELECT ask('x2', worker_bits => 5, policy => 'static', worker_number => 30);
+CALL ask('x1', worker_bits => 5, former_node => 30, former_ahead => '11 minutes');
+CALL ask('x2', worker_bits => 5, former_node => 31, former_ahead => '60 years');
+SELECT count(*) FROM uid_fleet_node n JOIN uid_fleet_pool p USING (pool) WHERE p.worker_bits = 5;
+CALL ask('x1', worker_bits => 5, former_node => 30, former_ahead => '9 minutes', any_node => true);
+CALL ask('x2', worker_bits => 5, policy => 'static', worker_number => 30);
 SELECT state, host FROM uid_fleet WHERE preset = 'custom' AND node = 30;
-SELECT ask('x2', worker_bits => 5, policy => 'static', worker_number => 29, former_node => 29, former_ahead => '-1 s');
-SELECT ask('x3', worker_bits => 5, former_node => 29, former_ahead => '1 hour') LIKE 'node %' AS granted;
-SELECT ask('x2', worker_bits => 5);
+CALL ask('x2', worker_bits => 5, policy => 'static', worker_number => 29, former_node => 29, former_ahead => '-1 s');
+CALL ask('x3', worker_bits => 5, former_node => 29, former_ahead => '9 minutes', any_node => true);
+CALL ask('x2', worker_bits => 5);
+-- An administrator frees a node that only a claim keeps from others, by whatever it was claimed.
+UPDATE uid_fleet_node SET granted_until = 2199023255552 WHERE node = 30 AND host IS NULL;
+SELECT t < now() + interval '11 s' AS free_soon FROM uid_fleet_pool p, uid_fleet_takeover(p.pool, 30) t WHERE worker_bits = 5;
+SELECT granted_until < 2199023255552 AS taken FROM uid_fleet_node WHERE node = 30 AND host IS NULL;
 
 -- Nodes for generators outside.
 SELECT * FROM uid_fleet_reserve(3);
@@ -199,154 +224,167 @@ SELECT * FROM uid_fleet_reserve(1, 'leaf', '-infinity', without_standby => true)
 SELECT count(*) FROM uid_fleet_reserve(8, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3), without_standby => true);
 SELECT born('y', 501);
 SELECT count(*) FROM uid_fleet_reserve(7, pool => (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3), without_standby => true);
-SELECT ask('y', worker_bits => 3);
+CALL ask('y', worker_bits => 3);
 UPDATE uid_fleet_node SET granted_until = granted_from
  WHERE pool = (SELECT pool FROM uid_fleet_pool WHERE worker_bits = 3) AND NOT reserved;
-SELECT ask('y', worker_bits => 3) LIKE 'node %' AS granted;
-SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until, newcomers_refused FROM uid_fleet_pools
+CALL ask('y', worker_bits => 3, any_node => true);
+SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_fleet_pools
  ORDER BY pool;
 
 -- A handover: nothing is granted, until it is cancelled or another server takes over.
 SELECT uid_fleet_handover();
-SELECT ask('b');
+CALL ask('b');
 SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_takeover(1, 2);
 \set VERBOSITY terse
 SELECT uid_fleet_handover(cancel => true);
 \set VERBOSITY default
 UPDATE uid_fleet_state SET closed_until = closed_until - interval '320 s';
-SELECT ask('b');
+CALL ask('b');
 SELECT uid_fleet_handover(cancel => true);
-SELECT ask('b');
+CALL ask('b');
 SELECT uid_fleet_handover();
 SELECT closed_until BETWEEN now() + interval '200 s' AND now() + interval '300 s' AS five_minutes FROM uid_fleet_state;
 UPDATE uid_fleet_state SET closed_until = now() + interval '1 hour';
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET host = 'the former one', closed_until = closed_until - interval '59 min';
-SELECT ask('b');
+CALL ask('b');
 SELECT term, closed_until, host <> 'the former one' AS recorded FROM uid_fleet_state;
 -- It is too late for that if its clock and the bound are not below closed_until.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET host = 'the former one', closed_until = clock_timestamp() + interval '9 s';
-SELECT ask('b');
+CALL ask('b');
 SELECT term, closed_until, fence_base IS NOT NULL AS fenced FROM uid_fleet_state;
 UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- A fence: holders that show a grant that reaches far enough keep their nodes, and newcomers wait.
-SELECT ask('b', length => 600000);
+CALL ask('b', length => 600000);
 SELECT born('z1', 601), born('z2', 602), born('z3', 603);
-SELECT ask('z1', worker_bits => 6, length => 5000) LIKE 'node %' AS granted;
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS granted;
+CALL ask('z1', worker_bits => 6, length => 5000, any_node => true);
+CALL ask('z2', worker_bits => 6, any_node => true);
 SELECT uid_fleet_fence() > now() + interval '620 s' AS from_then_on;
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
-SELECT ask('z1', worker_bits => 6);
-SELECT ask('z3', worker_bits => 6);
+CALL ask('z2', worker_bits => 6, any_node => true);
+CALL ask('z1', worker_bits => 6);
+CALL ask('z3', worker_bits => 6);
 SELECT term FROM member WHERE name IN ('z1', 'z2') ORDER BY term;
 \set VERBOSITY terse
 SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 \set VERBOSITY default
 SELECT count(*) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
-SELECT newcomers_refused FROM uid_fleet_pools JOIN uid_fleet_pool USING (pool) WHERE worker_bits = 6;
 -- Another server has changed: the same fence.
 UPDATE uid_fleet_state SET timeline = timeline + 1;
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+CALL ask('z2', worker_bits => 6, any_node => true);
 SELECT term FROM uid_fleet_state;
 -- So it has if the first calls were lost with it.
 UPDATE uid_fleet_state SET timeline = timeline + 1, host = NULL, data_directory = NULL;
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+CALL ask('z2', worker_bits => 6, any_node => true);
 SELECT term FROM uid_fleet_state;
 -- A greater bound is stored, and counts from the next call on. A smaller setting is no smaller bound.
 UPDATE uid_fleet_state SET clock_bound = '7 s';
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept, clock_bound FROM uid_fleet_state;
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept, clock_bound FROM uid_fleet_state;
+CALL ask('z2', worker_bits => 6, any_node => true);
+SELECT clock_bound FROM uid_fleet_state;
+CALL ask('z2', worker_bits => 6, any_node => true);
+SELECT clock_bound FROM uid_fleet_state;
 UPDATE uid_fleet_state SET clock_bound = '30 s';
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+CALL ask('z2', worker_bits => 6, any_node => true);
 SELECT clock_bound, (SELECT max(fence_until) FROM uid_fleet_pools) = fence_base + interval '660 s' AS by_the_bound
   FROM uid_fleet_state;
 UPDATE uid_fleet_state SET clock_bound = '10 s';
 -- A member has seen an answer that the registry has lost.
-UPDATE member SET serial = serial + 1000 WHERE name = 'z2';
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+SELECT last_value AS last FROM uid_fleet_serial \gset
+SELECT setval('uid_fleet_serial', :last - 5) > 0 AS lost;
+CALL ask('z2', worker_bits => 6, any_node => true);
 SELECT term FROM uid_fleet_state;
+SELECT setval('uid_fleet_serial', :last + 100) > 0 AS found;
 -- A member has seen a later term: this server must not be the registry any more.
-UPDATE member SET term = term + 7 WHERE name = 'z2';
-SELECT ask('z2', worker_bits => 6);
-SELECT ask('a');
+UPDATE uid_fleet_state SET term = term - 1;
+CALL ask('z2', worker_bits => 6);
+CALL ask('a');
 SELECT term, term_shown FROM uid_fleet_state;
--- An asker that belongs to no fleet has seen none of its terms.
-SELECT refusal FROM uid_fleet_call(1, 699, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000,
-  100, 1000, 'custom', 1767225600000000, 1000, 41, 0, 6, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host',
-  '5432', 7, 1, 'db', 'g', '0.1.0');
-SELECT term_shown < 999 AS unshown FROM uid_fleet_state;
 SELECT uid_fleet_fence() > now() AS fenced;
 SELECT term, term_shown FROM uid_fleet_state;
-SELECT ask('z2', worker_bits => 6) LIKE 'node %' AS kept;
+CALL ask('z2', worker_bits => 6, any_node => true);
+-- A fence that an administrator knows to be needless.
+CALL ask('z3', worker_bits => 6);
+UPDATE uid_fleet_state SET term_shown = 4711, fence_base = now() + interval '60 years';
+SELECT uid_fleet_fence(cancel => true) - now() < interval '1 s' AS at_once;
+CALL ask('z3', worker_bits => 6, any_node => true);
+SELECT term_shown, fence_base FROM uid_fleet_state;
 -- A member whose grant ended before a fence gets another node. If it misses the answer, it gets that node again, and its
 -- latest answer of the node before makes no difference.
 UPDATE uid_fleet_state SET fence_base = NULL;
 SELECT born('n', 801);
-SELECT ask('n', worker_bits => 6) LIKE 'node %' AS granted;
-SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %' AS extended;
+CALL ask('n', worker_bits => 6, any_node => true);
+CALL ask('n', worker_bits => 6, lost => true, any_node => true);
+-- What only the registry knows: HMAC-SHA-256.
+CREATE FUNCTION seal(what text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  key bytea := (SELECT convert_to(encode(seal_key, 'hex'), 'UTF8') FROM uid_internal.uid_fleet_key);
+  inside bytea := decode(repeat('36', 64), 'hex');
+  outside bytea := decode(repeat('5c', 64), 'hex');
+BEGIN
+  FOR i IN 0 .. length(key) - 1 LOOP
+    inside := set_byte(inside, i, get_byte(inside, i) # get_byte(key, i));
+    outside := set_byte(outside, i, get_byte(outside, i) # get_byte(key, i));
+  END LOOP;
+  RETURN ('x' || encode(substr(sha256(outside || sha256(inside || convert_to(what, 'UTF8'))), 1, 8), 'hex'))::bit(64)::bigint
+      >> 1 & 9223372036854775807;
+END
+$$;
 CREATE FUNCTION clock_moves(who text, ms bigint) RETURNS void LANGUAGE sql AS $$
   UPDATE uid_fleet_node n SET granted_from = n.granted_from + ms, granted_until = n.granted_until + ms
     FROM member m WHERE m.name = who AND n.line = m.line;
-  UPDATE member SET granted_from = granted_from + ms, granted_until = granted_until + ms WHERE name = who $$;
+  UPDATE member SET granted_from = granted_from + ms, granted_until = granted_until + ms WHERE name = who;
+  UPDATE member m SET held_seal = seal(format('grant %s %s %s 41 0 %s 12 0 0 %s %s %s %s %s %s', fleet, 1767225600000000, 1000,
+      p.worker_bits, m.node, m.granted_from, m.granted_until, m.line, held_term, held_serial))
+    FROM uid_fleet_node n JOIN uid_fleet_pool p USING (pool) WHERE m.name = who AND n.line = m.line $$;
 SELECT clock_moves('n', -3 * 3600000);
 UPDATE uid_fleet_state SET term = term + 1, fence_base = now() - interval '2 hours';
-SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %, new line' AS granted;
-SELECT ask('n', worker_bits => 6, lost => true) LIKE 'node %, new line' AS repeated;
-SELECT ask('n', worker_bits => 6) LIKE 'node %, new line' AS repeated;
+CALL ask('n', worker_bits => 6, lost => true, any_node => true);
+CALL ask('n', worker_bits => 6, lost => true, any_node => true);
+CALL ask('n', worker_bits => 6, any_node => true);
 SELECT count(*) FILTER (WHERE state = 'live') AS live FROM uid_fleet_node n JOIN uid_fleet USING (pool, node)
  WHERE n.incarnation = 801;
 SELECT count(*) = 2 AS two_answers FROM uid_fleet_node WHERE incarnation = 801;
 -- Another fleet.
 UPDATE member SET fleet = fleet - 1 WHERE name = 'z2';
-SELECT ask('z2', worker_bits => 6);
+CALL ask('z2', worker_bits => 6);
 UPDATE uid_fleet_state SET fence_base = NULL;
 
--- A clock that is far ahead gets nothing that it can use. The median of the fleet's clocks decides, if the registry's
--- own clock is behind. It counts servers, of which three are needed.
+-- A clock that is far ahead gets nothing that it can use, however many askers say the same: the registry judges by its
+-- own clock.
 SELECT born('clock' || n, 700 + n) FROM generate_series(1, 9) n;
-SELECT ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1');
-SELECT ask('clock1', worker_bits => 7, host => 'h1') LIKE 'node %' AS granted;
-SELECT ask('clock2', worker_bits => 7, host => 'h2') LIKE 'node %' AS granted;
-SELECT ask('clock3', worker_bits => 7, host => 'h3') LIKE 'node %' AS granted;
-SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
-UPDATE uid_fleet_node SET clock_offset_us = 0, last_heard = now() - interval '11 minutes';
--- The registry's clock goes back by an hour. Holders renew inside their grants.
+CALL ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1');
+CALL ask('clock1', worker_bits => 7, host => 'h1', any_node => true);
+CALL ask('clock2', worker_bits => 7, host => 'h2', any_node => true);
+CALL ask('clock3', worker_bits => 7, host => 'h3', any_node => true);
 SELECT clock_moves('clock1', 3600000), clock_moves('clock2', 3600000);
-SELECT ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
-SELECT ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h1') LIKE 'node %' AS extended;
-SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
-SELECT ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h2') LIKE 'node %' AS extended;
-SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
--- A holder whose grant has ended is refused, and its clock counts, too.
-SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3');
-SELECT ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3') LIKE 'node %' AS extended;
-SELECT ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4') LIKE 'node %' AS granted;
+CALL ask('clock1', worker_bits => 7, ahead => '1 hour', host => 'h1', any_node => true);
+CALL ask('clock2', worker_bits => 7, ahead => '1 hour', host => 'h2', any_node => true);
+CALL ask('clock3', worker_bits => 7, ahead => '1 hour', host => 'h3');
+CALL ask('clock4', worker_bits => 7, ahead => '1 hour', host => 'h4');
+CALL ask('clock4', worker_bits => 7, host => 'h4', any_node => true);
+-- A holder that is refused shows its clock.
 SELECT host, date_trunc('minute', clock_offset + interval '1 s') AS offset FROM uid_fleet
  WHERE host LIKE 'h_' ORDER BY host;
+SELECT clock_moves('clock1', -3600000), clock_moves('clock2', -3600000);
 -- An epoch that is ahead is no fence.
-SELECT refusal, regexp_replace(message, '[0-9.]+', '...') AS message, hint, retry_after_ms > 0 AS passes
-  FROM uid_fleet_call(1, 799, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 0, 1000,
-    'custom', 4000000000000000, 1000, 41, 0, 7, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
-    7, 1, 'db', 'g', '0.1.0');
+CALL uid_fleet_call(1, 799, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 0, 1000,
+  'custom', 4000000000000000, 1000, 41, 0, 7, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
+  7, 1, 'db', 'g', '1.0.0') \gset a_
+SELECT :'a_refusal', regexp_replace(:'a_message', '[0-9.]+', '...'), :'a_hint', :a_retry_after_ms > 0 AS passes;
 SELECT * FROM uid_fleet_reserve(1, 'leaf', '2090-01-01 00:00:00+00', without_standby => true);
 -- A clock that is behind gets a node too.
-SELECT ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5') LIKE 'node %' AS granted;
--- A fence begins where the clocks and the grants are. Grants that the median proves wrong do not count, and neither do
--- nodes that were used without the registry.
-UPDATE uid_fleet_node n SET granted_until = n.granted_until + 86400000 FROM member m
- WHERE m.name = 'clock4' AND n.line = m.line;
-SELECT ask('clock6', worker_bits => 7, host => 'h1', former_node => 100, former_ahead => '2 days') LIKE 'node %' AS joined;
-SELECT date_trunc('hour', t - now()) AS until FROM uid_fleet_fence() t;
+CALL ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5', any_node => true);
+-- A fence begins where the clock and the grants are. Reserved nodes do not count.
+SELECT date_trunc('minute', t - now()) AS until FROM uid_fleet_fence() t;
 UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- Bad input.
 CREATE FUNCTION bad(name text, value text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  names text[] := (SELECT proargnames[1:36] FROM pg_proc WHERE proname = 'uid_fleet_call');
-  good text[] := ARRAY['1', '999', '''{}''', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL',
+  names text[] := (SELECT proargnames[1:38] FROM pg_proc WHERE proname = 'uid_fleet_call');
+  good text[] := ARRAY['1', '999', '''{}''', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL', 'NULL',
     '1800000000000000', '100', '1000', '''custom''', '1767225600000000', '1000', '41', '5', '5', '12', 'false', 'false',
     '''disposable''', 'NULL', 'NULL', 'NULL', 'NULL', '''h''', '''1''', '7', '1', '''d''', '''g''', '''v'''];
   part text;
@@ -354,7 +392,7 @@ BEGIN
   FOREACH part IN ARRAY string_to_array(name, ' ') LOOP
     good[array_position(names, part)] := split_part(value, ' ', array_position(string_to_array(name, ' '), part));
   END LOOP;
-  RETURN format('SELECT refusal FROM uid_fleet_call(%s)', array_to_string(good, ', '));
+  RETURN format('CALL uid_fleet_call(%s)', array_to_string(good, ', '));
 END
 $$;
 \set VERBOSITY sqlstate
@@ -381,11 +419,36 @@ SELECT bad('fleet term serial held_node held_from held_until held_line held_term
 SELECT bad('host', 'repeat(''x'',2000)') \gexec
 \set VERBOSITY default
 SELECT bad('protocol', '2') \gexec
--- A grant without end, shown by a member that the registry does not know.
-UPDATE member SET (node, granted_until, term, held_term, serial) = (77, 2199023255552, s.term, s.term - 1, 1)
-  FROM uid_fleet_state s WHERE name = 'y';
-UPDATE member SET (fleet, line, granted_from, held_serial) = (s.fleet, 5, 0, 1) FROM uid_fleet_state s WHERE name = 'y';
-SELECT ask('y', worker_bits => 7);
+-- What a member shows counts only if the registry gave it: no term stops the registry, no serial raises a fence, and no
+-- grant takes a node.
+CALL ask('z3', worker_bits => 6, any_node => true);
+SELECT term, fence_base FROM uid_fleet_state;
+SELECT count(*) AS nodes FROM uid_fleet_node \gset
+CREATE TABLE honest AS SELECT * FROM member WHERE name = 'z3';
+CREATE FUNCTION lie(change text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM member WHERE name = 'z3';
+  INSERT INTO member SELECT * FROM honest;
+  EXECUTE 'UPDATE member SET ' || change || ' WHERE name = ''z3''';
+  RETURN change;
+END
+$$;
+SELECT format('SELECT lie(%L)', change), 'CALL ask(''z3'', worker_bits => 6)' FROM unnest(ARRAY[
+  'term = 9007199254740992', 'term = term + 1', 'fleet = NULL, term = term + 1', 'serial = 9223372036854775807', 'seal = 0',
+  'held_serial = held_serial + 1', 'granted_until = granted_until + 1', 'node = (node + 1) % 64', 'held_term = held_term - 1',
+  'line = line + 1, granted_until = granted_until + 1, held_term = held_term - 1', 'seal = held_seal', 'held_seal = seal']) change
+  \gexec
+SELECT fleet FROM honest \gset
+CALL uid_fleet_block(1, :fleet, 9007199254740992, 1, 1, 'orders', 1, 0, 1, 'h', 'p', 'd', 'v') \gset a_
+SELECT :'a_refusal';
+CALL uid_fleet_block(1, :fleet, 1, 9223372036854775807, 1, 'orders', 1, 0, 1, 'h', 'p', 'd', 'v') \gset a_
+SELECT :'a_refusal';
+SELECT term, term_shown, fence_base FROM uid_fleet_state;
+SELECT count(*) - :nodes AS new_nodes FROM uid_fleet_node;
+DELETE FROM member WHERE name = 'z3';
+INSERT INTO member SELECT * FROM honest;
+DROP TABLE honest;
+CALL ask('z3', worker_bits => 6, any_node => true);
 -- Whatever was asked: nodes are in range.
 SELECT count(*) FILTER (WHERE node >= nodes) AS beyond FROM uid_fleet_node JOIN uid_fleet_pools USING (pool);
 
@@ -398,6 +461,34 @@ SELECT uid_generator_create('g', preset => 'leaf');
 SELECT worker_ids_used FROM uid_generator_limits WHERE generator = 'uid_generators.g'::regclass;
 SELECT uid_generator_drop('uid_generators.g');
 
+-- Any number of layouts would fill the disk. One login does not use up those of another one. A layout that no generator uses
+-- can be forgotten.
+SELECT born('full', 901), born('other', 902);
+INSERT INTO uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
+    backup_worker, login)
+  SELECT 1000 + n, 'custom', '2026-01-01', 1000, 40, 0, 2, n, false, false, 'uidgen_fleet' FROM generate_series(1, 1000) n;
+GRANT ALL ON member TO uidgen_fleet;
+SET ROLE uidgen_fleet;
+CALL ask('full', worker_bits => 8);
+RESET ROLE;
+SELECT count(*) AS layouts FROM uid_fleet_pool WHERE worker_bits = 8;
+CALL ask('other', worker_bits => 9, any_node => true);
+SELECT login = current_user AS of_its_login FROM uid_fleet_pool WHERE worker_bits = 9;
+SELECT uid_fleet_forget(0);
+DELETE FROM uid_fleet_pool WHERE pool > 1002;
+SELECT uid_fleet_forget(1001);
+\set VERBOSITY sqlstate
+SELECT uid_fleet_forget(1);
+\set VERBOSITY default
+SET ROLE uidgen_fleet;
+CALL ask('full', worker_bits => 8, any_node => true);
+RESET ROLE;
+REVOKE ALL ON member FROM uidgen_fleet;
+UPDATE uid_fleet_node SET granted_until = 5 FROM member m WHERE m.name = 'full' AND uid_fleet_node.line = m.line;
+SELECT uid_fleet_forget(pool) FROM uid_fleet_pool WHERE worker_bits = 8;
+SELECT count(*) AS layouts FROM uid_fleet_pool WHERE worker_bits = 8;
+SELECT count(*) AS rows FROM uid_fleet_node n JOIN member m USING (line) WHERE m.name = 'full';
+
 -- The rows keep nodes apart.
 TRUNCATE uid_fleet_node;
 TRUNCATE uid_fleet_pool;
@@ -405,117 +496,138 @@ TRUNCATE uid_fleet_state;
 
 -- The transaction is the call's own.
 BEGIN;
-SELECT ask('clock1', worker_bits => 7);
+CALL ask('clock1', worker_bits => 7);
 ROLLBACK;
-SELECT ask('a'), ask('clock1', worker_bits => 7);
-DO $$ BEGIN PERFORM ask('clock1', worker_bits => 7); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
-CREATE FUNCTION with_set() RETURNS text LANGUAGE plpgsql SET work_mem = '4MB' AS $$ BEGIN RETURN ask('clock1', worker_bits => 7); END $$;
-SELECT with_set();
-SELECT txid_current() > 0 AS has_id, ask('clock1', worker_bits => 7);
+DO $$ DECLARE o text; BEGIN CALL ask('clock1', worker_bits => 7, outcome => o); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+CREATE PROCEDURE with_set(INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql SET work_mem = '4MB' AS
+  $$ BEGIN CALL ask('clock1', worker_bits => 7, outcome => outcome); END $$;
+CALL with_set();
+CREATE FUNCTION in_function() RETURNS text LANGUAGE plpgsql AS
+  $$ DECLARE o text; BEGIN CALL ask('clock1', worker_bits => 7, outcome => o); RETURN o; END $$;
+SELECT in_function();
+DO $$ DECLARE o text; BEGIN PERFORM txid_current(); CALL ask('clock1', worker_bits => 7, outcome => o); END $$;
 SET default_transaction_isolation = 'serializable';
-SELECT ask('clock1', worker_bits => 7);
+CALL ask('clock1', worker_bits => 7);
 RESET default_transaction_isolation;
 SET default_transaction_read_only = on;
-SELECT ask('clock1', worker_bits => 7);
+CALL ask('clock1', worker_bits => 7);
 RESET default_transaction_read_only;
--- The commit is flushed, whatever the session wants. A stronger setting is kept.
-CREATE FUNCTION ask_commit() RETURNS text LANGUAGE plpgsql AS $$
-BEGIN RETURN ask('clock1', worker_bits => 7) || ', ' || current_setting('synchronous_commit'); END $$;
-SET synchronous_commit = off;
-SELECT ask_commit();
-SHOW synchronous_commit;
-SET synchronous_commit = remote_apply;
-SELECT ask_commit();
-RESET synchronous_commit;
+-- What a procedure does after its call does not undo it.
+CREATE PROCEDURE undone(INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
+BEGIN CALL ask('clock6', worker_bits => 7, any_node => true, outcome => outcome); ROLLBACK; END $$;
+CALL undone();
+SELECT count(*) AS kept FROM uid_fleet_node WHERE incarnation = 706;
 
 -- Segments: what members call for blocks of values.
-CREATE FUNCTION block(segment text, count bigint DEFAULT 10, shown bigint DEFAULT -1, increment bigint DEFAULT 1,
-    member text DEFAULT 'a', fleet bigint DEFAULT NULL, term bigint DEFAULT 0)
-RETURNS text LANGUAGE plpgsql AS $$
+CREATE PROCEDURE block(segment text, count bigint DEFAULT 10, shown bigint DEFAULT -1, increment bigint DEFAULT 1,
+    member text DEFAULT 'a', fleet bigint DEFAULT NULL, term bigint DEFAULT 0, INOUT outcome text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
 DECLARE
-  b record;
   known bigint := coalesce(fleet, (SELECT f.fleet FROM known_fleet f));
+  term_seal bigint := seal(format('stamp %s %s 1', known, term));
+  refusal text;
+  message text;
+  hint text;
+  first bigint;
+  last bigint;
 BEGIN
-  SELECT * INTO b FROM uid_fleet_block(1, known, term, segment, count, shown, increment, 'host', '5432', member, 'v');
-  RETURN coalesce(b.refusal || ': ' || b.message || coalesce('; ' || b.hint, ''),
-                  format('%s values, %s to %s by %s', b.count, b.first, b.last, b.increment));
+  CALL uid_fleet_block(1, known, term, sign(term)::bigint, term_seal, segment, count, shown, increment, 'host', '5432',
+    member, 'v', refusal, message, hint, first, last);
+  outcome := coalesce(refusal || ': ' || message || coalesce('; ' || hint, ''),
+                      format('%s values, %s to %s by %s', count, first, last, increment));
 END
 $$;
 CREATE TABLE known_fleet AS SELECT fleet FROM uid_fleet_state;
 GRANT SELECT ON known_fleet TO uidgen_fleet;
 SELECT segment_create('orders') IS NOT NULL AS made, segment_create('Bestell"ung') IS NOT NULL AS quoted;
 SET ROLE uidgen_fleet;
-SELECT block('orders');
-SELECT block('Bestell"ung');
-SELECT block('it''s nowhere');
+CALL block('orders');
+CALL block('Bestell"ung');
+CALL block('it''s nowhere');
 RESET ROLE;
 GRANT USAGE ON SEQUENCE uid_segments.orders, uid_segments."Bestell""ung" TO uidgen_fleet;
 SET ROLE uidgen_fleet;
-SELECT block('orders');
-SELECT block('Bestell"ung');
+CALL block('orders');
+CALL block('Bestell"ung');
 -- Draws on the registry go on beside blocks.
-SELECT block('orders', 1000);
+CALL block('orders', 1000);
 RESET ROLE;
 SELECT segment_next('orders'), segment_next('orders');
 SET ROLE uidgen_fleet;
-SELECT block('orders', 1, member => 'b');
+CALL block('orders', 1, member => 'b');
 RESET ROLE;
 SELECT segment_next('orders');
 SELECT segment, sequence, database, first_value, last_value, given_at <= clock_timestamp() AS given, version
   FROM uid_fleet_segments ORDER BY 1, 3;
 SET ROLE uidgen_fleet;
 -- The last value that a member was given. The registry may have lost it.
-SELECT block('orders', shown => 1500);
-SELECT block('orders', shown => 5000);
-SELECT block('orders', shown => 1500);
+CALL block('orders', shown => 1500);
+CALL block('orders', shown => 5000);
+CALL block('orders', shown => 1500);
 RESET ROLE;
 SELECT segment_next('orders') > 5020 AS above;
 SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
 -- A call without values says what the segment is like; of any increment, to a server of any fleet.
-SELECT block('orders', 0, increment => 0, fleet => 0);
-SELECT block('orders', fleet => 4711);
+CALL block('orders', 0, increment => 0, fleet => 0);
+CALL block('orders', fleet => 4711);
 -- A registry that is shown a later term stops.
-SELECT block('orders', term => 99);
-SELECT block('orders');
+CALL block('orders', term => 99);
+CALL block('orders');
 UPDATE uid_fleet_state SET term_shown = 0;
-SELECT block('orders', increment => 2);
+CALL block('orders', increment => 2);
 ALTER SEQUENCE uid_segments.orders CYCLE;
-SELECT block('orders');
+CALL block('orders');
 ALTER SEQUENCE uid_segments.orders NO CYCLE MINVALUE -5;
-SELECT block('orders');
+CALL block('orders');
 ALTER SEQUENCE uid_segments.orders MINVALUE 0;
 -- To the end, and what is left. A block is at most 1/1024 of a sequence.
 SELECT segment_create('short') IS NOT NULL AS made;
 ALTER SEQUENCE uid_segments.short MAXVALUE 30000;
-SELECT block('short', 100);
-SELECT block('short', 100, shown => 29990);
-SELECT block('short', 100);
-SELECT block('short', 100, shown => 40000);
+CALL block('short', 100);
+-- A member may claim what a failover loses: some blocks. A claim of more changes nothing. With the administrator's word
+-- it goes on.
+CALL block('short', 100, shown => 400);
+CALL block('short', 100, shown => 29990);
+CALL block('short', 100, shown => 40000);
+CALL block('orders', shown => 9223372036854775800);
+CALL block('orders', 9223372036854775807);
+CALL block('short', 100);
+SELECT segment_set('short', 29990);
+CALL block('short', 100, shown => 29990);
+CALL block('short', 100);
+CALL block('short', 100, shown => 40000);
+-- What is remembered of the members is bounded.
+INSERT INTO uid_fleet_segment SELECT 'orders', 'h' || n, 'p', 'd', 1, 2, now() - n * interval '1 s', 'v' FROM generate_series(1, 2000) n;
+CALL block('orders', 1);
+SELECT count(*), max(host) FILTER (WHERE given_at = (SELECT min(given_at) FROM uid_fleet_segment)) AS oldest
+  FROM uid_fleet_segment WHERE segment = 'orders';
+\set VERBOSITY sqlstate
+CALL block('orders', member => repeat('x', 2000));
+\set VERBOSITY default
 SELECT segment_create('down') IS NOT NULL AS made;
 ALTER SEQUENCE uid_segments.down INCREMENT -5 MINVALUE -1000000 MAXVALUE 0 START 0 RESTART;
-SELECT block('down', increment => -5, shown => 1);
-SELECT block('down', increment => -5, shown => -100);
-SELECT block('down', increment => -5, shown => -100);
+CALL block('down', increment => -5, shown => 1);
+CALL block('down', increment => -5, shown => -100);
+CALL block('down', increment => -5, shown => -100);
 ALTER SEQUENCE uid_segments.down MAXVALUE 10;
-SELECT block('down', increment => -5);
+CALL block('down', increment => -5);
 SELECT uid_fleet_handover();
-SELECT split_part(block('orders'), ';', 1);
+CALL block('orders');
 UPDATE uid_fleet_state SET closed_until = NULL;
 \set VERBOSITY terse
-SELECT uid_fleet_block(2, 0, 0, 'orders', 1, 0, 0, 'h', 'p', 'd', 'v');
-SELECT uid_fleet_block(1, 0, 0, 'orders', -1, 0, 0, 'h', 'p', 'd', 'v');
-SELECT uid_fleet_block(1, 0, 0, NULL, 1, 0, 0, 'h', 'p', 'd', 'v');
+CALL uid_fleet_block(2, 0, 0, 0, 0, 'orders', 1, 0, 0, 'h', 'p', 'd', 'v');
+CALL uid_fleet_block(1, 0, 0, 0, 0, 'orders', -1, 0, 0, 'h', 'p', 'd', 'v');
+CALL uid_fleet_block(1, 0, 0, 0, 0, NULL, 1, 0, 0, 'h', 'p', 'd', 'v');
 BEGIN;
-SELECT block('orders');
+CALL block('orders');
 ROLLBACK;
 \set VERBOSITY default
 
--- Rights: a member's role may call the function and nothing else; others may not do that either.
-CREATE FUNCTION as_role() RETURNS text LANGUAGE sql AS $$ SELECT refusal FROM uid_fleet_call(1, 999, NULL, 1, 1, 1,
-  NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000, 'custom', 1767225600000000, 1000, 41, 5, 5, 12,
-  false, false, 'disposable', NULL, NULL, NULL, NULL, 'h', '1', 7, 1, 'd', 'g', 'v') $$;
+-- Rights: a member's role may call the procedures and nothing else; others may not do that either.
 SET ROLE uidgen_fleet;
-SELECT as_role();
+CALL uid_fleet_call(1, 999, NULL, 1, 1, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+  'custom', 1767225600000000, 1000, 41, 5, 5, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'h', '1', 7, 1, 'd', 'g', 'v') \gset a_
+SELECT :'a_refusal';
 \set VERBOSITY terse
 SELECT * FROM uid_fleet_segments;
 SELECT * FROM uid_fleet_state;
@@ -527,8 +639,9 @@ SELECT uid_fleet_takeover(1, 1);
 SELECT * FROM uid_fleet_reserve(1, without_standby => true);
 SELECT uid_fleet_admit('uidgen_plain');
 SET ROLE uidgen_plain;
-SELECT as_role();
-SELECT uid_fleet_block(1, 0, 0, 'orders', 1, 0, 0, 'h', 'p', 'd', 'v');
+CALL uid_fleet_call(1, 999, NULL, 1, 1, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 100, 1000,
+  'custom', 1767225600000000, 1000, 41, 5, 5, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'h', '1', 7, 1, 'd', 'g', 'v');
+CALL uid_fleet_block(1, 0, 0, 0, 0, 'orders', 1, 0, 0, 'h', 'p', 'd', 'v');
 SELECT * FROM uid_fleet_pools;
 SELECT nextval('uid_fleet_serial');
 RESET ROLE;
@@ -561,25 +674,39 @@ CREATE TABLE hostile.uid_fleet_state (LIKE public.uid_generator);
 CREATE TABLE hostile.pg_extension (extname text);
 RESET ROLE;
 SET search_path = hostile, public, pg_catalog;
-SELECT public.ask('clock1', worker_bits => 7);
+CALL public.ask('clock1', worker_bits => 7);
 SELECT count(*) > 10 AS shown FROM public.uid_fleet;
 RESET search_path;
 -- The same session, after the schema got another name; and the schema has a name that must be quoted.
 ALTER SCHEMA public RENAME TO "Pub""lic";
 SET search_path = "Pub""lic";
-SELECT ask('clock1', worker_bits => 7);
+CALL ask('clock1', worker_bits => 7);
 SELECT uid_fleet_admit('uidgen_fleet');
 SELECT count(*) > 10 AS shown FROM uid_fleet;
 ALTER SCHEMA "Pub""lic" RENAME TO public;
 RESET search_path;
-SELECT ask('clock1', worker_bits => 7);
+CALL ask('clock1', worker_bits => 7);
 
 DROP SCHEMA hostile CASCADE;
-SELECT segment_drop(name) FROM uid_segment;
+-- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser. The role then can be dropped.
 DROP TABLE known_fleet;
-REVOKE EXECUTE ON FUNCTION uid_fleet_call, uid_fleet_block FROM uidgen_fleet;
-REVOKE USAGE ON SCHEMA public FROM uidgen_fleet;
-ALTER ROLE uidgen_fleet IN DATABASE contrib_regression RESET ALL;
-DROP ROLE uidgen_fleet, uidgen_plain;
+CREATE ROLE uidgen_owner;
+SELECT datdba::regrole::text AS owner FROM pg_database WHERE datname = current_database() \gset
+ALTER DATABASE contrib_regression OWNER TO uidgen_owner;
+ALTER ROLE uidgen_fleet IN DATABASE contrib_regression SET work_mem = '1GB';
+ALTER ROLE uidgen_fleet SET lock_timeout = 0;
+SET ROLE uidgen_owner;
+SELECT uid_fleet_expel('uidgen_fleet');
+SELECT uid_fleet_expel('uidgen_fleet');
+SELECT uid_fleet_expel(NULL);
+RESET ROLE;
+SELECT setconfig FROM pg_db_role_setting WHERE setrole = 'uidgen_fleet'::regrole;
+SELECT has_function_privilege('uidgen_fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname IN ('uid_fleet_call', 'uid_fleet_block');
+DROP ROLE uidgen_fleet;
+ALTER DATABASE contrib_regression OWNER TO :"owner";
+DROP ROLE uidgen_owner;
+
+SELECT segment_drop(name) FROM uid_segment;
+DROP ROLE uidgen_plain;
 DROP TABLE member CASCADE;
 DROP EXTENSION uidgen;

@@ -1,4 +1,5 @@
 -- The life of a generator: made, altered, chosen as the default, dropped.
+\a \t
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
@@ -46,7 +47,7 @@ SELECT uid_next('uid_generators.g') > :id AS goes_on;
 SELECT hinted('SELECT uid_generator_alter(''uid_generators.g'', time_bits => 41)') AS above \gset
 SELECT :above >= uid_next('uid_generators.g') AS names_the_largest;
 SELECT uid_generator_create('h', above => :above, epoch => '2024-01-01', tick_us => 10000, time_bits => 41, datacenter_bits => 1, worker_bits => 6, sequence_bits => 9);
-SELECT uid_next('uid_generators.h') > :above AS above, min(id) > :above AS above_too FROM uid_next_batch('uid_generators.h', 100) AS id;
+SELECT uid_next('uid_generators.h') > :above AS above, min(id) > :above AS above_too FROM unnest(uid_next_array('uid_generators.h', 100)) AS id;
 -- Above something that its ids reach later, never, or already.
 SELECT outcome('SELECT uid_generator_create(''later'', above => uid_encode(clock_timestamp() + interval ''1 d'', 0, 0, 0))');
 SELECT outcome('SELECT uid_generator_create(''never'', ''js53'', above => 9007199254740991)');
@@ -74,7 +75,7 @@ SELECT uid_generator_alter('uid_generators.h', lease_ms => 200, max_ahead_ms => 
 INSERT INTO id (id) VALUES (uid_next('uid_generators.h'));
 SELECT uid_timestamp(uid_last(), 'uid_generators.h') <= leased_until AS leased FROM uid_generator_status WHERE generator = 'uid_generators.h'::regclass;
 SELECT uid_generator_alter('uid_generators.h', when_full => 'wait', when_back => 'error', tolerance_ms => 50, spread => false);
-INSERT INTO id (id) SELECT uid_next_batch('uid_generators.h', 500);
+INSERT INTO id (id) SELECT unnest(uid_next_array('uid_generators.h', 500));
 SELECT uid_generator_alter('uid_generators.h', tolerance_ms => -1, worker_policy => 'static', worker_number => 7);
 INSERT INTO id (id) VALUES (uid_next('uid_generators.h'));
 SELECT worker_id FROM uid_decode(uid_last(), 'uid_generators.h');
@@ -112,7 +113,7 @@ SELECT spread FROM uid_generator WHERE generator = 'uid_generators.h'::regclass;
 SAVEPOINT a;
 SELECT uid_next('uid_generators.h');
 ROLLBACK TO a;
-SELECT * FROM uid_next_batch('uid_generators.h', 3);
+SELECT * FROM unnest(uid_next_array('uid_generators.h', 3));
 ROLLBACK TO a;
 SELECT (uid_decode(:id, 'uid_generators.h')).sequence >= 0 AS decodes;
 SELECT uid_next() > 0 AS others_draw;
@@ -227,7 +228,7 @@ EXECUTE draw;
 SELECT draw_many(10);
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT max(id) < 1::bigint << 53 AS js53, count(*) FROM t;
-SELECT bool_and(made_by(id) = 'uid_generators.web') AS batch FROM uid_next_batch(10) AS id;
+SELECT bool_and(made_by(id) = 'uid_generators.web') AS batch FROM unnest(uid_next_array(10)) AS id;
 SELECT bool_and(made_by(id) = 'uid_generators.web') AS array FROM unnest(uid_next_array(10)) AS id;
 SELECT abs(extract(epoch FROM generated_at - clock_timestamp())) < 5 AS decode, backup, uid_timestamp(uid_last()) = generated_at AS timestamp,
        uid_encode(generated_at, datacenter_id, worker_id, sequence) = uid_last() AS encode,
@@ -286,7 +287,7 @@ SELECT outcome('SELECT uid_default_set(''uid_generators.uid_default'')');
 SELECT outcome('SELECT uid_default_set(''uid_generators.web'')');
 -- One with the same layout starts above at once, whatever the old one leased.
 SELECT uid_generator_create('twin', 'twitter');
-SELECT max(id) AS last FROM uid_next_batch(20000) AS id \gset
+SELECT max(id) AS last FROM unnest(uid_next_array(20000)) AS id \gset
 SELECT uid_default_set('uid_generators.twin');
 SELECT uid_next() > :last AS above, generator FROM uid_generator WHERE is_default;
 SELECT bool_and(uid_next() > :last) AS above FROM generate_series(1, 100);

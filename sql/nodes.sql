@@ -1,10 +1,10 @@
 -- What keeps the ids of databases apart: the node, which is the datacenter and worker bits together.
+\a \t
 \set QUIET on
 SET client_min_messages = warning;
 DROP EXTENSION IF EXISTS uidgen CASCADE;
 CREATE EXTENSION uidgen;
 RESET client_min_messages;
-\pset tuples_only off
 SHOW uidgen.datacenter_id;
 
 -- The node of an id, from its parts.
@@ -37,13 +37,18 @@ BEGIN
 END
 $$;
 SET client_min_messages = error;
-SELECT count(uid_generator_create(p.preset || '_' || n.datacenter_id, p.preset)) FROM uid_preset p, given n;
+SELECT count(uid_generator_create(p.preset || '_' || n.datacenter_id, p.preset)) > 50 AS many FROM uid_preset p, given n;
+-- It goes into the datacenter field, or without one into the worker field, if it fits there.
 SELECT p.preset, n.datacenter_id AS given, first.protection, first.datacenter_id AS datacenter, first.worker_id AS worker,
        later = first AS same_later
   FROM uid_preset p CROSS JOIN given n
- CROSS JOIN LATERAL draw(p.preset || '_' || n.datacenter_id, n.datacenter_id) first
- CROSS JOIN LATERAL draw(p.preset || '_-1', n.datacenter_id) later
- ORDER BY 1, 2;
+ CROSS JOIN LATERAL (SELECT n.datacenter_id >= 0 AND n.datacenter_id < 1 << CASE p.datacenter_bits
+                              WHEN 0 THEN p.worker_bits - p.backup_worker::int ELSE p.datacenter_bits END AS fits) f
+  LEFT JOIN LATERAL draw(p.preset || '_' || n.datacenter_id, n.datacenter_id) first ON true
+  LEFT JOIN LATERAL draw(p.preset || '_-1', n.datacenter_id) later ON true
+ WHERE (first.protection, first.datacenter_id, first.worker_id, later = first) IS DISTINCT FROM
+       (CASE WHEN fits THEN 'set' ELSE 'auto' END, CASE WHEN fits THEN sign(p.datacenter_bits) * n.datacenter_id END,
+        CASE WHEN fits AND p.datacenter_bits = 0 THEN n.datacenter_id END, true);
 RESET client_min_messages;
 
 -- The warning: at the creation, and once at draws.
@@ -87,28 +92,6 @@ SELECT count(uid_generator_create('crowd_' || n, 'js53', sequence_bits => 15, da
   FROM generate_series(1, 16) n;
 SELECT count(DISTINCT node_of(id, g)) AS nodes
   FROM (SELECT g, uid_next(g) AS id FROM (SELECT ('uid_generators.crowd_' || n)::regclass AS g FROM generate_series(1, 16) n) x) y;
-
--- The rows of worker_node of several databases: which pairs shared a node. Two generators of one database are none, nor
--- are an earlier and a later one, other layouts, and rows of applications.
-CREATE TABLE nodes (LIKE worker_node);
-INSERT INTO nodes (id, system_identifier, database, generator, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline, tags)
-SELECT row_number() OVER (), s, db, g, l, d, w, c::timestamptz, m::timestamptz, h, '5432', 2, '2026-01-01', 1, '{}' FROM (VALUES
-  (1, 5, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'a'),
-  (1, 5, 'g.second', '41/5/5/12', 3, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'a'),
-  (2, 5, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 12:00+00', '2026-01-01 13:00+00', 'b'),
-  (2, 5, 'g.orders', '41/5/5/12', 3, 8, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'b'),
-  (2, 5, 'g.orders', '41/5/5/12', 4, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'b'),
-  (2, 5, 'g.bits',   '40/5/5/12', 3, 7, '2026-01-01 10:00+00', '2026-01-01 12:00+00', 'b'),
-  (3, 5, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 13:01+00', '2026-01-01 14:00+00', 'c'),
-  (1, 6, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 13:30+00', '2026-01-01 14:00+00', 'a'),
-  (1, 6, 'g.orders', '41/5/5/12', 3, 7, '2026-01-01 13:59+00', '2026-01-01 15:00+00', 'copy'),
-  (4, NULL, NULL, NULL, NULL, NULL, '2026-01-01 10:00+00', '2026-01-01 15:00+00', 'd')) v(s, db, g, l, d, w, c, m, h);
-SET timezone = 'UTC';
-SELECT layout, datacenter_id AS dc, worker_id AS w, a_system_identifier AS a, a_database AS a_db, a_host_name AS a_host, a_port, a_generator,
-       b_system_identifier AS b, b_database AS b_db, b_host_name AS b_host, b_port, b_generator, shared_from::time, shared_until::time
-  FROM uid_check_nodes('nodes') ORDER BY shared_from, a_generator, b_host_name;
-RESET timezone;
-SELECT count(*) FROM uid_check_nodes();
 
 -- From an id to its row of worker_node. The numbers come round: a row counts until the generator's next one.
 SELECT 'created' AS create FROM uid_generator_create('origin', epoch => '2026-01-01 00:00+00');
@@ -202,6 +185,6 @@ RESET timezone;
 DROP SCHEMA hostile CASCADE;
 DROP TABLE "Orders";
 DROP FUNCTION draw, node_of;
-DROP TABLE given, nodes;
+DROP TABLE given;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

@@ -4,6 +4,7 @@ SELECT current_setting('max_prepared_transactions')::int = 0 AS off \gset
   \echo 'skipped: max_prepared_transactions is 0'
   \quit
 \endif
+\a \t
 CREATE EXTENSION uidgen;
 SELECT segment_create('tickets', 7);
 CREATE TABLE seen (id bigint PRIMARY KEY, ticket bigint UNIQUE);
@@ -20,14 +21,16 @@ SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
 COMMIT PREPARED 'draws';
 SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
 
--- What the transaction advanced by a statement of a t_sequence service: its claim is nobody else's.
-SELECT segment_create('blocks', step => 100) IS NOT NULL AS made;
+-- What the transaction advanced by a statement of a t_sequence service: its row stays locked, its values reserved.
+INSERT INTO t_sequence VALUES ('blocks', 1, 100);
 BEGIN;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'blocks' RETURNING current_val \gset
 PREPARE TRANSACTION 'advances';
-SELECT current_val - :current_val AS beyond FROM t_sequence WHERE pk_seq_name = 'blocks';
+SELECT current_val FROM t_sequence WHERE pk_seq_name = 'blocks';
+SELECT current_val FROM t_sequence WHERE pk_seq_name = 'blocks' FOR UPDATE SKIP LOCKED;
+SELECT segment_next('blocks') > :current_val + 200 AS beyond;
 COMMIT PREPARED 'advances';
-SELECT current_val - :current_val AS beyond FROM t_sequence WHERE pk_seq_name = 'blocks';
+SELECT current_val - :current_val AS same FROM t_sequence WHERE pk_seq_name = 'blocks';
 SELECT segment_drop('blocks');
 
 -- What the transaction made.
@@ -45,7 +48,7 @@ SELECT uid_generator_create('never'), segment_create('never');
 SELECT uid_next('uid_generators.never') > 0 AS positive, segment_next('never');
 PREPARE TRANSACTION 'never';
 ROLLBACK PREPARED 'never';
-SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'never|^\d';
+SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ 'never|^\d';
 SELECT segment_create('never', 4);
 SELECT segment_next('never');
 
@@ -63,7 +66,7 @@ COMMIT PREPARED 'drops';
 SELECT segment_next('prepared');
 SELECT count(*) FROM uid_generator WHERE generator::text ~ 'prepared|^\d';
 SELECT count(*) FROM uid_segment WHERE name = 'prepared';
-SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'prepared|^\d';
+SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ 'prepared|^\d';
 
 DROP TABLE seen;
 DROP FUNCTION rows_of(text, bigint);

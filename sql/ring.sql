@@ -1,4 +1,5 @@
 -- Cached mode: its parameters, what is refused, and what the views show. (test/tap/020_cached.t, 021_cached_clock.t: the rest.)
+\a \t
 CREATE EXTENSION uidgen;
 \set SHOW_CONTEXT never
 
@@ -17,7 +18,7 @@ SELECT ring_size, ring_filled, padded_initial, rejected_puts, discarded_stale, a
 
 -- Any layout, any chunk up to a tick.
 SELECT uid_generator_create('whole', mode => 'cached', spread => false, chunk => 4096, boost_power => 10);
-SELECT count(DISTINCT id), max(id) - min(id) > 0 FROM uid_next_batch('uid_generators.whole', 5000) AS id;
+SELECT count(DISTINCT id), max(id) - min(id) > 0 FROM unnest(uid_next_array('uid_generators.whole', 5000)) AS id;
 SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_generator_create('one', mode => 'cached', spread => false, sequence_bits => 0, boost_power => 0);
 SELECT uid_next('uid_generators.one') < uid_next('uid_generators.one');
@@ -98,7 +99,7 @@ SELECT uid_next('uid_generators.one') > :before;
 SELECT uid_default_set('uid_generators.whole');
 SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM generate_series(1, 10) OFFSET 0) d;
 SELECT bool_and(worker_id = (SELECT worker_id FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass)), cardinality(uid_next_array(3))
-  FROM uid_next_batch(100) AS id, uid_decode(id);
+  FROM unnest(uid_next_array(100)) AS id, uid_decode(id);
 
 -- A draw that fails leaves the session without a slot of that generator; then somebody else's change is heard of.
 SELECT uid_generator_create('lost', 'baidu_cached');

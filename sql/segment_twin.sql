@@ -1,4 +1,5 @@
 -- segment_next beside nextval on a sequence of the same definition: the same values, the same errors, one by one.
+\a \t
 CREATE EXTENSION uidgen;
 
 -- Draws n times from both, and counts how often they agreed; what the first difference was.
@@ -82,7 +83,7 @@ SELECT change, sum(agreed) AS agreed, max(difference) AS difference
 -- Batches are the same values.
 CREATE SEQUENCE ours INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
 CREATE SEQUENCE theirs INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
-SELECT (SELECT array_agg(v) FROM segment_next_batch('ours', 50) AS v) = (SELECT array_agg(nextval('theirs')) FROM generate_series(1, 50)) AS rows,
+SELECT (SELECT array_agg(v) FROM unnest(segment_next_array('ours', 50)) AS v) = (SELECT array_agg(nextval('theirs')) FROM generate_series(1, 50)) AS rows,
        segment_next_array('ours', 50) = (SELECT array_agg(nextval('theirs')) FROM generate_series(1, 50)) AS "array";
 DROP SEQUENCE ours, theirs;
 -- A batch that a sequence does not have: an error, and the sequence is as much used up as it is.

@@ -1,4 +1,5 @@
 -- Times as bounds of ids: half-open ranges, partitions, indexes, generated columns.
+\a \t
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
@@ -16,6 +17,9 @@ SELECT d, i >= uid_lower_bound('2026-02-01') AND i < uid_lower_bound('2026-03-01
 SELECT uid_lower_bound('-infinity') AS minus_infinity, uid_lower_bound('2025-12-31 23:59:59.999999') AS before_epoch, uid_lower_bound('2026-01-01') AS epoch,
        uid_lower_bound('2026-01-01 00:00:00.000001') AS first, uid_lower_bound('2095-09-07 15:47:35.551') AS last_tick,
        uid_lower_bound('2095-09-07 15:47:35.552') AS after_it, uid_lower_bound('infinity') AS infinity, uid_lower_bound('4713-01-01 BC') AS bc, uid_lower_bound(NULL) AS "null";
+SELECT uid_encode('294246-01-01', 0, 0, 0);
+SELECT uid_encode('infinity', 0, 0, 0);
+SELECT uid_encode('-infinity', 0, 0, 0);
 SELECT uid_generator_create('js53', 'js53'), uid_generator_create('sonyflake', 'sonyflake');
 SELECT uid_lower_bound('infinity', 'uid_generators.js53') = 1::bigint << 53 AS one_more_than_the_largest, uid_lower_bound('2026-01-02 00:00:00.5', 'uid_generators.js53') = 86401::bigint << 21 AS rounded_up,
        uid_lower_bound('2014-09-01 00:00:00.005', 'uid_generators.sonyflake') = 1 << 24 AS ten_ms;

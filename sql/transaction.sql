@@ -1,6 +1,7 @@
 -- Ids and segments under transactions, savepoints and parallel queries.
 
 -- Everything made and used in one transaction, which is rolled back.
+\a \t
 BEGIN;
 CREATE EXTENSION uidgen;
 SELECT uid_generator_create('bills');
@@ -18,7 +19,7 @@ SELECT count(*) AS sequences FROM pg_class WHERE relname IN ('bills', 'tickets',
 
 -- The same again: it works, nothing is left over, and ids go on above.
 CREATE EXTENSION uidgen;
-SELECT count(*) AS slots FROM uid_slots();
+SELECT count(*) AS slots FROM uid_internal.uid_slots();
 SELECT generator, builtin FROM uid_generator_config;
 SELECT count(*) AS segments FROM uid_segment;
 DROP EXTENSION uidgen;
@@ -34,7 +35,7 @@ COMMIT;
 SELECT count(DISTINCT id) AS ids, count(DISTINCT other) AS others, min(ticket), max(ticket), min(serial), max(serial),
        min(id) > :above AS above, min(other) > :above_other AS above_other FROM bill;
 INSERT INTO bill DEFAULT VALUES RETURNING ticket, serial;
-SELECT kind, count(*) FROM uid_slots() GROUP BY kind ORDER BY kind;
+SELECT kind, count(*) FROM uid_internal.uid_slots() GROUP BY kind ORDER BY kind;
 SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
 \getenv source PG_ABS_SRCDIR
@@ -100,7 +101,7 @@ SELECT uid_generator_create('passing'), segment_create('passing', 30);
 SELECT uid_next('uid_generators.passing') > 0 AS positive, segment_next('passing');
 COMMIT;
 SELECT segment_next('passing');
-SELECT count(*) FROM uid_slots() WHERE sequence::text LIKE '%passing';
+SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text LIKE '%passing';
 SELECT uid_next('uid_generators.passing') AS id \gset
 -- DROP in a savepoint that is rolled back, then in one that is not.
 BEGIN;
@@ -111,11 +112,11 @@ ROLLBACK TO a;
 SELECT segment_next('passing'), uid_next('uid_generators.passing') > :id AS above;
 COMMIT;
 SELECT segment_next('passing'), uid_next('uid_generators.passing') > :id AS above;
-SELECT count(*) FROM uid_slots() WHERE sequence::text LIKE '%passing';
+SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text LIKE '%passing';
 DROP SEQUENCE uid_generators.passing, uid_segments.passing;
 SELECT count(*) FROM uid_generator WHERE generator::text ~ 'passing|^\d';
 SELECT count(*) FROM uid_segment WHERE name = 'passing' OR sequence::text ~ '^\d';
-SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'passing|^\d';
+SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ 'passing|^\d';
 -- An error in a PL/pgSQL block.
 DO $$
 BEGIN
@@ -147,7 +148,7 @@ SELECT uid_next('uid_generators.bills') > :before AS above;
 SELECT uid_next() AS id, segment_next('tickets') AS ticket \gset
 BEGIN READ ONLY;
 SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
-SELECT uid_next('uid_generators.bills') > 0 AS positive, count(*) FROM uid_next_batch(10);
+SELECT uid_next('uid_generators.bills') > 0 AS positive, count(*) FROM unnest(uid_next_array(10));
 COMMIT;
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
@@ -223,7 +224,7 @@ SELECT uid_next('uid_generators.of_this_one_too') AS id \gset
 SELECT workers_launched('CREATE TABLE from_new AS SELECT uid_next(''uid_generators.of_this_one_too'') AS id FROM big');
 SELECT count(DISTINCT id) AS ids, min(id) > :id AS above FROM from_new;
 ROLLBACK;
-SELECT count(*) FROM uid_slots() WHERE sequence::text ~ 'of_this_one_too|^\d';
+SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ 'of_this_one_too|^\d';
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
@@ -274,7 +275,7 @@ SELECT uid_next() > :id AS above;
 SELECT uid_next() AS id \gset
 COMMIT;
 SELECT uid_next() > :id AS above;
-SELECT count(*) FROM uid_slots();
+SELECT count(*) FROM uid_internal.uid_slots();
 
 DROP TABLE bill, seen, big;
 DROP SEQUENCE plain, of_this_transaction;

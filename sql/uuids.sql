@@ -1,4 +1,5 @@
 -- Ids as UUIDs of version 7, and back. test/unit/uuid_form_test.cpp has the form bit by bit.
+\a \t
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
@@ -67,8 +68,6 @@ CREATE TABLE a_table (id bigint);
 CREATE SEQUENCE plain;
 SELECT uid_generator_create('late', tick_us => 3600000000, time_bits => 31, datacenter_bits => 0, worker_bits => 0,
                             sequence_bits => 0, epoch => '2250-01-01 00:00+00');
-\pset format unaligned
-\pset tuples_only on
 \pset fieldsep '\n   '
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cda'')'), -- a check bit
@@ -99,8 +98,7 @@ END
 $$;
 SELECT as_reader('SELECT uid_next_uuid() IS NOT NULL'), as_reader('SELECT uid_next_uuid(''uid_generators.us'')'),
        as_reader('SELECT uid_to_uuid(1, ''uid_generators.us'')');
-\pset tuples_only off
-\pset format aligned
+\pset fieldsep '|'
 
 -- PostgreSQL 18 and later read the time. Earlier ones have nothing to compare with.
 CREATE FUNCTION extracted(u uuid) RETURNS timestamptz LANGUAGE plpgsql AS $$

@@ -1,5 +1,6 @@
 -- The first draw of all comes from a parallel worker, in the transaction that makes the extension, a generator, or only
 -- grants a privilege. A worker knows nothing of what its leader did to the sequence, and must not take this for an ALTER.
+\a \t
 \set QUIET on
 SET client_min_messages = warning;
 DROP EXTENSION IF EXISTS uidgen CASCADE;

@@ -63,9 +63,4 @@ psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', cou
     pg_size_pretty(pg_total_relation_size('worker_node'))) FROM uid_fleet_node"
 newcomers 'the same with that many nodes: 8 newcomers' -c 8 -j 2 -t 250
 renewals '8 members renew' -c 8 -j 2 -t 250
-# The registry's clock is an hour behind those of all members. Now each call needs their median.
-psql -c 'UPDATE uid_fleet_node SET clock_offset_us = 3600000000, last_heard = clock_timestamp()'
-sed "s/clock_timestamp()/clock_timestamp() + interval '1 hour'/" bench/fleet_member.sql >"$UIDGEN_WORK/behind.sql"
-member=$UIDGEN_WORK/behind.sql
-renewals '8 members renew, with a median of their clocks' -c 8 -j 2 -t 250
 stop_server server-bench "$tree" immediate

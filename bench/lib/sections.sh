@@ -100,7 +100,7 @@ section_first() {
 # counts how often a call waited for a flush: waits_at rate own|one. The calls before
 # the count take the first lease and write the row of worker_node.
 waits_at() {
-    status="SELECT flush_waits, records FROM uid_generator_status WHERE generator = 'uid_generators.uid_default'::regclass"
+    status="SELECT flush_waits, records FROM uid_stat WHERE sequence = 'uid_generators.uid_default'::regclass"
     psql -d stock -c 'SELECT uid_next()' -c 'SELECT pg_sleep(0.5)' >"$UIDGEN_WORK/log/waits"
     {
         [ "$2" = own ] || echo "BEGIN READ ONLY;"

@@ -3,10 +3,6 @@
 // The clock never decides uniqueness. It decides how truthful an id's time is (P4), and how long a caller waits. All
 // times are ticks of the layout; `now` is negative while the clock is before the epoch.
 //
-// A generator with when_back new_worker has *terms*: it begins a new one when the clock moved backwards. Within a term
-// ticks run from 0 to end - 1, and the word counts term x end + tick, so the word still only grows. All other
-// generators stay in term 0.
-//
 // In a fleet a generator draws inside *grants* (grant.hpp): the ticks granted_from <= t < granted_until of a node. A
 // generator without a registry has one grant of all ticks. Why each id lies inside a grant of its node:
 //
@@ -39,11 +35,10 @@ enum class WhenFull : uint8_t {
 
 // When the clock is below the latest reading that an id was made with.
 enum class WhenBack : uint8_t {
-    hold,       // within the tolerance: continue as if the clock stood still at that reading; beyond it: an error
-    wait,       // within the tolerance: wait until the clock shows that reading again; beyond it: an error
-    backup,     // use the backup worker, while its ids are ahead of the clock by at most the tolerance; else an error
-    error,      // raise an error at once
-    new_worker, // within the tolerance: hold; beyond it: begin a term at the clock, with a worker id never used before
+    hold,   // within the tolerance: continue as if the clock stood still at that reading; beyond it: an error
+    wait,   // within the tolerance: wait until the clock shows that reading again; beyond it: an error
+    backup, // use the backup worker, while its ids are ahead of the clock by at most the tolerance; else an error
+    error,  // raise an error at once
 };
 
 constexpr int64_t no_limit = INT64_C(1) << 60;
@@ -76,12 +71,6 @@ constexpr Spread spread_for(int32_t sequence_bits) noexcept {
 // No id is further ahead of the clock, unless a tick is longer.
 constexpr int64_t longest_ahead_ms = 600000;
 
-// Where a generator began again at the clock (restart.hpp).
-struct Restart {
-    int64_t mark;  // the high-water mark that it began above; 0: it never did
-    int64_t until; // the first tick above those of the terms before
-};
-
 struct ClockPolicy {
     int32_t sequence_bits;
     int64_t end;       // 2^time_bits: the first tick that the layout cannot hold
@@ -91,7 +80,6 @@ struct ClockPolicy {
     WhenBack when_back = WhenBack::hold;
     int64_t tolerance = no_limit; // of when_back, in ticks
     Spread spread = {0};
-    Restart restart = {};
 };
 
 enum class ClockAction : uint8_t {
@@ -102,7 +90,6 @@ enum class ClockAction : uint8_t {
     exhausted,  // an error: the time bits are used up
     backup,     // use the backup worker: decide_backup()
     clock_back, // an error: the clock moved backwards by wait_ticks
-    new_term,   // begin a term at the tick of `floor`, with a lease up to reserve_until
     ask,        // no grant holds the next tick: get one that reaches above the tick `wanted`, then decide again
 };
 
@@ -110,11 +97,11 @@ struct Decision {
     ClockAction action;
     uint64_t floor; // no position below it is handed out: the start of the clock's tick
     uint64_t limit; // take: the first position that may not be handed out
-    // reserve, new_term: the first tick after the new lease. take: the same, if the next lease should be written now,
+    // reserve: the first tick after the new lease. take: the same, if the next lease should be written now,
     // without waiting for its flush; else 0.
     int64_t reserve_until;
     int64_t wait_ticks; // wait: how far the clock is behind; clock_back, backup: how far it moved backwards, or 0
-    int64_t wanted = 0; // ask: the lowest tick of the layout that can be used
+    int64_t wanted = 0; // ask: the lowest tick that can be used
 };
 
 // The input of a decision.
@@ -125,16 +112,21 @@ struct Decision {
 //      to have moved backwards.
 struct ClockState {
     int64_t now;
-    int64_t seen; // the latest tick of the clock that an id was made with, in the word's count; negative: none yet
+    int64_t seen; // the latest tick of the clock that an id was made with; negative: none yet
     uint64_t last;
     uint64_t usable;
     uint64_t written;
     bool written_by_lost = false; // `written` comes from lost generators: this generator has no reading of the clock
-    int64_t granted_from = 0;     // ticks of the layout, in each term
+    int64_t granted_from = 0;
     int64_t granted_until = no_limit; // the first tick beyond; at or below granted_from: there is no grant
 };
 
 constexpr int64_t nothing_seen = -1;
+
+// The first position of the grant: no lease begins below it.
+constexpr uint64_t granted_begin(const ClockPolicy &p, const ClockState &v) noexcept {
+    return static_cast<uint64_t>(std::min(v.granted_from, p.end)) << p.sequence_bits;
+}
 
 namespace detail {
 
@@ -142,27 +134,23 @@ namespace detail {
 // time of a lease.
 constexpr int64_t least_extension(const ClockPolicy &p) noexcept { return (p.lease + 15) / 16; }
 
-// The term that the word is in, and the clock in the word's count.
-struct Term {
-    int64_t begin; // its first tick
-    int64_t end;   // the first tick after it
-    int64_t until; // the first tick after the grant, at most `end`
+// What the clock and the grant allow.
+struct Bounds {
+    int64_t until; // the first tick after the grant, at most the layout's end
     int64_t now;
     uint64_t floor;
     int64_t back; // how far the clock moved backwards; 0 or less: it did not
 
-    constexpr Term(const ClockPolicy &p, const ClockState &v) noexcept
-        : begin(static_cast<int64_t>(v.last >> p.sequence_bits) / p.end * p.end), end(begin + p.end),
-          until(begin + std::min(v.granted_until, p.end)), now(begin + std::min(v.now, p.end)), floor(0), back(0) {
+    constexpr Bounds(const ClockPolicy &p, const ClockState &v) noexcept
+        : until(std::min(v.granted_until, p.end)), now(std::min(v.now, p.end)), floor(0), back(0) {
         if (v.now > 0) // the last tick starts at 0, because no tick is left to borrow from
             floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
-        if (v.granted_from > 0)
-            floor = std::max(floor, static_cast<uint64_t>(begin + std::min(v.granted_from, p.end)) << p.sequence_bits);
+        floor = std::max(floor, granted_begin(p, v));
         // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock
         // that moved backwards while the server was down.
         const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
         const int64_t latest = std::max(v.seen, v.written_by_lost ? nothing_seen : last_leased - p.max_ahead);
-        if (latest >= begin)
+        if (latest >= 0)
             back = latest - now;
     }
 
@@ -176,7 +164,7 @@ struct Term {
 };
 
 // Takes positions from `next` on, in ticks up to `ahead` above the clock, or up to `held` if that is later.
-constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t, uint64_t next, int64_t ahead,
+constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Bounds &t, uint64_t next, int64_t ahead,
                         int64_t held) noexcept {
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
     const auto tick = [&p](uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); };
@@ -194,7 +182,7 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t
     if (behind > 0)
         return {ClockAction::wait, t.floor, 0, 0, behind};
     if (next_tick >= t.until)
-        return {ClockAction::ask, t.floor, 0, 0, 0, next_tick - t.begin};
+        return {ClockAction::ask, t.floor, 0, 0, 0, next_tick};
 
     if (next < v.usable) {
         // The allowance ends above the tick of `next`, so it is above 0.
@@ -218,7 +206,7 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Term &t
 }
 
 // The answer to a clock that moved backwards by t.back. False: continue as if it had not.
-constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *answer) noexcept {
+constexpr bool answer_clock_back(const ClockPolicy &p, const Bounds &t, Decision *answer) noexcept {
     const bool tolerated = t.back <= p.tolerance;
     switch (p.when_back) {
     case WhenBack::hold:
@@ -231,36 +219,24 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Term &t, Decision *
         *answer = {ClockAction::backup, t.floor, 0, 0, t.back};
         return true;
     case WhenBack::error:
-        *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back};
-        return true;
-    case WhenBack::new_worker:
         break;
     }
-    // A term begins above the position that ends the term before it, so not at its tick 0.
-    const int64_t from = t.end + (t.now - t.begin);
-    *answer = {ClockAction::new_term, static_cast<uint64_t>(from) << p.sequence_bits, 0,
-               std::min(from + p.lease, t.end + p.end), t.back};
-    return !tolerated && t.now > t.begin;
+    *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back};
+    return true;
 }
 
 } // namespace detail
 
 // By how many ticks the clock is behind the latest reading that the generator has used; 0 or less: it is not. While it
 // is, when_back applies.
-constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept { return detail::Term(p, v).back; }
-
-// The first position of the grant, in the present term: no lease begins below it.
-constexpr uint64_t granted_begin(const ClockPolicy &p, const ClockState &v) noexcept {
-    const detail::Term t(p, v);
-    return static_cast<uint64_t>(t.begin + std::min(v.granted_from, p.end)) << p.sequence_bits;
-}
+constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept { return detail::Bounds(p, v).back; }
 
 // The generator's next step. `may_borrow`: the backup worker has no number left in the clock's tick either.
 constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_borrow = false) noexcept {
-    const detail::Term t(p, v);
+    const detail::Bounds t(p, v);
     const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
-    if (next_tick >= t.end)
+    if (next_tick >= p.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
 
     Decision answer{};
@@ -277,10 +253,10 @@ constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_bo
 // the backup worker. wait: no number is left in the clock's tick. clock_back: the backup worker's word is too far
 // ahead.
 constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, int64_t back) noexcept {
-    const detail::Term t(p, v);
+    const detail::Bounds t(p, v);
     const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
-    if (next_tick >= t.end)
+    if (next_tick >= p.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
     if (back <= 0)
         return detail::draw(p, v, t, next, 0, t.held());

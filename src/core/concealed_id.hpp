@@ -2,9 +2,9 @@
 //
 //   1. An id is a text of id_bits() binary digits, the most significant first. So it is FF1's text of radix 2, without
 //      any conversion.
-//   2. FF1 is a permutation, and the version is above its bits. So for one version each concealed id stands for one id,
-//      and ids that were concealed with two versions of a key with version bits differ.
-//   3. Without version bits each value from 0 to largest_value() is a concealed id, of any version.
+//   2. FF1 is a permutation, and the version is above its bits. So no two ids have the same concealed id, even with two
+//      versions. A key without version bits has one version.
+//   3. Without version bits each value from 0 to largest_value() is a concealed id.
 #pragma once
 
 #include "ff1.hpp"
@@ -14,7 +14,7 @@ namespace uidgen::core {
 
 struct KeyFormat {
     int32_t width;        // bits of a concealed id, with the version
-    int32_t version_bits; // 0: no version in it
+    int32_t version_bits; // so there are 2^version_bits versions at most
 };
 
 constexpr int32_t least_id_bits = 20; // FF1 needs a million values or more
@@ -31,13 +31,15 @@ constexpr int32_t id_bits(const KeyFormat &format) noexcept { return format.widt
 constexpr int64_t largest_id(const KeyFormat &format) noexcept { return largest(id_bits(format)); }
 constexpr int64_t largest_value(const KeyFormat &format) noexcept { return largest(format.width); }
 
-// Versions count from 1. Of a key without version bits: 1.
+constexpr int32_t most_versions(const KeyFormat &format) noexcept { return 1 << format.version_bits; }
+
+// Versions count from 1.
 constexpr int32_t version_in(const KeyFormat &format, int64_t value) noexcept {
     return static_cast<int32_t>(value >> id_bits(format)) + 1;
 }
 
 constexpr int64_t version_part(const KeyFormat &format, int32_t version) noexcept {
-    return format.version_bits == 0 ? 0 : static_cast<int64_t>(version - 1) << id_bits(format);
+    return static_cast<int64_t>(version - 1) << id_bits(format);
 }
 
 // The permutation of the ids of a format. Each version has a key of its own, so the tweak is empty.

@@ -11,12 +11,11 @@
 //   3. While the registry loses no commit, (1) and (2) alone keep nodes apart, and no two clocks are compared
 //      (but in revoked()).
 //   4. A registry that may have lost commits raises a *fence* before it answers again. Let `base` be its clock at that
-//      moment (the latest of the readings in fenced()). Assume that the registries' clocks, and the medians that they
-//      used, differ by at most `bound` at any time. Then each lost grant began at or below base + 2 x bound: its
-//      `from` was at most the cap, the former registry's clock + bound. So it ends at or below that tick + the
-//      longest grant. No line gets a node that is new to it below that end. No line keeps a node unless its grant
-//      reaches above base + 2 x bound. Such a grant was followed by no grant to another line, lost or not, because of
-//      (1).
+//      moment (the latest of the readings in fenced()). Assume that the registries' clocks differ by at most `bound` at
+//      any time. Then each lost grant began at or below base + 2 x bound: its `from` was at most the cap, the former
+//      registry's clock + bound. So it ends at or below that tick + the longest grant. No line gets a node that is new
+//      to it below that end. No line keeps a node unless its grant reaches above base + 2 x bound. Such a grant was
+//      followed by no grant to another line, lost or not, because of (1).
 //   5. `bound` and the longest grant are the same at a registry and at those that follow it. A change of either that
 //      is lost with the grants made under it breaks (4).
 //   6. A life that follows another one shows it (Ask::former). The registry extends a line for the latest life that it
@@ -24,9 +23,12 @@
 //      arrived late. An asker that holds no grant is a newcomer, unless it is the very life that was answered.
 //   7. A grant's stamp (term, serial) grows along a history. A member that shows a stamp which the registry has not
 //      reached proves that commits were lost.
+//   8. What a member shows was given to it by a registry of this fleet: each answer has *seals*, which only a registry
+//      can make and verify. So a caller cannot invent what (4), (6) and (7) draw conclusions from.
 //
 // The clock of an asker serves to choose a range that it can use. A wrong one harms only the asker: it is capped, and
-// by (1) a late one leads to a range that is in use already, which only its own line may have.
+// by (1) a late one leads to a range that is in use already, which only its own line may have. The registry judges by
+// its own clock alone, because (4) must not rest on what an asker says.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +49,7 @@ struct Grant {
     uint64_t line; // the incarnation that was granted the node first
     int64_t term;  // the stamp of the answer: the registry's term and serial
     int64_t serial;
+    int64_t seal = 0; // the registry's proof that it gave this
 };
 
 // How many incarnations a member can show: the last one that was answered, and those that asked since.
@@ -64,6 +67,7 @@ struct Ask {
     uint64_t fleet;   // the fleet that it belongs to; 0: none yet
     int64_t term;     // the term of the latest answer that its server has seen
     int64_t serial;   // the serial of the latest grant in that term; 0: none
+    int64_t seal;     // the registry's proof that it answered with these two
 };
 
 // What the registry knows of a node. Every row was all zeros but for `node` before the node's first grant.
@@ -89,7 +93,6 @@ struct RegistryView {
     int64_t longest_us;    // the longest grant of the fleet
     int64_t bound_us;      // how far two clocks of the fleet may differ
     int64_t now_us;        // its clock
-    int64_t median_us;     // of the clocks of three or more askers heard lately; 0: too few
 };
 
 enum class Verdict : uint8_t {
@@ -129,10 +132,8 @@ constexpr int64_t grant_ticks(const Layout &l, const RegistryView &r, const Ask 
     return std::clamp(a.length, INT64_C(2), longest_ticks(l, r));
 }
 
-constexpr int64_t clock_of(const RegistryView &r) noexcept { return std::max(r.now_us, r.median_us); }
-
 // No grant that is new to its node begins above this tick.
-constexpr int64_t cap(const Layout &l, const RegistryView &r) noexcept { return tick_at(l, clock_of(r) + r.bound_us); }
+constexpr int64_t cap(const Layout &l, const RegistryView &r) noexcept { return tick_at(l, r.now_us + r.bound_us); }
 
 // Whether the layout has no tick yet that could be granted.
 constexpr bool is_before_epoch(const Layout &l, const RegistryView &r) noexcept { return cap(l, r) < 0; }
@@ -150,6 +151,11 @@ constexpr int64_t last_lost_beginning(const Layout &l, const RegistryView &r) no
 // The first tick that may be granted to a newcomer.
 constexpr int64_t fence_tick(const Layout &l, const RegistryView &r) noexcept {
     return r.fence_base_us == 0 ? 0 : last_lost_beginning(l, r) + longest_ticks(l, r);
+}
+
+// When newcomers are accepted again; 0: there was no fence.
+constexpr int64_t fence_end_us(const RegistryView &r) noexcept {
+    return r.fence_base_us == 0 ? 0 : r.fence_base_us + 2 * r.bound_us + r.longest_us;
 }
 
 constexpr bool is_former(const Ask &a, uint64_t incarnation) noexcept {
@@ -270,6 +276,12 @@ constexpr NodeRow granted(const Layout &l, const RegistryView &r, const Ask &a, 
             r.own_serial,  row.revoked};
 }
 
+// Whether an asker that joins claims more of a node than a grant would give it. One that is not `ahead` never does: it
+// used the ticks below its high-water mark, and its lowest tick is above that.
+constexpr bool claims_too_much(const Layout &l, const RegistryView &r, const Ask &a, int64_t until) noexcept {
+    return until > beginning(l, r, a) + grant_ticks(l, r, a);
+}
+
 // The row after an asker has said that it used the node's ticks below `until` before it joined the fleet. A line that
 // had the node loses it, because the ticks up to there are not its own. A node that is in use is left as it is.
 constexpr NodeRow used_before(const Layout &l, const RegistryView &r, const Ask &a, NodeRow row,
@@ -293,17 +305,15 @@ constexpr int64_t free_at_us(const Layout &l, const RegistryView &r, const NodeR
 }
 
 // What a row says to fenced(): an end that a grant of longest_us had, had it begun where this one did at the latest.
-// 0: the grant was made by a clock that the median proves wrong.
 constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, const NodeRow &row) noexcept {
-    const int64_t begun_us = start_of(l, row.until - longest_ticks(l, r));
-    return r.median_us != 0 && begun_us > r.median_us + 2 * r.bound_us ? 0 : begun_us + r.longest_us;
+    return start_of(l, row.until - longest_ticks(l, r)) + r.longest_us;
 }
 
 // The registry after a fence. `newest_until_us` is the greatest latest_end_us() of the rows that a line has; 0: there
 // is none. (What an outside generator or a joining member says of its node is no reading of a clock.) While all clocks
 // agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
 constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
-    r.fence_base_us = std::max({r.fence_base_us, clock_of(r), newest_until_us - r.longest_us});
+    r.fence_base_us = std::max({r.fence_base_us, r.now_us, newest_until_us - r.longest_us});
     r.term = std::max(r.term, r.term_shown) + 1;
     return r;
 }
@@ -312,8 +322,8 @@ constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept 
 // many ticks above its clock it was allowed to draw: its max_ahead (half of the length that it asked for is at least
 // that). The holder must not live, and its clock must have agreed with the registry's within the bound.
 constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow &row, int64_t ahead) noexcept {
-    const int64_t until = std::min(row.until, tick_at(l, clock_of(r) + r.bound_us) + ahead + 1);
-    return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.line};
+    const int64_t until = std::min(row.until, tick_at(l, r.now_us + r.bound_us) + ahead + 1);
+    return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.line != 0 ? row.line : row.revoked};
 }
 
 } // namespace uidgen::core

@@ -193,21 +193,18 @@ constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
 // Turns positions into ids. It is computed once for many ids: encode() of a position gives what encode() of its parts
 // would give, without the checks.
 struct IdEncoder {
-    uint64_t node;     // added to each position: the node and the backup bit in place, less the term
+    uint64_t node;     // added to each position: the node and the backup bit in place
     uint64_t low_mask; // the bits of a position that stay at the bottom: its sequence number, or none
     int32_t gap;       // how far the other bits move up to make room for the node
 };
 
-// The node and the tick of every position must fit the layout. Positions of a term (clock_policy.hpp) count from its
-// first tick.
-constexpr IdEncoder encoder_of(const Layout &l, int64_t node_value, bool backup = false, int64_t term = 0) noexcept {
+// The node and the tick of every position must fit the layout.
+constexpr IdEncoder encoder_of(const Layout &l, int64_t node_value, bool backup = false) noexcept {
     const NodeFields fields = fields_of_node(l, node_value);
     const uint64_t datacenter_part = static_cast<uint64_t>(fields.datacenter) << datacenter_shift(l);
     const int64_t worker = fields.worker | (backup ? backup_bit(l) : 0);
     const uint64_t node = datacenter_part | static_cast<uint64_t>(worker) << worker_shift(l);
-    const uint64_t first_of_term = static_cast<uint64_t>(term) << l.time_bits << l.sequence_bits;
-    return {node - (first_of_term << node_bits(l)),
-            l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
+    return {node, l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
 }
 
 // Fields do not overlap, so addition puts them side by side.

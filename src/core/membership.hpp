@@ -31,7 +31,8 @@ struct Membership {
 struct FleetSeen {
     uint64_t fleet; // 0: none yet
     int64_t term;
-    int64_t serial; // of the latest grant in that term; 0: none
+    int64_t serial;   // of the latest grant in that term; 0: none
+    int64_t seal = 0; // of these two
 };
 
 // Begins as a newcomer. `fresh` is a random number that was never used.
@@ -65,6 +66,7 @@ constexpr Ask ask_of(const Membership &m, const FleetSeen &seen, int64_t clock_u
     a.fleet = seen.fleet;
     a.term = seen.term;
     a.serial = seen.serial;
+    a.seal = seen.seal;
     return a;
 }
 
@@ -73,7 +75,8 @@ struct Answer {
     Refusal why;
     uint64_t incarnation; // of the ask
     uint64_t fleet;
-    Grant grant; // with the stamp of the answer, also in a refusal
+    Grant grant;      // with the stamp of the answer, also in a refusal
+    int64_t seal = 0; // of the stamp, with serial 0 in a refusal
 };
 
 enum class Accepted : uint8_t {
@@ -92,7 +95,10 @@ constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) 
         return Accepted::ignored;
     seen->fleet = answer.fleet;
     const int64_t durable = answer.why == Refusal::none ? answer.grant.serial : 0;
-    seen->serial = answer.grant.term > seen->term ? durable : std::max(seen->serial, durable);
+    if (answer.grant.term > seen->term || durable > seen->serial) {
+        seen->serial = durable;
+        seen->seal = answer.seal;
+    }
     seen->term = answer.grant.term;
     if (answer.why != Refusal::none) {
         m->superseded = answer.why == Refusal::superseded;

@@ -13,8 +13,7 @@
 //   2. All other nodes are only unlikely to meet: `automatic`. Two databases start at the same node with a probability
 //      of 1 in 2^drawn_node_bits(), and each number that a database draws gives it another node.
 //   3. With worker_policy static the worker field is the number, whatever else is given. Without a datacenter field a
-//      person has given the whole node then, so it is `set`. The worker field of term t is number + t, so every term
-//      has another one (docs/design.md, P1 12).
+//      person has given the whole node then, so it is `set`.
 //   4. An id too large for the layout is no error, because then a setting could make generators fail. It is not taken
 //      modulo the width either, because then two databases with different ids would share a node for certain.
 #pragma once
@@ -77,7 +76,7 @@ constexpr int32_t bits_by_number(const Layout &l, const NodeSource &source) noex
 }
 
 // `number` is not negative.
-constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number, int64_t term = 0) noexcept {
+constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number) noexcept {
     const Protection protection = protection_of(l, source);
     const auto all_bits = static_cast<uint64_t>(largest(drawn_node_bits(l)));
     const uint64_t hash_and_number = source.database_hash + static_cast<uint64_t>(number);
@@ -85,11 +84,10 @@ constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number
         return {static_cast<int64_t>(hash_and_number & all_bits), protection};
     if (l.datacenter_bits == 0 && !source.worker_is_given)
         return {source.datacenter_id, protection};
-    const int64_t worker = (number & largest(drawn_worker_bits(l))) + term;
     const auto by_hash = static_cast<int64_t>(source.database_hash & all_bits);
     const bool has_id = l.datacenter_bits > 0 && protection == Protection::set;
     const int64_t datacenter = has_id ? source.datacenter_id : fields_of_node(l, by_hash).datacenter;
-    return {node_of_fields(l, {datacenter, worker & largest(drawn_worker_bits(l))}), protection};
+    return {node_of_fields(l, {datacenter, number & largest(drawn_worker_bits(l))}), protection};
 }
 
 // The number with which node_of() gives that node, as far as the node follows from the number.

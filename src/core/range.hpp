@@ -42,6 +42,13 @@ constexpr uint64_t values_in(const SequenceRule &r) noexcept {
     return (static_cast<uint64_t>(r.max_value) - static_cast<uint64_t>(r.min_value)) / stride_of(r);
 }
 
+// How many values lie between a counter and a value beyond it.
+constexpr uint64_t values_up_to(const SequenceState &s, const SequenceRule &r, int64_t value) noexcept {
+    const auto from = static_cast<uint64_t>(s.last_value);
+    const auto to = static_cast<uint64_t>(value);
+    return (r.increment > 0 ? to - from : from - to) / stride_of(r);
+}
+
 struct PlannedRange {
     uint64_t count; // 0: the sequence is used up
     int64_t first;

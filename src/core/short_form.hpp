@@ -1,15 +1,15 @@
-// Short texts for ids 0 .. 2^63 - 1, to and from: base62, Crockford's base32, and 11 characters of base64url.
+// Short texts for ids 0 .. 2^63 - 1, to and from: base62 and Crockford's base32.
 //
-//   form      | characters | digits                           | sorts as the ids do, byte by byte
-//   base62    | 11         | 0-9 A-Z a-z                      | yes: the digits are in the order of ASCII
-//   base32    | 13         | 0-9 A-Z without I L O U          | yes
-//   base64url | 11         | A-Z a-z 0-9 - _ (RFC 4648, 5)    | no: the alphabet is not in the order of ASCII
+//   form   | characters | digits
+//   base62 | 11         | 0-9 A-Z a-z
+//   base32 | 13         | 0-9 A-Z without I L O U
+//
+// Both sort as the ids do, byte by byte, because the digits are in the order of ASCII.
 //
 // base62 and base32 are numbers, the most significant digit first, and always written with all their digits. Reading
 // takes any number of leading zeros, also none. base32 reads as Douglas Crockford defines it
 // (crockford.com/base32.html): small letters as capitals, I and L as 1, O as 0, and it ignores hyphens. His check
-// symbol is not read. base64url is the eight bytes of the id, big-endian and without padding. So it is always 11
-// characters, the last two of their 66 bits are 0, and one id has one text.
+// symbol is not read.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,14 @@ namespace uidgen::core {
 
 enum class ShortFault : uint8_t {
     none,
-    empty,      // no digit
-    foreign,    // a character that is not a digit
-    too_large,  // beyond 2^63 - 1
-    wrong_size, // base64url: not 11 characters
-    loose_bits, // base64url: a bit below the eight bytes is set
+    empty,     // no digit
+    foreign,   // a character that is not a digit
+    too_large, // beyond 2^63 - 1
 };
 
 struct ReadShort {
     ShortFault fault;
-    size_t at;  // the byte that shows the fault; with `wrong_size` and `empty` the end of the text
+    size_t at;  // the byte that shows the fault; with `empty` the end of the text
     int64_t id; // 0 when there is a fault
 };
 
@@ -53,7 +51,6 @@ struct Alphabet {
 };
 
 constexpr Alphabet base62{"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 11};
-constexpr Alphabet base64url{"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", 11};
 constexpr Alphabet base32 = [] {
     Alphabet a{"0123456789ABCDEFGHJKMNPQRSTVWXYZ", 13};
     for (char letter = 'A'; letter <= 'Z'; letter++) {
@@ -91,40 +88,6 @@ constexpr ReadShort read_number(const Alphabet &a, const char *text, size_t leng
     if (!any)
         return {ShortFault::empty, length, 0};
     return {ShortFault::none, 0, id};
-}
-
-// The last digit of base64url has the lowest four bits of the id, above two that are 0.
-constexpr int32_t bits_in_last = 4;
-constexpr int32_t loose_bits = 2;
-
-constexpr void write_bytes(int64_t id, char *text) noexcept {
-    const size_t last = base64url.width - 1;
-    auto rest = static_cast<uint64_t>(id) >> bits_in_last;
-    text[last] = base64url.digits[(id & ((1 << bits_in_last) - 1)) << loose_bits];
-    for (size_t i = last; i-- > 0; rest /= base64url.base)
-        text[i] = base64url.digits[rest % base64url.base];
-}
-
-constexpr ReadShort read_bytes(const char *text, size_t length) noexcept {
-    uint64_t bits = 0; // of the digits so far
-    for (size_t i = 0; i < length; i++) {
-        const int8_t digit = base64url.values[static_cast<uint8_t>(text[i])];
-        if (digit == not_a_digit)
-            return {ShortFault::foreign, i, 0};
-        if (i == 0 && static_cast<uint32_t>(digit) >= base64url.base / 2)
-            return {ShortFault::too_large, i, 0};
-        if (i == base64url.width)
-            return {ShortFault::wrong_size, i, 0};
-        if (i == base64url.width - 1 && (digit & ((1 << loose_bits) - 1)) != 0)
-            return {ShortFault::loose_bits, i, 0};
-        bits = i == base64url.width - 1 ? bits << bits_in_last | static_cast<uint64_t>(digit) >> loose_bits
-                                        : bits * base64url.base + static_cast<uint64_t>(digit);
-    }
-    if (length == 0)
-        return {ShortFault::empty, length, 0};
-    if (length < base64url.width)
-        return {ShortFault::wrong_size, length, 0};
-    return {ShortFault::none, 0, static_cast<int64_t>(bits)};
 }
 
 } // namespace uidgen::core

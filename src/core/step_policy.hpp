@@ -54,6 +54,15 @@ constexpr int64_t bounded_by_sequence(int64_t step, uint64_t values) noexcept {
     return most > 0 ? static_cast<int64_t>(most) : 1;
 }
 
+// A member of a fleet that shows a value beyond the registry's counter says that the registry has lost blocks. A
+// failover loses those of a few seconds. A loss of more blocks is not believed, because the claim uses up what lies
+// below it.
+constexpr uint64_t most_lost_blocks = 16;
+
+constexpr bool is_credible_loss(uint64_t values, const StepBounds &bounds) noexcept {
+    return values / most_lost_blocks <= static_cast<uint64_t>(bounds.most);
+}
+
 // How long a range of that step lasts. The pace is at least one value.
 constexpr int64_t lasts_us(int64_t step, const Pace &pace) noexcept {
     const double us = static_cast<double>(pace.us) * static_cast<double>(step) / static_cast<double>(pace.values);

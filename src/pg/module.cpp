@@ -1,18 +1,13 @@
 // The library's start: settings, then, when the server is starting, shared memory and hooks.
 
-#include "base/conninfo.hpp"
 #include "shared/blocks.hpp"
-#include "shared/clean_stop.hpp"
 #include "session/discard.hpp"
 #include "session/drop_hooks.hpp"
-#include "shared/end_warnings.hpp"
 #include "fleet/grant_file.hpp"
 #include "shared/grants.hpp"
 #include "shared/incarnation.hpp"
 #include "fleet/registrar_status.hpp"
 #include "shared/lost_generators.hpp"
-#include "shared/refusals.hpp"
-#include "shared/saved_ranges.hpp"
 #include "session/session.hpp"
 #include "session/session_events.hpp"
 #include "base/settings.hpp"
@@ -32,12 +27,9 @@ void request_memory() {
         next_shmem_request_hook();
     slots_request_memory();
     statistics_request_memory();
-    saved_ranges_request_memory();
     lost_generators_request_memory();
-    end_warnings_request_memory();
     incarnation_request_memory();
     trusted_clock_request_memory();
-    refusals_request_memory();
     single_workers_request_memory();
     places_request_memory();
     blocks_request_memory();
@@ -60,18 +52,14 @@ void attach_memory() {
     slots_attach_memory();
     statistics_attach_memory();
     blocks_attach_memory();
-    saved_ranges_attach_memory(clean_stop_restore_block);
     lost_generators_attach_memory();
-    end_warnings_attach_memory();
     incarnation_attach_memory();
     trusted_clock_attach_memory();
-    refusals_attach_memory();
     single_workers_attach_memory();
     places_attach_memory();
     registrar_status_attach_memory();
     if (!IsUnderPostmaster)
         grant_file_load();
-    clean_stop_register();
     if (IsPostmasterEnvironment && !IsUnderPostmaster)
         log_start();
 }
@@ -102,7 +90,6 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
-    conninfo_keep_out_of_log();
     drop_hooks_install();
     discard_hook_install();
 }

@@ -1,18 +1,44 @@
 -- uidgen 1.0.0: the SQL surface. A released install script never changes.
---
--- After a change run make update-script. It copies new and changed functions, views and comments into
--- uidgen--0.1.0--1.0.0.sql. The head of that script says what to write there by hand.
 \echo Use "CREATE EXTENSION uidgen" to load this file. \quit
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Names. A role that is no superuser may run this script, with the rights of a superuser, in a schema of its own. It may
+-- create functions and operators there beforehand, and rename the schema meanwhile. So in this script and in those that
+-- will update to later versions:
+--
+--   1. The first statement locks the schema's name until the end of the transaction. The last one checks that all
+--      objects are in the schemas that they were made in, and depend on nothing elsewhere.
+--   2. What PostgreSQL runs at once, and operators and functions in views, defaults and constraints, are qualified with
+--      pg_catalog or have an exact match there. No statement calls a function of the extension.
+--   3. What runs in every session is in the schema uid_internal, which belongs to the superuser.
+--   4. Privileges are granted in one place, at the end, after default privileges were taken back.
+-- ---------------------------------------------------------------------------------------------------------
+
+DO $$
+BEGIN
+  PERFORM FROM pg_catalog.pg_extension e
+          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+         WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
+           AND pg_catalog.format('%I, pg_temp'::pg_catalog.text, n.nspname) OPERATOR(pg_catalog.=)
+               pg_catalog.current_setting('search_path'::pg_catalog.text)
+           FOR KEY SHARE OF n;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'schema of extension uidgen was renamed by another session'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Run CREATE EXTENSION again.';
+  END IF;
+END
+$$;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- The schemas for the sequences of generators and named segments, separate from the relations of applications.
 -- Every role may name the sequences. A role needs USAGE on a sequence to draw, and CREATE on the schema to create.
 -- ---------------------------------------------------------------------------------------------------------
 
+CREATE SCHEMA uid_internal;
+COMMENT ON SCHEMA uid_internal IS
+  'Objects of uidgen that applications do not use. Only the owner of the database may name them, for dumps.';
 CREATE SCHEMA uid_generators;
 CREATE SCHEMA uid_segments;
-GRANT USAGE ON SCHEMA uid_generators, uid_segments TO PUBLIC;
-GRANT CREATE ON SCHEMA uid_generators, uid_segments TO pg_database_owner;
 COMMENT ON SCHEMA uid_generators IS
   'Lease sequences of uidgen''s generators, one for each generator. last_value is the generator''s high-water mark: '
   'the highest tick ever leased.';
@@ -55,12 +81,7 @@ CREATE TABLE uid_generator (
   max_staleness_ms integer     NOT NULL DEFAULT 5000,
   created          timestamptz NOT NULL DEFAULT now(),
   builtin          boolean     NOT NULL DEFAULT false,
-  is_default       boolean     NOT NULL DEFAULT false,
-  restart_term     integer,
-  restarted_at     timestamptz,
-  restart_until    timestamptz,
-  restart_node     bigint,
-  former_nodes     bigint[]
+  is_default       boolean     NOT NULL DEFAULT false
 );
 CREATE UNIQUE INDEX uid_generator_one_default ON uid_generator (is_default) WHERE is_default;
 COMMENT ON TABLE uid_generator IS
@@ -88,19 +109,17 @@ COMMENT ON COLUMN uid_generator.when_full IS
   'early, up to max_ahead_ms; backup: use the backup worker, then borrow';
 COMMENT ON COLUMN uid_generator.when_back IS
   'policy when the clock moves backwards; hold: stay at the last tick within the tolerance; wait: wait within the '
-  'tolerance; backup: use the backup worker; error: fail; new_worker: hold within the tolerance, and beyond it start '
-  'a new term at the clock with the next worker id';
+  'tolerance; backup: use the backup worker; error: fail';
 COMMENT ON COLUMN uid_generator.tolerance_ms IS
-  'limit on how far the clock may move backwards before when_back fails or starts a new term, in milliseconds; with '
-  'when_back backup: how far ids of the backup worker may be ahead of the clock; NULL: max_ahead_ms is the only limit';
+  'limit on how far the clock may move backwards before when_back fails, in milliseconds; with when_back '
+  'backup: how far ids of the backup worker may be ahead of the clock; NULL: max_ahead_ms is the only limit';
 COMMENT ON COLUMN uid_generator.spread IS
   'true: the sequence numbers of a tick start at a varying number instead of 0, so that id % n is even on a quiet '
   'generator';
 COMMENT ON COLUMN uid_generator.worker_policy IS
   'disposable: a new worker id at each server start; sticky: the last datacenter and worker id of this host and port; '
   'static: worker_number';
-COMMENT ON COLUMN uid_generator.worker_number IS
-  'worker id with worker_policy static; with when_back new_worker: the first worker id';
+COMMENT ON COLUMN uid_generator.worker_number IS 'worker id with worker_policy static';
 COMMENT ON COLUMN uid_generator.datacenter_id IS
   'datacenter id of this generator''s ids; NULL: the setting uidgen.datacenter_id';
 COMMENT ON COLUMN uid_generator.mode IS
@@ -128,22 +147,10 @@ COMMENT ON COLUMN uid_generator.is_default IS
   'true for the generator behind uid_next(), which uid_default_set() chooses. Without such a row, the builtin '
   'generator is the default if it has no row either. Otherwise the default was dropped, and the database has none';
 
-COMMENT ON COLUMN uid_generator.restart_term IS
-  'number of the term that the last uid_generator_restart() began, 1 to 65535; NULL: there was none. Only that function '
-  'sets the columns of a restart';
-COMMENT ON COLUMN uid_generator.restarted_at IS 'the clock at the last restart, and the time of the first id after it';
-COMMENT ON COLUMN uid_generator.restart_until IS
-  'end of the ids that were issued before the last restart; from there on ids sort after all earlier ones again';
-COMMENT ON COLUMN uid_generator.restart_node IS
-  'node of new ids, datacenter id and worker id together, until the generator is used after a server start or an '
-  'alteration later than restart_until; NULL: with when_back new_worker the term decides';
-COMMENT ON COLUMN uid_generator.former_nodes IS
-  'nodes that ids between restarted_at and restart_until may have from before; a NULL among them: any other node, too';
-
 -- The owner of a sequence may insert the row that describes it, and the owner of the table may insert any row. The
 -- owner of the database may insert the other rows of a dump in order to restore it. Row-level security could express
 -- the same rule, but would keep the owner of the database from dumping the table.
-CREATE FUNCTION uid_check_registration() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_check_registration() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -162,6 +169,18 @@ BEGIN
   ELSE
     sequence := NEW.sequence;
   END IF;
+  -- NULL stands for the setting.
+  IF TG_ARGV[1] = 'uid_segments' THEN
+    IF NEW.step NOT BETWEEN 1 AND 1099511627776 THEN
+      RAISE EXCEPTION 'invalid step % for segment "%"', NEW.step, left(NEW.name, 63)
+        USING ERRCODE = 'invalid_parameter_value',
+              HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
+    ELSIF NEW.max_step NOT BETWEEN coalesce(NEW.step, 1) AND 1099511627776 THEN
+      RAISE EXCEPTION 'invalid max_step % for segment "%"', NEW.max_step, left(NEW.name, 63)
+        USING ERRCODE = 'invalid_parameter_value',
+              HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
+    END IF;
+  END IF;
   IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
      AND NOT (is_builtin AND owns_database) -- uid_generator_changing() checks that the sequence matches
      AND (is_builtin OR is_default AND NOT owns_database
@@ -176,34 +195,33 @@ BEGIN
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION uid_check_registration() IS
+COMMENT ON FUNCTION uid_internal.uid_check_registration() IS
   'Trigger function of uid_generator, uid_segment and uid_key. It lets only the owner of a sequence register it. The '
-  'owner of the database may also restore the rows of a dump.';
+  'owner of the database may also restore the rows of a dump. It rejects an invalid step of a segment.';
 
-CREATE FUNCTION uid_generator_changing() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_generator_changing() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_generator_changing';
-COMMENT ON FUNCTION uid_generator_changing() IS
+COMMENT ON FUNCTION uid_internal.uid_generator_changing() IS
   'Trigger function of uid_generator. It rejects an invalid row, and a change of the layout after ids were leased. '
   'Any other change ends the current lease, so that the change applies from the next id on.';
 
-CREATE FUNCTION uid_keep_local() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
-COMMENT ON FUNCTION uid_keep_local() IS
+COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
   'Trigger function of uid_generator, uid_segment, uid_key, and the tables of a fleet''s registry (with an argument). '
   'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
   'another server, and refuses TRUNCATE.';
 
 CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_check_registration('generator', 'uid_generators');
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
 CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_generator_changing();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
 CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_keep_local();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
 CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_generator
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local();
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
 ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_keep_local;
 ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
-GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
 -- A row whose sequence no longer exists could not be restored. A drop leaves such a row if neither the event trigger
 -- nor the library runs.
 SELECT pg_catalog.pg_extension_config_dump('uid_generator',
@@ -213,15 +231,13 @@ SELECT pg_catalog.pg_extension_config_dump('uid_generator',
 CREATE SEQUENCE uid_generators.uid_default
   INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
 SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
-GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
-GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default TO pg_database_owner; -- to dump and restore
 SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
 COMMENT ON SEQUENCE uid_generators.uid_default IS
   'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
 
-CREATE FUNCTION uid_generator_builtin(is_default boolean) RETURNS uid_generator
+CREATE FUNCTION uid_internal.uid_generator_builtin(is_default boolean) RETURNS uid_generator
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_generator_builtin';
-COMMENT ON FUNCTION uid_generator_builtin(boolean) IS
+COMMENT ON FUNCTION uid_internal.uid_generator_builtin(boolean) IS
   'Returns the row of the builtin generator while uid_generator has none: the preset snowflake. The argument becomes '
   'is_default. generator is NULL if the builtin generator was dropped.';
 
@@ -236,7 +252,7 @@ COMMENT ON FUNCTION uid_generator_builtin(boolean) IS
 CREATE VIEW uid_preset AS
 SELECT preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker,
        lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, worker_policy
-  FROM uid_generator_builtin(true)
+  FROM uid_internal.uid_generator_builtin(true)
 UNION ALL
 VALUES
   ('twitter', timestamptz '2010-11-04 01:42:54.657+00',
@@ -259,84 +275,20 @@ VALUES
 COMMENT ON VIEW uid_preset IS
   'The presets that uid_generator_create() copies into a row of uid_generator. If epoch is NULL, the generator starts '
   'at midnight UTC of the day of its creation, so that its whole life lies ahead.';
-GRANT SELECT ON uid_preset TO PUBLIC;
 
 -- An operator without an exact match in pg_catalog is qualified with its schema. Otherwise another role could create an
 -- exact match in the schema of the extension, and every role that reads the view would run it.
 CREATE VIEW uid_generator_config AS
 SELECT * FROM uid_generator
 UNION ALL
-SELECT b.* FROM uid_generator_builtin(NOT EXISTS (SELECT FROM uid_generator g WHERE g.is_default)) b
+SELECT b.* FROM uid_internal.uid_generator_builtin(NOT EXISTS (SELECT FROM uid_generator g WHERE g.is_default)) b
  WHERE b.generator IS NOT NULL AND NOT EXISTS (SELECT FROM uid_generator g WHERE g.builtin);
 COMMENT ON VIEW uid_generator_config IS
   'Layout, limits and policies of each generator: the rows of uid_generator, and the builtin generator while it has '
   'no row there.';
-GRANT SELECT ON uid_generator_config TO PUBLIC;
 
 -- The schema of the extension can be renamed. So functions in PL/pgSQL look it up and name its objects in EXECUTE. The
 -- types of arguments match exactly, because another role that may create in that schema could add a better match.
-CREATE FUNCTION uid_check_schema(schema text) RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF NOT has_schema_privilege(schema, 'CREATE') THEN
-    RAISE EXCEPTION 'permission denied for schema %', schema
-      USING ERRCODE = 'insufficient_privilege',
-            HINT = format('Run GRANT CREATE ON SCHEMA %I TO %I as a superuser.', schema, current_user);
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION uid_check_schema(text) IS
-  'Fails if the caller may not create in one of uidgen''s schemas.';
-
-CREATE FUNCTION uid_make_generator(name text, preset text, above bigint, given jsonb) RETURNS regclass
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-  fields jsonb;
-  presets text;
-  generator regclass;
-BEGIN
-  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
-    RAISE EXCEPTION 'invalid generator name: "%"', name
-      USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
-  END IF;
-  -- A row of a subquery: its type cannot change while to_jsonb() reads the names.
-  EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
-    INTO fields USING preset;
-  IF fields IS NULL THEN
-    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
-    RAISE EXCEPTION 'preset "%" does not exist', preset
-      USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
-  END IF;
-  IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
-    RAISE EXCEPTION 'generator "%" already exists', name
-      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or drop the generator with uid_generator_drop().';
-  END IF;
-
-  EXECUTE format('SELECT %s.uid_check_schema(%L)', home, 'uid_generators');
-  EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
-  generator := format('uid_generators.%I', name)::regclass;
-  PERFORM setval(generator, 1, true);
-  fields := fields || jsonb_build_object('generator', generator, 'builtin', false) || given;
-  IF fields ->> 'epoch' IS NULL THEN
-    fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
-  END IF;
-  EXECUTE format('INSERT INTO %1$s.uid_generator SELECT r.* FROM %1$s.uid_generator_builtin(false) b, '
-                 'jsonb_populate_record(b, $1) r', home) USING fields;
-  IF above IS NOT NULL THEN
-    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
-  END IF;
-  RETURN generator;
-END
-$$;
-COMMENT ON FUNCTION uid_make_generator(text, text, bigint, jsonb) IS
-  'Creates a generator from a preset and the given fields. uid_generator_create() calls it.';
-
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
     datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
@@ -347,7 +299,60 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
     when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL) RETURNS regclass
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen');
+  given jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits, 'datacenter_bits', datacenter_bits,
+    'worker_bits', worker_bits, 'sequence_bits', sequence_bits, 'sequence_first', sequence_first,
+    'backup_worker', backup_worker, 'lease_ms', lease_ms, 'max_ahead_ms', max_ahead_ms, 'when_full', when_full,
+    'when_back', when_back, 'tolerance_ms', tolerance_ms, 'spread', spread, 'worker_policy', worker_policy,
+    'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
+    'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
+    'chunk', chunk, 'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
+  fields jsonb;
+  presets text;
+  generator regclass;
+BEGIN
+  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
+    RAISE EXCEPTION 'invalid generator name: "%"', left(name, 63)
+      USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
+  END IF;
+  -- A row of a subquery: its type cannot change while to_jsonb() reads the names.
+  EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
+    INTO fields USING preset;
+  IF fields IS NULL THEN
+    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
+    RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
+      USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
+  END IF;
+  IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
+    RAISE EXCEPTION 'generator "%" already exists', name
+      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or drop the generator with uid_generator_drop().';
+  END IF;
+
+  EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
+  generator := format('uid_generators.%I', name)::regclass;
+  PERFORM setval(generator, 1, true);
+  -- -1 stands for NULL in the fields that may be NULL.
+  fields := fields || given || jsonb_build_object('generator', generator);
+  fields := fields || (SELECT coalesce(jsonb_object_agg(f.key, NULL::text), '{}') FROM jsonb_each_text(given) f
+                        WHERE f.value = '-1'
+                          AND f.key IN ('tolerance_ms', 'schedule_ms', 'worker_number', 'datacenter_id'));
+  IF fields ->> 'epoch' IS NULL THEN
+    fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
+  END IF;
+  EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)',
+                 home, (SELECT string_agg(quote_ident(k), ', ') FROM jsonb_object_keys(fields) k)) USING fields;
+  IF above IS NOT NULL THEN
+    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
+  END IF;
+  RETURN generator;
+END
+$$;
 COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
   'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
@@ -383,17 +388,6 @@ COMMENT ON FUNCTION uid_generator_alter IS
   'generator''s lead, the call also waits for the clock. The generator then draws a new worker id, and its next id '
   'starts above the current lease. Only the owner of the sequence may call it.';
 
-CREATE FUNCTION uid_generator_restart(generator regclass, worker_number integer DEFAULT NULL) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_restart';
-COMMENT ON FUNCTION uid_generator_restart(regclass, integer) IS
-  'Has a generator begin again at the clock after the clock was far ahead. Until the clock has passed the ids that were '
-  'issued meanwhile, new ids do not sort after them, which a WARNING says with both times. They have another node, so '
-  'they stay unique: one that no id above the clock can have, or the given worker id. A static worker id must be given, '
-  'as must one if a datacenter id is the whole node. The caller must know that no id of the generator above the clock has '
-  'it. With when_back new_worker the next term has the next worker id. The call waits for transactions that draw. It fails in a '
-  'fleet, where another generator gets a node of its own. It fails if the generator is not more than max_ahead_ms ahead of the clock, if no '
-  'node is left, or if the given one may be in use. Only the owner of the sequence may call it.';
-
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -423,12 +417,15 @@ COMMENT ON FUNCTION uid_generator_drop(regclass) IS
   'Drops a generator: its sequence and its row. Only the owner of the sequence may call it. It fails for the default '
   'generator, and for a generator in a column default.';
 
-CREATE FUNCTION uid_default_set(generator regclass) RETURNS void
+CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
-COMMENT ON FUNCTION uid_default_set(regclass) IS
+COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'Makes a generator the default: the one behind uid_next() in this database. If the former default has issued ids, '
-  'the call raises the new one above them, and fails if that is not possible. It waits for transactions that draw '
-  'from the former default. After a DROP SEQUENCE of the default there is no former default to compare with. In that '
+  'the call raises the new one above them. If that is not possible, because they are ahead of the clock, it fails, '
+  'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the old '
+  'ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails if '
+  'the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. It waits for '
+  'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default to compare with. In that '
   'case create the new one above its ids, with the parameter above of uid_generator_create(). Only the owner of the '
   'database or of the extension may call it. Grant USAGE on the sequence of the new default to the roles that draw.';
 
@@ -436,7 +433,7 @@ CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
   'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a backup '
-  'worker, of cached mode, and after uid_generator_restart(). Use it as DEFAULT uid_next().';
+  'worker, of cached mode, and after uid_default_set(generator, above => false). Use it as DEFAULT uid_next().';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
 -- saves a dozen instructions.
@@ -444,23 +441,11 @@ CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
 COMMENT ON FUNCTION uid_next(regclass) IS 'Returns the next id of a generator. The caller needs USAGE on its sequence.';
 
-CREATE FUNCTION uid_next_batch(count bigint) RETURNS SETOF bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_default';
-COMMENT ON FUNCTION uid_next_batch(bigint) IS
-  'Returns count ids of the default generator in ascending order, one in a row. The call takes all ids before it '
-  'returns the first one, so a call that fails leaves a gap. A count of 0 returns no row, and a negative count is an '
-  'error.';
-
-CREATE FUNCTION uid_next_batch(generator regclass, count bigint) RETURNS SETOF bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'uid_next_batch_of';
-COMMENT ON FUNCTION uid_next_batch(regclass, bigint) IS
-  'Returns count ids of a generator in ascending order, one in a row. The call takes all ids before it returns the '
-  'first one.';
-
 CREATE FUNCTION uid_next_array(count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_default';
 COMMENT ON FUNCTION uid_next_array(bigint) IS
-  'Returns count ids of the default generator in ascending order, as an array.';
+  'Returns count ids of the default generator in ascending order, as an array. The call takes all ids before it returns, '
+  'so a call that fails leaves a gap. A negative count is an error.';
 
 CREATE FUNCTION uid_next_array(generator regclass, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_of';
@@ -606,9 +591,6 @@ COMMENT ON COLUMN worker_node.layout IS
   'layout of the ids: widths of time, datacenter, worker and sequence; length of a tick and epoch in microseconds; '
   'field order; backup worker';
 COMMENT ON COLUMN worker_node.tags IS 'data of applications; uidgen never reads or changes it';
-GRANT SELECT ON worker_node TO pg_monitor;
-GRANT SELECT, INSERT ON worker_node TO pg_database_owner; -- to dump and restore
-GRANT SELECT, UPDATE ON SEQUENCE worker_node_id_seq TO pg_database_owner;
 SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS
@@ -616,7 +598,7 @@ COMMENT ON SEQUENCE worker_node_id_seq IS
 
 -- Not a default, which would need a privilege on the sequence. A role with that privilege could use up the worker ids
 -- without writing a row.
-CREATE FUNCTION uid_number_node() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_number_node() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -625,56 +607,22 @@ BEGIN
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION uid_number_node() IS
+COMMENT ON FUNCTION uid_internal.uid_number_node() IS
   'Trigger function of worker_node. It gives a row that is inserted without an id the next number of '
   'worker_node_id_seq.';
-REVOKE EXECUTE ON FUNCTION uid_number_node() FROM PUBLIC;
 CREATE TRIGGER uid_number_node BEFORE INSERT ON worker_node
-  FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION uid_number_node();
+  FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION uid_internal.uid_number_node();
 
 -- Databases of one server, a server and its physical copies, and a registry and its members may each have a row with the
 -- same key. A key that is taken would stop the subscription.
-CREATE FUNCTION uid_keep_node() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_keep_node() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_node';
-COMMENT ON FUNCTION uid_keep_node() IS
+COMMENT ON FUNCTION uid_internal.uid_keep_node() IS
   'Trigger function of worker_node. It leaves out what logical replication brings if it would replace another row, or '
   'delete a row that a generator of this database has drawn.';
-REVOKE EXECUTE ON FUNCTION uid_keep_node() FROM PUBLIC;
 CREATE TRIGGER uid_keep_node BEFORE INSERT OR UPDATE OR DELETE ON worker_node
-  FOR EACH ROW EXECUTE FUNCTION uid_keep_node();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_node();
 ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_node;
-
-CREATE FUNCTION uid_check_nodes(nodes regclass DEFAULT 'worker_node',
-    OUT layout text, OUT datacenter_id integer, OUT worker_id integer,
-    OUT a_system_identifier bigint, OUT a_database oid, OUT a_host_name text, OUT a_port text, OUT a_generator text,
-    OUT b_system_identifier bigint, OUT b_database oid, OUT b_host_name text, OUT b_port text, OUT b_generator text,
-    OUT shared_from timestamptz, OUT shared_until timestamptz)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = nodes) THEN
-    RAISE EXCEPTION 'relation with OID % does not exist', nodes::oid
-      USING ERRCODE = 'undefined_table', HINT = 'Pass worker_node, or a table or view with its columns.';
-  END IF;
-  RETURN QUERY EXECUTE format(
-    'SELECT a.layout::text, a.datacenter_id::integer, a.worker_id::integer,
-            a.system_identifier::bigint, a.database::oid, a.host_name::text, a.port::text, a.generator::text,
-            b.system_identifier::bigint, b.database::oid, b.host_name::text, b.port::text, b.generator::text,
-            greatest(a.created, b.created)::timestamptz, least(a.modified, b.modified)::timestamptz
-       FROM %1$s a
-       JOIN %1$s b ON (a.layout, a.datacenter_id, a.worker_id) = (b.layout, b.datacenter_id, b.worker_id)
-        AND (a.system_identifier, a.database, a.timeline, a.host_name, a.port)
-          < (b.system_identifier, b.database, b.timeline, b.host_name, b.port)
-        AND a.created <= b.modified AND b.created <= a.modified
-      ORDER BY greatest(a.created, b.created)', nodes);
-END
-$$;
-COMMENT ON FUNCTION uid_check_nodes(regclass) IS
-  'Returns pairs of generators of different servers or databases that had the same layout and the same node, the '
-  'datacenter and worker id together, at the same time. Ids of such a pair may be equal. The argument is a table or '
-  'view with the rows of worker_node of all databases. The times are as exact as modified, to the hour.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Segments
@@ -683,12 +631,14 @@ COMMENT ON FUNCTION uid_check_nodes(regclass) IS
 CREATE TABLE uid_segment (
   name        text     PRIMARY KEY CHECK (name <> ''),
   sequence    regclass NOT NULL UNIQUE,
-  step        bigint   CHECK (step BETWEEN 1 AND 1099511627776),
-  max_step    bigint   CHECK (max_step BETWEEN coalesce(step, 1) AND 1099511627776),
+  step        bigint,
+  max_step    bigint,
   description text,
   registry_name text,
   fleet       bigint   CHECK (fleet > 0),
   increment   bigint   CHECK (increment <> 0),
+  current_val bigint,
+  increment_val bigint NOT NULL DEFAULT 1 CHECK (increment_val BETWEEN 1 AND 1099511627776),
   CHECK ((registry_name IS NULL) = (fleet IS NULL) AND (registry_name IS NULL) = (increment IS NULL))
 );
 COMMENT ON TABLE uid_segment IS
@@ -707,46 +657,30 @@ COMMENT ON COLUMN uid_segment.registry_name IS
 COMMENT ON COLUMN uid_segment.fleet IS 'identity of that fleet; NULL without a registry_name';
 COMMENT ON COLUMN uid_segment.increment IS
   'increment of the segment at the registry; the sequence here has one that keeps nextval from moving it';
+COMMENT ON COLUMN uid_segment.current_val IS
+  'current_val of t_sequence; the values from current_val - increment_val to current_val + 2 * increment_val are '
+  'reserved; NULL until the first UPDATE of t_sequence';
+COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the length of a block, 1 to 2^40';
 
-CREATE TRIGGER uid_check_registration BEFORE INSERT OR UPDATE ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_check_registration('sequence', 'uid_segments');
+-- Whoever may take blocks changes current_val and increment_val. uid_show_block() checks that.
+CREATE TRIGGER uid_check_registration
+  BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_segments');
 CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_keep_local();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
 CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_segment
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local();
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
 ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_keep_local;
 ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
-GRANT SELECT, INSERT ON uid_segment TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('uid_segment',
   'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
-CREATE FUNCTION uid_segment_changed() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
-COMMENT ON FUNCTION uid_segment_changed() IS
+COMMENT ON FUNCTION uid_internal.uid_segment_changed() IS
   'Trigger function of uid_segment and uid_key. It makes every session look up segment names again, or keys.';
-CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_segment
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_segment_changed();
-
--- NULL is valid and stands for the setting.
-CREATE FUNCTION uid_check_steps(name text, step bigint, max_step bigint) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF step NOT BETWEEN 1 AND 1099511627776 THEN
-    RAISE EXCEPTION 'invalid step % for segment "%"', step, name
-      USING ERRCODE = 'invalid_parameter_value',
-            HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
-  END IF;
-  IF max_step NOT BETWEEN coalesce(step, 1) AND 1099511627776 THEN
-    RAISE EXCEPTION 'invalid max_step % for segment "%"', max_step, name
-      USING ERRCODE = 'invalid_parameter_value',
-            HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION uid_check_steps(text, bigint, bigint) IS
-  'Fails if a segment cannot have these values of step and max_step.';
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OF name, sequence OR DELETE ON uid_segment
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_segment_changed();
 
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
     max_step bigint DEFAULT NULL, description text DEFAULT NULL, increment bigint DEFAULT NULL,
@@ -764,28 +698,26 @@ DECLARE
   highest bigint := coalesce(max_value, CASE WHEN stride > 0 THEN 9223372036854775807 ELSE greatest(start, -1) END);
   sequence regclass;
 BEGIN
-  EXECUTE format('SELECT %s.uid_check_schema(%L)', home, 'uid_segments');
   IF name IS NULL OR name = '' THEN
     RAISE EXCEPTION 'invalid segment name: "%"', name
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
   END IF;
   IF start IS NULL THEN
-    RAISE EXCEPTION 'start of segment "%" must not be null', name
+    RAISE EXCEPTION 'start of segment "%" must not be null', left(name, 63)
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the first value of the segment as start.';
   END IF;
-  EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home) USING name, step, max_step;
   -- With the largest increment the sequence would pass for one that holds the leases of a generator.
   IF stride IN (0, 9223372036854775807) THEN
-    RAISE EXCEPTION 'invalid increment % for segment "%"', stride, name
+    RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
       USING ERRCODE = 'invalid_parameter_value',
             HINT = 'Use an increment from 1 to 9223372036854775806, or a negative one to count down.';
   END IF;
   IF lowest >= highest THEN
-    RAISE EXCEPTION 'min_value % of segment "%" is not less than its max_value %', lowest, name, highest
+    RAISE EXCEPTION 'min_value % of segment "%" is not less than its max_value %', lowest, left(name, 63), highest
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a min_value that is less than max_value.';
   END IF;
   IF start NOT BETWEEN lowest AND highest THEN
-    RAISE EXCEPTION 'start % of segment "%" is outside its bounds', start, name
+    RAISE EXCEPTION 'start % of segment "%" is outside its bounds', start, left(name, 63)
       USING ERRCODE = 'invalid_parameter_value',
             HINT = format('Pass a start from %s to %s, or another min_value or max_value.', lowest, highest);
   END IF;
@@ -804,34 +736,9 @@ COMMENT ON FUNCTION segment_create IS
   'increment; a segment that counts up then has no value below 1 and start. The caller owns its sequence in the schema '
   'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
-CREATE FUNCTION uid_change_segment(sequence regclass, step bigint, max_step bigint, description text) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_change_segment IS
-  'Sets those of step, max_step and description that are not NULL in the row of a segment. segment_alter() calls it. '
-  'Only the owner of the sequence may call it.';
-
 CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
     description text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-  segment record;
-BEGIN
-  EXECUTE format('SELECT s.sequence, s.step, s.max_step FROM %s.uid_segment s WHERE s.name = $1', home)
-    INTO segment USING name;
-  IF segment.sequence IS NULL THEN
-    RAISE EXCEPTION 'segment "%" does not exist', name
-      USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
-  END IF;
-  EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home)
-    USING name, coalesce(nullif(step, 0), segment.step), coalesce(nullif(max_step, 0), segment.max_step);
-  EXECUTE format('SELECT %s.uid_change_segment($1, $2, $3, $4)', home)
-    USING segment.sequence, step, max_step, description;
-END
-$$;
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_alter';
 COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
   'Changes step, max_step or description of a named segment. An argument that is NULL leaves its field unchanged. A '
   'step or max_step of 0 resets it to the setting (uidgen.segment_step, uidgen.segment_max_step). A new step or '
@@ -844,11 +751,13 @@ COMMENT ON FUNCTION uid_look_up_segment(regclass, text, text) IS
   'Asks the registry of the fleet what its segment registry_name is like. It waits for at most uidgen.max_wait. '
   'segment_attach() calls it. Only the owner of the sequence may call it.';
 
-CREATE FUNCTION uid_change_attachment(sequence regclass, fleet bigint, increment bigint) RETURNS void
+CREATE FUNCTION uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
+    description text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
+    current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_change_attachment IS
-  'Sets fleet and increment in the row of an attached segment. segment_attach() calls it. Only the owner of the '
-  'sequence may call it.';
+COMMENT ON FUNCTION uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
+  'Sets those columns of a segment''s row that are not NULL. segment_attach() and an INSERT into t_sequence call it. '
+  'Only the owner of the sequence may call it.';
 
 -- INCREMENT, the bounds and is_called make nextval fail without moving the counter, so that every value comes from the
 -- registry. The counter is the last value that the registry gave, or, at first, the value before all of them.
@@ -867,18 +776,17 @@ DECLARE
   last bigint;
 BEGIN
   IF name IS NULL OR name = '' OR there = '' THEN
-    RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN there ELSE name END
+    RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN left(there, 63) ELSE name END
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
   END IF;
-  EXECUTE format('SELECT s.* FROM %s.uid_segment s WHERE s.name = $1 AND s.registry_name IS NOT NULL', home)
+  EXECUTE format('SELECT s.name, s.sequence, s.step, s.max_step, s.registry_name, s.fleet, s.increment
+                    FROM %s.uid_segment s WHERE s.name = $1 AND s.registry_name IS NOT NULL', home)
     INTO segment USING name;
-  EXECUTE format('SELECT %s.uid_check_steps($1, $2, $3)', home)
-    USING name, coalesce(step, segment.step), coalesce(max_step, segment.max_step);
   IF segment.name IS NULL THEN
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
     segment.sequence := format('uid_segments.%I', relation)::regclass;
   ELSIF there <> segment.registry_name THEN
-    RAISE EXCEPTION 'segment "%" is attached to segment "%" of the registry', name, segment.registry_name
+    RAISE EXCEPTION 'segment "%" is attached to segment "%" of the registry', left(name, 63), left(segment.registry_name, 63)
       USING ERRCODE = 'duplicate_object', HINT = 'Attach another segment, or drop this one with segment_drop() first.';
   END IF;
 
@@ -895,7 +803,7 @@ BEGIN
     RETURN segment.sequence;
   END IF;
   IF (found.increment > 0) <> (segment.increment > 0) THEN
-    RAISE EXCEPTION 'segment "%" of the registry counts in the other direction now', there
+    RAISE EXCEPTION 'segment "%" of the registry counts in the other direction now', left(there, 63)
       USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Attach it under another name.';
   END IF;
   -- Values of one fleet may be those of another member in the other one. A new file of the sequence discards what is in
@@ -905,10 +813,8 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE %s RESTART', segment.sequence);
     PERFORM setval(segment.sequence, last, true);
   END IF;
-  EXECUTE format('SELECT %s.uid_change_attachment($1, $2, $3)', home)
-    USING segment.sequence, found.fleet, found.increment;
-  EXECUTE format('SELECT %s.uid_change_segment($1, $2, $3, $4)', home)
-    USING segment.sequence, step, max_step, description;
+  EXECUTE format('SELECT %s.uid_change_segment($1, $2, $3, $4, $5, $6, $7, $8)', home)
+    USING segment.sequence, step, max_step, description, found.fleet, found.increment, NULL::bigint, NULL::bigint;
   RETURN segment.sequence;
 END
 $$;
@@ -930,7 +836,7 @@ DECLARE
 BEGIN
   EXECUTE format('SELECT s.sequence FROM %s.uid_segment s WHERE s.name = $1', home) INTO sequence USING name;
   IF sequence IS NULL THEN
-    RAISE EXCEPTION 'segment "%" does not exist', name
+    RAISE EXCEPTION 'segment "%" does not exist', left(name, 63)
       USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
   END IF;
   EXECUTE format('DROP SEQUENCE %s', sequence);
@@ -951,18 +857,6 @@ COMMENT ON FUNCTION segment_next(regclass) IS
   'Returns the next value of a sequence, which may be any permanent one. Unlike a value of nextval, it is durable '
   'before it is returned, in order across sessions, and does not cost a log record for every 32 values. The caller '
   'needs USAGE on the sequence.';
-
-CREATE FUNCTION segment_next_batch(name text, count bigint) RETURNS SETOF bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'segment_next_batch_named';
-COMMENT ON FUNCTION segment_next_batch(text, bigint) IS
-  'Returns count values of a segment by its name, in order, one in a row. The call takes all values before it returns '
-  'the first one. A count of 0 returns no row, and a negative count is an error.';
-
-CREATE FUNCTION segment_next_batch(sequence regclass, count bigint) RETURNS SETOF bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'segment_next_batch_of';
-COMMENT ON FUNCTION segment_next_batch(regclass, bigint) IS
-  'Returns count values of a sequence, in order, one in a row. The call takes all values before it returns the first '
-  'one.';
 
 CREATE FUNCTION segment_next_array(name text, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_named';
@@ -992,12 +886,6 @@ LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_of';
 COMMENT ON FUNCTION segment_reserve(regclass, bigint) IS
   'Reserves a block of exactly count values of a sequence, as segment_reserve(text, bigint) does.';
 
-CREATE FUNCTION segment_last() RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_any';
-COMMENT ON FUNCTION segment_last() IS
-  'Returns the last value that this session drew from any segment or sequence with segment_next(), as lastval does. It '
-  'fails before the first value. The caller needs USAGE or SELECT on the sequence.';
-
 CREATE FUNCTION segment_last(name text) RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_named';
 COMMENT ON FUNCTION segment_last(text) IS
@@ -1025,11 +913,11 @@ COMMENT ON FUNCTION segment_set(regclass, bigint) IS
 -- ---------------------------------------------------------------------------------------------------------
 -- Concealed ids. A key is a sequence in uid_keys, which carries its name, owner and privileges, and a row of uid_key,
 -- which carries its secrets. The sequence's counter means nothing.
+--
+-- The table is in uid_internal, where no GRANT on all tables of the applications' schemas reaches the secrets.
 -- ---------------------------------------------------------------------------------------------------------
 
 CREATE SCHEMA uid_keys;
-GRANT USAGE ON SCHEMA uid_keys TO PUBLIC;
-GRANT CREATE ON SCHEMA uid_keys TO pg_database_owner;
 COMMENT ON SCHEMA uid_keys IS
   'Sequences of uidgen''s keys, one for each key. USAGE on one lets a role conceal and reveal ids with the key.';
 
@@ -1041,35 +929,33 @@ COMMENT ON SCHEMA uid_keys IS
 --      they stand in front, and neither they nor the warning have a character that COPY takes for a delimiter. This
 --      field is text, whose input function accepts everything.
 --   3. The trigger checks, not a CHECK, and its messages show no secret.
-CREATE TABLE uid_key (
+CREATE TABLE uid_internal.uid_key (
   secrets      text,
   sequence     regclass    PRIMARY KEY,
   width        integer     DEFAULT 63,
   version_bits integer     DEFAULT 0,
   versions     integer     DEFAULT 1,
-  dumped       boolean     DEFAULT true,
   created      timestamptz DEFAULT now(),
   rotated      timestamptz
 );
-COMMENT ON TABLE uid_key IS
+COMMENT ON TABLE uid_internal.uid_key IS
   'One row for each key, with its secrets. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
   'Only the owner of the table, the owner of the database, members of pg_read_all_data and superusers may read it. '
   'uid_key_config shows the other columns to every role.';
-COMMENT ON COLUMN uid_key.secrets IS
+COMMENT ON COLUMN uid_internal.uid_key.secrets IS
   'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
   'hexadecimal digits; NULL in a new row: the trigger makes them';
-COMMENT ON COLUMN uid_key.sequence IS 'sequence that stands for the key; USAGE on it lets a role use the key';
-COMMENT ON COLUMN uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
-COMMENT ON COLUMN uid_key.version_bits IS
+COMMENT ON COLUMN uid_internal.uid_key.sequence IS 'sequence that stands for the key; USAGE on it lets a role use the key';
+COMMENT ON COLUMN uid_internal.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
+COMMENT ON COLUMN uid_internal.uid_key.version_bits IS
   'bits of a concealed id that show the version of the key, above the others, 0 to 10; an id has width - version_bits '
   'bits';
-COMMENT ON COLUMN uid_key.versions IS
-  'number of versions, from 1 to 2^version_bits, or to 1000 without version bits; the last one is the newest';
-COMMENT ON COLUMN uid_key.dumped IS 'whether pg_dump takes the row along';
-COMMENT ON COLUMN uid_key.created IS 'creation time of the key';
-COMMENT ON COLUMN uid_key.rotated IS 'creation time of the newest version; NULL: there is only the first one';
+COMMENT ON COLUMN uid_internal.uid_key.versions IS
+  'number of versions, from 1 to 2^version_bits; the last one is the newest';
+COMMENT ON COLUMN uid_internal.uid_key.created IS 'creation time of the key';
+COMMENT ON COLUMN uid_internal.uid_key.rotated IS 'creation time of the newest version; NULL: there is only the first one';
 
-CREATE FUNCTION uid_key_changing() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_key_changing() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1078,7 +964,6 @@ DECLARE
   warning CONSTANT text := 'secret.keys.of.uidgen.with.the.rest.of.this.text.'
                            'anybody.can.reveal.the.ids.that.were.concealed.by.a.key.';
   former text := warning;
-  most integer;
 BEGIN
   IF TG_OP = 'UPDATE' THEN
     IF (NEW.sequence, NEW.width, NEW.version_bits, NEW.created)
@@ -1101,14 +986,14 @@ BEGIN
             DETAIL = 'FF1 needs a million values or more, so an id has at least 20 bits.',
             HINT = format('Use a width from %s to 63.', 20 + NEW.version_bits);
   END IF;
-  most := CASE NEW.version_bits WHEN 0 THEN 1000 ELSE 1 << NEW.version_bits END;
-  IF (NEW.versions BETWEEN 1 AND most) IS NOT TRUE THEN
+  IF (NEW.versions BETWEEN 1 AND 1 << NEW.version_bits) IS NOT TRUE THEN
     RAISE EXCEPTION 'key "%" cannot have % versions', key, NEW.versions
-      USING ERRCODE = 'program_limit_exceeded', DETAIL = format('The limit is %s versions.', most),
-            HINT = 'Create another key with uid_key_create().';
+      USING ERRCODE = 'program_limit_exceeded',
+            DETAIL = format('Its version_bits are %s, so it can have %s.', NEW.version_bits, 1 << NEW.version_bits),
+            HINT = 'Create another key with uid_key_create(), with more version_bits.';
   END IF;
-  IF NEW.sequence IS NULL OR NEW.dumped IS NULL OR NEW.created IS NULL THEN
-    RAISE EXCEPTION 'sequence, dumped and created of key "%" must not be null', key
+  IF NEW.sequence IS NULL OR NEW.created IS NULL THEN
+    RAISE EXCEPTION 'sequence and created of key "%" must not be null', key
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Leave the column out for its default.';
   END IF;
   -- A secret is made here and nowhere else, so it is in no statement, no parameter and no log. A random uuid is 122 bits
@@ -1130,139 +1015,47 @@ BEGIN
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION uid_key_changing() IS
+COMMENT ON FUNCTION uid_internal.uid_key_changing() IS
   'Trigger function of uid_key. It makes the secrets, and rejects a row that is not valid or whose secrets would change.';
 
-CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_key
-  FOR EACH ROW EXECUTE FUNCTION uid_check_registration('sequence', 'uid_keys');
-CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_key
-  FOR EACH ROW EXECUTE FUNCTION uid_key_changing();
-CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_key
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_segment_changed();
-CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_key
-  FOR EACH ROW EXECUTE FUNCTION uid_keep_local();
-CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_key
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local();
-ALTER TABLE uid_key ENABLE ALWAYS TRIGGER uid_keep_local;
-ALTER TABLE uid_key ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
-GRANT INSERT ON uid_key TO PUBLIC;
-GRANT SELECT ON uid_key TO pg_database_owner; -- to dump
-SELECT pg_catalog.pg_extension_config_dump('uid_key',
-  'WHERE dumped AND sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
+CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_internal.uid_key
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_keys');
+CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_internal.uid_key
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_internal.uid_key
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_segment_changed();
+CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_internal.uid_key
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
+CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_internal.uid_key
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
+ALTER TABLE uid_internal.uid_key ENABLE ALWAYS TRIGGER uid_keep_local;
+ALTER TABLE uid_internal.uid_key ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
+SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_key',
+  'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 CREATE VIEW uid_key_config AS
-SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions, k.dumped, k.created, k.rotated,
+SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
        (1::bigint << (k.width - k.version_bits - 1)) - 1 + (1::bigint << (k.width - k.version_bits - 1)) AS largest_id
-  FROM uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
+  FROM uid_internal.uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
 COMMENT ON VIEW uid_key_config IS
   'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those of '
   'uid_key.';
-GRANT SELECT ON uid_key_config TO PUBLIC;
 
-CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits integer DEFAULT 0,
-    dumped boolean DEFAULT true) RETURNS regclass
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-  sequence regclass;
-BEGIN
-  EXECUTE format('SELECT %s.uid_check_schema(%L)', home, 'uid_keys');
-  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
-    RAISE EXCEPTION 'invalid key name: "%"', left(name, 63)
-      USING ERRCODE = 'invalid_name', HINT = 'Use a text of 1 to 63 bytes.';
-  END IF;
-  EXECUTE format('CREATE SEQUENCE uid_keys.%I', name);
-  sequence := format('uid_keys.%I', name)::regclass;
-  EXECUTE format('INSERT INTO %s.uid_key (sequence, width, version_bits, dumped) VALUES ($1, $2, $3, $4)', home)
-    USING sequence, width, version_bits, dumped;
-  RETURN sequence;
-END
-$$;
-COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
+CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits integer DEFAULT 0) RETURNS regclass
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
+COMMENT ON FUNCTION uid_key_create(text, integer, integer) IS
   'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns. Concealed ids have '
   'width bits: 20 + version_bits to 63, or 53 for JavaScript. The upper version_bits, 0 to 10, show the version of the '
-  'key, so that uid_reveal() finds it after uid_key_rotate(); ids then have width - version_bits bits. dumped tells '
-  'whether pg_dump takes the key along. The caller owns the key, and needs CREATE on the schema uid_keys. Let other '
-  'roles use it with GRANT USAGE ON SEQUENCE.';
-
-CREATE FUNCTION uid_change_key(sequence regclass, versions integer, dumped boolean) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_key';
-COMMENT ON FUNCTION uid_change_key(regclass, integer, boolean) IS
-  'Sets those of versions and dumped that are not NULL in the row of a key. uid_key_rotate() and uid_key_alter() call '
-  'it. Only the owner of the sequence may call it.';
-
-CREATE FUNCTION uid_find_key(name text) RETURNS regclass
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  sequence regclass := (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                         WHERE n.nspname = 'uid_keys' AND c.relkind = 'S' AND c.relname = uid_find_key.name);
-BEGIN
-  IF sequence IS NULL THEN
-    RAISE EXCEPTION 'key "%" does not exist', left(name, 63)
-      USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_key_config to list the keys.';
-  END IF;
-  RETURN sequence;
-END
-$$;
-COMMENT ON FUNCTION uid_find_key(text) IS 'Returns the sequence of the key with that name. Fails if there is none.';
+  'key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits bits. The caller '
+  'owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. Drop it '
+  'with DROP SEQUENCE: what was concealed with it can never be revealed again, unless a dump has the key.';
 
 CREATE FUNCTION uid_key_rotate(name text) RETURNS integer
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-  sequence regclass;
-  newest integer;
-BEGIN
-  EXECUTE format('SELECT %s.uid_find_key($1)', home) INTO sequence USING name;
-  EXECUTE format('SELECT k.versions + 1 FROM %s.uid_key_config k WHERE k.sequence = $1', home)
-    INTO newest USING sequence;
-  EXECUTE format('SELECT %s.uid_change_key($1, $2, NULL)', home) USING sequence, newest;
-  RETURN newest;
-END
-$$;
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_rotate';
 COMMENT ON FUNCTION uid_key_rotate(text) IS
-  'Makes a new version of a key and returns its number. uid_conceal() uses it from the commit on. uid_reveal() goes on '
-  'with the former versions: of a key with version bits each concealed id shows its version; of another key pass the '
-  'version to uid_reveal(). It fails if the version bits are used up. Only the owner of the key may call it.';
-
-CREATE FUNCTION uid_key_alter(name text, dumped boolean) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-BEGIN
-  EXECUTE format('SELECT %1$s.uid_change_key(%1$s.uid_find_key($1), NULL, $2)', home) USING name, dumped;
-END
-$$;
-COMMENT ON FUNCTION uid_key_alter(text, boolean) IS
-  'Sets whether pg_dump takes a key along. NULL changes nothing. Only the owner of the key may call it.';
-
-CREATE FUNCTION uid_key_drop(name text) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-  sequence regclass;
-BEGIN
-  EXECUTE format('SELECT %s.uid_find_key($1)', home) INTO sequence USING name;
-  EXECUTE format('DROP SEQUENCE %s', sequence);
-END
-$$;
-COMMENT ON FUNCTION uid_key_drop(text) IS
-  'Drops a key and its sequence. What was concealed with it can never be revealed again, unless a dump has the key. '
-  'Only the owner of the key may call it.';
+  'Makes a new version of a key and returns its number. uid_conceal() uses it from the commit on. uid_reveal() still '
+  'reveals what the former versions concealed, because each concealed id shows its version. It fails if the version '
+  'bits of the key are used up, or if it has none. Only the owner of the key may call it.';
 
 CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
@@ -1271,55 +1064,97 @@ COMMENT ON FUNCTION uid_conceal(bigint, text) IS
   'never have the same one with the same version. The id is from 0 to largest_id of uid_key_config. The caller needs USAGE on the key''s '
   'sequence in uid_keys. Concealment hides order, time and number of ids, and is no access control.';
 
-CREATE FUNCTION uid_conceal(id bigint, key_name text, version integer) RETURNS bigint
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal_version';
-COMMENT ON FUNCTION uid_conceal(bigint, text, integer) IS
-  'The same with a given version of the key, from 1 on. It is immutable as long as the key exists, so it can be used in '
-  'an index and in a generated column.';
-
 CREATE FUNCTION uid_reveal(value bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_reveal';
 COMMENT ON FUNCTION uid_reveal(bigint, text) IS
   'Returns the id that uid_conceal() made a concealed id from. A key with version bits finds the version in the value. '
-  'A key without them has one permutation of all values, so each value from 0 to 2^width - 1 is some concealed id; if '
-  'it has more than one version, the call fails and the version must be passed. A value that the key cannot have '
-  'concealed fails with numeric_value_out_of_range.';
-
-CREATE FUNCTION uid_reveal(value bigint, key_name text, version integer) RETURNS bigint
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_reveal_version';
-COMMENT ON FUNCTION uid_reveal(bigint, text, integer) IS
-  'The same for a value that was concealed with a given version of the key.';
+  'A key without them has one permutation of all values, so each value from 0 to 2^width - 1 is some concealed id. A '
+  'value that the key cannot have concealed fails with numeric_value_out_of_range.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- A drop of a sequence deletes its row. Otherwise the row could later match another sequence with the same OID.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_forget_dropped() RETURNS event_trigger
+CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_forget_dropped';
-COMMENT ON FUNCTION uid_forget_dropped() IS
+COMMENT ON FUNCTION uid_internal.uid_forget_dropped() IS
   'Event trigger function. It deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
-CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_forget_dropped();
+CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_internal.uid_forget_dropped();
 ALTER EVENT TRIGGER uid_forget_dropped ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER uid_forget_dropped IS
   'Keeps uid_generator, uid_segment and uid_key free of rows whose sequence was dropped.';
 
 -- ---------------------------------------------------------------------------------------------------------
+-- A restore fills tables in any order. A CHECK that reads uid_generator or uid_key while another table is filled fails.
+-- pg_dump adds a constraint that is NOT VALID after the data of its table, but not one of a domain or partitioned table.
+-- ---------------------------------------------------------------------------------------------------------
+
+-- Only constraints that this transaction has made or changed: age() is 0 for them, or negative for a subtransaction's.
+-- Most commands make none, and are left at the first query, which an index answers.
+CREATE FUNCTION uid_internal.uid_check_constraints() RETURNS event_trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  relation oid;
+  domain_type oid;
+  early record;
+BEGIN
+  FOR relation, domain_type IN
+    SELECT CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid ELSE 0::oid END,
+           CASE WHEN c.classid = 'pg_type'::regclass THEN c.objid ELSE 0::oid END
+      FROM pg_event_trigger_ddl_commands() c
+  LOOP
+    CONTINUE WHEN NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = relation AND k.contypid = domain_type
+                                 AND k.contype = 'c' AND age(k.xmin) <= 0);
+    FOR early IN
+      SELECT k.conname, string_agg(DISTINCT p.oid::regprocedure::text, ', ') AS functions
+        FROM pg_constraint k
+        LEFT JOIN pg_class r ON r.oid = k.conrelid
+        JOIN pg_depend u ON u.classid = 'pg_constraint'::regclass AND u.objid = k.oid
+                        AND u.refclassid = 'pg_proc'::regclass
+        JOIN pg_proc p ON p.oid = u.refobjid AND p.provolatile <> 'i' AND p.probin = '$libdir/uidgen'
+       WHERE k.conrelid = relation AND k.contypid = domain_type AND k.contype = 'c' AND k.conislocal
+         AND age(k.xmin) <= 0 AND r.relpersistence IS DISTINCT FROM 't'
+         AND (k.convalidated OR r.relkind IS DISTINCT FROM 'r')
+       GROUP BY k.conname
+    LOOP
+      RAISE WARNING 'a restore of % would fail at constraint "%"',
+                    CASE WHEN domain_type = 0 THEN format('table %s', relation::regclass)
+                         ELSE format('domain %s', domain_type::regtype) END, early.conname
+        USING DETAIL = format('It calls %s. pg_restore may load rows before the configuration that this reads.',
+                              early.functions),
+              HINT = 'Pass the numbers of the layout instead, as in uid_timestamp(id, epoch, tick_us, shift). Or add '
+                     'the constraint to the table, or to each partition, with NOT VALID: it is checked for new rows, '
+                     'and pg_restore adds it after the rows.';
+    END LOOP;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_check_constraints() IS
+  'Event trigger function. It warns of a CHECK constraint that a restore of a dump could not check.';
+CREATE EVENT TRIGGER uid_check_constraints ON ddl_command_end
+  WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE DOMAIN', 'ALTER DOMAIN', 'CREATE SCHEMA')
+  EXECUTE FUNCTION uid_internal.uid_check_constraints();
+COMMENT ON EVENT TRIGGER uid_check_constraints IS 'Warns of a CHECK constraint that a restore of a dump could not check.';
+
+-- ---------------------------------------------------------------------------------------------------------
 -- Fleets: the member's side
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_registrar(
+CREATE FUNCTION uid_internal.uid_registrar(
     OUT connected boolean, OUT registry text, OUT away_since timestamptz, OUT last_error text,
     OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
     OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
     OUT superseded boolean, OUT error text)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'uid_registrar';
-COMMENT ON FUNCTION uid_registrar() IS
+COMMENT ON FUNCTION uid_internal.uid_registrar() IS
   'Returns the state of this server''s registrar, the process that asks the registry of the fleet for grants, once for '
   'each generator that has drawn with a registry since the server started. It returns no rows if uidgen is not '
   'preloaded. Only members of pg_monitor may call it.';
 
-CREATE VIEW uid_registry_status AS SELECT * FROM uid_registrar();
+CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
 COMMENT ON VIEW uid_registry_status IS
   'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
   'the registrar is connected to the registry. registry: service, host, port, dbname and user of uidgen.registry, for '
@@ -1338,56 +1173,47 @@ COMMENT ON FUNCTION uid_fleet_move() IS
   'the fleet that uidgen.registry names. Run it after uidgen.registry was changed to another fleet, and on a copy that '
   'the registry refuses as superseded. Only superusers may call it.';
 
-REVOKE EXECUTE ON FUNCTION uid_registrar(), uid_fleet_move() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_registrar() TO pg_monitor;
-GRANT SELECT ON uid_registry_status TO pg_monitor;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Live state
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_slots(
+CREATE FUNCTION uid_internal.uid_slots(
     OUT sequence regclass, OUT kind text, OUT protection text, OUT node bigint, OUT datacenter_id integer,
     OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
-    OUT records bigint, OUT flush_waits bigint, OUT standby_waits bigint, OUT clock_waits bigint,
     OUT next_ready boolean, OUT step bigint, OUT step_reason text,
     OUT refills_first bigint, OUT refills_ahead bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
     OUT last_refill timestamptz, OUT rate double precision,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded_initial bigint, OUT padded_threshold bigint,
     OUT padded_schedule bigint, OUT padded_inline bigint, OUT rejected_puts bigint, OUT rejected_takes bigint,
     OUT discarded_stale bigint, OUT ahead_ms bigint, OUT granted_until timestamptz,
-    OUT clock_steps_back bigint, OUT held_ids bigint, OUT backup_ids bigint, OUT clock_errors bigint,
-    OUT last_clock_event timestamptz,
+    OUT clock_steps_back bigint, OUT backup_ids bigint,
     OUT next_asked boolean, OUT registry_error text)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
-COMMENT ON FUNCTION uid_slots() IS
+COMMENT ON FUNCTION uid_internal.uid_slots() IS
   'Returns the slots in shared memory of generators and segments of this database that were used since the server '
   'started. It returns no rows if uidgen is not preloaded. The values are NULL if the caller has neither USAGE nor '
   'SELECT on the sequence and is not a member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
-       s.records, s.flush_waits, s.standby_waits, s.clock_waits, s.ahead_ms,
+       s.ahead_ms,
        s.ring_size, s.ring_filled, s.padded_initial, s.padded_threshold, s.padded_schedule, s.padded_inline,
        s.rejected_puts, s.rejected_takes, s.discarded_stale, s.granted_until,
-       s.clock_steps_back, s.held_ids, s.backup_ids, s.clock_errors, s.last_clock_event
-  FROM uid_generator_config g LEFT JOIN uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
+       s.clock_steps_back, s.backup_ids
+  FROM uid_generator_config g LEFT JOIN uid_internal.uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of other '
   'databases, auto if only a hash of the database does, and registry if the registry of the fleet granted the node, up '
   'to the time granted_until (else NULL). node is datacenter_id and worker_id together. These four are those of this '
-  'session''s next id. last_time is the time in the last id, leased_until the end of the lease, and records the number '
-  'of records written. flush_waits, standby_waits and clock_waits count the calls that waited for a flush, for a '
-  'standby and for the clock. ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed '
+  'session''s next id. last_time is the time in the last id, and leased_until the end of the lease. ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed '
   'it. In cached mode: ring_size is the number of ids that the ring holds, and ring_filled is the share that is '
   'filled. padded_* count refills by cause: the first one, below the threshold, by schedule, and by a call. '
   'rejected_puts counts ids that the refiller discarded at a full ring (when_ring_full discard). rejected_takes counts '
   'calls that found the ring empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids '
   'discarded because they were too old. Of a wrong clock: clock_steps_back counts how often the clock was found behind '
-  'the generator. held_ids counts the ids made meanwhile at the last tick or later, in cached mode those put into the '
-  'ring. backup_ids counts the ids of the backup worker. clock_errors counts the calls that failed because of the '
-  'clock. last_clock_event is the time of the last step, of its end or of the last such error, by the server''s clock. '
+  'the generator. backup_ids counts the ids of the backup worker. '
   'The values are NULL if the generator was not used since the server started.';
 
 CREATE VIEW uid_generator_limits AS
@@ -1440,141 +1266,95 @@ CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used,
        s.next_ready, s.step, s.step_reason, s.refills_first, s.refills_ahead, s.refills_late, s.refills_disturbed,
-       s.records, s.flush_waits, s.standby_waits, s.last_refill, s.rate, n.registry_name, s.next_asked, s.registry_error
-  FROM uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
+       s.last_refill, s.rate, n.registry_name, s.next_asked, s.registry_error
+  FROM uid_internal.uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step_reason explains the step: base, grown, kept, shrunk, or disturbed by '
-  'nextval or setval in another session. refills_* count reserved ranges by cause. flush_waits and standby_waits '
-  'count the calls that waited for a flush and for a standby. last_refill is the time of the last reservation. rate '
+  'nextval or setval in another session. refills_* count reserved ranges by cause. last_refill is the time of the last reservation. rate '
   'is the number of values drawn per second between the last two reservations, and NULL before the second one. Of an '
   'attached segment: registry_name is its name at the registry of the fleet, next_asked is true while a block is '
   'waited for, and registry_error is why the registry gave none the last time.';
 
-GRANT SELECT ON uid_generator_status, uid_generator_limits, uid_generator_columns, segment_status TO PUBLIC;
 
 -- ---------------------------------------------------------------------------------------------------------
--- Statistics: counters that only grow, until a reset or a restart
+-- Statistics: counters that only grow, until a restart
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_stat_sequences(
-    OUT sequence regclass, OUT kind text, OUT ids bigint, OUT batches bigint, OUT blocks bigint, OUT records bigint, OUT ring_refills bigint,
-    OUT blocks_asked bigint, OUT blocks_received bigint, OUT refused_clock bigint, OUT refused_rate bigint,
+CREATE FUNCTION uid_internal.uid_stat_sequences(
+    OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint,
     OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint, OUT refused_busy bigint,
     OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
-    OUT ring_wait_time double precision, OUT stats_reset timestamptz)
+    OUT ring_wait_time double precision)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_stat_sequences';
-COMMENT ON FUNCTION uid_stat_sequences() IS
+COMMENT ON FUNCTION uid_internal.uid_stat_sequences() IS
   'Returns the rows of the view uid_stat. It returns no rows if uidgen is not preloaded.';
 
-CREATE VIEW uid_stat AS SELECT * FROM uid_stat_sequences();
+CREATE VIEW uid_stat AS SELECT * FROM uid_internal.uid_stat_sequences();
 COMMENT ON VIEW uid_stat IS
   'Counters of each generator and segment of this database that has a slot in shared memory. They only grow, and start '
-  'at zero at stats_reset: when the slot was made, at its first use after a server start, an alteration or a reclaim, '
-  'or at the last uid_stat_reset(). ids counts the ids and values that sessions and their parallel workers have drawn, '
-  'one by one, in batches and in blocks, also in transactions that were rolled back. In cached mode a session with runs '
-  'of its own reports at the end of its transaction. batches counts the calls that returned many, blocks the blocks '
-  'reserved for a program or a member of the fleet. records counts records written to the log, ring_refills the '
-  'refills of the ring in cached mode. blocks_asked and blocks_received count the blocks that an attached segment asked '
-  'of the registry and used. refused_* count calls that failed: refused_clock because the clock was behind or '
-  'implausible, refused_rate because sessions drew faster than the layout allows, refused_registry because the registry gave '
-  'nothing, refused_ring because the ring was empty, refused_used_up because no value is left, and refused_busy because '
-  'other sessions won every race. *_waits count calls that waited, *_wait_time is the time that they waited, in milliseconds: '
-  'flush for this server''s disk, standby for a synchronous standby, clock for the clock, registry for the registry, '
-  'ring for the refiller. The counters are NULL if the caller has neither USAGE nor SELECT on the sequence and is not '
-  'a member of pg_read_all_stats.';
+  'at zero when the slot is made: at its first use after a server start, an alteration or a reclaim. ids counts the ids '
+  'and values that sessions and their parallel workers have drawn, one by one, in arrays and in blocks, also in '
+  'transactions that were rolled back. In cached mode a session with runs of its own reports at the end of its '
+  'transaction. records counts records written to the log. refused_* count calls that failed: refused_clock because the '
+  'clock was behind or implausible, refused_rate because sessions drew faster than the layout allows, refused_registry '
+  'because the registry gave nothing, refused_ring because the ring was empty, refused_used_up because no value is left, '
+  'and refused_busy because other sessions won every race. *_waits count calls that waited, *_wait_time is the time that '
+  'they waited, in milliseconds: flush for this server''s disk, standby for a synchronous standby, clock for the clock, '
+  'registry for the registry, ring for the refiller. The counters are NULL if the caller has neither USAGE nor SELECT on '
+  'the sequence and is not a member of pg_read_all_stats.';
 
-CREATE FUNCTION uid_stat_totals(
-    OUT ids bigint, OUT batches bigint, OUT blocks bigint, OUT records bigint, OUT ring_refills bigint,
-    OUT blocks_asked bigint, OUT blocks_received bigint, OUT refused_clock bigint, OUT refused_rate bigint,
+CREATE FUNCTION uid_internal.uid_stat_totals(
+    OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint,
     OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint, OUT refused_busy bigint,
     OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
     OUT ring_wait_time double precision,
     OUT refused_standby bigint, OUT refused_no_slot bigint, OUT slots_reclaimed bigint, OUT slots_used integer,
-    OUT slots_of_segments integer, OUT slots_max integer, OUT stats_reset timestamptz)
+    OUT slots_of_segments integer, OUT slots_max integer)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_stat_totals';
-COMMENT ON FUNCTION uid_stat_totals() IS
+COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
   'Returns the row of the view uid_stat_server. It returns no row if uidgen is not preloaded.';
 
-CREATE VIEW uid_stat_server AS SELECT * FROM uid_stat_totals();
+CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_stat_totals();
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
-  'dropped, altered or lost their slot. So they never go back before the next server start or uid_stat_reset(), which '
-  'stats_reset shows. refused_standby counts draws that were refused during recovery, refused_no_slot those that found '
+  'dropped, altered or lost their slot. So they never go back before the next server start. refused_standby counts draws that were refused during recovery, refused_no_slot those that found '
   'no slot, and slots_reclaimed slots that were taken from an unused sequence for another one. Not counters: '
   'slots_used is the number of slots in use, slots_of_segments those of segments, slots_max the setting '
   'uidgen.max_slots.';
 
-CREATE FUNCTION uid_stat_reset() RETURNS void
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_stat_reset_all';
-COMMENT ON FUNCTION uid_stat_reset() IS
-  'Sets the counters of uid_stat_server to zero, and those of uid_stat in all databases of the server. '
-  'uid_generator_status and segment_status do not change. Only superusers may call it, unless EXECUTE is granted.';
-
-CREATE FUNCTION uid_stat_reset(sequence regclass) RETURNS void
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_stat_reset_of';
-COMMENT ON FUNCTION uid_stat_reset(regclass) IS
-  'Sets the counters of uid_stat to zero for one generator or segment. uid_stat_server does not change. It is an error '
-  'if there is no such sequence. A sequence without a slot has no counters to reset. Only superusers may call it, unless EXECUTE is '
-  'granted.';
-
-REVOKE EXECUTE ON FUNCTION uid_stat_reset(), uid_stat_reset(regclass) FROM PUBLIC;
-GRANT SELECT ON uid_stat, uid_stat_server TO PUBLIC;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Segments as the tables of other services: t_sequence, and Leaf's leaf_alloc. Their nodes take blocks of values with
 -- the statements that they send to such a table.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_block_first(sequence regclass, count bigint) RETURNS bigint
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_block_first';
-COMMENT ON FUNCTION uid_block_first(regclass, bigint) IS
-  'The views t_sequence and leaf_alloc call it. It returns the value that their row shows this transaction. If the '
-  'transaction locks or updates rows of such a view, the call reserves count values, or more, and returns the first '
-  'one. Otherwise it returns the value after the counter, or NULL at the end of the sequence.';
+CREATE FUNCTION uid_show_block() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
+COMMENT ON FUNCTION uid_show_block() IS
+  'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version of a '
+  'row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
+CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
 
-CREATE FUNCTION uid_block_length(sequence regclass, length bigint) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_block_length';
-COMMENT ON FUNCTION uid_block_length(regclass, bigint) IS
-  'The views t_sequence and leaf_alloc call it. It returns the length that it returned first in this transaction, and '
-  'the first time the given one.';
-
-CREATE FUNCTION uid_block_claim(sequence regclass, first bigint, count bigint) RETURNS void
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_block_claim';
-COMMENT ON FUNCTION uid_block_claim(regclass, bigint, bigint) IS
-  'An INSERT into t_sequence calls it. It reserves the next count values of a sequence, which must begin at first, and '
-  'shows first to this transaction.';
-
-CREATE FUNCTION uid_block_time(sequence regclass) RETURNS timestamptz
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_block_time';
-COMMENT ON FUNCTION uid_block_time(regclass) IS
-  'Returns the time of the last reservation of a segment since the server started; NULL: there was none.';
-
-CREATE FUNCTION uid_block_advance() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_block_advance';
-COMMENT ON FUNCTION uid_block_advance() IS
-  'Trigger function of the views t_sequence and leaf_alloc for UPDATE. It gives the block that the statement takes to '
-  'this transaction alone.';
-
-CREATE FUNCTION uid_block_insert() RETURNS trigger
+CREATE FUNCTION uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                  WHERE e.extname = 'uidgen');
-  -- Arguments of the trigger: those of uid_block_advance().
-  given jsonb := (SELECT to_jsonb(r) FROM (SELECT NEW.*) r); -- as in uid_make_generator()
-  name text := given ->> TG_ARGV[0];
-  value bigint := (given ->> TG_ARGV[1])::bigint;
-  length bigint := (given ->> TG_ARGV[2])::bigint;
+  is_leaf boolean := TG_WHEN = 'BEFORE';
+  name text;
+  value bigint;
   is_taken boolean;
   sequence regclass;
 BEGIN
@@ -1582,60 +1362,49 @@ BEGIN
     RAISE EXCEPTION 'cannot delete from view "%"', TG_TABLE_NAME
       USING ERRCODE = 'feature_not_supported', HINT = 'Drop the segment with segment_drop().';
   END IF;
-  IF name IS NULL OR value IS NULL OR length IS NULL THEN
-    RAISE EXCEPTION '%, % and % must not be null', TG_ARGV[0], TG_ARGV[1], TG_ARGV[2]
-      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name, the first value and the length of a block.';
-  END IF;
-  IF given ->> 'update_time' IS NOT NULL THEN
-    RAISE EXCEPTION 'cannot set update_time of segment "%"', name
-      USING ERRCODE = 'feature_not_supported', HINT = 'Leave update_time out.';
+  IF is_leaf THEN
+    name := NEW.biz_tag;
+    value := NEW.max_id;
+  ELSIF NEW.increment_val IS NULL THEN
+    RAISE EXCEPTION 'increment_val of segment "%" must not be null', left(NEW.pk_seq_name, 63)
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the length of a block, or leave it out for 1.';
+  ELSE
+    name := NEW.pk_seq_name;
+    value := NEW.current_val;
   END IF;
   EXECUTE format('SELECT EXISTS (SELECT FROM %s.uid_segment s WHERE s.name = $1)', home) INTO is_taken USING name;
-  IF is_taken THEN
-    RAISE EXCEPTION 'segment "%" already exists', name
-      USING ERRCODE = 'unique_violation', HINT = 'Use another name, or drop the segment with segment_drop().';
+  IF is_taken AND NOT is_leaf THEN
+    RAISE EXCEPTION 'segment "%" already exists', left(name, 63)
+      USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
   END IF;
-  EXECUTE format('SELECT %s.segment_create($1, $2, $3, $4, $5, $6, $7, $8, $9)', home) INTO sequence
-    USING name, value, length, NULL::bigint, given ->> 'description', 1::bigint, least(value, 0), NULL::bigint, false;
-  IF TG_ARGV[3] = '2' THEN
-    EXECUTE format('SELECT %s.uid_block_claim($1, $2, $3)', home) USING sequence, value, length;
+  IF NOT is_taken THEN
+    -- With all arguments, so that no function of the schema's owner fits better.
+    EXECUTE format('SELECT %s.segment_create($1, $2, $3, $3, $4, $5, $6, $3, $7)', home) INTO sequence
+      USING name, value, NULL::bigint, NULL::text, 1::bigint, least(value, 0), false;
+  END IF;
+  IF NOT is_leaf THEN
+    EXECUTE format('SELECT %s.uid_change_segment($1, $2, $2, $3, $2, $2, $4, $5)', home)
+      USING sequence, NULL::bigint, NULL::text, value, NEW.increment_val;
   END IF;
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION uid_block_insert() IS
-  'Trigger function of the views t_sequence and leaf_alloc for INSERT and DELETE. An INSERT creates a segment. A DELETE '
-  'fails.';
+COMMENT ON FUNCTION uid_add_segment() IS
+  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that exists. '
+  'A DELETE from t_sequence fails.';
 
--- The inner query locks its row before the outer one calls uid_block_first(). So a node that waits for a lock has
--- reserved nothing, and holds no lock on the sequence. A volatile column keeps the planner from merging the two.
-CREATE VIEW t_sequence AS
-SELECT n.name AS pk_seq_name, uid_block_first(n.sequence, 2::bigint * n.step) AS current_val,
-       CASE WHEN pg_catalog.has_sequence_privilege(n.sequence, 'USAGE, SELECT, UPDATE')
-            THEN uid_block_length(n.sequence, n.step) END AS increment_val
-  FROM (SELECT s.name, s.sequence, pg_catalog.clock_timestamp() AS read_at,
-               coalesce(s.step, pg_catalog.current_setting('uidgen.segment_step', true)::bigint) AS step
-          FROM uid_segment s) n;
-CREATE TRIGGER uid_block_insert INSTEAD OF INSERT OR DELETE ON t_sequence
-  FOR EACH ROW EXECUTE FUNCTION uid_block_insert('pk_seq_name', 'current_val', 'increment_val', '2');
-CREATE TRIGGER uid_block_advance INSTEAD OF UPDATE ON t_sequence
-  FOR EACH ROW EXECUTE FUNCTION uid_block_advance('pk_seq_name', 'current_val', 'increment_val', '2');
-CREATE TRIGGER uid_block_advance_begins BEFORE UPDATE ON t_sequence
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_block_advance();
-CREATE TRIGGER uid_block_advance_ends AFTER UPDATE ON t_sequence
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_block_advance();
+CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
+ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
+CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
+  FOR EACH ROW EXECUTE FUNCTION uid_add_segment();
 COMMENT ON VIEW t_sequence IS
   'The named segments in the form of a t_sequence table, for services that take blocks of increment_val values with '
-  'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. current_val is the value '
-  'after everything reserved so far. A transaction that locks or updates a row is shown the first of 2 * increment_val '
-  'values that are reserved for it: a node may take its block before the new current_val or from it on. SET '
-  'current_val = 0 starts over, as in such a table, and then values repeat; a rollback undoes it. An INSERT creates a '
-  'segment, and its first block belongs to the transaction that inserts. Every other change fails. increment_val is '
-  'the step of the segment, or uidgen.segment_step, and stays the same in a transaction. Both are NULL if the caller has no privilege on the sequence, and '
-  'current_val also at the end of a sequence without CYCLE. A role that takes blocks needs UPDATE on the view and '
-  'USAGE on the sequence. To start over it needs UPDATE on the sequence. To insert it needs INSERT on the view and '
-  'CREATE on the schema uid_segments.';
-GRANT SELECT ON t_sequence TO PUBLIC;
+  'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
+  'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its block '
+  'before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the first '
+  'UPDATE. SET current_val = 0 starts over if too few values are left, and else goes on. An INSERT creates a segment. A '
+  'role needs SELECT and UPDATE on the view and USAGE on the sequence, to start over also UPDATE on the sequence, and to '
+  'insert INSERT on the view and CREATE on the schema uid_segments.';
 
 CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
 LANGUAGE plpgsql
@@ -1647,7 +1416,7 @@ DECLARE
   leaf text;
 BEGIN
   IF coalesce(schema, '') = '' THEN
-    RAISE EXCEPTION 'no schema has been selected for view "leaf_alloc"'
+    RAISE EXCEPTION 'no schema has been selected for table "leaf_alloc"'
       USING ERRCODE = 'invalid_schema_name', HINT = 'Pass the name of a schema.';
   END IF;
   leaf := format('%I.leaf_alloc', schema);
@@ -1656,34 +1425,28 @@ BEGIN
       USING ERRCODE = 'duplicate_table', HINT = 'Pass another schema, or rename the relation.';
   END IF;
   EXECUTE format(
-    'CREATE VIEW %1$s AS
-     SELECT n.name AS biz_tag, %2$s.uid_block_first(n.sequence, n.step) AS max_id,
-            CASE WHEN has_sequence_privilege(n.sequence, ''USAGE, SELECT, UPDATE'')
-                 THEN %2$s.uid_block_length(n.sequence, n.step) END AS step,
-            n.description, %2$s.uid_block_time(n.sequence) AS update_time
-       FROM (SELECT s.name, s.sequence, s.description, clock_timestamp() AS read_at,
-                    coalesce(s.step, current_setting(''uidgen.segment_step'', true)::bigint) AS step
-               FROM %2$s.uid_segment s) n', leaf, home);
-  EXECUTE format(
-    'CREATE TRIGGER uid_block_insert INSTEAD OF INSERT OR DELETE ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_block_insert(''biz_tag'', ''max_id'', ''step'', ''1'');
-     CREATE TRIGGER uid_block_advance INSTEAD OF UPDATE ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_block_advance(''biz_tag'', ''max_id'', ''step'', ''1'');
-     CREATE TRIGGER uid_block_advance_begins BEFORE UPDATE ON %1$s
-       FOR EACH STATEMENT EXECUTE FUNCTION %2$s.uid_block_advance();
-     CREATE TRIGGER uid_block_advance_ends AFTER UPDATE ON %1$s
-       FOR EACH STATEMENT EXECUTE FUNCTION %2$s.uid_block_advance()', leaf, home);
-  EXECUTE format('COMMENT ON VIEW %s IS ''The named segments of uidgen in the form of the table of Leaf. '
-                 'uid_leaf_alloc_create() created it.''', leaf);
+    'CREATE TABLE %1$s (
+       biz_tag varchar(128) PRIMARY KEY DEFAULT '''',
+       max_id bigint NOT NULL DEFAULT 1,
+       step integer NOT NULL,
+       description varchar(256),
+       update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
+     CREATE TRIGGER uid_add_segment BEFORE INSERT ON %1$s
+       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_add_segment();
+     CREATE TRIGGER uid_show_block BEFORE INSERT OR UPDATE ON %1$s
+       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_show_block();
+     COMMENT ON TABLE %1$s IS ''The table of Leaf, over segments of uidgen. uid_leaf_alloc_create() created it.''',
+    leaf, home);
   RETURN leaf::regclass;
 END
 $$;
 COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
-  'Creates a view leaf_alloc (biz_tag, max_id, step, description, update_time) of the named segments, in the current '
-  'schema or in the given one. A node of Leaf takes a block with UPDATE leaf_alloc SET max_id = max_id + n, and reads '
-  'max_id afterwards in the same transaction. The n values below max_id then belong to it alone. SET max_id = 0, INSERT '
-  'and other changes are as in the view t_sequence. The caller owns the view. Let other roles use it with GRANT SELECT, '
-  'UPDATE. They also need USAGE on the sequences of the segments. Drop it with DROP VIEW.';
+  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the given '
+  'one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with UPDATE '
+  'leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values up to max_id '
+  'are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of one row do the '
+  'same. An INSERT creates the segment unless it exists. The caller owns the table. Let other roles use it with GRANT '
+  'SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it with DROP TABLE.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Moving in and out: a column from a sequence to uidgen, and back.
@@ -2246,7 +2009,7 @@ BEGIN
   END IF;
   identity := upper(identity);
   IF identity NOT IN ('ALWAYS', 'BY DEFAULT') THEN
-    RAISE EXCEPTION 'invalid value for parameter "identity": "%"', identity
+    RAISE EXCEPTION 'invalid value for parameter "identity": "%"', left(identity, 63)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Use always or by default, or NULL for the kept sequence.';
   END IF;
   IF c.sequence IS NULL THEN
@@ -2475,6 +2238,17 @@ COMMENT ON COLUMN uid_fleet_state.database_oid IS
   'OID of this database; in a restored or copied database it is the former one''s until the first call';
 COMMENT ON COLUMN uid_fleet_state.table_oid IS 'OID of this table, which changes if it is restored inside its database';
 
+CREATE TABLE uid_internal.uid_fleet_key (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  seal_key bytea   NOT NULL DEFAULT pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
+);
+COMMENT ON TABLE uid_internal.uid_fleet_key IS
+  'The secret of the fleet''s registry, in one row. Members show what the registry gave them with seals, which are made '
+  'with it.';
+COMMENT ON COLUMN uid_internal.uid_fleet_key.only_row IS 'true; there is one row';
+COMMENT ON COLUMN uid_internal.uid_fleet_key.seal_key IS
+  'the secret. With another one, members are refused until they have called uid_fleet_move()';
+
 CREATE TABLE uid_fleet_pool (
   pool              integer     PRIMARY KEY,
   preset            text        NOT NULL,
@@ -2487,6 +2261,7 @@ CREATE TABLE uid_fleet_pool (
   sequence_first    boolean     NOT NULL,
   backup_worker     boolean     NOT NULL,
   drawn_worker_bits integer     GENERATED ALWAYS AS (worker_bits::integer - backup_worker::integer) STORED,
+  login             text,
   UNIQUE (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
 );
 COMMENT ON TABLE uid_fleet_pool IS
@@ -2503,6 +2278,8 @@ COMMENT ON COLUMN uid_fleet_pool.sequence_first IS 'order of the fields, as in u
 COMMENT ON COLUMN uid_fleet_pool.backup_worker IS 'whether the top bit of the worker field marks the backup worker';
 COMMENT ON COLUMN uid_fleet_pool.drawn_worker_bits IS
   'width of the worker ids that are granted: a node is datacenter id * 2^drawn_worker_bits + worker id';
+COMMENT ON COLUMN uid_fleet_pool.login IS
+  'role that the first member of the pool connected with, NULL: uid_fleet_reserve() made the pool. One role brings 1,000 at most';
 
 CREATE TABLE uid_fleet_node (
   pool              integer     NOT NULL,
@@ -2531,12 +2308,11 @@ CREATE TABLE uid_fleet_node (
 );
 CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until, node);
 CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
-CREATE INDEX uid_fleet_node_heard ON uid_fleet_node (last_heard);
 CREATE INDEX uid_fleet_node_asked ON uid_fleet_node (pool, node) WHERE asked_datacenter;
 CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
 COMMENT ON TABLE uid_fleet_node IS
-  'One row for each node that was ever granted, with its last grant. No row is ever deleted, so a node is never '
-  'granted twice for the same time.';
+  'One row for each node that was ever granted, with its last grant. Only uid_fleet_forget() deletes rows, so a node is '
+  'never granted twice for the same time.';
 COMMENT ON COLUMN uid_fleet_node.pool IS 'pool of the node';
 COMMENT ON COLUMN uid_fleet_node.node IS
   'value of the datacenter and worker bits, without the bit of the backup worker';
@@ -2588,9 +2364,9 @@ COMMENT ON COLUMN uid_fleet_segment.last_value IS 'last value of the block';
 COMMENT ON COLUMN uid_fleet_segment.given_at IS 'time of the call, by the registry''s clock';
 COMMENT ON COLUMN uid_fleet_segment.version IS 'version of uidgen there';
 CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_fleet_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_keep_local('fleet');
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local('fleet');
 CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_fleet_segment
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local('fleet');
+  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local('fleet');
 ALTER TABLE uid_fleet_segment ENABLE ALWAYS TRIGGER uid_keep_local;
 ALTER TABLE uid_fleet_segment ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
 
@@ -2602,66 +2378,69 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['uid_fleet_state', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
+  FOREACH name IN ARRAY ARRAY['uid_fleet_state', 'uid_internal.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
     EXECUTE pg_catalog.format(
-      'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$I
-         FOR EACH ROW EXECUTE FUNCTION uid_keep_local(''fleet'');
-       CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON %1$I
-         FOR EACH STATEMENT EXECUTE FUNCTION uid_keep_local(''fleet'');
-       ALTER TABLE %1$I ENABLE ALWAYS TRIGGER uid_keep_local;
-       ALTER TABLE %1$I ENABLE ALWAYS TRIGGER uid_keep_local_truncate', name);
+      'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$s
+         FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local(''fleet'');
+       CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON %1$s
+         FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local(''fleet'');
+       ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_keep_local;
+       ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_keep_local_truncate', name);
   END LOOP;
 END
 $$;
 
 -- To dump and restore.
-GRANT SELECT, INSERT ON uid_fleet_state, uid_fleet_pool, uid_fleet_node TO pg_database_owner;
-GRANT SELECT, UPDATE ON SEQUENCE uid_fleet_serial TO pg_database_owner;
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_fleet_key', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_node', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_serial', '');
 
--- No SET clause: it would end with the function, but synchronous_commit must be in force at the commit.
-CREATE FUNCTION uid_fleet_call(protocol integer, incarnation bigint, former bigint[],
-    fleet bigint, term bigint, serial bigint,
+-- What members call. Procedures, because they commit before they answer. So they cannot be SECURITY DEFINER, nor have a
+-- SET clause. They take the rights of the tables' owner by themselves.
+CREATE PROCEDURE uid_fleet_call(protocol integer, incarnation bigint, former bigint[],
+    INOUT fleet bigint, INOUT term bigint, INOUT serial bigint, INOUT seal bigint,
     held_node bigint, held_from bigint, held_until bigint, held_line bigint, held_term bigint, held_serial bigint,
+    INOUT held_seal bigint,
     clock_us bigint, lowest bigint, length bigint,
     preset text, epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
     sequence_bits integer, sequence_first boolean, backup_worker boolean,
     policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
     host text, port text, system_identifier bigint, timeline integer, database text, generator text, version text,
-    OUT refusal text, OUT message text, OUT hint text, OUT retry_after_ms bigint,
-    OUT node bigint, OUT granted_from bigint, OUT granted_until bigint, OUT line bigint,
-    OUT fleet bigint, OUT term bigint, OUT serial bigint, OUT registry_clock_us bigint, OUT registry_version text)
-RETURNS record
-LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_call';
-COMMENT ON FUNCTION uid_fleet_call(integer, bigint, bigint[], bigint, bigint, bigint, bigint, bigint, bigint, bigint,
-  bigint, bigint, bigint, bigint, bigint, text, bigint, bigint, integer, integer, integer, integer, boolean, boolean,
-  text, integer, integer, bigint, bigint, text, text, bigint, integer, text, text, text) IS
-  'Members of a fleet call it on the registry to get or to keep a node. A refusal is not an error but a row whose '
-  'column refusal is not NULL. It fails in a transaction block, on a standby, and if this database is not a '
-  'registry. Only roles of uid_fleet_admit() may call it.';
+    INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL,
+    INOUT retry_after_ms bigint DEFAULT NULL,
+    INOUT node bigint DEFAULT NULL, INOUT granted_from bigint DEFAULT NULL, INOUT granted_until bigint DEFAULT NULL,
+    INOUT line bigint DEFAULT NULL, INOUT registry_clock_us bigint DEFAULT NULL, INOUT registry_version text DEFAULT NULL)
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_fleet_call';
+COMMENT ON PROCEDURE uid_fleet_call IS
+  'Members of a fleet call it on the registry to get or to keep a node. fleet, term, serial and seal are those of the '
+  'latest answer that the member has seen, and of this one. A refusal is not an error but an answer whose refusal is '
+  'not NULL. It commits before it answers. So it fails in a transaction block, in a function, on a standby, and if '
+  'this database is not a registry. Only roles of uid_fleet_admit() may call it.';
 
-CREATE FUNCTION uid_fleet_block(protocol integer, fleet bigint, term bigint, segment text, count bigint, shown bigint,
-    increment bigint, host text, port text, database text, version text,
-    OUT refusal text, OUT message text, OUT hint text, OUT fleet bigint, OUT term bigint,
-    OUT first bigint, OUT last bigint, OUT count bigint, OUT increment bigint)
-RETURNS record
-LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_block';
-COMMENT ON FUNCTION uid_fleet_block(integer, bigint, bigint, text, bigint, bigint, bigint, text, text, text, text) IS
+CREATE PROCEDURE uid_fleet_block(protocol integer, INOUT fleet bigint, INOUT term bigint, serial bigint, seal bigint,
+    segment text, INOUT count bigint, shown bigint, INOUT increment bigint,
+    host text, port text, database text, version text,
+    INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL,
+    INOUT first bigint DEFAULT NULL, INOUT last bigint DEFAULT NULL)
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_fleet_block';
+COMMENT ON PROCEDURE uid_fleet_block IS
   'Members of a fleet call it on the registry to get a block of at most count values of a segment, beyond the value '
-  'that they show. A count of 0 only asks for the increment. A refusal is not an error but a row whose column refusal '
-  'is not NULL. The member''s role needs USAGE on the segment''s sequence. It fails in a transaction block, on a '
-  'standby, and if this database is not a registry. Only roles of uid_fleet_admit() may call it.';
+  'that they show. A count of 0 only asks for the increment. A refusal is not an error but an answer whose refusal '
+  'is not NULL. The member''s role needs USAGE on the segment''s sequence. It commits before it answers. So it fails in '
+  'a transaction block, in a function, on a standby, and if this database is not a registry. Only roles of '
+  'uid_fleet_admit() may call it.';
 
-CREATE FUNCTION uid_fleet_fence() RETURNS timestamptz
+CREATE FUNCTION uid_fleet_fence(cancel boolean DEFAULT false) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fence';
-COMMENT ON FUNCTION uid_fleet_fence() IS
+COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
   'Raises a fence on the registry of a fleet. Run it after a restore from a backup, or if the registry may have lost '
   'commits for another reason. Members that are alive keep their nodes. Newcomers are accepted again from the returned '
   'time on. The registry raises a fence by itself if its server, timeline, host, data directory or database has '
-  'changed. It fails in a transaction block.';
+  'changed. With cancel => true the fence ends at once, and the registry forgets that a member has shown it a later '
+  'term. Do that only if no grant was lost, or no holder of a lost grant draws any more; otherwise ids collide. It '
+  'fails in a transaction block.';
 
 CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
@@ -2675,8 +2454,17 @@ CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestampt
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';
 COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
-  'on. The holder must not run any more: if it does, ids collide. It fails if the node has no holder, during a '
-  'handover, and in a transaction block.';
+  'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
+  'before it joined the fleet: if it was used beyond the returned time, ids may come again. It fails if the node was '
+  'never granted, during a handover, and in a transaction block.';
+
+CREATE FUNCTION uid_fleet_forget(pool integer) RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_forget';
+COMMENT ON FUNCTION uid_fleet_forget(integer) IS
+  'Deletes a layout that no generator of the fleet uses any more, with the rows of its nodes. All grants must have '
+  'ended, so take over those that last, and reservations, with uid_fleet_takeover(). No generator of the layout may '
+  'begin to draw with a clock that is behind these grants: otherwise ids collide. If one that held a grant asks again, '
+  'the registry raises a fence. It fails during a fence or a handover, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
     epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL, without_standby boolean DEFAULT false,
@@ -2709,6 +2497,11 @@ BEGIN
   ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
     RAISE EXCEPTION 'role with OID % does not exist', role::oid
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of the role that members connect with.';
+  ELSIF (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = role) THEN
+    RAISE EXCEPTION 'role % is a superuser', role
+      USING ERRCODE = 'invalid_grant_operation',
+            DETAIL = 'Members need few rights, and the role gets timeouts in this database.',
+            HINT = 'Create a role for the members: CREATE ROLE uid_fleet LOGIN.';
   ELSIF home IS NULL THEN
     RAISE EXCEPTION 'extension uidgen was dropped by another session'
       USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
@@ -2716,7 +2509,7 @@ BEGIN
   -- First, because a rename that waits for this function would have it wait in its turn.
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
   -- A call of any function in C defines the settings.
-  EXECUTE format('SELECT FROM %s.uid_slots() LIMIT 1', home);
+  PERFORM FROM uid_internal.uid_slots() LIMIT 1;
   EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline, '
                  'database_oid, table_oid) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING', home)
     USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1),
@@ -2725,7 +2518,8 @@ BEGIN
           ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
           (SELECT oid FROM pg_database WHERE datname = current_database()),
           format('%s.uid_fleet_state', home)::regclass::oid;
-  EXECUTE format('GRANT EXECUTE ON FUNCTION %1$s.uid_fleet_call, %1$s.uid_fleet_block TO %2$s', home, role);
+  INSERT INTO uid_internal.uid_fleet_key DEFAULT VALUES ON CONFLICT DO NOTHING;
+  EXECUTE format('GRANT EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block TO %2$s', home, role);
   -- A call is one short statement. A member keeps its connection between calls. After five seconds without an answer it
   -- connects again. By then a call that waits for a lock has failed. A call that waits for the standby keeps its locks, so
   -- the calls that follow it do not pile up behind it.
@@ -2741,7 +2535,60 @@ COMMENT ON FUNCTION uid_fleet_admit(regrole) IS
   'Makes this database the registry of a fleet, unless it is one already, and lets a role call uid_fleet_call() '
   'and uid_fleet_block(). Members connect with that role. It needs no other right, but for USAGE on the sequences of '
   'segments that members attach to. It also sets the timeouts of the role in this database. '
+  'uid_fleet_expel() undoes it. The role must not be a superuser. '
   'Only superusers and the owner of the database may call it.';
+
+CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
+  sequence text;
+  sessions bigint;
+  settings text;
+BEGIN
+  IF role IS NULL THEN
+    RAISE EXCEPTION 'role must not be null'
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
+  ELSIF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
+  ELSIF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+                     WHERE p.pronamespace = (SELECT e.extnamespace FROM pg_extension e WHERE e.extname = 'uidgen')
+                       AND p.proname = 'uid_fleet_call' AND a.grantee = role) THEN
+    RAISE EXCEPTION 'role % was not admitted to the fleet', role
+      USING ERRCODE = 'undefined_object', HINT = 'Pass the name of a role that was passed to uid_fleet_admit().';
+  END IF;
+  EXECUTE format('REVOKE USAGE ON SCHEMA %s FROM %s', home, role);
+  EXECUTE format('REVOKE EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block FROM %2$s', home, role);
+  FOR sequence IN EXECUTE format('SELECT s.sequence::text FROM %s.uid_segment s JOIN pg_class c ON c.oid = s.sequence '
+                                 'CROSS JOIN LATERAL aclexplode(c.relacl) a WHERE a.grantee = $1 GROUP BY s.sequence',
+                                 home) USING role LOOP
+    EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence, role);
+  END LOOP;
+  -- Those of uid_fleet_admit(), and what the role has given itself.
+  EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET ALL', role, current_database());
+  settings := (SELECT array_to_string(s.setconfig, ', ') FROM pg_db_role_setting s WHERE s.setrole = role AND s.setdatabase = 0);
+  IF settings IS NOT NULL THEN
+    RAISE NOTICE 'role % has settings in all databases', role
+      USING DETAIL = settings, HINT = format('To remove them, run ALTER ROLE %s RESET ALL.', role);
+  END IF;
+  sessions := (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = current_database() AND s.usesysid = role);
+  IF sessions > 0 THEN
+    RAISE NOTICE 'role % has % sessions in this database', role, sessions
+      USING DETAIL = 'They cannot call the registry any more. Members that connect with the role draw to the end of their grants.',
+            HINT = format('To end the sessions, run SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usesysid = %s.',
+                          role::oid);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
+  'Undoes uid_fleet_admit(): revokes what the role may call, its privileges on the sequences of segments, and all its '
+  'settings in this database. Nodes that were granted through the role stay with their holders until their grants end. '
+  'Sessions of the role go on, but they cannot call the registry. Only superusers and the owner of the database may '
+  'call it.';
 
 CREATE VIEW uid_fleet AS
 SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,
@@ -2764,19 +2611,11 @@ COMMENT ON VIEW uid_fleet IS
   'after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended). clock_offset is the '
   'clock of the holder''s server minus that of the registry. Readable by pg_monitor.';
 
-CREATE FUNCTION uid_fleet_refused(pool integer)
-RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_fleet_refused';
-COMMENT ON FUNCTION uid_fleet_refused(integer) IS
-  'Returns how often newcomers of a pool were refused since the registry''s server started, because no node was free or '
-  'because of a fence. NULL: uidgen is not preloaded there. Only members of pg_monitor may call it.';
-
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
        coalesce(c.cooling, 0::bigint) AS cooling, coalesce(c.reserved, 0::bigint) AS reserved,
        a.nodes - coalesce(c.live + c.cooling + c.reserved, 0::bigint) AS free,
-       CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until,
-       uid_fleet_refused(p.pool) AS newcomers_refused
+       CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
   FROM uid_fleet_pool p CROSS JOIN uid_fleet_state s
  CROSS JOIN LATERAL (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until) f
  CROSS JOIN LATERAL (SELECT 1::bigint << (p.datacenter_bits::integer + p.drawn_worker_bits) AS nodes) a
@@ -2788,8 +2627,7 @@ SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
   'uid_fleet). Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '
-  'fence. newcomers_refused: how often newcomers were refused since the server started, because no node was free or '
-  'because of the fence; a newcomer that is refused asks again, about once a second. Readable by pg_monitor.';
+  'fence. Readable by pg_monitor.';
 
 CREATE VIEW uid_fleet_segments AS
 SELECT s.segment, n.sequence, s.database, s.host, s.port, s.first_value, s.last_value, s.given_at, s.version
@@ -2798,15 +2636,6 @@ COMMENT ON VIEW uid_fleet_segments IS
   'The members that have values of the registry''s segments, each with the last block that it was given, and when. '
   'Readable by pg_monitor.';
 
-REVOKE EXECUTE ON FUNCTION uid_fleet_refused FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_fleet_refused TO pg_monitor, pg_database_owner;
-GRANT SELECT ON uid_fleet, uid_fleet_pools TO pg_monitor;
-GRANT SELECT ON uid_fleet_segments TO pg_monitor;
-REVOKE EXECUTE ON FUNCTION uid_fleet_call, uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve,
-  uid_fleet_admit FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION uid_fleet_block FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit
-  TO pg_database_owner;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- From an id back to its server and its table
@@ -2827,7 +2656,6 @@ SELECT p.epoch, p.tick_us, p.time_bits, p.datacenter_bits, p.worker_bits, p.sequ
 COMMENT ON VIEW uid_fleet_holder IS
   'The last holder of each node that the registry of a fleet has granted, with the layout and the ticks of the grant. '
   'uid_origin() reads it.';
-GRANT SELECT ON uid_fleet_holder TO pg_monitor, pg_database_owner;
 
 CREATE FUNCTION uid_origin(id bigint, generator regclass,
     OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
@@ -2899,7 +2727,7 @@ COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'draws from the generator. All are NULL if no row fits. Of several rows with the id''s worker id, datacenter '
   'id and layout, those of the given generator come first. Of these it is the one in use at the id''s time: from its '
   'creation until the next row of its generator. That is exact while the clock was right, the rows are complete and no '
-  'other database had the same node (uid_check_nodes). Otherwise, and for ids made within max_ahead_ms of the creation '
+  'other database had the same node. Otherwise, and for ids made within max_ahead_ms of the creation '
   'of a row, it is the best match: the row in use at the nearest time. On the registry of a fleet the last grant of the node comes first: it is exact, node_id is NULL, created is the start of '
   'the grant, and modified is the time at which the registry last heard of the holder. The caller needs SELECT on '
   'worker_node.';
@@ -2955,19 +2783,6 @@ COMMENT ON FUNCTION uid_from_base32(text) IS
   'as 1, O as 0, and hyphens are ignored. Leading zeros may be missing; a check symbol is not read. A text without a '
   'digit, a character that is not a digit, and a number above 9223372036854775807 are errors that name the position.';
 
-CREATE FUNCTION uid_to_base64url(id bigint) RETURNS text
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_base64url';
-COMMENT ON FUNCTION uid_to_base64url(bigint) IS
-  'Returns an id as 11 characters: its eight bytes, big-endian, as base64url (RFC 4648, section 5) without padding. '
-  'The texts do not sort as the ids do. Any number from 0 to 9223372036854775807 can be converted; '
-  'a negative one is an error.';
-
-CREATE FUNCTION uid_from_base64url(value text) RETURNS bigint
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base64url';
-COMMENT ON FUNCTION uid_from_base64url(text) IS
-  'Returns the id that uid_to_base64url() has converted. Each id has one text. Any other text is an error that names '
-  'the position.';
-
 -- ---------------------------------------------------------------------------------------------------------
 -- Ids as UUIDs of version 7
 -- ---------------------------------------------------------------------------------------------------------
@@ -3011,15 +2826,32 @@ COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
 -- An id, explained for people
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_draw_fields(id bigint, generator regclass) RETURNS text
+CREATE FUNCTION uid_explain(id bigint, generator regclass) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home   text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'uidgen');
+  config record;
+  total  integer;
+  parts  record;
+  origin record;
+  ahead  interval;
+  tables text;
   picture text;
+  lines  text[];
+  notes  text[];
 BEGIN
+  EXECUTE format('SELECT %s.uid_layout($1)', home) USING generator; -- fails if it is not a generator
+  EXECUTE format('SELECT c.* FROM %s.uid_generator_config c WHERE c.generator = $1', home) INTO config USING generator;
+  total := config.time_bits + config.datacenter_bits + config.worker_bits + config.sequence_bits;
+  lines := ARRAY[
+    format('id         %s', id),
+    format('generator  %s, preset %s, ticks of %s s since %s', generator, config.preset,
+           trim_scale(config.tick_us / 1000000.0), config.epoch),
+    ''];
+  -- A picture of the fields: their names, their bits and their values.
   EXECUTE format($query$
     WITH layout AS (
       SELECT c.*, c.backup_worker::integer AS backup_bits FROM %s.uid_generator_config c WHERE c.generator = $2
@@ -3046,38 +2878,7 @@ BEGIN
                      '  ' || rtrim(string_agg(rpad(s.number, s.size), ' | ' ORDER BY s.place)))
       FROM sized s $query$, home)
     INTO picture USING id, generator;
-  RETURN picture;
-END
-$$;
-COMMENT ON FUNCTION uid_draw_fields(bigint, regclass) IS
-  'Returns three lines: the names of the fields of a generator''s layout, their bits in any bigint, and their values. '
-  'uid_explain() calls it.';
-
-CREATE FUNCTION uid_explain(id bigint, generator regclass) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home   text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                   WHERE e.extname = 'uidgen');
-  config record;
-  total  integer;
-  parts  record;
-  origin record;
-  ahead  interval;
-  tables text;
-  lines  text[];
-  notes  text[];
-BEGIN
-  EXECUTE format('SELECT %s.uid_layout($1)', home) USING generator; -- fails if it is not a generator
-  EXECUTE format('SELECT c.* FROM %s.uid_generator_config c WHERE c.generator = $1', home) INTO config USING generator;
-  total := config.time_bits + config.datacenter_bits + config.worker_bits + config.sequence_bits;
-  lines := ARRAY[
-    format('id         %s', id),
-    format('generator  %s, preset %s, ticks of %s s since %s', generator, config.preset,
-           trim_scale(config.tick_us / 1000000.0), config.epoch),
-    ''];
-  EXECUTE format('SELECT $1 || %s.uid_draw_fields($2, $3) || $4', home) INTO lines USING lines, id, generator, ''::text;
+  lines := lines || picture || ''::text;
 
   IF id < 0 THEN
     notes := ARRAY['negative: the sign bit is set, so its time would be before the epoch; no generator makes such an id'];
@@ -3149,7 +2950,7 @@ DECLARE
                    WHERE e.extname = 'uidgen');
   answer text;
 BEGIN
-  EXECUTE format('SELECT %s.uid_decode(0)', home); -- fails without a default generator
+  EXECUTE format('SELECT %s.uid_decode(0::bigint)', home); -- fails without a default generator
   EXECUTE format('SELECT %1$s.uid_explain($1, g.generator) FROM %1$s.uid_generator_config g WHERE g.is_default', home)
     INTO answer USING id;
   RETURN answer;
@@ -3159,212 +2960,88 @@ COMMENT ON FUNCTION uid_explain(bigint) IS
   'Returns what is known of an id of the default generator, as uid_explain(bigint, regclass) does.';
 
 -- ---------------------------------------------------------------------------------------------------------
--- Partitions by time, and a table's growth
+-- Privileges: all of them, and only here. Each object gets those that are named below, whatever ALTER DEFAULT PRIVILEGES
+-- says of the objects of the superuser.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_partition_bounds(starts timestamptz, ends timestamptz, step interval, generator regclass,
-    OUT lower bigint, OUT upper bigint, OUT from_time timestamptz, OUT to_time timestamptz)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+DO $$
 DECLARE
-  home  text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                  WHERE e.extname = 'uidgen');
-  bound text := format('SELECT %s.uid_lower_bound($1, $2)', home);
-  place integer := 0;
+  o record;
 BEGIN
-  EXECUTE bound INTO upper USING starts, generator; -- fails if it is not a generator
-  IF NOT isfinite(starts) OR NOT isfinite(ends) OR ends <= starts THEN
-    RAISE EXCEPTION 'invalid range of times: % to %', starts, ends
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use two finite times, the earlier one first.';
-  END IF;
-  to_time := starts;
-  WHILE to_time < ends LOOP
-    place := place + 1;
-    from_time := to_time;
-    lower := upper;
-    to_time := least(starts + step * place, ends); -- from the start, so that a month after January 31 is not lost
-    IF to_time <= from_time THEN
-      RAISE EXCEPTION 'invalid value for parameter "step": "%"', step
-        USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an interval that is longer than 0.';
-    END IF;
-    EXECUTE bound INTO upper USING to_time, generator;
-    IF upper <= lower THEN
-      RAISE EXCEPTION 'generator % has no ids from % to %', generator, from_time, to_time
-        USING ERRCODE = 'invalid_parameter_value',
-              DETAIL = 'The times lie outside the generator''s life, or within one of its ticks.',
-              HINT = format('Run SELECT generator, c.epoch, l.ends, c.tick_us FROM %1$s.uid_generator_config c '
-                            'JOIN %1$s.uid_generator_limits l USING (generator), and use times of its life.', home);
-    END IF;
-    RETURN NEXT;
+  FOR o IN
+    SELECT k.kind, i.identity AS name, g.grantees,
+           CASE WHEN k.kind OPERATOR(pg_catalog.=) ANY ('{ROUTINE,TYPE}'::pg_catalog.text[])
+                THEN ', PUBLIC'::pg_catalog.text ELSE ''::pg_catalog.text END AS rest
+      FROM pg_catalog.pg_extension e
+      JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) e.tableoid
+       AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+     CROSS JOIN LATERAL (
+             SELECT CASE c.relkind WHEN 'S'::pg_catalog."char" THEN 'SEQUENCE'::pg_catalog.text
+                                   ELSE 'TABLE'::pg_catalog.text END, c.relacl
+               FROM pg_catalog.pg_class c WHERE c.tableoid OPERATOR(pg_catalog.=) d.classid
+                                            AND c.oid OPERATOR(pg_catalog.=) d.objid
+              UNION ALL
+             SELECT 'ROUTINE'::pg_catalog.text, p.proacl
+               FROM pg_catalog.pg_proc p WHERE p.tableoid OPERATOR(pg_catalog.=) d.classid
+                                           AND p.oid OPERATOR(pg_catalog.=) d.objid
+              UNION ALL
+             SELECT 'TYPE'::pg_catalog.text, t.typacl
+               FROM pg_catalog.pg_type t WHERE t.tableoid OPERATOR(pg_catalog.=) d.classid
+                                           AND t.oid OPERATOR(pg_catalog.=) d.objid
+              UNION ALL
+             SELECT 'SCHEMA'::pg_catalog.text, n.nspacl
+               FROM pg_catalog.pg_namespace n WHERE n.tableoid OPERATOR(pg_catalog.=) d.classid
+                                                AND n.oid OPERATOR(pg_catalog.=) d.objid) k(kind, acl)
+     CROSS JOIN LATERAL (
+             SELECT coalesce(pg_catalog.string_agg(
+                      DISTINCT CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'::pg_catalog.text
+                                    ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text)
+                                    END, ', '::pg_catalog.text), 'PUBLIC'::pg_catalog.text) AS grantees
+               FROM pg_catalog.aclexplode(k.acl) a) g
+     CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) i
+     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name AND k.acl IS NOT NULL
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON %1$s %2$s FROM %3$s; GRANT ALL ON %1$s %2$s TO CURRENT_USER%4$s'
+                              ::pg_catalog.text, o.kind, o.name, o.grantees, o.rest);
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION uid_partition_bounds(timestamptz, timestamptz, interval, regclass) IS
-  'Returns the bounds of partitions by the time in a generator''s ids, for FOR VALUES FROM (lower) TO (upper): one row '
-  'for each step from starts to ends, the last one cut at ends. lower and upper are uid_lower_bound() of from_time and '
-  'to_time. Each row starts where the former one ends. Days and months are those of the session''s time zone. It fails '
-  'if a range would be empty.';
 
-CREATE FUNCTION uid_partition_bounds(starts timestamptz, ends timestamptz, step interval,
-    OUT lower bigint, OUT upper bigint, OUT from_time timestamptz, OUT to_time timestamptz)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-BEGIN
-  EXECUTE format('SELECT %s.uid_decode(0)', home); -- fails without a default generator
-  RETURN QUERY EXECUTE format('SELECT p.* FROM %1$s.uid_generator_config g, '
-                              '%1$s.uid_partition_bounds($1, $2, $3, g.generator) p WHERE g.is_default', home)
-    USING starts, ends, step;
-END
-$$;
-COMMENT ON FUNCTION uid_partition_bounds(timestamptz, timestamptz, interval) IS
-  'Returns the bounds of partitions by the time in ids of the default generator, as '
-  'uid_partition_bounds(timestamptz, timestamptz, interval, regclass) does.';
+-- Who may look, draw and register. A trigger checks what a role inserts. The counter of a segment (current_val and
+-- increment_val of t_sequence) is for roles that may use its sequence.
+GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
+GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
+GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
+GRANT SELECT (name, sequence, step, max_step, description, registry_name, fleet, increment), INSERT ON uid_segment TO PUBLIC;
+GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
+  uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_generator_builtin(boolean), uid_internal.uid_slots(),
+  uid_internal.uid_stat_sequences(), uid_internal.uid_stat_totals() TO PUBLIC; -- in views, with their readers' rights
 
-CREATE FUNCTION uid_histogram(table_name regclass, column_name name, buckets integer, generator regclass,
-    OUT from_time timestamptz, OUT to_time timestamptz, OUT estimated_rows bigint)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home      text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                      WHERE e.extname = 'uidgen');
-  rel       pg_class := (SELECT c FROM pg_class c WHERE c.oid = table_name);
-  statistic record;
-  least_id  bigint; -- of the index
-  most_id   bigint;
-  pages     float8; -- of the table's files now, and how many rows they hold
-  rows_now  float8;
-BEGIN
-  EXECUTE format('SELECT %s.uid_layout($1)', home) USING generator; -- fails if it is not a generator
-  IF buckets NOT BETWEEN 1 AND 10000 THEN
-    RAISE EXCEPTION 'invalid value for parameter "buckets": "%"', buckets
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a number from 1 to 10000.';
-  END IF;
-  IF rel.oid IS NULL OR rel.relkind NOT IN ('r', 'm', 'p') THEN
-    RAISE EXCEPTION '% is not a table', table_name
-      USING ERRCODE = 'wrong_object_type', HINT = 'Use a table, a partitioned table or a materialized view.';
-  END IF;
-  IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name AND a.attnum > 0
-                    AND a.atttypid = 'bigint'::regtype AND NOT a.attisdropped) THEN
-    RAISE EXCEPTION 'table % has no column "%" of type bigint', table_name, column_name
-      USING ERRCODE = 'undefined_column', HINT = 'Use the name of a column that holds ids.';
-  END IF;
-  IF NOT has_column_privilege(table_name, column_name, 'SELECT') THEN
-    RAISE EXCEPTION 'permission denied for column "%" of table %', column_name, table_name
-      USING ERRCODE = 'insufficient_privilege',
-            HINT = format('Run GRANT SELECT (%I) ON %s TO %I as the owner of the table.', column_name, table_name,
-                          current_user);
-  END IF;
-  SELECT s.null_frac::float8 AS nulls, s.histogram_bounds::text::bigint[] AS bounds,
-         s.most_common_vals::text::bigint[] AS common, s.most_common_freqs::float8[] AS shares
-    INTO statistic
-    FROM pg_stats s JOIN pg_namespace n ON n.nspname = s.schemaname
-   WHERE n.oid = rel.relnamespace AND s.tablename = rel.relname AND s.attname = column_name
-     AND s.inherited = (rel.relkind = 'p');
-  -- A partition that was not counted yet has the mean density of the others.
-  SELECT sum(f.pages), sum(f.pages * coalesce(f.tuples / nullif(f.relpages, 0), f.density)) INTO pages, rows_now
-    FROM (SELECT pg_relation_size(c.oid) / current_setting('block_size')::float8 AS pages, c.relpages,
-                 greatest(c.reltuples, 0)::float8 AS tuples,
-                 sum(greatest(c.reltuples, 0)::float8) OVER () / nullif(sum(c.relpages) OVER (), 0) AS density
-            FROM pg_class c
-           WHERE c.relkind IN ('r', 'm')
-             AND (c.oid = table_name OR c.oid IN (SELECT t.relid FROM pg_partition_tree(table_name) t))) f;
-  IF rel.reltuples < 0 OR rel.reltuples > 0 AND statistic.nulls IS NULL
-     OR rel.reltuples = 0 AND pages > 0 AND rows_now IS DISTINCT FROM 0 THEN
-    RAISE EXCEPTION 'column "%" of table % has no statistics', column_name, table_name
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'ANALYZE has not been run since the table got rows, or row-level security hides the statistics '
-                     'from this role.',
-            HINT = format('Run ANALYZE %s (%I).', table_name, column_name);
-  END IF;
+-- The owner of the database creates generators, segments and keys, and dumps and restores.
+GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
+GRANT USAGE ON SCHEMA uid_internal TO pg_database_owner;
+GRANT SELECT ON uid_segment TO pg_database_owner;
+GRANT SELECT, INSERT ON worker_node, uid_internal.uid_key, uid_internal.uid_fleet_key, uid_fleet_state, uid_fleet_pool,
+  uid_fleet_node TO pg_database_owner;
+GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
-  -- The ends of an index that begins with the column cost two look-ups. Without one the statistics have the ends.
-  IF EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
-               JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-              WHERE i.indrelid = table_name AND a.attname = column_name AND m.amname = 'btree' AND i.indisvalid
-                AND i.indpred IS NULL) THEN
-    EXECUTE format('SELECT min(t.%1$I), max(t.%1$I) FROM %2$s %3$s t', column_name,
-                   CASE WHEN rel.relkind = 'p' THEN '' ELSE 'ONLY' END, table_name) INTO least_id, most_id;
-  END IF;
+-- Who sees the server and the fleet, and who administers them.
+GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_segments, uid_fleet_holder
+  TO pg_monitor;
+GRANT SELECT ON uid_fleet_holder TO pg_database_owner;
+REVOKE EXECUTE ON PROCEDURE uid_fleet_call, uid_fleet_block FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_handover,
+  uid_fleet_takeover, uid_fleet_forget, uid_fleet_reserve, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_forget, uid_fleet_reserve,
+  uid_fleet_admit, uid_fleet_expel TO pg_database_owner;
 
-  RETURN QUERY EXECUTE format($query$
-    WITH config AS (
-      SELECT c.tick_us * interval '1 us' AS tick,
-             2::numeric ^ (c.time_bits + c.datacenter_bits + c.worker_bits + c.sequence_bits) - 1 AS largest
-        FROM %1$s.uid_generator_config c WHERE c.generator = $1
-    ), bins AS (     -- each holds the same number of rows
-      SELECT b.bound AS low, lead(b.bound) OVER (ORDER BY b.place) AS high,
-             $5 * (1 - $6 - coalesce((SELECT sum(f) FROM unnest($9) f), 0)) / (cardinality($7) - 1) AS tuples
-        FROM unnest($7) WITH ORDINALITY b (bound, place)
-    ), pieces AS (
-      SELECT b.low, b.high, b.tuples FROM bins b WHERE b.high IS NOT NULL
-      UNION ALL
-      SELECT v.id, v.id, $5 * v.share FROM unnest($8, $9) v (id, share)
-      UNION ALL     -- too few rows for either
-      SELECT $3, $4, $5 * (1 - $6) WHERE $7 IS NULL AND $8 IS NULL AND $3 IS NOT NULL
-      UNION ALL     -- by the growth of the table since ANALYZE
-      SELECT (SELECT max(b.low) FROM bins b), $4, $10 - $5 WHERE $4 > (SELECT max(b.low) FROM bins b) AND $10 > $5
-    ), clamped AS (     -- a number that is not an id of the generator counts at its nearest time
-      SELECT greatest(0, least(p.low, c.largest)) AS low, greatest(0, least(p.high, c.largest)) AS high, p.tuples
-        FROM pieces p, config c
-    ), ends AS (
-      SELECT %1$s.uid_timestamp(min(p.low)::bigint, $1) AS starts,
-             %1$s.uid_timestamp(max(p.high)::bigint, $1) + (SELECT c.tick FROM config c) AS ends
-        FROM clamped p
-    ), bucket AS (
-      SELECT b.from_time, b.to_time, %1$s.uid_lower_bound(b.from_time, $1)::numeric AS low,
-             %1$s.uid_lower_bound(b.to_time, $1)::numeric AS high
-        FROM ends e, generate_series(0, $2 - 1) i,
-             LATERAL (SELECT e.starts + (e.ends - e.starts) * (i::float8 / $2) AS from_time,
-                             e.starts + (e.ends - e.starts) * ((i + 1)::float8 / $2) AS to_time) b
-       WHERE e.starts IS NOT NULL
-    )
-    SELECT b.from_time, b.to_time,
-           coalesce((SELECT sum(p.tuples * greatest(0, least(p.high + 1, b.high) - greatest(p.low, b.low))::float8
-                                / (p.high + 1 - p.low)::float8) FROM clamped p), 0)::bigint
-      FROM bucket b ORDER BY b.from_time $query$, home)
-    USING generator, buckets, least_id, most_id, rel.reltuples::float8, statistic.nulls, statistic.bounds,
-          statistic.common, statistic.shares, rows_now;
-END
-$$;
-COMMENT ON FUNCTION uid_histogram(regclass, name, integer, regclass) IS
-  'Returns how many rows of a table have ids of each time: that many buckets of equal length from the least id''s time '
-  'to the largest one''s. estimated_rows comes from the planner''s statistics of the last ANALYZE, and from the growth '
-  'of the table''s files since then; the table is not scanned. With a btree index that begins with the column, the '
-  'first and the last time are exact; without one they are those of the statistics. The caller needs SELECT on the '
-  'column. It returns no rows for an empty table.';
+-- ---------------------------------------------------------------------------------------------------------
+-- What the role that creates the extension should know
+-- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_histogram(table_name regclass, column_name name, buckets integer DEFAULT 20,
-    OUT from_time timestamptz, OUT to_time timestamptz, OUT estimated_rows bigint)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-BEGIN
-  EXECUTE format('SELECT %s.uid_decode(0)', home); -- fails without a default generator
-  RETURN QUERY EXECUTE format('SELECT h.* FROM %1$s.uid_generator_config g, '
-                              '%1$s.uid_histogram($1, $2, $3, g.generator) h WHERE g.is_default', home)
-    USING table_name, column_name, buckets;
-END
-$$;
-COMMENT ON FUNCTION uid_histogram(regclass, name, integer) IS
-  'Returns how many rows of a table have ids of each time, by the default generator, as '
-  'uid_histogram(regclass, name, integer, regclass) does.';
-
--- The script runs with the rights of a superuser, and its search_path begins with a schema in which another role may have
--- functions. So every function here is qualified, or has an exact match in pg_catalog.
---
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
 BEGIN
@@ -3380,21 +3057,55 @@ BEGIN
               'PARAMETER uidgen.datacenter_id.) Or set uidgen.registry, so that a registry keeps them apart '
               '(docs/fleet.md).', pg_catalog.current_database());
   END IF;
+  -- Only a preloaded library has this setting.
+  IF pg_catalog.current_setting('uidgen.max_slots', true) IS NULL THEN
+    RAISE WARNING 'uidgen must be loaded via shared_preload_libraries'
+      USING DETAIL = 'Ids and segment values come from shared memory that is allocated at server start.',
+            HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';
+  END IF;
 END
 $$;
 
--- Only a preloaded library has this setting. The error of a draw says what is missing.
+-- ---------------------------------------------------------------------------------------------------------
+-- The end: every object is in a schema of the extension, and depends on nothing elsewhere that a role could have made.
+-- So no name has meant another object than it should. Languages are those of the server.
+-- ---------------------------------------------------------------------------------------------------------
+
 DO $$
 DECLARE
-  problem     text;
-  explanation text;
-  advice      text;
+  stray record;
 BEGIN
-  IF pg_catalog.current_setting('uidgen.max_slots', true) IS NULL THEN
-    PERFORM uid_next();
+  WITH RECURSIVE extension(class, oid, home) AS (
+    SELECT e.tableoid, e.oid, e.extnamespace FROM pg_catalog.pg_extension e
+     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
+  ), part(class, oid) AS (     -- members, their rules, triggers, defaults, constraints, indexes and row types
+    SELECT d.classid, d.objid
+      FROM extension x JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) x.class
+       AND d.refobjid OPERATOR(pg_catalog.=) x.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+     UNION
+    SELECT d.classid, d.objid
+      FROM part p JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) p.class
+       AND d.refobjid OPERATOR(pg_catalog.=) p.oid
+       AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[]))
+  SELECT pg_catalog.pg_describe_object(d.classid, d.objid, 0) AS object,
+         pg_catalog.pg_describe_object(d.refclassid, d.refobjid, 0) AS needed
+    INTO stray
+    FROM extension x CROSS JOIN part p
+    JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) p.class AND d.objid OPERATOR(pg_catalog.=) p.oid
+   WHERE NOT (d.refclassid OPERATOR(pg_catalog.=) x.class AND d.refobjid OPERATOR(pg_catalog.=) x.oid)
+     AND NOT (d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+              AND d.refobjid OPERATOR(pg_catalog.=) x.home)
+     AND (d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+          OR d.refobjid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid) -- FirstNormalObjectId
+     AND d.refclassid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_language'::pg_catalog.regclass::pg_catalog.oid
+     AND NOT EXISTS (SELECT FROM part q WHERE q.class OPERATOR(pg_catalog.=) d.refclassid
+                                          AND q.oid OPERATOR(pg_catalog.=) d.refobjid)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'extension uidgen would depend on an object that is not its own'
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = pg_catalog.format('Its %s depends on %s.', stray.object, stray.needed),
+            HINT = 'Create the extension in a schema of its own that no other role owns or renames.';
   END IF;
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-  GET STACKED DIAGNOSTICS problem = MESSAGE_TEXT, explanation = PG_EXCEPTION_DETAIL, advice = PG_EXCEPTION_HINT;
-  RAISE WARNING '%', problem USING DETAIL = explanation, HINT = advice;
 END
 $$;

@@ -24,11 +24,11 @@ assert.equal(new Set(ids).size, 1000);
 assert.ok(ids.every((id, n) => n === 0 || id > ids[n - 1]));
 
 // A count may be a BigInt.
-const batch = await client.query('SELECT uidgen.uid_next_batch($1) AS id', [100n]);
-assert.equal(new Set(batch.rows.map((row) => row.id)).size, 100);
-await assert.rejects(client.query('SELECT uidgen.uid_next_batch($1)', [-(2n ** 40n)]),
+const batch = await client.query('SELECT uidgen.uid_next_array($1) AS ids', [100n]);
+assert.equal(new Set(batch.rows[0].ids).size, 100);
+await assert.rejects(client.query('SELECT uidgen.uid_next_array($1)', [-(2n ** 40n)]),
     { code: '22023', message: 'batch count must not be negative: -1099511627776' });
-await assert.rejects(client.query('SELECT uidgen.uid_next_batch($1)', [1.5]),
+await assert.rejects(client.query('SELECT uidgen.uid_next_array($1)', [1.5]),
     { code: '22P02', message: 'invalid input syntax for type bigint: "1.5"' });
 
 // A number beyond 2^53 is another id, and the server cannot tell.

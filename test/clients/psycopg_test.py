@@ -34,7 +34,7 @@ drawn = cursor.execute('SELECT id FROM orders WHERE id > %s', [ids[-1]]).fetchal
 assert len(drawn) == 1000, 'COPY draws an id for each row'
 
 # COPY returns nothing. A program that needs the ids draws them first.
-ids = [row[0] for row in cursor.execute('SELECT uidgen.uid_next_batch(%s)', [len(items)])]
+(ids,) = cursor.execute('SELECT uidgen.uid_next_array(%s)', [len(items)]).fetchone()
 with cursor.copy('COPY orders (id, item) FROM STDIN') as copy:
     for row in zip(ids, items):
         copy.write_row(row)
@@ -43,7 +43,7 @@ assert stored == list(zip(ids, items))
 
 # A count may be beyond 2^31.
 refused(psycopg.errors.InvalidParameterValue, 'batch count must not be negative: -1099511627776',
-        'SELECT uidgen.uid_next_batch(%s)', -2**40)
+        'SELECT uidgen.uid_next_array(%s)', -2**40)
 
 # A float has 53 bits. PostgreSQL takes it for a bigint column, and stores another id.
 order_id = next(n for n in ids if n % 2 == 1)
@@ -57,7 +57,7 @@ cursor.execute('CREATE TABLE lines (order_id bigint REFERENCES orders)')
 refused(psycopg.errors.ForeignKeyViolation, 'insert or update on table "lines" violates foreign key constraint',
         'INSERT INTO lines VALUES (%s)', float(order_id))
 # So do the functions of uidgen.
-for function in 'uid_decode', 'uid_timestamp', 'uid_to_base62', 'uid_next_batch':
+for function in 'uid_decode', 'uid_timestamp', 'uid_to_base62', 'uid_next_array':
     refused(psycopg.errors.UndefinedFunction, f'function uidgen.{function}(double precision) does not exist',
             f'SELECT uidgen.{function}(%s)', float(order_id))
 

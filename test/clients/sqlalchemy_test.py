@@ -25,7 +25,7 @@ class Line(Base):
 
 
 def include_name(name, type_, parent_names):
-    return type_ != 'schema' or name not in ('uidgen', 'uid_generators', 'uid_segments', 'uid_keys')
+    return type_ != 'schema' or name not in ('uidgen', 'uid_internal', 'uid_generators', 'uid_segments', 'uid_keys')
 
 
 def differences(engine, **options):
@@ -58,7 +58,7 @@ with Session(engine) as session:
     session.add(Line(order_id=ids[0]))
     session.commit()
     statements.clear()
-    ids = session.scalars(text('SELECT uidgen.uid_next_batch(:count)'), {'count': 1000}).all()
+    ids = session.execute(text('SELECT uidgen.uid_next_array(:count)'), {'count': 1000}).scalar()
     session.add_all(Order(id=id, item='numbered') for id in ids)
     session.flush()
     assert len(statements) == 2, len(statements)

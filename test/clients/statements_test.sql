@@ -59,8 +59,8 @@ SELECT 1 / (117681045448435301 = 117681045448435296::float8)::integer;   -- comp
 SELECT pg_temp.refused($$SELECT '1.17e17'::bigint$$, '22P02', 'invalid input syntax for type bigint: "1.17e17"');
 SELECT pg_temp.refused('SELECT uidgen.uid_decode(1.17e17::float8)', '42883',
     'function uidgen.uid_decode(double precision) does not exist');
-SELECT pg_temp.refused('SELECT uidgen.uid_next_batch(1.5)', '42883',
-    'function uidgen.uid_next_batch(numeric) does not exist');
+SELECT pg_temp.refused('SELECT uidgen.uid_next_array(1.5)', '42883',
+    'function uidgen.uid_next_array(numeric) does not exist');
 
 -- A column that is too small.
 CREATE TABLE small (id integer PRIMARY KEY DEFAULT uidgen.uid_next());

@@ -1,15 +1,17 @@
 #!/bin/sh
-# Runs the sections that are named in the arguments. Started by test/check in a copy
-# of the checkout, as an ordinary user. What passed and failed is in the file totals;
-# the exit status says only whether it came to its end.
+# Runs one section, in a copy of the checkout, as an ordinary user: sections.sh PART NAME. Started by groups.sh.
+# PART says what of it runs: quick, what README.md's command runs; rest, all that this one leaves out; or whole.
+# What passed and failed goes to files of the work directory; the exit status says only whether it came to its end.
 set -eu
+part=$1
+section=$2
 . test/lib/pg.sh
 . test/lib/totals.sh
 . test/lib/clients.sh
 . test/lib/analysis.sh
 
 # A hang is a failure, not a wait without end.
-limit=900
+limit=1800
 [ -z "${UIDGEN_LONG:-}" ] || limit=14400
 bounded() {
     timeout --kill-after=30 "$limit" "$@"
@@ -41,12 +43,13 @@ built() {
 expect() {
     text=$1
     shift
-    if "$@" >"$UIDGEN_WORK/log/expect" 2>&1; then
+    said=$UIDGEN_WORK/log/expect-$section
+    if "$@" >"$said" 2>&1; then
         echo "ok     $text"
         add 1 0
         return 0
     fi
-    fail "$text" "$UIDGEN_WORK/log/expect"
+    fail "$text" "$said"
     return 1
 }
 
@@ -55,24 +58,22 @@ no_tests() {
     fail "to find any $1"
 }
 
-# The others build for themselves, or read the source only.
-needs_build() {
-    for section in "$@"; do
-        case $section in
-            tidy | coverage) ;;
-            *) return 0 ;;
-        esac
-    done
-    return 1
-}
-
 section_build() {
     built main WERROR=1 || true
 }
 
+# Whether the part that runs has the quick ones of a section's tests, or the others.
+quick_ones() {
+    [ "$part" != rest ]
+}
+
+other_ones() {
+    [ "$part" != quick ]
+}
+
 section_rules() {
     log=$UIDGEN_WORK/log/rules
-    bounded sh test/rules "$UIDGEN_WORK/build-main" >"$log" 2>&1 || true
+    FORBIDDEN=$UIDGEN_WORK/forbidden bounded sh test/rules "$UIDGEN_WORK/build-main" "$part" >"$log" 2>&1 || true
     show "$log"
     awk '/^[^ ]/ {bad = /^not ok/} bad' "$log" >>"$UIDGEN_WORK/failures"
     add "$(count '^ok' "$log")" "$(count '^not ok' "$log")" "$(count '^skipped: ' "$log")"
@@ -80,7 +81,7 @@ section_rules() {
 }
 
 section_unit() {
-    core_tests unit
+    core_tests "unit-$part" PART="$part"
 }
 
 section_arm64() {
@@ -93,7 +94,7 @@ core_tests() {
     log=$UIDGEN_WORK/log/$1
     shift
     status=0
-    bounded make -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" "$@" check >"$log" 2>&1 || status=$?
+    bounded make -s -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" "$@" check >"$log" 2>&1 || status=$?
     ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests*, listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
@@ -152,16 +153,16 @@ regress_on() {
         $(make_variable REGRESS_OPTS) $tests
 }
 
-# Once as users build it, once with undefined behaviour turned into a crash. On other servers
-# than this machine's only the first.
+# On other servers than this machine's.
 section_regress_there() {
     regress_on regress main
 }
 
+# Once as users build it, once with undefined behaviour turned into a crash.
 section_regress() {
-    regress_on regress main
-    if built ubsan SANITIZE=undefined; then
-        echo "once more, built with UBSan:"
+    ! quick_ones || regress_on regress main
+    if other_ones && built ubsan SANITIZE=undefined; then
+        echo "built with UBSan:"
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 regress_on regress-ubsan ubsan
     fi
 }
@@ -177,9 +178,8 @@ section_install() {
     build=$origin/build
     mkdir "$build"
     expect "build and install out of tree" out_of_tree all install DESTDIR="$tree" || return 0
-    # WERROR, which only that one was built with, changes no byte.
-    expect "the library is the same, byte by byte, as that built in the source" \
-        cmp "$build/uidgen.so" "$UIDGEN_WORK/build-main/uidgen.so" || true
+    expect "the library has the same code and data, byte by byte, as that built in the source" same_code || true
+    expect "it does not say where it was built" names_no_directory || true
     echo "shared_preload_libraries = 'uidgen'" >"$build/conf"
     make_server server-install "$tree" "$build/conf" SQL_ASCII
     start_server server-install "$tree"
@@ -189,6 +189,18 @@ section_install() {
     stop_server server-install "$tree" immediate
     judge_regress "$log" "$build" "$UIDGEN_WORK/log/server-server-install" "$status"
     expect "make uninstall leaves nothing behind" uninstalled || true
+}
+
+# What is for debuggers differs, because only one of them was built with precompiled headers.
+same_code() {
+    for library in "$build" "$UIDGEN_WORK/build-main"; do
+        objcopy --strip-debug --remove-section .note.gnu.build-id "$library/uidgen.so" "$library/code.so" || return 1
+    done
+    cmp "$build/code.so" "$UIDGEN_WORK/build-main/code.so"
+}
+
+names_no_directory() {
+    ! grep -aF "$UIDGEN_WORK" "$build/uidgen.so"
 }
 
 out_of_tree() {
@@ -252,6 +264,8 @@ package_built() {
     cp -R . "$package_source"
     expect "dpkg-buildpackage makes $package" build_package || return 1
     expect "it has the library, the scripts and the documentation" package_is_complete || true
+    # The roots of other majors have no git; this machine's section sees it.
+    ! command -v git >/dev/null || expect "the build leaves git status clean" unchanged_by_build || true
     if command -v lintian >/dev/null; then
         expect "lintian finds no error and no warning" \
             lintian --fail-on error,warning "$UIDGEN_WORK"/package/*.changes || true
@@ -261,10 +275,14 @@ package_built() {
 # As README.md says.
 build_package() (
     cd "$package_source" || exit
-    command=$(sed -n 's/^\(dpkg-buildpackage [^#]*\) #.*/\1/p' README.md)
-    # shellcheck disable=SC2086 # a list of words
-    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded $command
+    commands=$(sed -n 's/^\(pg_buildext\|dpkg-buildpackage\)\( [^#]*\) #.*/\1\2/p' README.md)
+    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded sh -ec "$commands"
 )
+
+# The copy has no commit, but an index of what the checkout has.
+unchanged_by_build() {
+    git -C "$package_source" diff --exit-code && git -C "$package_source" ls-files -o --exclude-standard | diff /dev/null -
+}
 
 # debhelper compresses the longer ones of the documents.
 package_is_complete() {
@@ -312,16 +330,13 @@ result_of() {
     cat "$UIDGEN_WORK/log/tap-$1-$2/result" 2>/dev/null || echo "0 1"
 }
 
-# Runs the TAP files of a directory.
-# tap_files directory [pattern of files to leave out]
+# Runs TAP files, the ones that take longest first: tap_files file...
 tap_files() {
-    # The files with the highest numbers take longest, so they come first.
-    files=$(find "$1" -name '*.t' | grep -Ev "${2:-^$}" | sort -r)
-    [ -n "$files" ] || { no_tests "$1/*.t" && return 0; }
-    for file in $files; do
+    [ $# != 0 ] || { no_tests "TAP test" && return 0; }
+    for file in "$@"; do
         echo "main $file -"
     done | tap_jobs
-    for file in $files; do
+    for file in "$@"; do
         name=$(basename "$file" .t)
         # shellcheck disable=SC2046 # two or three numbers
         add $(result_of "$name" -)
@@ -330,29 +345,46 @@ tap_files() {
     done
 }
 
+# The sweeps, and what waits for grants to end and begin.
+slow='/(042|051|031|035|032|039|030|033|045|044)_'
+slow_first() {
+    printf '%s\n' "$@" | grep -E "$slow"
+    printf '%s\n' "$@" | grep -vE "$slow"
+}
+
+# test/rest lists the files that are not quick.
+# shellcheck disable=SC2046 # lists of words
 section_tap() {
-    tap_files test/tap
+    grep -v '^#' test/rest >"$UIDGEN_WORK/log/rest"
+    case $part in
+        quick) set -- $(slow_first test/tap/*.t | grep -vxFf "$UIDGEN_WORK/log/rest") ;;
+        rest) set -- $(slow_first test/tap/*.t | grep -xFf "$UIDGEN_WORK/log/rest") ;;
+        *) set -- $(slow_first test/tap/*.t) ;;
+    esac
+    tap_files "$@"
 }
 
 # On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols, rows and
 # documents, and not a major.
-not_there='007|01[012458]|02[012469]|03[01235789]|04[24589]|050'
+not_there='007|01[012458]|02[012469]|03[01235789]|04[24589]|05[09]'
 section_tap_there() {
-    tap_files test/tap "/($not_there|051)_[a-z_]*\.t$"
+    # shellcheck disable=SC2046 # a list of words
+    tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there|051)_")
 }
 
-# Only with assertions can a session throw away its caches.
+# Without 051: without caches single calls of it take minutes on a busy machine.
 section_tap_with_assertions() {
-    tap_files test/tap "/($not_there)_[a-z_]*\.t$"
+    # shellcheck disable=SC2046 # a list of words
+    tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there|051)_")
 }
 
 # The figures are for docs/fleet.md.
 section_monitoring() {
-    tap_files test/monitoring
+    tap_files test/monitoring/*.t
 }
 
 section_patroni() {
-    tap_files test/patroni
+    tap_files test/patroni/*.t
     for file in test/patroni/*.t; do
         output=$UIDGEN_WORK/log/tap-$(basename "$file" .t)--/output
         sed -n "s,^# figure: ,   $(basename "$file" .t): ,p" "$output"
@@ -361,12 +393,13 @@ section_patroni() {
 
 # Only where test/lib/majors.sh has put an older PostgreSQL.
 section_upgrade() {
-    tap_files test/upgrade
+    tap_files test/upgrade/*.t
 }
 
+# The seeds are constants; test/night has others.
 section_torture() {
     expect "the checker finds what it should" checker_test || true
-    torture_with 100 "$(seed_of_sources)"
+    torture_with 100 check
 }
 
 checker_test() {
@@ -375,12 +408,7 @@ checker_test() {
 
 # On the server with assertions, with other rounds.
 section_torture_there() {
-    torture_with 60 "$(seed_of_sources)-there"
-}
-
-# So that one commit repeats itself.
-seed_of_sources() {
-    git write-tree | cut -c 1-12
+    torture_with 60 assertions
 }
 
 # torture_with seconds seed: a round counts as a test.
@@ -463,38 +491,31 @@ check_that_table_is_complete() {
     done <"$UIDGEN_WORK/log/faults-known"
 }
 
-echo "Testing with $("$PG_CONFIG" --version), $(g++ --version | head -n 1)"
-if needs_build "$@"; then
-    section build "the extension, warnings as errors, into a private copy of PostgreSQL"
-    # Nothing else can be tested without a build.
-    [ "$section_failed" = 0 ] || exit 0
-fi
-for name in "$@"; do
-    case $name in
-        rules) section rules "what the source and the objects may contain (src/README.md says why)" ;;
-        unit) section unit "the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
-        regress) section regress "SQL files against a server, compared with expected output" ;;
-        regress_there) section regress_there "SQL files against a server, compared with expected output" ;;
-        install) section install "out of the tarball, and make installcheck on a server that only preloads it" ;;
-        package) section package "Debian's package, built and unpacked" ;;
-        package_there) section package_there "Debian's package, built" ;;
-        package_installed) section package_installed "Debian's package, installed" ;;
-        isolation) section isolation "sessions that interleave step by step" ;;
-        tap | tap_there | tap_with_assertions) section "$name" "servers that crash, fail over, and have wrong clocks" ;;
-        monitoring) section monitoring "the queries and the dashboard of docs/monitoring, with the real exporter" ;;
-        tidy) section tidy "clang-tidy with the checks of .clang-tidy" ;;
-        coverage) section coverage "which lines and branches run in unit, regress, isolation and tap" ;;
-        valgrind_there) section valgrind_there "SQL files against a server under valgrind" ;;
-        arm64) section arm64 "the C++ core alone, for arm64, by qemu-user" ;;
-        patroni) section patroni "a registry that Patroni switches over and fails over" ;;
-        clients) section clients "frameworks, drivers and a pooler, by the recipes of docs/clients.md" ;;
-        upgrade) section upgrade "pg_upgrade from an older PostgreSQL" ;;
-        torture) section torture "sessions that draw while servers are killed and clocks step; a checker judges" ;;
-        torture_there) section torture_there "the same with assertions" ;;
-        faults) section faults "builds that break a promise on purpose must be caught" ;;
-        *)
-            echo "there is no section $name" >&2
-            exit 2
-            ;;
-    esac
-done
+case $section in
+    build) about="the extension, warnings as errors, into a private copy of PostgreSQL" ;;
+    rules) about="what the source and the objects may contain (src/README.md says why)" ;;
+    unit) about="the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
+    regress | regress_there) about="SQL files against a server, compared with expected output" ;;
+    install) about="out of the tarball, and make installcheck on a server that only preloads it" ;;
+    package) about="Debian's package, built and unpacked" ;;
+    package_there) about="Debian's package, built" ;;
+    package_installed) about="Debian's package, installed" ;;
+    isolation) about="sessions that interleave step by step" ;;
+    tap | tap_there | tap_with_assertions) about="servers that crash, fail over, and have wrong clocks" ;;
+    monitoring) about="the queries and the dashboard of docs/monitoring, with the real exporter" ;;
+    tidy) about="clang-tidy with the checks of .clang-tidy" ;;
+    coverage) about="which lines and branches run in unit, regress, isolation and tap" ;;
+    valgrind_there) about="SQL files against a server under valgrind" ;;
+    arm64) about="the C++ core alone, for arm64, by qemu-user" ;;
+    patroni) about="a registry that Patroni switches over and fails over" ;;
+    clients) about="frameworks, drivers and a pooler, by the recipes of docs/clients.md" ;;
+    upgrade) about="pg_upgrade from an older PostgreSQL" ;;
+    torture) about="sessions that draw while servers are killed and clocks step; a checker judges" ;;
+    torture_there) about="the same with assertions" ;;
+    faults) about="builds that break a promise on purpose must be caught" ;;
+    *)
+        echo "there is no section $section" >&2
+        exit 2
+        ;;
+esac
+section "$section" "$about"

@@ -222,12 +222,16 @@ git_here() {
 # tested and the products of a build are not.
 copy_checkout() {
     mkdir "$1"
+    pack_checkout | tar -C "$1" -x --no-same-owner
+    git init -q "$1"
+    git -C "$1" add -A
+}
+
+pack_checkout() {
     # shellcheck disable=SC2016 # for the inner shell
     git_here ls-files -coz --exclude-standard --deduplicate |
         (cd "$top" && xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' sh) |
-        tar -C "$top" --null -T - -c | tar -C "$1" -x --no-same-owner
-    git init -q "$1"
-    git -C "$1" add -A
+        tar -C "$top" --null -T - -c
 }
 
 # What no file of the project may contain (test/rules looks): this checkout's own
@@ -264,22 +268,30 @@ setup_work_directory() {
 }
 
 # Runs a script of the copy as the ordinary user: run_in directory script argument... The directory is like the work
-# directory, or it is the work directory. The environment is emptied of all but what test/README.md names, so that a test
-# does not depend on who runs it. A signal interrupts "wait", but would have to wait for a command in the foreground.
+# directory, or it is the work directory. A signal interrupts "wait", but would have to wait for a command in the foreground.
 run_in() {
     run_directory=$1
     shift
-    as_user=
-    [ "$(id -u)" != 0 ] || as_user='runuser -u postgres --'
     cd "$run_directory/src" || exit 1
     status=0
-    # shellcheck disable=SC2086 # empty or several words
-    $as_user env -i PATH="$PATH" HOME="$run_directory" LANG=C.UTF-8 TMPDIR="$run_directory/tmp" \
-        ${UIDGEN_LONG:+"UIDGEN_LONG=$UIDGEN_LONG"} ${UIDGEN_SWEEP_SEED:+"UIDGEN_SWEEP_SEED=$UIDGEN_SWEEP_SEED"} \
-        PG_CONFIG="$PG_CONFIG" UIDGEN_WORK="$run_directory" sh "$@" </dev/null &
+    as_tester "$run_directory" sh "$@" </dev/null &
     cd /
     wait $! || status=$?
     return "$status"
+}
+
+as_user=
+[ "$(id -u)" != 0 ] || as_user='runuser -u postgres --'
+
+# as_tester directory command...: as the ordinary user, with a work directory. The environment is emptied of all but what
+# test/README.md names, so that a test does not depend on who runs it.
+as_tester() {
+    tester_directory=$1
+    shift
+    # shellcheck disable=SC2086 # empty or several words
+    $as_user env -i PATH="$PATH" HOME="$tester_directory" LANG=C.UTF-8 TMPDIR="$tester_directory/tmp" \
+        ${UIDGEN_LONG:+"UIDGEN_LONG=$UIDGEN_LONG"} ${UIDGEN_SEED:+"UIDGEN_SEED=$UIDGEN_SEED"} \
+        PG_CONFIG="$PG_CONFIG" UIDGEN_WORK="$tester_directory" "$@"
 }
 
 run_in_copy() {

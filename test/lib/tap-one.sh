@@ -16,7 +16,7 @@ mkdir -p "$directory"
 export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"
 export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
 export PG_REGRESS="$pg_tests/regress/pg_regress"
-export PATH="$UIDGEN_WORK/tree-$tree$bindir:$PATH"
+export PATH="$PWD/test/lib/bin:$UIDGEN_WORK/tree-$tree$bindir:$PATH"
 export PERL5LIB="$pg_tests/perl:test/tap"
 
 # What to show of a failure. The last words of a test that died are in its log.
@@ -31,10 +31,11 @@ explain() {
 
 limit=1200
 [ -z "${UIDGEN_LONG:-}" ] || limit=14400
-began=$(date +%s)
 status=0
-timeout --kill-after=30 "$limit" perl "$file" >"$directory/output" 2>"$directory/messages" || status=$?
-seconds=$(($(date +%s) - began))
+perl test/lib/measured.pl "$directory/seconds" "$file" timeout --kill-after=30 "$limit" perl "$file" \
+    >"$directory/output" 2>"$directory/messages" || status=$?
+read -r seconds processor _ <"$directory/seconds"
+sed "s/\$/ $fault/; s/ -\$//" "$directory/seconds" >>"$UIDGEN_WORK/log/seconds"
 
 passed=$(grep -E '^ok ' "$directory/output" | grep -ciEv '# *skip' || true)
 failed=$(grep -E '^not ok ' "$directory/output" | grep -ciEv '# *todo' || true)
@@ -58,7 +59,7 @@ echo "$passed $failed $skipped" >"$directory/result"
 
 {
     if [ "$failed" = 0 ]; then
-        echo "ok     $file: $passed assertions, $seconds s"
+        echo "ok     $file: $passed assertions, $seconds s ($processor s of a processor)"
         grep -iE "$skips" "$directory/output" | sed 's/.*# *skip/   skipped:/' || true
     else
         echo "FAILED $file: $passed passed, $failed failed, exit status $status, $seconds s"

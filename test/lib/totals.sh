@@ -13,7 +13,7 @@ add() {
 fail() {
     {
         echo "FAILED $1"
-        [ -z "${2:-}" ] || tail -n 70 "$2" | sed 's/^/   /'
+        [ -z "${2:-}" ] || tail -n 70 "$2" | cut -c1-300 | sed 's/^/   /'
     } | twice
     add 0 1
 }

@@ -71,7 +71,7 @@ next_instant($node);
 my $ids = hold_open($node);
 my $segment = hold_open($node);
 $ids->query_safe('BEGIN READ ONLY');
-my $highest = $ids->query_safe('SELECT max(id) FROM uid_next_batch(50000) AS id');
+my $highest = $ids->query_safe('SELECT max(id) FROM unnest(uid_next_array(50000)) AS id');
 $segment->query_safe('BEGIN READ ONLY');
 my $value = $segment->query_safe("SELECT segment_next('idle')");
 crash($node);
@@ -110,7 +110,7 @@ next_instant($node);
 # The same worker id each time, so that no difference in it can hide a repetition.
 my $positions =
   '(SELECT (extract(epoch FROM d.generated_at) * 1000 * 4096)::bigint + d.sequence AS position'
-  . ' FROM uid_next_batch(5000) AS id, uid_decode(id) AS d) AS p';
+  . ' FROM unnest(uid_next_array(5000)) AS id, uid_decode(id) AS d) AS p';
 my ($last_position, @lives) = (0);
 foreach my $life (1 .. 2)
 {
@@ -232,25 +232,25 @@ foreach my $change ('CACHE 10', 'RESTART', 'OWNED BY NONE CACHE 1 RESTART WITH 7
 	is(sqlstate($session, 'SELECT uid_next()'),
 		'55000', "no id in a transaction that altered the sequence ($change)");
 	$session->query_safe('ROLLBACK TO s');
-	push @drawn, values_of($session->query_safe('SELECT uid_next_batch(2000)'));
+	push @drawn, values_of($session->query_safe('SELECT unnest(uid_next_array(2000))'));
 	cmp_ok($drawn[-2000], '>', $drawn[-2001], '... after ROLLBACK TO it goes on above');
 	$session->query_safe('COMMIT');
 	push @drawn, $session->query_safe('SELECT uid_next()');
 
 	$session->query_safe("BEGIN; ALTER SEQUENCE $generator $change");
 	crash($node);
-	push @drawn, values_of($node->safe_psql('postgres', 'SELECT uid_next_batch(2000)'));
+	push @drawn, values_of($node->safe_psql('postgres', 'SELECT unnest(uid_next_array(2000))'));
 	cmp_ok($drawn[-2000], '>', $drawn[-2001], '... after a crash before the commit, too');
 }
 # Committed, the new file is what counts: drawn from, and remembered after a crash.
 next_instant($node);
-push @drawn, values_of($node->safe_psql('postgres', 'SELECT uid_next_batch(2000)'));
+push @drawn, values_of($node->safe_psql('postgres', 'SELECT unnest(uid_next_array(2000))'));
 $node->safe_psql('postgres', "ALTER SEQUENCE $generator CACHE 10");
-push @drawn, values_of($node->safe_psql('postgres', 'SELECT uid_next_batch(2000)'));
+push @drawn, values_of($node->safe_psql('postgres', 'SELECT unnest(uid_next_array(2000))'));
 cmp_ok($drawn[-2000], '>', $drawn[-2001], 'after a committed ALTER SEQUENCE it goes on above');
 crash($node);
 freeze_clock($node, $instant + 0.5);
-push @drawn, values_of($node->safe_psql('postgres', 'SELECT uid_next_batch(2000)'));
+push @drawn, values_of($node->safe_psql('postgres', 'SELECT unnest(uid_next_array(2000))'));
 cmp_ok($drawn[-2000], '>', $drawn[-2001], '... and above that after a crash');
 is(repeated(@drawn), '', 'no id came twice');
 

@@ -19,7 +19,7 @@ $node->safe_psql('postgres', "SELECT segment_create('killed', 1, 100)");
 # What clients send; each line that comes back is a value with its kind.
 my @work = (
 	"SELECT 'id ' || uid_next()",
-	"SELECT 'id ' || id FROM uid_next_batch(20) AS id",
+	"SELECT 'id ' || id FROM unnest(uid_next_array(20)) AS id",
 	"SELECT 'value ' || segment_next('killed')",
 	"BEGIN; SELECT 'id ' || uid_next(); SELECT 'value ' || segment_next('killed'); SELECT 'id ' || uid_next(); COMMIT",
 	"BEGIN READ ONLY; SELECT 'value ' || segment_next('killed') FROM generate_series(1, 30); ROLLBACK");
@@ -40,7 +40,7 @@ sub pid_of
 {
 	my ($type) = @_;
 	return $node->safe_psql('postgres',
-		"SELECT pid FROM pg_stat_activity WHERE backend_type = '$type' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
+		"SELECT pid FROM pg_stat_activity WHERE backend_type = '$type' AND pid <> pg_backend_pid() ORDER BY pid LIMIT 1");
 }
 
 sub serves_above

@@ -8,7 +8,6 @@
 use strict;
 use warnings;
 
-use File::Basename;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -29,7 +28,7 @@ sub frozen_node
 sub standby_of
 {
 	my ($primary, $backup, $name, %opts) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name, %opts);
+	my $node = UidgenNode->new($name, %opts);
 	$node->init_from_backup($primary, $backup, has_streaming => 1);
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	use_fake_clock($node);
@@ -105,7 +104,7 @@ sub draw_steady
 {
 	my ($ids, $values) = @_;
 	$session->query_safe('BEGIN READ ONLY');
-	push @ids, lines($session->query_safe("SELECT uid_next_batch('uid_generators.steady', $ids)"));
+	push @ids, lines($session->query_safe("SELECT unnest(uid_next_array('uid_generators.steady', $ids))"));
 	push @values,
 	  lines($session->query_safe("SELECT segment_next('steady') FROM generate_series(1, $values)"));
 	$session->query_safe('COMMIT');
@@ -118,7 +117,7 @@ is(scalar(@ids) + scalar(@values), 290, 'while the standby is stalled, ranges th
 
 foreach my $case (
 	[ 'uid_next', "SELECT uid_next('uid_generators.fresh')" ],
-	[ 'uid_next_batch', "SELECT uid_next_batch('uid_generators.fresh', 10)" ],
+	[ 'uid_next_array', "SELECT unnest(uid_next_array('uid_generators.fresh', 10))" ],
 	[ 'segment_next', "SELECT segment_next('fresh')" ],
 	[ 'segment_reserve', "SELECT first FROM segment_reserve('fresh', 10)" ])
 {
@@ -153,7 +152,7 @@ foreach my $case (
 
 lose($primary, $walsender);
 $standby->promote;
-my @new_ids = lines($standby->safe_psql('postgres', "SELECT uid_next_batch('uid_generators.steady', 5000)"));
+my @new_ids = lines($standby->safe_psql('postgres', "SELECT unnest(uid_next_array('uid_generators.steady', 5000))"));
 my @new_values =
   lines($standby->safe_psql('postgres', "SELECT segment_next('steady') FROM generate_series(1, 5000)"));
 is(again(\@ids, @new_ids), '', 'after the promotion no id comes again');
@@ -172,26 +171,12 @@ $standby->stop;
 # new id equals one in a row that survived.
 # ---------------------------------------------------------------------------
 
-# A copy of the installation, without the library.
-sub install_without_library
-{
-	my ($node) = @_;
-	my $tree = PostgreSQL::Test::Utils::tempdir() . '/tree';
-	my %place = map { split /\|/ } lines($node->safe_psql('postgres',
-			"SELECT name, setting FROM pg_config WHERE name IN ('BINDIR', 'PKGLIBDIR', 'SHAREDIR')"));
-	foreach my $directory (values %place)
-	{
-		system_or_bail('mkdir', '-p', dirname("$tree$directory"));
-		next if -e "$tree$directory";
-		system_or_bail('cp', '-R', $directory, dirname("$tree$directory"));
-	}
-	unlink "$tree$place{PKGLIBDIR}/uidgen.so" or die "no library to remove: $!";
-	return (dirname("$tree$place{BINDIR}"), "$place{PKGLIBDIR}/uidgen.so", "$tree$place{PKGLIBDIR}/uidgen.so");
-}
-
 $primary = frozen_node('primary2');
 start_uidgen($primary);
-my ($install, $library, $missing) = install_without_library($primary);
+# A copy of the installation, without the library.
+my $bare_copy = copy_installation();
+my ($library, $missing) = (`pg_config --pkglibdir` =~ s/\n//r . '/uidgen.so', "$bare_copy->{PKGLIBDIR}/uidgen.so");
+unlink $missing or die "no library to remove: $!";
 $primary->safe_psql('postgres', <<'END');
 SELECT segment_create('rows', 1, 20);
 CREATE TABLE rows (id bigint DEFAULT uid_next(), v bigint DEFAULT segment_next('rows'));
@@ -200,7 +185,7 @@ END
 $primary->backup('second');
 $standby = standby_of($primary, 'second', 'async');
 start_node($standby);
-my $bare = standby_of($primary, 'second', 'bare', install_path => $install);
+my $bare = standby_of($primary, 'second', 'bare', install_path => $bare_copy->{install_path});
 $bare->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 start_node($bare);
 $primary->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 1000)');
@@ -273,8 +258,8 @@ BEGIN;
 CREATE EXTENSION uidgen;
 SELECT segment_create('small', 1, 100) IS NULL;
 SELECT uid_generator_create('small') IS NULL;
-SELECT uid_next_batch(1000);
-SELECT uid_next_batch('uid_generators.small', 1000);
+SELECT unnest(uid_next_array(1000));
+SELECT unnest(uid_next_array('uid_generators.small', 1000));
 SELECT segment_next('small') FROM generate_series(1, 250);
 COMMIT;
 END

@@ -64,7 +64,7 @@ sub session_failure
 	my $id = $session->query_safe('SELECT uid_next()');
 	my $ids = background_loop($node, clients => 2, dbname => 'busy');
 	$node->poll_query_until('busy',
-		"SELECT bool_or(records > 0) FROM uid_slots() WHERE kind = 'generator'")
+		"SELECT bool_or(records > 0) FROM uid_stat WHERE kind = 'generator'")
 	  or die 'nobody draws';
 
 	like(failure('postgres', 'DROP DATABASE busy'), qr/55006/, 'DROP DATABASE is refused while sessions draw');
@@ -101,7 +101,7 @@ sub session_failure
 	$node->safe_psql('mould', "SELECT setval('s', $last, true)");
 	$node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE mould OID 50000');
 	is($node->safe_psql('twin', $identity), $before, 'the second twin cannot be told from the first');
-	is($node->safe_psql('twin', 'SELECT count(*) FROM uid_slots()'),
+	is($node->safe_psql('twin', 'SELECT count(*) FROM uid_internal.uid_slots()'),
 		0, 'a new database has no slots');
 	is($node->safe_psql('twin', "SELECT segment_next('s'::regclass)"),
 		$last + 1, 'it goes on above its own page, not inside the range of a dropped database');
@@ -149,7 +149,7 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 # A sequence's slot goes with a DROP that commits, and with no other.
 {
 	$node->safe_psql('postgres', "CREATE SEQUENCE s; SELECT segment_create('named'), uid_generator_create('g')");
-	my $slots = "SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^(s|uid_segments.named|uid_generators.g|[0-9]+)\$'";
+	my $slots = "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^(s|uid_segments.named|uid_generators.g|[0-9]+)\$'";
 	my $all = 'DROP SEQUENCE s, uid_segments.named, uid_generators.g';
 	my $session = hold_open($node);
 	my $draws = "SELECT segment_next('s'), segment_next('named'), uid_next('uid_generators.g') > 0";
@@ -174,10 +174,10 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	# Sequences that go with what they belong to.
 	$node->safe_psql('postgres',
 		"CREATE SCHEMA own; CREATE TABLE own.t (id bigserial); SELECT segment_next('own.t_id_seq')");
-	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_slots() WHERE sequence::text = 'own.t_id_seq'"),
+	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text = 'own.t_id_seq'"),
 		1, 'a serial column has a slot');
 	$node->safe_psql('postgres', 'DROP SCHEMA own CASCADE');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+\$|own'"),
+	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^[0-9]+\$|own'"),
 		0, 'which goes with its schema');
 	$session->quit;
 }

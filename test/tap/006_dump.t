@@ -128,6 +128,19 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	is($node->safe_psql($dbname, 'SELECT count(*) FROM uid_generator'), 2, 'rows go with their sequences');
 }
 
+# All of a server.
+{
+	$source->command_ok([ 'pg_dumpall', '-f', "$directory/all.sql", '-d', $source->connstr('postgres') ], 'pg_dumpall');
+	my $third = new_node('third');
+	start_node($third);
+	# Says that the roles and databases of initdb are there already.
+	PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', "$directory/all.sql", '-d', $third->connstr('postgres') ]);
+	is($third->safe_psql('postgres', $everything), $expected, 'everything is back (pg_dumpall)');
+	is($third->safe_psql('postgres', $above), 't|t|t|t|t', 'draws go on above');
+	is($third->safe_psql('beside', 'SELECT uid_next() > max(id) FROM documents'), 't', 'in every database');
+	$third->stop;
+}
+
 # A server whose clock is far behind the dump's: better no id than one that is there already.
 {
 	set_clock($target, '-1h');
@@ -235,9 +248,9 @@ SQL
 	is($target->safe_psql('owned_too', 'SELECT bool_and(id > before) FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM mine.documents) AS d'), 't', 'in order');
 	# What a restore needs he may; not more.
 	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; UPDATE uid_generator SET lease_ms = 5"), qr/ERROR:  42501/, 'the owner of the database changes no row');
-	like(failure($target, 'owned_too', "CREATE SEQUENCE uid_generators.of_super; SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.of_super\", \"builtin\": false}')).* FROM uid_generator_builtin(false) AS b"),
+	like(failure($target, 'owned_too', "CREATE SEQUENCE uid_generators.of_super; SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.of_super\", \"builtin\": false}')).* FROM uid_internal.uid_generator_builtin(false) AS b"),
 		qr/ERROR:  42501/, "and registers no sequence of somebody else's");
-	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.g\"}')).* FROM uid_generator_builtin(false) AS b"),
+	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.g\"}')).* FROM uid_internal.uid_generator_builtin(false) AS b"),
 		qr/ERROR:  2202|ERROR:  23505/, 'nor another one as the builtin generator');
 }
 
@@ -260,11 +273,11 @@ SQL
 	foreach my $round (1, 2)
 	{
 		dump_to('round_trip', 'round_trip.dump', '-Fc');
-		push @ids, split /\n/, $source->safe_psql('round_trip', 'SELECT uid_next_batch(500)');
+		push @ids, split /\n/, $source->safe_psql('round_trip', 'SELECT unnest(uid_next_array(500))');
 		push @ids, $session->query_safe('SELECT uid_next()');
 		restore($source, 'round_trip', 'round_trip.dump', '--clean', '--if-exists');
 		is($source->safe_psql('round_trip', $rows), $kept, 'restored into the database that was dumped, all is as it was');
-		push @ids, split /\n/, $source->safe_psql('round_trip', 'SELECT uid_next_batch(500)');
+		push @ids, split /\n/, $source->safe_psql('round_trip', 'SELECT unnest(uid_next_array(500))');
 		push @ids, $session->query_safe('SELECT uid_next()');
 		push @ids, split /\n/, $source->safe_psql('round_trip', 'INSERT INTO documents SELECT FROM generate_series(1, 100) RETURNING id');
 		$kept =~ s/(\d+)$/$1 + 100/e;
@@ -325,26 +338,23 @@ SQL
 	  . 'SELECT last_value FROM uid_generators.other; SELECT last_value FROM uid_generators.raised; SELECT * FROM uid_generator_columns ORDER BY column_name';
 	my $kept = $source->safe_psql('chosen', $rows );
 	like($kept, qr/"is_default": true/, 'a default is chosen');
-	foreach my $case ([ 'chosen.sql', '-Fp' ], [ 'chosen.dump', '-Fc' ])
-	{
-		my ($file, $format) = @$case;
-		dump_to('chosen', $file, $format);
-		$target->safe_psql('postgres', 'CREATE DATABASE chosen');
-		restore($target, 'chosen', $file);
-		my $sql = sub { return $target->safe_psql('chosen', $_[0]) };
-		is($sql->($rows ), $kept, "fields, the default and the marks are kept ($file)");
-		is($sql->("SELECT uid_next() > max(id), uid_next('uid_generators.other') > max(other) FROM documents"), 't|t', 'ids go on above');
-		is($sql->('SELECT bool_and(generated_at > now() - interval \'5 min\' AND worker_id = 9) FROM documents, uid_decode(id) WHERE id > (SELECT id FROM documents ORDER BY id OFFSET 2000 LIMIT 1)'),
-			't', 'the layout is that of the chosen one');
-		is($sql->('SELECT worker_id FROM uid_decode(uid_next())'), 9, 'and so is its worker id');
-		is($sql->("SELECT uid_next('uid_generators.raised') > raised FROM mark"), 't', 'a mark that was raised and not reached is a mark');
-		like(failure($target, 'chosen', "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)"), qr/ERROR:  55000.*cannot change the layout/s, 'a layout with ids stays closed');
-		like(failure($target, 'chosen', "SELECT uid_default_set('uid_generators.uid_default')"), qr/ERROR:  55000.*cannot start above/s, 'and so does the way back to a lower default');
-		like(failure($target, 'chosen', "SELECT uid_generator_drop('uid_generators.early')"), qr/ERROR:  2BP01/, 'the default can not be dropped');
-		$sql->('INSERT INTO documents SELECT FROM generate_series(1, 2000)');
-		is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
-		$target->safe_psql('postgres', 'DROP DATABASE chosen');
-	}
+	my $file = 'chosen.dump';
+	dump_to('chosen', $file, '-Fc');
+	$target->safe_psql('postgres', 'CREATE DATABASE chosen');
+	restore($target, 'chosen', $file);
+	my $sql = sub { return $target->safe_psql('chosen', $_[0]) };
+	is($sql->($rows ), $kept, "fields, the default and the marks are kept ($file)");
+	is($sql->("SELECT uid_next() > max(id), uid_next('uid_generators.other') > max(other) FROM documents"), 't|t', 'ids go on above');
+	is($sql->('SELECT bool_and(generated_at > now() - interval \'5 min\' AND worker_id = 9) FROM documents, uid_decode(id) WHERE id > (SELECT id FROM documents ORDER BY id OFFSET 2000 LIMIT 1)'),
+		't', 'the layout is that of the chosen one');
+	is($sql->('SELECT worker_id FROM uid_decode(uid_next())'), 9, 'and so is its worker id');
+	is($sql->("SELECT uid_next('uid_generators.raised') > raised FROM mark"), 't', 'a mark that was raised and not reached is a mark');
+	like(failure($target, 'chosen', "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)"), qr/ERROR:  55000.*cannot change the layout/s, 'a layout with ids stays closed');
+	like(failure($target, 'chosen', "SELECT uid_default_set('uid_generators.uid_default')"), qr/ERROR:  55000.*cannot start above/s, 'and so does the way back to a lower default');
+	like(failure($target, 'chosen', "SELECT uid_generator_drop('uid_generators.early')"), qr/ERROR:  2BP01/, 'the default can not be dropped');
+	$sql->('INSERT INTO documents SELECT FROM generate_series(1, 2000)');
+	is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
+	$target->safe_psql('postgres', 'DROP DATABASE chosen');
 }
 
 # The builtin generator, altered.
@@ -361,35 +371,19 @@ INSERT INTO documents SELECT FROM generate_series(1, 2000);
 SQL
 	my $row = "SELECT to_jsonb(g), last_value FROM uid_generator AS g, uid_generators.uid_default";
 	my $kept = $source->safe_psql('altered', $row);
-	foreach my $case ([ 'altered.sql', '-Fp' ], [ 'altered.dump', '-Fc' ])
-	{
-		my ($file, $format) = @$case;
-		dump_to('altered', $file, $format);
-		like(slurp_file("$directory/$file"), qr/^uid_generators\.uid_default\t/m, 'altered it is dumped') if $format eq '-Fp';
-		$target->safe_psql('postgres', 'CREATE DATABASE altered');
-		restore($target, 'altered', $file);
-		is($target->safe_psql('altered', $row), $kept, "fields of the builtin generator are kept ($file)");
-		is($target->safe_psql('altered', 'SELECT uid_next() > max(id), bool_and(generated_at > now() - interval \'5 min\') FROM documents, uid_decode(id)'), 't|t', 'ids go on above, and decode');
-		$target->safe_psql('postgres', 'DROP DATABASE altered');
-	}
+	my $file = 'altered.sql';
+	dump_to('altered', $file, '-Fp');
+	like(slurp_file("$directory/$file"), qr/^uid_generators\.uid_default\t/m, 'altered it is dumped');
+	$target->safe_psql('postgres', 'CREATE DATABASE altered');
+	restore($target, 'altered', $file);
+	is($target->safe_psql('altered', $row), $kept, "fields of the builtin generator are kept ($file)");
+	is($target->safe_psql('altered', 'SELECT uid_next() > max(id), bool_and(generated_at > now() - interval \'5 min\') FROM documents, uid_decode(id)'), 't|t', 'ids go on above, and decode');
+	$target->safe_psql('postgres', 'DROP DATABASE altered');
 	dump_to('altered', 'altered.data', '-Fc', '--data-only');
 	$target->safe_psql('postgres', 'CREATE DATABASE altered');
 	$target->safe_psql('altered', 'CREATE EXTENSION uidgen; CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next()); SELECT uid_next()');
 	$target->command_fails_like([ 'pg_restore', '-d', $target->connstr('altered'), "$directory/altered.data" ], qr/cannot change the layout of generator "uid_default"/,
 		'another layout is not restored over ids');
-}
-
-# All of a server.
-{
-	$source->command_ok([ 'pg_dumpall', '-f', "$directory/all.sql", '-d', $source->connstr('postgres') ], 'pg_dumpall');
-	my $third = new_node('third');
-	start_node($third);
-	# Says that the roles and databases of initdb are there already.
-	PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', "$directory/all.sql", '-d', $third->connstr('postgres') ]);
-	is($third->safe_psql('postgres', $everything), $expected, 'everything is back (pg_dumpall)');
-	is($third->safe_psql('postgres', $above), 't|t|t|t|t', 'draws go on above');
-	is($third->safe_psql('beside', 'SELECT uid_next() > max(id) FROM documents'), 't', 'in every database');
-	$third->stop;
 }
 
 done_testing();

@@ -68,7 +68,7 @@ sql(sprintf $make_sequences, 100);
 				my $number = 1 + int rand 100;
 				rand() < 0.9
 				  ? "SELECT $number, segment_next('s$number')"
-				  : "SELECT $number, v FROM segment_next_batch('s$number', 3) AS v";
+				  : "SELECT $number, v FROM unnest(segment_next_array('s$number', 3)) AS v";
 			} 1 .. 500 ]
 	} 1 .. 4;
 	my @logs = run_at_once(@lists);
@@ -100,7 +100,7 @@ sql(sprintf $make_sequences, 100);
 	is($twice, '', '... no value comes twice');
 	# Between two draws of a segment its slot is made anew once, as only a draw makes it.
 	cmp_ok($gap, '<', $two_ranges, "... and no gap is longer than two ranges (the longest: $gap)");
-	is(sql('SELECT count(*) FROM uid_slots()'), 18, '... all slots that segments may have are in use, seven eighths');
+	is(sql('SELECT count(*) FROM uid_internal.uid_slots()'), 18, '... all slots that segments may have are in use, seven eighths');
 }
 
 # The slot that goes is the one unused for the longest time: a segment in steady use keeps its own, whatever else is drawn.
@@ -182,21 +182,21 @@ sub change_all_slots_by_generators
 {
 	sql('SELECT uid_next()');
 	change_all_slots();
-	is(sql("SELECT count(*) FROM uid_slots() WHERE kind = 'generator'"), 1, 'segments take slots from each other before they take one from a generator');
+	is(sql("SELECT count(*) FROM uid_internal.uid_slots() WHERE kind = 'generator'"), 1, 'segments take slots from each other before they take one from a generator');
 	sql("SELECT uid_generator_create('g' || i) FROM generate_series(1, 24) AS i");
 	my $session = hold_open($node);
 	my @ids;
 	foreach my $round (1 .. 5)
 	{
 		my $from = $round % 2 ? $session : undef;
-		my $batch = 'SELECT string_agg(id::text, $$,$$) FROM uid_next_batch(5000) AS id';
+		my $batch = 'SELECT string_agg(id::text, $$,$$) FROM unnest(uid_next_array(5000)) AS id';
 		push @ids, split /,/, $from ? $session->query_safe($batch) : sql($batch);
 		# A row that is not written yet would go with the slot.
 		$node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM worker_node AS n, uid_decode($ids[-1]) AS d "
 			  . "WHERE n.worker_id = d.worker_id AND n.generator = 'uid_generators.uid_default')") or die 'no row in worker_node';
 		change_all_slots_by_generators();
 	}
-	is(sql("SELECT count(*) FROM uid_slots() WHERE sequence = 'uid_generators.uid_default'::regclass"), 0, 'the generator has lost its slot');
+	is(sql("SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence = 'uid_generators.uid_default'::regclass"), 0, 'the generator has lost its slot');
 	my @disorder = grep { $ids[$_] <= $ids[ $_ - 1 ] } 1 .. $#ids;
 	is(scalar(@ids) . ' ' . scalar(@disorder), '25000 0', '... five times, and yet all ids rise');
 	my $without_row = sql('SELECT count(*) FROM (VALUES ' . join(',', map { "($ids[$_ * 5000])" } 0 .. 4)
@@ -224,7 +224,7 @@ sub change_all_slots_by_generators
 	my @first = (draw($held, 1), draw($not_held, 2));
 	my $id = $not_held->query_safe('SELECT uid_next()');
 	change_all_slots();
-	is($node->safe_psql('other', 'SELECT string_agg(sequence::text, $$,$$) FROM uid_slots() WHERE kind = $$segment$$'), 's1', "another database's slots are taken, but for one of an open transaction");
+	is($node->safe_psql('other', 'SELECT string_agg(sequence::text, $$,$$) FROM uid_internal.uid_slots() WHERE kind = $$segment$$'), 's1', "another database's slots are taken, but for one of an open transaction");
 	is(draw($held, 1), $first[0] + 1, '... which goes on');
 	cmp_ok(draw($not_held, 2), '>', $first[1], '... and so do the others, above');
 	cmp_ok($not_held->query_safe('SELECT uid_next()'), '>', $id, '... and ids');
@@ -233,7 +233,7 @@ sub change_all_slots_by_generators
 	# Both ways: its draws take slots of ours.
 	my $ours = draw($node, 1);
 	$node->safe_psql('other', join ';', map { "SELECT segment_next('s$_')" } 1 .. 30);
-	is(sql('SELECT count(*) FROM uid_slots() WHERE kind = $$segment$$'), 0, 'it takes ours');
+	is(sql('SELECT count(*) FROM uid_internal.uid_slots() WHERE kind = $$segment$$'), 0, 'it takes ours');
 	cmp_ok(draw($node, 1), '>', $ours, '... which go on above');
 	$node->safe_psql('postgres', 'DROP DATABASE other');
 	my $session = hold_open($node);
@@ -303,7 +303,7 @@ sub change_all_slots_by_generators
 		0, '... each session sees each segment rise');
 	cmp_ok(sql('SELECT max(gap) FROM (SELECT v - lag(v, 1, 0::bigint) OVER (PARTITION BY s ORDER BY v) - 1 AS gap FROM drawn) AS g'),
 		'<', $two_ranges, '... with gaps of less than two ranges');
-	is(sql('SELECT count(*) FROM uid_slots()'), 875, '... and all slots that segments may have in use');
+	is(sql('SELECT count(*) FROM uid_internal.uid_slots()'), 875, '... and all slots that segments may have in use');
 }
 
 $node->stop;

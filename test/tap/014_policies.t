@@ -56,7 +56,7 @@ sub milliseconds
 sub cell_of
 {
 	my ($text) = @_;
-	return $text if $text =~ /^(id|backup|next worker)$/;
+	return $text if $text =~ /^(id|backup)$/;
 	my ($kind, $amount, $ahead) = $text =~ /^(id,|waits|error:) (.*?)( ahead)?$/
 	  or die "docs/clocks.md: no such outcome: '$text'";
 	return "$kind " . milliseconds($amount) . ' ms' . ($ahead // '');
@@ -153,9 +153,6 @@ sub outcome
 	{
 		my $ahead = $draw->{ahead_ms} == 0 ? '' : ", $draw->{ahead_ms} ms ahead";
 		return "backup$ahead" if $draw->{backup} eq 't';
-		# The worker id of the others is drawn anew at each start.
-		return "next worker$ahead"
-		  if $generator =~ /^new_worker/ && $draw->{worker} == $former->{worker} + 1;
 		return "id$ahead";
 	}
 	return 'waits ' . milliseconds("$1 s") . ' ms'
@@ -208,15 +205,12 @@ foreach my $policy (@policies)
 # The matrix.
 # ---------------------------------------------------------------------------
 
-# The counter is term x 2^47 + tick.
-my $term = 2**47;
-
 # A call that failed took nothing: the counter stands, and the next id is what it would have been.
 sub check_unchanged
 {
 	my ($what, $draw, $former, $mended, $restarted) = @_;
 	is($draw->{counter}, $former->{counter}, "$what: the call that failed left the counter alone");
-	my $expected = $restarted ? $former->{counter} % $term + 1 : $former->{tick};
+	my $expected = $restarted ? $former->{counter} + 1 : $former->{tick};
 	is($mended->{tick}, $expected, "$what: the next id is what it would have been");
 	return;
 }
@@ -383,22 +377,12 @@ freeze_clock($node, $in_2040);
 start_node($node);
 $node->safe_psql('postgres', 'CREATE DATABASE boot');
 $node->safe_psql('boot', "CREATE EXTENSION uidgen;\n$try_next");
-$node->safe_psql('boot', "SELECT uid_generator_create('again', $made_with{new_worker})");
 $node->safe_psql('boot', "SELECT uid_generator_create('dropped', $made_with{twitter})");
 $session = hold_open($node, dbname => 'boot');
 
-sub worker_rows
-{
-	my ($expected) = @_;
-	wait_for_node_rows($node, 'uid_generators.again', $expected, dbname => 'boot');
-	return $session->query_safe("SELECT string_agg(worker_id::text, ' ' ORDER BY id) FROM worker_node"
-		  . " WHERE generator = 'uid_generators.again'");
-}
-
-my ($late, $late_again) = map { try_next($_) } $default, 'again';
-is("$late->{ahead_ms} $late_again->{ahead_ms} $late_again->{worker}", '0 0 7', 'in 2040 ids carry the time that the clock says');
+my $late = try_next($default);
+is($late->{ahead_ms}, 0, 'in 2040 ids carry the time that the clock says');
 isnt(try_next('dropped')->{id}, '', '... of all generators');
-is(worker_rows(1), '7', '... and worker_node has a row with the worker id of new_worker');
 
 foreach my $when ('its clock is mended', 'it starts again')
 {
@@ -409,12 +393,6 @@ foreach my $when ('its clock is mended', 'it starts again')
 		"$when: the default generator waits for 2040, and the error says how far that is");
 	is($draw->{counter}, $late->{counter}, '... and took nothing');
 
-	$draw = try_next('again');
-	is($draw->{worker}, 8, "$when: new_worker goes on with the next worker id");
-	cmp_ok($draw->{ahead_ms}, '<=', 2000, '... at the time that the clock shows');
-	my $next = try_next('again');
-	cmp_ok($next->{id}, '>', $draw->{id}, '... in order');
-	is($next->{worker}, 8, '... and stays with that worker id');
 	last if $when eq 'it starts again';
 
 	# A new generator starts above those that are gone, as far as the server has seen them since its start.
@@ -428,7 +406,6 @@ foreach my $when ('its clock is mended', 'it starts again')
 	$session = hold_open($node, dbname => 'boot');
 }
 isnt(try_next('anew')->{id}, '', '... until the server was started again');
-is(worker_rows(3), '7 8 8', 'worker_node has rows with the worker ids that new_worker had');
 
 # The ways out. Not: to raise another generator above the ids of 2040.
 my $above = $late->{id};
@@ -445,8 +422,8 @@ is($draw->{ahead_ms}, 0, 'a new generator draws at the time that the clock shows
 cmp_ok($draw->{id}, '<', $above, '... below the ids of 2040');
 $session->query_safe("CREATE TABLE orders (id bigint DEFAULT uid_next())");
 is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '55000', 'a column of the default generator has no ids');
-$session->query_safe("ALTER TABLE orders ALTER id SET DEFAULT uid_next('uid_generators.mended')");
-is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '00000', '... and has them from the new one');
+is(sqlstate($session, "SELECT uid_default_set('uid_generators.mended', above => false)"), '00000', 'the new one becomes the default (048_another_default.t)');
+is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '00000', '... and the column has its ids');
 freeze_clock($node, $in_2040 + 10);
 $draw = try_next($default);
 is(outcome($default, $draw, $late), 'id', 'in 2040 the default generator draws again');
@@ -483,8 +460,6 @@ is($session->query_safe(
 is(messages_of('far'), '', 'more than two years left: no warning');
 like(messages_of('near'), qr/WARNING:  01000: the time bits of generator "near" end at 2043-12-31 /, 'less than two years left: a warning');
 is(messages_of('near'), '', '... at the first use, not at each');
-$session->query_safe("SELECT uid_generator_alter('uid_generators.near', tolerance_ms => 5000)");
-is(messages_of('near'), '', '... nor at the first use after an alteration, which begins anew');
 $session->quit;
 $node->stop;
 start_node($node);
@@ -494,9 +469,9 @@ like(messages_of('near'), qr/WARNING:/, '... of each start of the server');
 my $last_tick = $ends{near} - 1;
 freeze_clock($node, $last_tick);
 my $counted = "SELECT count(*), min(sequence), max(sequence), bool_and(id > 0) FROM (SELECT id, (uid_decode(id, 'uid_generators.near')).* FROM"
-  . " uid_next_batch('uid_generators.near', 4095) AS id) AS d";
+  . " unnest(uid_next_array('uid_generators.near', 4095)) AS id) AS d";
 is($session->query_safe($counted), '4095|0|4094|t', 'the last tick has its ids');
-is(sqlstate($session, "SELECT count(*) FROM uid_next_batch('uid_generators.near', 2)"), '2200H', 'a batch of more than are left: 2200H');
+is(sqlstate($session, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.near', 2))"), '2200H', 'a batch of more than are left: 2200H');
 my $used_up = try_next('near');
 is($used_up->{state}, '2200H', '... and when they are used up, every call');
 is($used_up->{message}, 'the time bits of generator "near" are used up', '... says so');
@@ -523,14 +498,13 @@ is(try_next('old')->{state}, '2200H', 'an epoch long ago: no id at all');
 # Over all of the above.
 # ---------------------------------------------------------------------------
 
-# Within a term of new_worker, which has a worker id; across restarts the others' worker ids don't matter.
 my ($ids, @twice, @disorder) = (0);
 foreach my $generator (sort keys %given)
 {
 	my (%seen, %latest);
 	foreach my $draw (@{ $given{$generator} })
 	{
-		my $stream = $draw->{backup} eq 't' ? 'backup' : $generator =~ /^(new_worker|again)/ ? $draw->{worker} : '';
+		my $stream = $draw->{backup} eq 't' ? 'backup' : '';
 		$ids++;
 		push @twice, "$generator $draw->{id}" if $seen{ $draw->{id} }++;
 		push @disorder, "$generator $draw->{id}" if $draw->{id} <= ($latest{$stream} // 0);

@@ -17,8 +17,7 @@ start_uidgen($node);
 # The default generator too.
 my %generators = (
 	uid_default => undef,
-	waits => "preset => 'twitter', when_back => 'wait'",
-	new_worker => "when_back => 'new_worker', tolerance_ms => 10, worker_policy => 'static', worker_number => 7");
+	waits => "preset => 'twitter', when_back => 'wait'");
 $node->safe_psql('postgres',
 	join('', map { "SELECT uid_generator_create('$_', $generators{$_});\n" } grep { defined $generators{$_} } sort keys %generators));
 
@@ -61,8 +60,6 @@ sub check
 }
 
 check($_, 'running') foreach sort keys %generators;
-is($node->safe_psql('postgres', "SELECT worker_id FROM uid_generator_status WHERE generator = 'uid_generators.new_worker'::regclass"),
-	'7', 'new_worker has not begun again');
 
 # A generator whose time bits end in 90 days: a bad reading is beyond that.
 $node->safe_psql('postgres', "SELECT uid_generator_create('ends', tick_us => 1000, time_bits => 40,"

@@ -37,7 +37,7 @@ sub relay
 my $directory = PostgreSQL::Test::Utils::tempdir();
 foreach my $dbname ('web', 'postgres')
 {
-	my $json = $node->safe_psql($dbname, 'SELECT json_build_array(json_agg(id), json_agg(id::text)) FROM uid_next_batch(1000) AS id');
+	my $json = $node->safe_psql($dbname, 'SELECT json_build_array(json_agg(id), json_agg(id::text)) FROM unnest(uid_next_array(1000)) AS id');
 	append_to_file("$directory/$dbname.json", $json);
 }
 relay('json', "$directory/web.json", "$directory/postgres.json");

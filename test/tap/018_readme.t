@@ -43,7 +43,7 @@ for my $file (@documents)
 		qr/^\s*[\w.]+ = |^(?:sudo|make|psql|pg_\w+) /m, "$file: a setting stands in a snippet that says ini, a command in one that says sh");
 }
 
-my $node = PostgreSQL::Test::Cluster->new('readme');
+my $node = UidgenNode->new('readme');
 $node->init;
 $node->append_conf('postgresql.conf', "$_\n") for map { of_language('ini', snippets($_)) } @documents;
 is($node->start(fail_ok => 1), 1, 'a server starts with the lines for postgresql.conf')
@@ -98,25 +98,30 @@ $node->stop;
 #                                           that the server does not have
 #
 # Commands for a shell are not run here.
-my $library = PostgreSQL::Test::Cluster->new('documents');
+my $library = UidgenNode->new('documents');
 $library->init;
 $library->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nwal_level = logical\n");
 $library->start;
 
+# With the extension it is a copy of one that has been made so.
 sub new_database
 {
-	my (@sql) = @_;
+	my ($with_extension) = @_;
 	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop WITH (FORCE)');
 	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop2 WITH (FORCE)');
 	my $roles = $library->safe_psql('postgres', q{SELECT string_agg(quote_ident(rolname), ', ') FROM pg_roles WHERE oid >= 16384});
 	$library->safe_psql('postgres', "DROP ROLE $roles") if $roles ne '';
-	$library->safe_psql('postgres', 'CREATE DATABASE shop');
-	$library->safe_psql('shop', $_) for @sql;
+	$library->safe_psql('postgres', 'CREATE DATABASE shop' . ($with_extension ? ' TEMPLATE installed' : ''));
+	return unless $with_extension;
+	$library->safe_psql('postgres', $_) for grep { /^ALTER DATABASE/ } @install;
 	return;
 }
 
+$library->safe_psql('postgres', 'CREATE DATABASE installed');
+$library->safe_psql('installed', $_) for grep { !/^ALTER DATABASE/ } @install;
+
 # A table that an application made needs nothing of the extension in its search_path, or in the schema public.
-new_database(@install);
+new_database(1);
 is( $library->safe_psql('shop', <<'SQL'), "t\n0", 'with a schema of its own, public stays empty, and any role draws');
 CREATE ROLE app;
 CREATE SCHEMA app AUTHORIZATION app;
@@ -133,9 +138,9 @@ my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NUL
 my %needs = (
 	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
-	"SELECT uid_generator_restart('uid_generators.uid_default')" => '048_restart.t',
-	'CREATE SEQUENCE uid_keys.vault' => "SELECT uid_key_drop('vault')",
 	"SELECT segment_attach('orders')" => '039_fleet_segments.t',
+	"SELECT uid_fleet_expel('fleet_app1')" => $registry_here =~ s/'fleet'/'fleet_app1'/gr =~ s/ROLE fleet/ROLE fleet_app1/r,
+	'ALTER ROLE fleet_app1 CONNECTION LIMIT 10' => 'CREATE ROLE fleet_app1',
 	'SELECT uid_fleet_handover()' => $registry_here,
 	'SELECT uid_fleet_handover(cancel => true)' => '030_registry.t',
 	'SELECT uid_fleet_fence()' => $registry_here,
@@ -144,7 +149,6 @@ my %needs = (
 	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
 	'CREATE EXTENSION citus' => '036_citus.t',
 	"SELECT citus_update_node(nodeid, 'coordinator2', 5432) FROM pg_dist_node WHERE groupid = 0" => '036_citus.t',
-	"SELECT uid_fleet_admit('role')" => 'CREATE ROLE role',
 	'ALTER TABLE t ALTER id DROP IDENTITY' => 'CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY)',
 	"SELECT setval(pg_get_serial_sequence('t', 'id'), max(id)) FROM t" => 'CREATE TABLE t (id bigserial)',
 );
@@ -164,7 +168,7 @@ sub reads
 for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 {
 	my $text = slurp_file($file);
-	new_database(@install);
+	new_database(1);
 	my $blocks = 0;
 	while ($text =~ /((?:^ *<!-- test: \N* -->\n)*)^( *)```(sql|sh)\n(.*?)^\2```$/msg)
 	{
@@ -174,7 +178,7 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 		my ($before, $other_test, $why) = ('', undef, undef);
 		for my $mark ($marks =~ /^ *<!-- test: (.*) -->$/mg)
 		{
-			if ($mark eq 'in a new database') { new_database(@install) }
+			if ($mark eq 'in a new database') { new_database(1) }
 			elsif ($mark eq 'in an empty database') { new_database() }
 			elsif ($mark =~ /^after (.*)$/) { $before .= "$1;\n" }
 			elsif ($mark =~ /^run by (\w+\.t)$/) { $other_test = $1 }

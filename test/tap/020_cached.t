@@ -55,7 +55,7 @@ sub refiller
 {
 	my ($generator) = @_;
 	my @found;
-	poll_until('a refiller', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 10000)"); @found = padders(); @found == 1 });
+	poll_until('a refiller', sub { sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 10000))"); @found = padders(); @found == 1 });
 	return $found[0] // 0;
 }
 
@@ -63,7 +63,7 @@ sub refiller
 sub gets_filled
 {
 	my ($generator) = @_;
-	return poll_until('full', sub { sql("SELECT count(*) FROM uid_next_batch('$generator', 3000)"); status($generator, 'ring_filled') > 0.7 });
+	return poll_until('full', sub { sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 3000))"); status($generator, 'ring_filled') > 0.7 });
 }
 
 sub stop_process
@@ -242,7 +242,7 @@ foreach my $chunk (64, 1)
 # ---------------------------------------------------------------------------
 {
 	my $generator = create('through', "'baidu_cached', max_ahead_ms => 600000, lease_ms => 100000, max_staleness_ms => 600000");
-	is(sql("CREATE TEMP TABLE drawn AS SELECT uid_next('$generator') AS id FROM generate_series(1, 20000); INSERT INTO drawn SELECT uid_next_batch('$generator', 70000); SELECT count(DISTINCT id) FROM drawn"),
+	is(sql("CREATE TEMP TABLE drawn AS SELECT uid_next('$generator') AS id FROM generate_series(1, 20000); INSERT INTO drawn SELECT unnest(uid_next_array('$generator', 70000)); SELECT count(DISTINCT id) FROM drawn"),
 		90000, 'through the ends of runs: each id once');
 	sql("SELECT uid_generator_drop('$generator')");
 }
@@ -262,7 +262,7 @@ foreach my $case (
 	my $generator = create($name, $how);
 	my $rounds = $name eq 'one_id' ? 30 : 120;
 	my @lists = at_once(8, join('', "SELECT uid_next('$generator');\n" x $rounds,
-			"BEGIN;\n", "SELECT uid_next('$generator');\n" x $rounds, "SELECT uid_next_batch('$generator', $rounds);\nCOMMIT;\n",
+			"BEGIN;\n", "SELECT uid_next('$generator');\n" x $rounds, "SELECT unnest(uid_next_array('$generator', $rounds));\nCOMMIT;\n",
 			"SELECT unnest(uid_next_array('$generator', $rounds));\nSELECT uid_next('$generator') FROM generate_series(1, $rounds);\n"));
 	my @all = map { @$_ } @lists;
 	my %seen = map { $_ => 1 } @all;
@@ -292,12 +292,12 @@ foreach my $case (
 	my $generator = create('quiet', "'baidu_cached', max_staleness_ms => 600000");
 	my $pid = refiller($generator);
 	ok(gets_filled($generator), 'a refiller fills the ring');
-	my @ids = map { ($_ >> 35) << 13 | ($_ & 8191) } split /\n/, sql("SELECT uid_next_batch('$generator', 30000)");
+	my @ids = map { ($_ >> 35) << 13 | ($_ & 8191) } split /\n/, sql("SELECT unnest(uid_next_array('$generator', 30000))");
 	is(join(' ', grep { $ids[$_] != $ids[$_ - 1] + 1 } 1 .. 1000), '', 'the ring gives what it holds in order');
 	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
 	sql("SELECT uid_generator_alter('$generator', when_ring_full => 'discard', schedule_ms => 50)");
 	ok(poll_until('schedule and discard', sub {
-				sql("SELECT count(*) FROM uid_next_batch('$generator', 300)");
+				sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 300))");
 				status($generator, 'padded_schedule > 0 AND rejected_puts > 0') eq 't' }),
 		'with discard and a schedule: padded by schedule, and the rest of a tick is thrown away');
 	sql("SELECT uid_generator_drop('$generator')");
@@ -312,7 +312,7 @@ foreach my $case (
 	my $errs = create('errs', "'baidu_cached', when_ring_empty => 'error', boost_power => 0, chunk => 4096, max_staleness_ms => 600000");
 	my $pid = refiller($generator);
 	kill 'TERM', $pid;
-	is(scalar(() = sql("SELECT uid_next_batch('$generator', 2000)") =~ /\d+/g), 2000, 'without a refiller calls carry on');
+	is(scalar(() = sql("SELECT unnest(uid_next_array('$generator', 2000))") =~ /\d+/g), 2000, 'without a refiller calls carry on');
 	ok(poll_until('gone', sub { !kill 0, $pid }), 'SIGTERM ends the refiller');
 	my $next = refiller($generator);
 	ok($next > 0 && $next != $pid, '... and a caller starts another one');
@@ -324,13 +324,13 @@ foreach my $case (
 
 	$pid = refiller($generator);
 	stop_process($pid);
-	is(scalar(() = sql("SELECT uid_next_batch('$generator', 5000)") =~ /\d+/g), 5000, 'the refiller stands still: pad carries on');
+	is(scalar(() = sql("SELECT unnest(uid_next_array('$generator', 5000))") =~ /\d+/g), 5000, 'the refiller stands still: pad carries on');
 	# What is left of the ring and of the lease comes, then nothing.
 	my ($state, $message);
 	foreach my $name ($waits, $errs)
 	{
 		poll_until('empty', sub {
-				($state, $message) = sqlstate($node, "SELECT count(*) FROM uid_next_batch('$name', 4096)");
+				($state, $message) = sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('$name', 4096))");
 				return $state ne '00000' });
 		is($state, '55000', "$name: the ring is empty, an error");
 		like($message, qr/the ring of generator "\w+" is empty.*took no id.*when_ring_empty => 'pad'/s, '... with a hint');
@@ -437,7 +437,7 @@ foreach my $case (
 	$session->query_safe('SET LOCAL ROLE bob');
 	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... and not under another role');
 	$session->query_safe('ROLLBACK; BEGIN READ ONLY');
-	my @ids = split /\n/, $session->query_safe("SELECT uid_next_batch('$generator', 1000)");
+	my @ids = split /\n/, $session->query_safe("SELECT unnest(uid_next_array('$generator', 1000))");
 	$session->query_safe('COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY');
 	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 100)");
 	$session->query_safe('COMMIT');

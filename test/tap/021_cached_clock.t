@@ -82,9 +82,10 @@ sub at_once
 foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 64" ], [ 'small', "boost_power => 0" ], [ 'tick', "chunk => 256" ])
 {
 	my ($name, $more) = @$case;
-	my $generator = create($name, $more);
+	my $max_ahead = 12;
+	my $generator = create($name, "$more, max_ahead_ms => ${max_ahead}000, lease_ms => 6000");
 	# One statement each, so each session ends at its first error; and whoever has a run uses it up.
-	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 9000);
+	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 4000);
 	my %seen;
 	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
 	$seen{$_}++ foreach @positions;
@@ -120,7 +121,7 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 
 	freeze_clock($node, 5);
 	is((finish_query($session))[0], 't', '... and gets its id when the clock goes on');
 	$session->quit;
-	my ($state, $message) = sqlstate($node, "SELECT count(*) FROM uid_next_batch('uid_generators.stop64', 100000)");
+	my ($state, $message) = sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.stop64', 100000))");
 	is($state, '55000', 'a batch beyond what the clock allows: an error');
 }
 
@@ -155,7 +156,7 @@ foreach my $chunk (1, 64)
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN');
 	# So far that what the ring holds stays fresh while the clock goes on.
-	$session->query_safe("SELECT count(*) FROM uid_next_batch('$generator', 7680)");
+	$session->query_safe("SELECT count(*) FROM unnest(uid_next_array('$generator', 7680))");
 	my $first = $session->query_safe("SELECT uid_next('$generator')");
 	sql("SELECT setval('$generator', last_value + 2) FROM $generator");
 	my $mark = sql("SELECT last_value FROM $generator");
@@ -200,7 +201,7 @@ foreach my $chunk (1, 64)
 	is(status($generator, 'discarded_stale'), $ready, '... and all that was made before was thrown away, and counted');
 	# Within the same tick all that is made comes, one after the other.
 	my $next = position($later) + 1;
-	my @more = map { position($_) } split /\n/, $session->query_safe("SELECT uid_next_batch('$generator', 1000)");
+	my @more = map { position($_) } split /\n/, $session->query_safe("SELECT unnest(uid_next_array('$generator', 1000))");
 	is(join(' ', grep { $more[$_] != $next + $_ } 0 .. $#more), '', '... after which position follows position');
 	$session->quit;
 }
@@ -280,7 +281,7 @@ foreach my $chunk (1, 64)
 	my $generator = create('awaited');
 	my $chunked = create('awaited64', 'chunk => 64');
 	$node->backup('backup');
-	my $standby = PostgreSQL::Test::Cluster->new('cached_standby');
+	my $standby = UidgenNode->new('cached_standby');
 	$standby->init_from_backup($node, 'backup', has_streaming => 1);
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	use_fake_clock($standby);

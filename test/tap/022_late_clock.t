@@ -28,8 +28,7 @@ my %made = (
 	wide => $wide,
 	wide_cached => "$wide, mode => 'cached', spread => false",
 	wide_chunk => "$wide, mode => 'cached', spread => false, chunk => 64",
-	wide_wait => "$wide, when_full => 'wait', when_back => 'wait'",
-	wide_worker => "$wide, when_back => 'new_worker', tolerance_ms => 10, worker_policy => 'static', worker_number => 7");
+	wide_wait => "$wide, when_full => 'wait', when_back => 'wait'");
 $node->safe_psql('postgres', join '', map { "SELECT uid_generator_create('$_', $made{$_});\n" } sort keys %made);
 
 # What three calls of one session give, by the SQLSTATE of the last one; how far the last id is from the clock.
@@ -66,7 +65,7 @@ sub check
 		push @untrue, grep { $_->[1] ne 't' } @$ids;
 		foreach my $id (map { $_->[0] } @$ids)
 		{
-			push @disorder, "$name $id" if $name ne 'wide_worker' && $id <= ($latest{$name} // 0);
+			push @disorder, "$name $id" if $id <= ($latest{$name} // 0);
 			$latest{$name} = $id;
 		}
 		push @silent, "$name: $error" if $draws{$name} && @$ids != 3;

@@ -24,7 +24,7 @@ SELECT segment_create('many', 1, 100);
 CREATE TABLE rows (id bigint);
 END
 $primary->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('sync');
+my $standby = UidgenNode->new('sync');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 use_fake_clock($standby);

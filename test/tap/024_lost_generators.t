@@ -37,7 +37,7 @@ sub next_id
 # ---------------------------------------------------------------------------
 sub has_slot
 {
-	return sql("SELECT count(*) FROM uid_slots() WHERE sequence = 'uid_generators.$_[0]'::regclass");
+	return sql("SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence = 'uid_generators.$_[0]'::regclass");
 }
 
 # A transaction that uses as many generators as there are slots.

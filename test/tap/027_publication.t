@@ -236,7 +236,7 @@ receiver('DROP SUBSCRIPTION twin');
 
 # The trigger looks for keys in the table that it is on.
 sql($left, 'CREATE ROLE somebody; CREATE TABLE mine (LIKE worker_node); ALTER TABLE mine OWNER TO somebody');
-my $trigger = 'CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION uid_keep_node()';
+my $trigger = 'CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_node()';
 is(sqlstate($left, "SET ROLE somebody; $trigger"), '42501', 'a role cannot have it on a table of its own');
 
 done_testing();

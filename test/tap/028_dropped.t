@@ -97,22 +97,22 @@ sub create_what_goes
 
 # No table, no sequence, no object.
 my ($table, $sequence, $object) = ('42P01', '42P01', '42704');
-sql($_) foreach 'CREATE DATABASE going', 'ALTER DATABASE going SET uidgen.datacenter_id = 1';
+sql($_) foreach 'CREATE ROLE uid_fleet LOGIN', 'CREATE DATABASE going', 'ALTER DATABASE going SET uidgen.datacenter_id = 1';
 sql('CREATE EXTENSION uidgen; CREATE SEQUENCE plain; CREATE TABLE serials (id serial)', 'going');
 create_what_goes();
 while_dropped(
 	'DROP EXTENSION uidgen CASCADE',
 	(map { $_ => $table } 'SELECT uid_next()', "SELECT uid_next('uid_generators.g')", 'SELECT uid_next_uuid()',
-		'SELECT uid_next_batch(5)', "SELECT segment_next('s')", "SELECT segment_next('uid_segments.s'::regclass)",
+		'SELECT unnest(uid_next_array(5))', "SELECT segment_next('s')", "SELECT segment_next('uid_segments.s'::regclass)",
 		"SELECT segment_reserve('s', 5)", 'SELECT uid_decode(1)', "SELECT uid_decode(1, 'uid_generators.g')",
 		'SELECT uid_explain(1)', 'SELECT uid_origin(1)', "SELECT uid_conceal(1, 'k')", 'SELECT uid_timestamp(1)',
 		'SELECT uid_lower_bound(now())', 'SELECT uid_encode(now(), 1, 1, 1)',
 		"SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)", "SELECT uid_default_set('uid_generators.g')",
-		"SELECT uid_generator_raise('uid_generators.g', 5)", "SELECT uid_generator_restart('uid_generators.g')",
+		"SELECT uid_generator_raise('uid_generators.g', 5)",
 		'UPDATE t_sequence SET current_val = current_val + increment_val', 'TABLE uid_generator_config',
 		'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status', 'TABLE t_sequence',
 		'TABLE uid_stat', 'TABLE worker_node'),
-	"SELECT uid_fleet_admit('postgres')" => $object,
+	"SELECT uid_fleet_admit('uid_fleet')" => $object,
 	'DROP SEQUENCE plain' => '00000',
 	'DROP TABLE serials' => '00000');
 
@@ -129,12 +129,12 @@ create_what_goes();
 while_dropped(
 	'DROP SEQUENCE uid_generators.g, uid_segments.s, uid_keys.k',
 	(map { $_ => $sequence } "SELECT uid_next('uid_generators.g')", "SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)",
-		"SELECT uid_generator_raise('uid_generators.g', 5)", "SELECT uid_generator_restart('uid_generators.g')",
+		"SELECT uid_generator_raise('uid_generators.g', 5)",
 		"SELECT uid_default_set('uid_generators.g')", "SELECT segment_next('s')", "SELECT segment_set('s', 1000)",
 		"SELECT segment_set('uid_segments.s'::regclass, 1000)", "SELECT segment_alter('s', step => 5)",
-		"SELECT uid_key_alter('k', dumped => false)", "SELECT uid_key_rotate('k')"));
+		"SELECT uid_key_rotate('k')"));
 sql(q{SELECT uid_key_create('k')}, 'going');
-while_dropped('LOCK TABLE uid_key; DROP SEQUENCE uid_keys.k', map { $_ => $object } "SELECT uid_conceal(1, 'k')", "SELECT uid_reveal(1, 'k', 1)");
+while_dropped('LOCK TABLE uid_internal.uid_key; DROP SEQUENCE uid_keys.k', map { $_ => $object } "SELECT uid_conceal(1, 'k')", "SELECT uid_reveal(1, 'k')");
 sql("SELECT uid_generator_create('former'), uid_generator_create('next'); SELECT uid_default_set('uid_generators.former')", 'going');
 while_dropped('DROP SEQUENCE uid_generators.former', "SELECT uid_default_set('uid_generators.next')" => '00000');
 
@@ -152,8 +152,7 @@ foreach my $view ('uid_generator_config', 'uid_generator_status', 'uid_generator
 	is(sqlstate($node, "TABLE $view"), '00000', "$view can be read");
 }
 my ($left) = split /\n/, sql("SELECT generator::oid FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'");
-is(sqlstate($node, "SELECT uid_generator_restart($left)"), '42P01', 'uid_generator_restart finds the sequence missing');
-is(sqlstate($node, "SELECT uid_generator_raise($left, 5)"), '42P01', 'so does uid_generator_raise');
+is(sqlstate($node, "SELECT uid_generator_raise($left, 5)"), '42P01', 'uid_generator_raise finds the sequence missing');
 sql("DELETE FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'; DELETE FROM uid_segment WHERE name = 'left'");
 is(sql("SELECT segment_create('left')"), 'uid_segments."left"', 'a superuser can remove them');
 

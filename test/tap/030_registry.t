@@ -12,7 +12,7 @@ my $clock = 0;          # seconds after the instant at which freeze_clock() stop
 my $longest = 600;      # uid_fleet_state.longest_grant
 my $fence = $longest + 2 * 10;
 
-my @columns = qw(refusal message hint retry_after_ms node granted_from granted_until line fleet term serial
+my @columns = qw(fleet term serial seal held_seal refusal message hint retry_after_ms node granted_from granted_until line
   registry_clock_us registry_version);
 my $members = 1000;
 
@@ -27,15 +27,15 @@ sub call_of
 {
 	my ($m, %opts) = @_;
 	my $held = join ', ', map { $m->{$_} // 'NULL' }
-	  qw(node granted_from granted_until line held_term held_serial);
-	my $seen = join ', ', map { $m->{$_} // 'NULL' } qw(fleet term serial);
+	  qw(node granted_from granted_until line held_term held_serial held_seal);
+	my $seen = join ', ', map { $m->{$_} // 'NULL' } qw(fleet term serial seal);
 	my $us = (1795262400 + $clock + ($opts{ahead} // 0)) * 1000000;
 	my $lowest = $us / 1000 - 1767225600000;
 	my $length = $opts{length} // $longest * 1000;
 	my $former = exists $m->{former} ? "ARRAY[$m->{former}]" : 'NULL';
-	return "uid_fleet_call(1, $m->{incarnation}, $former, $seen, $held, $us, $lowest, $length, 'custom', "
+	return "CALL uid_fleet_call(1, $m->{incarnation}, $former, $seen, $held, $us, $lowest, $length, 'custom', "
 	  . "1767225600000000, 1000, 41, 0, " . ($opts{bits} // 10) . ', ' . ($opts{bits} ? 2 : 12) . ", false, false, 'disposable', NULL, NULL, NULL, NULL, "
-	  . "'$m->{host}', '5432', 7, 1, 'db', 'g', '0.1.0')";
+	  . "'$m->{host}', '5432', 7, 1, 'db', 'g', '1.0.0')";
 }
 
 # Asks as a member, and keeps the grant. Returns the answer.
@@ -44,9 +44,9 @@ sub ask
 	my ($node, $m, %opts) = @_;
 	my %answer;
 	@answer{@columns} = split /\|/,
-	  $node->safe_psql($opts{dbname} // 'postgres', 'SELECT * FROM ' . call_of($m, %opts)), -1;
+	  $node->safe_psql($opts{dbname} // 'postgres', call_of($m, %opts)), -1;
 	return \%answer if $answer{refusal} ne '';
-	$m->{$_} = $answer{$_} foreach qw(node granted_from granted_until line fleet term serial);
+	$m->{$_} = $answer{$_} foreach qw(node granted_from granted_until line held_seal fleet term serial seal);
 	delete $m->{former};
 	$m->{held_term} = $answer{term};
 	$m->{held_serial} = $answer{serial};
@@ -85,7 +85,7 @@ sub new_registry
 sub new_standby
 {
 	my ($primary, $name) = @_;
-	my $standby = PostgreSQL::Test::Cluster->new($name);
+	my $standby = UidgenNode->new($name);
 	$primary->backup($name);
 	$standby->init_from_backup($primary, $name, has_streaming => 1);
 	use_fake_clock($standby);
@@ -123,13 +123,11 @@ isnt($of_two[0]{node}, $of_two[1]{node}, '... and before, no two have one node')
 my $wal_writer = $registry->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 kill 'STOP', $wal_writer or die "could not stop the WAL writer: $!";
 my $loop = background_loop($registry, clients => 4,
-	sql => "SELECT line || ' ' || node || ' ' || granted_until FROM "
-	  . (call_of({ incarnation => 'RANDOM', host => 'crowd' }, bits => 20) =~
-		  s/RANDOM/(random() * 9e17)::bigint + 1000000/r));
+	sql => call_of({ incarnation => 'RANDOM', host => 'crowd' }, bits => 20) =~ s/RANDOM/(random() * 9e17)::bigint + 1000000/r);
 $registry->poll_query_until('postgres', "SELECT count(*) > 50 FROM uid_fleet_node WHERE host = 'crowd'")
   or die 'no crowd';
 kill 'KILL', $wal_writer;
-my @answered = map { split /\n/, slurp_file($_) } stop_loop($loop);
+my @answered = map { join ' ', (split /\|/)[ 12, 9, 11 ] } grep { /\|/ } map { split /\n/, slurp_file($_) } stop_loop($loop);
 $registry->stop('immediate');
 start_node($registry);
 my %known = map { $_ => 1 } split /\n/,
@@ -158,7 +156,7 @@ is(term_of($registry), 1, '... without a fence');
 # ---------------------------------------------------------------------------
 
 my $second = new_standby($registry, 'second');
-is(sqlstate($second, 'SELECT ' . call_of($ann)), '25006', 'a standby grants nothing');
+is(sqlstate($second, call_of($ann)), '25006', 'a standby grants nothing');
 # The bound of the registry that it follows is greater, and counts.
 $second->append_conf('postgresql.conf', "uidgen.registry_clock_bound = '1s'");
 $second->reload;
@@ -274,7 +272,7 @@ ok(poll_until('a standby', sub { sqlstate($fourth, $reserve) eq '00000' }), 'a s
 # Without the standby the first call of a member waits. Those that follow must not pile up behind it.
 $stale->stop;
 my $waiter = hold_open($fourth);
-my $call = 'SELECT node FROM ' . call_of(member('waiter'));
+my $call = call_of(member('waiter'));
 send_query($waiter, $call);
 $fourth->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
   or die 'no wait';
@@ -282,7 +280,7 @@ is(sqlstate($fourth, "SET lock_timeout = '100ms'; $call"), '55P03',
 	'a call that is repeated while the first one waits for the standby fails at lock_timeout');
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $fourth->reload;
-like((finish_query($waiter))[0], qr/^\d+$/m, '... and the first one goes on');
+like((finish_query($waiter))[0], qr/^\d+\|/m, '... and the first one goes on');
 $waiter->quit;
 start_node($stale);
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
@@ -311,7 +309,7 @@ start_node($fourth);
 
 $fourth->stop;
 $fourth->backup_fs_cold('cold');
-my $copy = PostgreSQL::Test::Cluster->new('copy');
+my $copy = UidgenNode->new('copy');
 $copy->init_from_backup($fourth, 'cold');
 use_fake_clock($copy);
 push @servers, $copy;

@@ -19,7 +19,7 @@ chomp $sharedir;
 plan skip_all => 'citus is not installed' unless -e "$sharedir/extension/citus.control";
 
 # All nodes are reached through their sockets, which are in one directory.
-my $standby = PostgreSQL::Test::Cluster->new('standby');
+my $standby = UidgenNode->new('standby');
 my $socket = $standby->host;
 my $conf = <<"END";
 shared_preload_libraries = 'citus,uidgen'
@@ -89,7 +89,7 @@ sub nodes_in_ids
 
 $coordinator = new_citus_node('coordinator');
 my @workers = map { new_citus_node($_) } 'worker1', 'worker2';
-my $recipe = block_of('docs/fleet.md', qr/citus_add_node/);
+my $recipe = block_of('docs/fleet.md', qr/citus_add_node/) =~ s/fleet_coordinator/uid_fleet/gr; # as join_fleet() names it
 $coordinator->safe_psql('postgres', "SET citus.shard_count = 8;\n"
 	  . addressed($recipe, coordinator1 => $coordinator, worker1 => $workers[0], worker2 => $workers[1]));
 has_uidgen($_) foreach @workers;

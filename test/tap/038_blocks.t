@@ -2,8 +2,9 @@
 # t_sequence table, of Leaf's leaf_alloc, segment_reserve(), segment_next() and nextval(). And nodes outside and
 # generators draw worker ids from worker_node at once, as Baidu's uid-generator does.
 #
-# Expected: no value belongs to two of them, whichever side of the new current_val a node of t_sequence takes its block
-# from, and also not across a crash of the server.
+# Expected: no value belongs to two of them, however a node reads its row, as long as all nodes of one row read it in the
+# same way. Also not across a crash of the server with synchronous_commit off, a restore, a rollback, and when the
+# counter is set to 0.
 use strict;
 use warnings;
 
@@ -19,133 +20,205 @@ wal_writer_delay = 10s
 wal_writer_flush_after = 1GB
 END
 start_uidgen($node);
-$node->safe_psql('postgres', "SELECT uid_leaf_alloc_create()");
+$node->safe_psql('postgres', 'SELECT uid_leaf_alloc_create()');
 
-my $lock = "SELECT format('p %s %s', current_val, current_val + increment_val - 1) FROM t_sequence WHERE pk_seq_name = 's' FOR UPDATE";
-my $advance = "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 's'";
-my $reread = "SELECT format('p %s %s', current_val, current_val + increment_val - 1) FROM t_sequence WHERE pk_seq_name = 's'";
-my $max = sub { return "SELECT format('p %s %s', max_id - $_[0], max_id - 1) FROM leaf_alloc WHERE biz_tag = 's'" };
+# Which values a node takes from c, the current_val of its row, and n, its increment_val. Before the UPDATE, or after it.
+my %readings = (
+	'before, from' => [ 'c', 'c + n - 1' ],
+	'before, beyond' => [ 'c + 1', 'c + n' ],
+	'before, added' => [ 'c + n', 'c + 2 * n - 1' ], # by the node itself, which does not read again
+	'after, from' => [ 'c', 'c + n - 1' ],
+	'after, beyond' => [ 'c + 1', 'c + n' ],
+	'after, below' => [ 'c - n', 'c - 1' ],
+	'after, up to' => [ 'c - n + 1', 'c' ]);
+# From m, the max_id of its row after the UPDATE by n.
+my %readings_of_leaf = ('Leaf' => [ 'm - n', 'm - 1' ], 'article' => [ 'm - n + 1', 'm' ]);
 
-# A line `p first last` is a block that the node may use once its commit is acknowledged, by a line `ok`.
-my %nodes = (
-	'before the update' => "BEGIN; $lock; $advance; COMMIT; SELECT 'ok'",
-	'after the update' => "$advance RETURNING format('p %s %s', current_val, current_val + increment_val - 1); SELECT 'ok'",
-	'after the update, read again' => "BEGIN; $lock; $advance; $reread; COMMIT; SELECT 'ok'",
-	'with a savepoint' => "BEGIN; $lock; SAVEPOINT x; $advance; ROLLBACK TO x; $advance; COMMIT; SELECT 'ok'",
-	'rolled back' => "BEGIN; $lock; $advance; ROLLBACK",
-	'Leaf' => 'BEGIN; UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = \'s\'; ' . $max->('step') . "; COMMIT; SELECT 'ok'",
-	'Leaf, longer' => 'BEGIN; UPDATE leaf_alloc SET max_id = max_id + 55 WHERE biz_tag = \'s\'; ' . $max->(55) . "; COMMIT; SELECT 'ok'",
-	'segment_reserve' => "SELECT format('p %s %s', first, last) FROM segment_reserve('s', 33); SELECT 'ok'",
-	'segment_next' => "SELECT format('p %1\$s %1\$s', segment_next('s')) FROM generate_series(1, 7); SELECT 'ok'",
-	'nextval' => "SELECT format('p %1\$s %1\$s', nextval('uid_segments.s')) FROM generate_series(1, 3); SELECT 'ok'");
+# A line `p row first last` is a block that the node may use once its commit is acknowledged, by a line `ok`.
+sub in_transaction
+{
+	my ($begin, @statements) = @_;
+	return join '; ', "SELECT 'begin'", $begin, @statements, 'COMMIT', "SELECT 'ok'";
+}
 
-# The blocks that a log says are in use. The last line may be cut off.
+sub take_block
+{
+	my ($begin, $row) = @_;
+	my ($first, $last) = @{ $readings{$row} };
+	my $read = "SELECT format('p %s|%s|%s', pk_seq_name, $first, $last)"
+	  . " FROM (SELECT pk_seq_name, current_val AS c, increment_val AS n FROM t_sequence WHERE pk_seq_name = '$row' FOR UPDATE) AS r";
+	my $advance = "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = '$row'";
+	return (
+		in_transaction($begin, $row =~ /before/ ? ($read, $advance) : ($advance, $read)),
+		in_transaction($begin, $row =~ /before/ ? ($read, 'SAVEPOINT s', $advance, 'ROLLBACK TO s', $advance) : ('SAVEPOINT s', $advance, 'ROLLBACK TO s', $advance, $read)),
+		"BEGIN; $advance; ROLLBACK");
+}
+
+sub take_block_of_leaf
+{
+	my ($begin, $row) = @_;
+	my ($first, $last) = @{ $readings_of_leaf{$row} };
+	return map {
+		in_transaction($begin, "UPDATE leaf_alloc SET max_id = max_id + $_ WHERE biz_tag = '$row'",
+			"SELECT format('p %s|%s|%s', biz_tag, $first, $last) FROM (SELECT biz_tag, max_id AS m, $_ AS n FROM leaf_alloc WHERE biz_tag = '$row') AS r")
+	} 'step', 55;
+}
+
+sub node_of_services
+{
+	my ($begin) = @_;
+	return join '; ', 'SET synchronous_commit = off',
+	  map({ take_block($begin, $_) } sort keys %readings), map({ take_block_of_leaf($begin, $_) } sort keys %readings_of_leaf);
+}
+
+my @rows = sort(keys %readings, keys %readings_of_leaf);
+my $draws = join '; ', map {
+	(   "SELECT format('p $_|%1\$s|%1\$s', segment_next('$_')) FROM generate_series(1, 3)",
+		"SELECT format('p $_|%1\$s|%1\$s', nextval('uid_segments.\"$_\"')) FROM generate_series(1, 2)",
+		"SELECT format('p $_|%s|%s', first, last) FROM segment_reserve('$_', 7)",
+		"SELECT 'ok'")
+} @rows;
+
+# The blocks of each row that a log says are in use. The last line may be cut off.
 sub blocks_in
 {
-	my (@blocks, @pending);
-	foreach my $line (split /\n/, slurp_file($_[0]))
+	my (%blocks, @pending);
+	foreach my $line (map { split /\n/, slurp_file($_) } @_)
 	{
-		push @pending, [ $1, $2 ] if $line =~ /^p (\d+) (\d+)$/;
-		if ($line eq 'ok')
-		{
-			push @blocks, @pending;
-			@pending = ();
-		}
+		@pending = () if $line eq 'begin';
+		push @pending, [ $1, $2, $3 ] if $line =~ /^p (.+)\|(-?\d+)\|(-?\d+)$/;
+		next unless $line eq 'ok';
+		push @{ $blocks{ $_->[0] } }, [ $_->[1], $_->[2] ] foreach splice @pending;
 	}
-	return @blocks;
+	return %blocks;
 }
 
 sub assert_disjoint
 {
 	my ($what, @logs) = @_;
-	my @blocks = sort { $a->[0] <=> $b->[0] } map { blocks_in($_) } @logs;
-	my @meet = map { "@{ $blocks[$_ - 1] } and @{ $blocks[$_] }" }
-	  grep { $blocks[$_][0] <= $blocks[ $_ - 1 ][1] } 1 .. $#blocks;
-	note(scalar(@blocks) . ' blocks');
+	my %blocks = blocks_in(@logs);
+	my @meet;
+	foreach my $row (sort keys %blocks)
+	{
+		my @sorted = sort { $a->[0] <=> $b->[0] } @{ $blocks{$row} };
+		push @meet, map { "$row: @{ $sorted[$_ - 1] } and @{ $sorted[$_] }" } grep { $sorted[$_][0] <= $sorted[ $_ - 1 ][1] } 1 .. $#sorted;
+		note("$row: " . scalar(@sorted) . ' blocks');
+	}
 	is(join(', ', splice(@meet, 0, 5)), '', $what);
 	return;
 }
 
-# Each client takes as many blocks again.
+# Each client takes blocks of each row again.
 sub go_on
 {
 	my ($what, @logs) = @_;
-	my %before = map { $_ => scalar(blocks_in($_)) } @logs;
-	ok(poll_until($what, sub { return !grep { blocks_in($_) < $before{$_} + 10 } @logs }), $what);
+	my $least = sub { my %blocks = blocks_in($_[0]); return (sort { $a <=> $b } map { scalar(@{ $blocks{$_} // [] }) } @rows)[0] };
+	my %before = map { $_ => $least->($_) } @logs;
+	ok(poll_until($what, sub { return !grep { $least->($_) < $before{$_} + 5 } @logs }), $what);
 	return;
 }
 
-$node->safe_psql('postgres', "INSERT INTO t_sequence VALUES ('s', 1, 40)");
-
-# The lock has taken what lies on both sides of the next value. The block after that belongs to another node.
+$node->safe_psql('postgres', "INSERT INTO t_sequence VALUES ('$_', 1, 40)") foreach sort keys %readings;
+$node->safe_psql('postgres', "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('$_', 1, 40)") foreach sort keys %readings_of_leaf;
 {
-	my $session = hold_open($node);
-	$session->query_safe("BEGIN; $lock");
-	$node->safe_psql('postgres', "SELECT segment_reserve('s', 33)");
-	is($session->query("$advance;\n\\echo :SQLSTATE"), '00000', 'a node advances to the block that its lock has taken');
-	is($session->query("$advance;\n\\echo :SQLSTATE"), '40001', '... and has to retry if the one after that is taken');
-	$session->query('ROLLBACK');
-	$session->quit;
-}
-
-my %loops = map { $_ => background_loop($node, sql => $nodes{$_}, reconnect => 1, on_error_stop => 0) } sort keys %nodes;
-my @logs = map { @{ $loops{$_}{logs} } } grep { $_ ne 'rolled back' } sort keys %loops;
-go_on('all nodes take blocks', @logs);
-$node->stop('immediate');
-start_node($node);
-go_on('... again after a crash', @logs);
-$node->stop('immediate');
-start_node($node);
-go_on('... and after another one', @logs);
-stop_loop(values %loops);
-assert_disjoint('no value belongs to two of them', @logs);
-
-# Without draws that move the counter between two statements, no node is sent back to retry.
-{
-	my $errors = join '', map { slurp_file("$_.err") } map { @{ $loops{$_}{logs} } } 'before the update', 'after the update', 'after the update, read again';
-	unlike($errors, qr/ERROR/, 'a node of t_sequence that locks its row, or reads it after the update, never has to retry');
+	my @loops = map { background_loop($node, sql => $_, reconnect => 1) } (node_of_services('BEGIN')) x 2,
+	  node_of_services('BEGIN ISOLATION LEVEL SERIALIZABLE'), $draws;
+	my $clear = background_loop($node, pace => 0.2, reconnect => 1,
+		sql => join('; ', 'BEGIN', map({ "UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = '$_'" } sort keys %readings), 'COMMIT', 'UPDATE leaf_alloc SET max_id = 0'));
+	my @logs = map { @{ $_->{logs} } } @loops;
+	go_on('all nodes take blocks', @logs[ 0, 1, 3 ]);
+	$node->stop('immediate');
+	start_node($node);
+	go_on('... again after a crash', @logs[ 0, 1, 3 ]);
+	$node->stop('immediate');
+	start_node($node);
+	go_on('... and after another one', @logs[ 0, 1, 3 ]);
+	stop_loop(@loops, $clear);
+	assert_disjoint('no value belongs to two of them', @logs);
+	my $errors = join '', map { slurp_file("$_.err") } @logs[ 0, 1 ];
+	unlike($errors, qr{ERROR:}, '... and no node meets an error');
 }
 
 # What a call returned is durable, although its transaction is still open.
 foreach my $call (
-	"SELECT last FROM segment_reserve('s', 10)",
-	"UPDATE leaf_alloc SET max_id = max_id + 10 WHERE biz_tag = 's' RETURNING max_id - 1",
-	"SELECT current_val + increment_val - 1 FROM t_sequence WHERE pk_seq_name = 's' FOR UPDATE")
+	"SELECT last FROM segment_reserve('Leaf', 10)",
+	"UPDATE leaf_alloc SET max_id = max_id + 10 WHERE biz_tag = 'Leaf' RETURNING max_id",
+	"UPDATE t_sequence SET current_val = current_val + 10 WHERE pk_seq_name = 'after, from' RETURNING current_val + 2 * increment_val")
 {
+	my ($name) = $call =~ /'(Leaf|after, from)'/;
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN');
 	my $last = $session->query_safe($call);
 	$node->stop('immediate');
 	start_node($node);
-	cmp_ok($node->safe_psql('postgres', "SELECT first FROM segment_reserve('s', 1)"), '>', $last, "durable: $call");
+	cmp_ok($node->safe_psql('postgres', "SELECT first FROM segment_reserve('$name', 1)"), '>', $last, "durable: $call");
 }
 
-# A clean stop keeps what is left of the segment's ranges, also below a block that was reserved above them.
+# A node uses its block as soon as its COMMIT returns. The row that showed it must not come back.
 {
-	my $draw = "SELECT segment_next('kept')";
-	is($node->safe_psql('postgres', "SELECT segment_create('kept', 1, 100); $draw; SELECT first FROM segment_reserve('kept', 50)"),
-		"uid_segments.kept\n1\n101", 'a block above the range in use');
-	$node->stop;
-	start_node($node);
-	is($node->safe_psql('postgres', "$draw; SELECT first FROM segment_reserve('kept', 50)"), "2\n151", '... and after a clean stop the range goes on');
+	my $take = "SELECT current_val FROM t_sequence WHERE pk_seq_name = 'before, from' FOR UPDATE;"
+	  . " UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'before, from'";
+	my $first = $node->safe_psql('postgres', "SET synchronous_commit = off; BEGIN; $take; COMMIT");
 	$node->stop('immediate');
 	start_node($node);
-	is($node->safe_psql('postgres', $draw), 201, '... and after a crash the next range is above the blocks');
+	cmp_ok($node->safe_psql('postgres', "SELECT current_val FROM t_sequence WHERE pk_seq_name = 'before, from'"), '>=', $first + 40,
+		'a block whose commit was acknowledged is not shown again after a crash');
 }
 
-# A segment that starts over, while others take blocks and draw, and rolls back.
+# A dump that is taken while nodes take blocks.
 {
-	my @others = map { background_loop($node, sql => $nodes{$_}, reconnect => 1) } 'before the update', 'segment_next';
-	my @logs_of_others = map { @{ $_->{logs} } } @others;
-	go_on('nodes take blocks', @logs_of_others);
-	foreach (1 .. 20)
-	{
-		$node->safe_psql('postgres', "BEGIN; UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 's'; $advance; ROLLBACK");
-	}
-	go_on('... also while the segment starts over and rolls back', @logs_of_others);
-	stop_loop(@others);
-	assert_disjoint('... and no value comes twice', @logs_of_others);
-	unlike(slurp_file($node->logfile), qr/deadlock detected/, '... without a deadlock');
+	my $directory = PostgreSQL::Test::Utils::tempdir();
+	$node->safe_psql('postgres', q{CREATE TABLE used (name text, first bigint, last bigint); INSERT INTO t_sequence VALUES ('dumped', 1, 10)});
+	my $take = "BEGIN; INSERT INTO used SELECT pk_seq_name, current_val, current_val + increment_val - 1 FROM t_sequence WHERE pk_seq_name = 'dumped' FOR UPDATE;"
+	  . " UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'dumped'; COMMIT;"
+	  . " BEGIN; UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'Leaf'; INSERT INTO used SELECT biz_tag, max_id - step, max_id - 1 FROM leaf_alloc WHERE biz_tag = 'Leaf'; COMMIT;"
+	  . " INSERT INTO used SELECT name, value, value FROM (SELECT name, segment_next(name) AS value FROM unnest(ARRAY['dumped', 'Leaf']) AS name) AS n";
+	my $loop = background_loop($node, clients => 2, sql => $take);
+	ok($node->poll_query_until('postgres', 'SELECT count(*) > 30 FROM used'), 'nodes take blocks');
+	$node->command_ok([ 'pg_dump', '-f', "$directory/dump", '-d', $node->connstr('postgres') ], '... while pg_dump runs');
+	stop_loop($loop);
+	$node->safe_psql('postgres', 'CREATE DATABASE restored');
+	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/dump", '-d', $node->connstr('restored') ], '... and a database is restored from it');
+	$node->safe_psql('restored', $take) foreach 1 .. 10;
+	is($node->safe_psql('restored', 'SELECT count(*) FROM used AS a JOIN used AS b ON a.ctid < b.ctid AND a.name = b.name AND a.first <= b.last AND b.first <= a.last'),
+		0, '... where no value is taken again');
+}
+
+# A row that is restored without its sequence.
+foreach my $row ('before, from', 'Leaf')
+{
+	my ($table, $name, $value, $length) = $row eq 'Leaf' ? qw(leaf_alloc biz_tag max_id step) : qw(t_sequence pk_seq_name current_val increment_val);
+	$node->safe_psql('postgres', qq{ALTER SEQUENCE uid_segments."$row" RESTART});
+	my $shown = $node->safe_psql('postgres', "SELECT $value FROM $table WHERE $name = '$row'");
+	$node->safe_psql('postgres', "UPDATE $table SET $value = $value + $length WHERE $name = '$row'");
+	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('$row')"), '>', $shown + ($row eq 'Leaf' ? 0 : 40), "a row of $table that is restored without its sequence keeps its values");
+}
+
+# Near 2^63 the published code finds that the next block would overflow, and sets the counter to 0.
+{
+	$node->safe_psql('postgres', q{
+		INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 3000, 10);
+		CREATE FUNCTION next_block() RETURNS text LANGUAGE plpgsql AS $$
+		DECLARE
+		  r record;
+		BEGIN
+		  SELECT current_val, increment_val INTO r FROM t_sequence WHERE pk_seq_name = 'top' FOR UPDATE;
+		  IF r.current_val > 9223372036854775807 - r.increment_val THEN
+		    UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'top';
+		    SELECT current_val, increment_val INTO r FROM t_sequence WHERE pk_seq_name = 'top' FOR UPDATE;
+		  END IF;
+		  UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'top';
+		  RETURN format('p top|%s|%s', r.current_val, r.current_val + r.increment_val - 1);
+		END $$});
+	my @loops = (background_loop($node, clients => 2, sql => q{SELECT 'begin'; SELECT next_block(); SELECT 'ok'}));
+	my $has_begun = sub { my %blocks = blocks_in(@{ $loops[0]{logs} }); return grep { $_->[0] >= $_[0] && $_->[0] < 1e9 } @{ $blocks{top} // [] } };
+	ok(poll_until('start over', sub { return $has_begun->(200) }), 'nodes start over near 2^63');
+	push @loops, background_loop($node, sql => q{SELECT format('p top|%1$s|%1$s', segment_next('top')); SELECT 'ok'});
+	my ($last) = $node->safe_psql('postgres', q{SELECT current_val FROM t_sequence WHERE pk_seq_name = 'top'});
+	ok(poll_until('draws', sub { return $has_begun->($last + 1000) }), '... and go on beside other draws');
+	my @logs = stop_loop(@loops);
+	is(join('', map { slurp_file("$_.err") } @logs), '', '... without an error');
+	assert_disjoint('... and no value comes twice', @logs);
 }
 
 # A node outside inserts its row, and makes ids with that worker id. A generator draws a new number after each alteration.

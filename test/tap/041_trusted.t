@@ -74,7 +74,56 @@ sub is_harmless
 # Who may.
 like(error_of('nobody', 'shared', 'CREATE EXTENSION uidgen'), qr/^42501: permission denied to create extension "uidgen"/, 'a role without CREATE on the database may not');
 is(sql_as('creator', 'shared', 'CREATE SCHEMA mine; CREATE EXTENSION uidgen SCHEMA mine; SELECT mine.uid_next() > 0; DROP EXTENSION uidgen'), 't', 'one that has it may');
-like(error_of('mallory', 'hostile', "CREATE EXTENSION uidgen VERSION '0.1.0'"), qr/^42501: permission denied to create extension "uidgen"/, '0.1.0 needs a superuser');
+
+# The owner of the schema renames it while the script runs, and a prepared schema takes its name. The session's own event
+# trigger does it here: between any two commands, and past every lock.
+$node->safe_psql('postgres', 'CREATE DATABASE renaming OWNER mallory');
+$node->safe_psql('renaming', <<'SQL');
+SET SESSION AUTHORIZATION mallory;
+CREATE SCHEMA home;
+CREATE SCHEMA prepared;
+CREATE FUNCTION prepared.uid_forget_dropped() RETURNS event_trigger LANGUAGE plpgsql AS
+  $$ BEGIN ALTER ROLE mallory SUPERUSER; END $$;
+RESET SESSION AUTHORIZATION;
+CREATE FUNCTION exchange() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  ALTER SCHEMA home RENAME TO aside;
+  ALTER SCHEMA prepared RENAME TO home;
+  ALTER SCHEMA aside RENAME TO prepared;
+END $$;
+CREATE FUNCTION watch() RETURNS event_trigger LANGUAGE plpgsql AS $$
+DECLARE
+  state text := current_setting('test.exchange', true);
+BEGIN
+  IF TG_EVENT = 'ddl_command_start' AND state = 'exchanged'
+     OR TG_EVENT = 'ddl_command_end' AND EXISTS (
+       SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity ~ state) THEN
+    PERFORM set_config('test.exchange', CASE state WHEN 'exchanged' THEN '^$' ELSE 'exchanged' END, true);
+    PERFORM public.exchange();
+  END IF;
+END $$;
+CREATE EVENT TRIGGER watch_start ON ddl_command_start WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION watch();
+CREATE EVENT TRIGGER watch_end ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION watch();
+SQL
+
+sub create_and_rename
+{
+	my ($function) = @_;
+	return error_of('mallory', 'renaming', "SET test.exchange = '[.]$function\\('; CREATE EXTENSION uidgen SCHEMA home; SHOW test.exchange");
+}
+
+# From the event trigger's function to the next CREATE FUNCTION.
+is(create_and_rename('uid_forget_dropped'), 'no error', 'the schema is another one while the event trigger is made');
+$node->safe_psql('renaming', 'CREATE SEQUENCE something; DROP SEQUENCE something');
+is_harmless('a superuser drops something');
+is($node->safe_psql('renaming', "SELECT evtfoid::regproc FROM pg_event_trigger WHERE evtname = 'uid_forget_dropped'"), 'uid_internal.uid_forget_dropped',
+	'the event trigger has its own function');
+$node->safe_psql('renaming', "DROP EXTENSION uidgen; DO \$\$ BEGIN IF to_regproc('prepared.uid_forget_dropped') IS NULL THEN PERFORM public.exchange(); END IF; END \$\$");
+# A view, and what it calls. The later GRANT finds another view.
+sql_as('mallory', 'renaming', 'CREATE VIEW home.uid_stat AS SELECT 1 AS one');
+like(create_and_rename('uid_stat_sequences'), qr/^55000: extension uidgen would depend on an object that is not its own\b/, 'an object in another schema is found at the end');
+$node->safe_psql('renaming', 'DROP EVENT TRIGGER watch_start; DROP EVENT TRIGGER watch_end');
+sql_as('mallory', 'renaming', 'DROP VIEW home.uid_stat');
 
 # What a hostile owner plants beforehand: better matches for what the script, the views and the functions call. Whoever
 # calls one of these as a superuser makes mallory a superuser.
@@ -108,10 +157,9 @@ BEGIN
                      ('setval', '{oid,integer,boolean}'), ('to_timestamp', '{numeric}'), ('to_timestamp', '{bigint}'),
                      ('pg_extension_config_dump', '{text,text}'), ('has_sequence_privilege', '{regclass,text}'),
                      ('count', '{bigint}'), ('uid_generator_builtin', '{text}'), ('uid_next', '{integer}'),
-                     ('uid_check_schema', '{name}'), ('uid_check_schema', '{varchar}'), ('uid_make_generator', '{name,text,bigint,jsonb}'),
-                     ('uid_check_steps', '{name,bigint,bigint}'), ('uid_slots', '{integer}'), ('uid_decode', '{bigint,oid}'),
+                     ('uid_slots', '{integer}'), ('uid_decode', '{bigint,oid}'),
                      ('uid_decode', '{integer}'), ('uid_layout', '{oid}'),
-                     ('uid_block_first', '{oid,bigint}'), ('uid_block_length', '{oid,bigint}'), ('nextval', '{text}')) v(name, arguments) LOOP
+                     ('uid_change_segment', '{oid,bigint}'), ('nextval', '{text}')) v(name, arguments) LOOP
     EXECUTE format('CREATE FUNCTION home.%I(%s) RETURNS text LANGUAGE plpgsql AS ''BEGIN PERFORM home.trap(); RETURN NULL; END''', f.name, f.arguments);
   END LOOP;
   FOR o IN SELECT a, b FROM unnest(types) a, unnest(types) b LOOP
@@ -127,8 +175,8 @@ $do$;
 SQL
 cmp_ok($node->safe_psql('hostile', "SELECT count(*) FROM pg_operator WHERE oprnamespace = 'home'::regnamespace"), '>', 500, 'hostile operators are there');
 # What has a name that the script needs is not taken over: the creation fails.
-foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'TABLE home.uid_generator (generator oid)',
-	'TABLE home.uid_key ()', 'SEQUENCE home.uid_fleet_serial', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
+foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'SCHEMA uid_internal',
+	'TABLE home.uid_generator (generator oid)', 'SEQUENCE home.uid_fleet_serial', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
 	'FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS $$SELECT 1 FROM home.trap()$$')
 {
 	my ($kind, $name) = $planted =~ /^(\w+) ([\w.]+(?:\(\))?)/;
@@ -146,8 +194,10 @@ cmp_ok(scalar @views, '>', 10, 'there are views');
 $node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_generator_create('g'), home.segment_create('s'::text); CREATE SEQUENCE home.moved");
 $node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_next('uid_generators.g'::regclass), home.segment_next('s'::text), home.uid_next(), home.uid_next_array(3::bigint)");
 $node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT * FROM $_") foreach @views;
-$node->safe_psql('hostile', 'SET search_path = pg_catalog; SELECT home.uid_origin(home.uid_next()), home.uid_check_nodes(\'home.worker_node\'::regclass)');
+$node->safe_psql('hostile', 'SET search_path = pg_catalog; SELECT home.uid_origin(home.uid_next())');
 $node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_generator_alter('uid_generators.g'::regclass, max_ahead_ms => 3000), home.uid_generator_drop('uid_generators.g'::regclass), home.segment_drop('s'::text)");
+$node->safe_psql('hostile', "SET search_path = pg_catalog; INSERT INTO home.t_sequence VALUES ('t', 0, 10); UPDATE home.t_sequence SET current_val = current_val + increment_val; CREATE SCHEMA leaf");
+$node->safe_psql('hostile', "SET search_path = pg_catalog; SELECT home.uid_leaf_alloc_create('leaf'::text); INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('l', 10); UPDATE leaf.leaf_alloc SET max_id = max_id + step");
 $node->safe_psql('hostile', 'DROP SEQUENCE home.moved');
 is_harmless('neither do views and functions that a superuser uses');
 
@@ -170,9 +220,9 @@ foreach my $sql (
 	'TRUNCATE home.uid_fleet_node',
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
 	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
-	'ALTER FUNCTION home.uid_number_node() SET search_path = home',
+	'ALTER FUNCTION uid_internal.uid_number_node() SET search_path = home',
 	'ALTER FUNCTION home.uid_fleet_admit(regrole) RENAME TO other',
-	'GRANT EXECUTE ON FUNCTION home.uid_fleet_call TO nobody',
+	'GRANT EXECUTE ON PROCEDURE home.uid_fleet_call TO nobody',
 	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
 	'DROP TABLE home.uid_fleet_state',
@@ -198,8 +248,8 @@ CREATE TABLE prepared.uid_fleet_state (LIKE home.uid_fleet_state INCLUDING ALL);
 CREATE TABLE prepared.uid_generator (LIKE home.uid_generator INCLUDING ALL);
 INSERT INTO prepared.uid_generator SELECT * FROM home.uid_generator;
 INSERT INTO prepared.uid_fleet_state SELECT * FROM home.uid_fleet_state;
-CREATE FUNCTION prepared.uid_fleet_call() RETURNS void LANGUAGE sql AS 'SELECT';
-CREATE FUNCTION prepared.uid_fleet_block() RETURNS void LANGUAGE sql AS 'SELECT';
+CREATE PROCEDURE prepared.uid_fleet_call() LANGUAGE sql AS 'SELECT';
+CREATE PROCEDURE prepared.uid_fleet_block() LANGUAGE sql AS 'SELECT';
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_generator FOR EACH ROW EXECUTE FUNCTION home.spring();
 SQL
@@ -255,6 +305,38 @@ sub steal_names
 	return;
 }
 
+# The script itself waits: another session creates a function that the script will create.
+{
+	my ($holder, $creator, $thief) = map { hold_open($node, dbname => 'renaming') } 1 .. 3;
+	$_->query_safe('SET SESSION AUTHORIZATION mallory; SET search_path = pg_catalog') foreach ($holder, $creator, $thief);
+	$holder->query_safe("BEGIN; CREATE FUNCTION home.uid_last() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'");
+	send_query($creator, 'CREATE EXTENSION uidgen SCHEMA home');
+	waits('CREATE EXTENSION uidgen') or die 'CREATE EXTENSION does not wait';
+	is($node->safe_psql('renaming', "SELECT backend_xid = n.xmax FROM pg_stat_activity, pg_namespace n WHERE query ~ '^CREATE EXTENSION' AND nspname = 'home'"),
+		't', 'the script holds the name of its schema');
+	$thief->query_safe('BEGIN');
+	send_query($thief, 'ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home; COMMIT');
+	ok(waits('ALTER SCHEMA home RENAME'), 'so a rename waits');
+	$holder->query_safe('ROLLBACK');
+	my (undef, $error) = finish_query($creator);
+	unlike($error, qr/ERROR/, 'the extension is created');
+	finish_query($thief);
+	is($node->safe_psql('renaming', "SELECT extnamespace::regnamespace, 'stolen.uid_next()'::regprocedure FROM pg_extension WHERE extname = 'uidgen'"),
+		'stolen|stolen.uid_next()', 'and the schema renamed then');
+	is_harmless('nothing of the other schema ran');
+	$thief->query_safe('DROP EXTENSION uidgen; ALTER SCHEMA home RENAME TO prepared; ALTER SCHEMA stolen RENAME TO home');
+	# A rename that comes before.
+	$thief->query_safe('BEGIN; ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home');
+	send_query($creator, 'CREATE EXTENSION uidgen SCHEMA home');
+	waits('CREATE EXTENSION uidgen') or die 'CREATE EXTENSION does not wait';
+	$thief->query_safe('COMMIT');
+	(undef, $error) = finish_query($creator);
+	like($error, qr/ERROR:  (?:schema of extension uidgen was renamed by another session|.*already exists)/, 'a rename before the script is an error');
+	is_harmless('and harmless');
+	$_->{stderr} = '' foreach ($creator, $thief);
+	$_->quit foreach ($holder, $creator, $thief);
+}
+
 sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
 steal_names('uid_fleet_state', "uid_fleet_admit('nobody')", 1);
 steal_names('uid_fleet_state', 'uid_fleet_fence()', 1);
@@ -275,7 +357,7 @@ sub plant
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
 	my (undef, $error) = finish_query($caller);
 	$caller->{stderr} = '';
-	sql_as('mallory', 'hostile', 'SET client_min_messages = error; DROP SCHEMA home CASCADE; CREATE SCHEMA home');
+	sql_as('mallory', 'hostile', 'SET client_min_messages = error; DROP SCHEMA home CASCADE; DROP SCHEMA IF EXISTS uid_internal CASCADE; CREATE SCHEMA home');
 	sql_as('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home');
 	$_->quit foreach ($holder, $caller, $thief);
 	is_harmless("$call runs no trigger of the owner of the extension");
@@ -302,8 +384,9 @@ foreach my $types ([ 'oid', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'se
 	like(plant("uid_conceal(1, 'k')", "SELECT 'uid_keys.k'::regclass, has_sequence_privilege('uid_keys.k', 'USAGE')", <<"SQL"), qr/column "$column" of a table of extension uidgen is not of type $type/, "a column $column of another type is not read");
 CREATE TABLE home.planted AS SELECT 'uid_keys.k'::regclass::oid AS sequence;
 DROP EXTENSION uidgen CASCADE;
-CREATE TABLE home.uid_key (sequence $type_of_sequence UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
-INSERT INTO home.uid_key (sequence, secrets) SELECT sequence, '4096'::$type_of_secrets FROM home.planted
+CREATE SCHEMA uid_internal;
+CREATE TABLE uid_internal.uid_key (sequence $type_of_sequence UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
+INSERT INTO uid_internal.uid_key (sequence, secrets) SELECT sequence, '4096'::$type_of_secrets FROM home.planted
 SQL
 }
 

@@ -146,6 +146,8 @@ foreach my $event (sort keys %events)
 
 # All cases take minutes.
 @cases = @cases[ grep { $_ % 5 == 2 } 0 .. $#cases ] unless $ENV{UIDGEN_LONG};
+# PostgreSQL collects the triggers of an event first. It fails if one of them then drops the function of another one.
+@cases = grep { $_->{name} ne 'leaf, drop_extension at ddl_command_end' } @cases;
 
 # One script. A case that has changed something is looked at, and the next one goes on in a new database.
 my @looks = (

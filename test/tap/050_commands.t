@@ -30,7 +30,7 @@ sub let_in
 let_in($_) foreach $old, $new;
 $_->start foreach $old, $new;
 $old->safe_psql('postgres', 'CREATE DATABASE ids');
-$old->safe_psql('ids', block_of('docs/fleet.md', qr/CREATE ROLE uid_fleet LOGIN PASSWORD/));
+$old->safe_psql('ids', block_of('docs/fleet.md', qr/CREATE ROLE fleet_app1 LOGIN PASSWORD/));
 
 my $password = block_of('docs/fleet.md', qr/pgpass/);
 $password =~ s/^sudo -u postgres -H/HOME='$directory'/ or die "no user in $password";

@@ -12,7 +12,7 @@ use Sweep;
 use Test::More;
 use UidgenTest;
 
-seed_from_sources();
+seed_random();
 
 # PostgreSQL 19 has no other strings than those of the standard.
 my $strings = `pg_config --version` =~ /PostgreSQL (\d+)/ && $1 < 19 ? 'SET standard_conforming_strings = off; SET escape_string_warning = off;' : '';
@@ -78,7 +78,7 @@ sub replicate
 	my ($node) = @_;
 	sql($node, 'CREATE DATABASE other TEMPLATE swept', 'postgres');
 	sql($node, 'CREATE PUBLICATION everything FOR ALL TABLES', 'other');
-	sql($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_key, worker_node", 'swept');
+	sql($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_internal.uid_key, worker_node", 'swept');
 	foreach my $way (@ways)
 	{
 		my ($name, $from, $to) = @$way;
@@ -171,7 +171,7 @@ sub sweep_with_few_locks
 {
 	my ($node, $calls) = @_;
 	my $holder = hold_open($node, dbname => 'swept');
-	$holder->query(sql_to_use_up_locks('PERFORM pg_advisory_unlock(i) FROM generate_series(1, 30) AS i'));
+	$holder->query(sql_to_use_up_locks('PERFORM pg_advisory_unlock(i) FROM generate_series(1, 12) AS i'));
 	my @states = sweep_soon($node, 'a superuser, with few locks left', $calls, dbname => 'swept', allowed => qr/^53200$/);
 	cmp_ok(scalar(grep { $_ eq '53200' } @states), '>', 0, 'some have found no lock');
 	$holder->quit;

@@ -1,8 +1,9 @@
-# Helpers of the TAP tests, on top of PostgreSQL::Test::Cluster (15 and later).
+# Helpers of the TAP tests, on top of UidgenNode, which is PostgreSQL::Test::Cluster (15 and later) with fewer processes.
 #
-#   my $node = new_node('primary');            # initdb, preloaded, fsync on
+#   my $node = new_node('primary');            # initdb, preloaded
 #   start_uidgen($node);                       # start, CREATE EXTENSION
 #   start_node($node);                         # start again: after a crash, a standby
+#   my $copy = copy_installation();            # $copy->{SHAREDIR}; new_node('x', install_path => $copy->{install_path})
 #
 #   use_fake_clock($node);                     # before start_node or start_uidgen
 #   set_clock($node, '-1h');                   # at any time: relative to the real clock
@@ -13,7 +14,7 @@
 #   my @logs = stop_loop($loop);               # one file per client: what it received
 #   assert_unique(@logs);                      # one assertion; lists values seen twice
 #
-#   my $session = hold_open($node);            # psql that stays: query, query_safe, quit
+#   my $session = hold_open($node);            # a Session that stays: query, query_safe, quit
 #   send_query($session, $sql);                # do not wait for the answer
 #   my ($out, $err) = finish_query($session);  # wait for it
 #   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session
@@ -38,17 +39,19 @@
 #   for_servers($text, OLD => $node);          # the text, with the address of that server: host=OLD, -h OLD
 #   my ($status, $output) = run_shell($node, $command);
 #   shell_ok($node, $command, 'a dump');       # an assertion
+#   seed_random();                             # what rand() returns then is the same each time
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
 # broken guarantee run with it (test/faults.tsv), and end with the first assertion that fails, which has noticed it.
-# PostgreSQL::Test::Cluster turns fsync and restart_after_crash off. Here both are on, because most tests are about
-# durability.
+# PostgreSQL::Test::Cluster turns fsync and restart_after_crash off. The second is on here. The first needs no test: what a
+# killed server has written is there, and only a machine that crashes loses what was not synced.
 package UidgenTest;
 
 use strict;
 use warnings;
 
 use Exporter 'import';
+use File::Basename;
 use File::Spec;
 use IPC::Run;
 use POSIX ();
@@ -57,17 +60,17 @@ use PostgreSQL::Test::Utils;
 use Test2::API;
 use Test::More;
 use Time::HiRes;
+use UidgenNode;
 
-our @EXPORT = qw(new_node start_uidgen start_node skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop assert_unique hold_open freeze_walsender
+our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql sql_with_path sql_to_use_up_locks wait_for_service wait_event
-  block_of statements_of statement_of for_servers run_shell shell_ok);
+  block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
 shared_preload_libraries = 'uidgen'
-fsync = on
 restart_after_crash = on
 wal_level = replica
 log_checkpoints = off
@@ -83,7 +86,7 @@ sub new_node
 {
 	my ($name, %opts) = @_;
 	my $conf = delete $opts{conf} // '';
-	my $node = PostgreSQL::Test::Cluster->new($name, install_path => delete $opts{install_path});
+	my $node = UidgenNode->new($name, install_path => delete $opts{install_path});
 
 	$node->init(allows_streaming => 1, %opts);
 	$node->append_conf('postgresql.conf', $settings . fault_setting() . $conf);
@@ -116,6 +119,22 @@ sub start_node
 	my ($node, %opts) = @_;
 	local %ENV = (%ENV, %{ $node->{uidgen_env} // {} });
 	return $node->start(%opts);
+}
+
+# A copy of the PostgreSQL under test. Its programs find their files relative to themselves.
+sub copy_installation
+{
+	my $tree = PostgreSQL::Test::Utils::tempdir() . '/tree';
+	my %copy;
+	foreach my $name ('BINDIR', 'PKGLIBDIR', 'SHAREDIR')
+	{
+		chomp(my $directory = `pg_config --\L$name`);
+		$copy{$name} = "$tree$directory";
+		system_or_bail('mkdir', '-p', dirname($copy{$name}));
+		system_or_bail('cp', '-R', $directory, dirname($copy{$name})) unless -e $copy{$name};
+	}
+	$copy{install_path} = dirname($copy{BINDIR});
+	return \%copy;
 }
 
 # PostgreSQL with assertions aborts when its clock goes back by more than 24 days: the checkpointer computes a time to
@@ -185,52 +204,67 @@ sub freeze_clock
 		  . sprintf('.%06d', $micros % 1e6));
 }
 
-# Each client sends one statement after the other until it is stopped, its server is down, or a statement fails. With
-# on_error_stop => 0 it goes on after errors, with reconnect => 1 in a new session after whatever went wrong. With pace
-# it pauses so many seconds after each statement. The client writes each value as it arrives, so the logs survive
-# whatever the server does.
+# Each client sends one script after the other until it is stopped, its server is down, or a statement fails. With
+# on_error_stop => 0 it goes on after errors, with reconnect => 1 in a new session after whatever went wrong. It pauses
+# for pace seconds after each script, so that a few clients do not take all of the processors. The client, a process of its
+# own, writes what it has received after each script, so the logs survive whatever the server does.
 sub background_loop
 {
 	my ($node, %opts) = @_;
-	my $sql = $opts{sql} // 'SELECT uid_next()';
-	my $on_error_stop = $opts{on_error_stop} // 1;
 	my $directory = PostgreSQL::Test::Utils::tempdir();
-	my $feed = 'while [ ! -e "$1" ]; do echo "$0;" || exit 0; sleep "$2"; done';
-	$feed =~ s/ sleep "\$2";// unless $opts{pace};
-	my @psql = (
-		$node->installed_command('psql'), '-XAtq', '-v', "ON_ERROR_STOP=$on_error_stop",
-		($opts{verbosity} ? ('-v', "VERBOSITY=$opts{verbosity}") : ()),
-		'-d', $node->connstr($opts{dbname} // 'postgres'));
-	my (@runs, @logs);
-
-	foreach my $client (1 .. $opts{clients} // 1)
+	my %loop = (stop => "$directory/stop", logs => [ map { "$directory/client$_" } 1 .. $opts{clients} // 1 ]);
+	my $statements = Session::statements($opts{sql} // 'SELECT uid_next()') or die "needs psql: $opts{sql}";
+	foreach my $log (@{ $loop{logs} })
 	{
-		my $log = "$directory/client$client";
-		push @logs, $log;
-		my @feed = ('sh', '-c', $feed, $sql, "$directory/stop", $opts{pace} // 0);
-		if ($opts{reconnect})
+		append_to_file($_, '') foreach $log, "$log.err";
+		my $test = $$;
+		my $pid = fork // die "could not fork: $!";
+		if ($pid == 0)
 		{
+			POSIX::close($_) foreach 3 .. 255;
 			# Ends with this program, however that ends.
-			$feed[2] = qq{stop=\$1 pause=\$2; shift 2
-				while [ ! -e "\$stop" ] && kill -0 $$
-				do sh -c '$feed' "\$0" "\$stop" "\$pause" 2>/dev/null | "\$@"; sleep 0.1; done};
-			push @runs, IPC::Run::start([ @feed, @psql ], '<', '/dev/null', '>', $log, '2>', "$log.err");
-			next;
+			eval { run_client($node, $statements, $log, sub { -e $loop{stop} || getppid() != $test }, %opts) };
+			POSIX::_exit(0);
 		}
-		push @runs, IPC::Run::start(\@feed, '2>', '/dev/null', '|', \@psql, '>', $log, '2>', "$log.err");
+		push @{ $loop{pids} }, $pid;
 	}
-	return { stop => "$directory/stop", runs => \@runs, logs => \@logs };
+	return \%loop;
+}
+
+sub run_client
+{
+	my ($node, $statements, $log, $is_over, %opts) = @_;
+	my $session;
+	until ($is_over->())
+	{
+		$session //= $node->start_session($opts{dbname} // 'postgres', verbose => $opts{verbosity});
+		my $status = $session ? $session->run($statements, on_error_stop => $opts{on_error_stop}) : 2;
+		if ($session)
+		{
+			append_to_file($log, $session->{stdout}) if $session->{stdout} ne '';
+			append_to_file("$log.err", $session->{stderr}) if $session->{stderr} ne '';
+			$session->take;
+		}
+		return if $status && !$opts{reconnect};
+		undef $session if $status;
+		Time::HiRes::sleep($status ? 0.1 : $opts{pace} // 0.002);
+	}
+	return;
 }
 
 sub stop_loop
 {
 	my @loops = @_;
 	append_to_file($_->{stop}, '') foreach @loops;
-	foreach my $loop (@loops)
-	{
-		$_->finish foreach @{ $loop->{runs} };
-	}
+	wait_for_loop(@loops);
 	return map { @{ $_->{logs} } } @loops;
+}
+
+# For the errors that end its clients.
+sub wait_for_loop
+{
+	waitpid $_, 0 foreach map { @{ $_->{pids} } } @_;
+	return;
 }
 
 # One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
@@ -263,8 +297,8 @@ sub assert_unique
 sub hold_open
 {
 	my ($node, %opts) = @_;
-	my $dbname = delete $opts{dbname} // 'postgres';
-	return $node->background_psql($dbname, on_error_stop => 0, %opts);
+	my $dbname = $opts{dbname} // 'postgres';
+	return $node->start_session($dbname) // die 'could not connect to ' . $node->name;
 }
 
 # Sends a statement that may take as long as the test wants. finish_query returns the output of it and of all before it,
@@ -272,18 +306,15 @@ sub hold_open
 sub send_query
 {
 	my ($session, $sql) = @_;
-	$session->query_until(qr/^sent$/m, "\\echo sent\n$sql;\n");
+	$session->send_script($sql);
 	return;
 }
 
 sub finish_query
 {
 	my ($session) = @_;
-	$session->{stderr} = '' unless defined $session->{stderr};
-	my $output = $session->query('');
-	my $error = $session->{stderr};
-	$session->{stderr} = '';
-	return ($output, $error);
+	$session->finish;
+	return $session->take;
 }
 
 # The SQLSTATE of a statement; '00000' if it succeeds. In list context also the whole message. $on is a node, or a
@@ -292,7 +323,7 @@ sub sqlstate
 {
 	my ($on, $sql) = @_;
 	my ($output, $error);
-	if ($on->isa('PostgreSQL::Test::BackgroundPsql'))
+	if ($on->isa('Session'))
 	{
 		send_query($on, "\\set VERBOSITY verbose\n$sql");
 		($output, $error) = finish_query($on);
@@ -382,23 +413,25 @@ sub create_small
 	return;
 }
 
-# The name of the layout stands before each id but those of the default layout: only ids of one layout are unique.
+# The name of the layout stands before each id but those of the default layout: only ids of one layout are unique. Lines in
+# one row cost less than rows.
 sub load
 {
 	my ($node) = @_;
+	my $twenty = q{SELECT string_agg(%s::text, E'\n') FROM generate_series(1, 20)};
 	my @paths = (
-		'SELECT uid_next() FROM generate_series(1, 20)',
-		'SELECT uid_next_batch(20); INSERT INTO orders DEFAULT VALUES RETURNING id',
-		q{SELECT uid_next('uid_generators.cached') FROM generate_series(1, 20)},
-		q{SELECT 'js53 ' || uid_next('uid_generators.js53') FROM generate_series(1, 20)});
-	return map { background_loop($node, sql => $_, pace => 0.2, reconnect => 1) } @paths;
+		sprintf($twenty, 'uid_next()'),
+		q{SELECT array_to_string(uid_next_array(20), E'\n'); INSERT INTO orders DEFAULT VALUES RETURNING id},
+		sprintf($twenty, q{uid_next('uid_generators.cached')}),
+		sprintf($twenty, q{('js53 ' || uid_next('uid_generators.js53'))}));
+	return map { background_loop($node, sql => $_, pace => 0.2, on_error_stop => 0, reconnect => 1) } @paths;
 }
 
 sub load_small
 {
 	my ($node, $name) = @_;
-	my $sql = "SELECT 'small ' || uid_next_batch('uid_generators.$name', 200)";
-	return background_loop($node, sql => $sql, pace => 0.1, reconnect => 1);
+	my $sql = "SELECT 'small ' || array_to_string(uid_next_array('uid_generators.$name', 200), E'\nsmall ')";
+	return background_loop($node, sql => $sql, pace => 0.1, on_error_stop => 0, reconnect => 1);
 }
 
 # However long the condition itself takes.
@@ -415,16 +448,13 @@ sub poll_until
 	return 0;
 }
 
-# The statement is an argument of psql. Cluster's functions write it to a pipe, which ends the test if psql has failed to
-# connect before it reads.
 sub try_sql
 {
 	my ($node, $sql) = @_;
-	my $output = '';
-	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
-		'<', File::Spec->devnull, '>', \$output, '2>', File::Spec->devnull);
-	chomp $output;
-	return $output;
+	my $session = $node->start_session('postgres') or return '';
+	$session->run([ [ $sql, 1 ] ]);
+	$session->quit;
+	return ($session->take)[0];
 }
 
 # Each in a session of its own. Returns the output of the last one.
@@ -489,15 +519,16 @@ sub block_of
 	die "$file has no block with $pattern";
 }
 
-# All whole statements in the text of a document, between its blocks. Left out: text with "…", and the bare name of a
-# command.
+# All whole statements in the text of a document, between its blocks. Left out: text with "…", the bare name of a command,
+# and a call whose arguments are names that stand for others.
 sub statements_of
 {
 	my ($file) = @_;
 	my $text = slurp_file($file) =~ s/^( *)```.*?^\1```$//msgr;
 	my $command = qr/SELECT|INSERT|UPDATE|DELETE|SET|SHOW|CREATE|ALTER|DROP|GRANT|REVOKE/;
 	my $name_of_command = qr/^(?:\w+ (?:[A-Z]+|\w+ \w+ SET \w+)|(?:SET|UPDATE|DELETE) [\w.]+|ALTER TYPE \w+);?$/;
-	return grep { !/…|\.\.\./ && !/$name_of_command/ } map { s/\s+/ /gr =~ s/;$//r } $text =~ /(?<!`)`($command\s[^`]+)`/g;
+	my $form_of_call = qr/^SELECT \w+\([a-z]+(?:, [a-z]+)*\)$/;
+	return grep { !/…|\.\.\./ && !/$name_of_command/ && !/$form_of_call/ } map { s/\s+/ /gr =~ s/;$//r } $text =~ /(?<!`)`($command\s[^`]+)`/g;
 }
 
 sub statement_of
@@ -526,6 +557,7 @@ sub run_shell
 {
 	my ($node, $command, %environment) = @_;
 	my $directory = delete $environment{directory} // PostgreSQL::Test::Utils::tempdir();
+	$node->end_session;
 	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir, %environment);
 	# In a file of its own, because a server that was started writes to its output on.
 	my $log = PostgreSQL::Test::Utils::tempdir() . '/output';
@@ -591,6 +623,15 @@ sub thaw
 	my ($pid) = @_;
 	delete $frozen{$pid};
 	return kill 'CONT', $pid;
+}
+
+# test/night sets another seed, with which a test finds other things.
+sub seed_random
+{
+	my $seed = $ENV{UIDGEN_SEED} // 1;
+	srand $seed;
+	note("UIDGEN_SEED=$seed");
+	return;
 }
 
 # A stopped process would block the shutdown of its server.

@@ -5,8 +5,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <regex>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -46,21 +44,43 @@ inline int line_at(const std::string &text, size_t offset) {
     return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(offset), '\n'));
 }
 
+inline bool is_word(char c) { return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The word that ends before a place.
+inline std::string word_before(const std::string &text, size_t end) {
+    size_t begin = end;
+    while (begin > 0 && is_word(text[begin - 1]))
+        begin--;
+    return text.substr(begin, end - begin);
+}
+
+inline bool is_atomic_call(const std::string &text, size_t open) {
+    const std::string name = word_before(text, open);
+    const size_t begin = open - name.size();
+    const bool is_member = begin > 0 && (text[begin - 1] == '.' || text[begin - 1] == '>');
+    const auto starts_with = [&name](const char *what) { return name.rfind(what, 0) == 0; };
+    return name == "raise_to" || (is_member && (name == "load" || name == "store" || name == "exchange" ||
+                                                starts_with("compare_exchange_") || starts_with("fetch_")));
+}
+
 inline void find_atomic_sites(const std::filesystem::path &path, std::vector<AtomicSite> *sites) {
-    static const std::regex call(R"((?:[.>]((?:load|store|exchange|compare_exchange_\w+|fetch_\w+))|\b(raise_to))\()");
-    static const std::regex order(R"(memory_order_(\w+))");
     const std::string text = source_without_comments(path);
-    for (std::sregex_iterator i(text.begin(), text.end(), call), end; i != end; ++i) {
-        const size_t open = static_cast<size_t>(i->position() + i->length()) - 1;
+    for (size_t open = text.find('('); open != std::string::npos; open = text.find('(', open + 1)) {
         const size_t close = end_of_call(text, open);
-        AtomicSite site = {
-            path.filename().string(), (*i)[1].str() + (*i)[2].str(), line_at(text, open), line_at(text, close), {}};
         const std::string arguments = text.substr(open, close - open);
-        for (std::sregex_iterator o(arguments.begin(), arguments.end(), order); o != end; ++o)
-            site.orders.push_back((*o)[1]);
         // The definition of raise_to() is not a call.
-        if (arguments.find("std::memory_order order") == std::string::npos)
-            sites->push_back(site);
+        if (!is_atomic_call(text, open) || arguments.find("std::memory_order order") != std::string::npos)
+            continue;
+        AtomicSite site = {
+            path.filename().string(), word_before(text, open), line_at(text, open), line_at(text, close), {}};
+        const std::string order = "memory_order_";
+        for (size_t at = arguments.find(order); at != std::string::npos; at = arguments.find(order, at + 1)) {
+            size_t end = at + order.size();
+            while (is_word(arguments[end]))
+                end++;
+            site.orders.push_back(arguments.substr(at + order.size(), end - at - order.size()));
+        }
+        sites->push_back(site);
     }
 }
 

@@ -29,9 +29,4 @@ inline void expect_exactly(const Explored &result, const Table &acceptable) {
     EXPECT_EQ(result.seen, acceptable) << "some acceptable outcomes never came";
 }
 
-inline void expect_caught(const Explored &result) {
-    EXPECT_NE(counted(result).forbidden, "");
-    std::cout << "  caught: " << result.forbidden << std::endl;
-}
-
 } // namespace uidgen::test

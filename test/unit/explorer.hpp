@@ -1,12 +1,8 @@
 // Explores every interleaving of a few actors, one atomic operation at a time.
 //
-// Each actor is a fiber that yields before each operation on a Stepped atomic and before each attempt on a SteppedLock.
+// Each actor is a fiber that yields before each operation on an atomic and before each attempt on a lock (weak_memory.hpp).
 // A schedule is the list of actors in the order in which they were resumed. explore() runs the scenario again from its
-// start for each schedule, depth first, until none is left. The operations on a Stepped atomic are sequentially
-// consistent. weak_memory.hpp has atomics that return whatever the memory model allows.
-//
-// Long scenarios have too many schedules. For them the number of preemptions may be bounded: how often an actor that
-// could go on is stopped in favour of another. Most races need only one or two.
+// start for each schedule, depth first, until none is left.
 //
 // One actor may be halted: after a given number of its operations it never goes on, like a process that was killed. The
 // schedule then ends when the other actors are done.
@@ -14,11 +10,9 @@
 
 #include <ucontext.h>
 
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <set>
 #include <string>
@@ -30,11 +24,9 @@ class Explorer {
   public:
     using Body = std::function<void()>;
 
-    static constexpr size_t unbounded = SIZE_MAX;
     static constexpr size_t nobody = SIZE_MAX;
 
     struct Bounds {
-        size_t preemptions = unbounded;
         size_t halted = nobody;    // the actor that never goes on
         uint64_t halted_after = 0; // its operations
         // Whether an earlier schedule has come to the present state. If so, the rest of this one brings nothing new.
@@ -51,7 +43,7 @@ class Explorer {
     // Runs the bodies under the next schedule, until they are done, block each other, or exceed most_steps.
     End run(const std::vector<Body> &bodies) {
         fibers_.resize(bodies.size());
-        depth_ = steps_ = preemptions_ = 0;
+        depth_ = steps_ = 0;
         known_ = false;
         schedule_.clear();
         active = this;
@@ -99,11 +91,6 @@ class Explorer {
         return chosen;
     }
 
-    // For real-time order: the number of the last step, and that of the caller's first step after begin().
-    void begin() { fibers_[running_].first_step = 0; }
-    uint64_t first_step() const { return fibers_[running_].first_step; }
-    uint64_t last_step() const { return steps_; }
-
     // The actor that runs.
     size_t actor() const { return running_; }
 
@@ -121,7 +108,6 @@ class Explorer {
         const Body *body = nullptr;
         bool done = false;
         const std::function<bool()> *ready = nullptr;
-        uint64_t first_step = 0;
         uint64_t steps = 0;
     };
 
@@ -175,11 +161,10 @@ class Explorer {
     size_t choose() {
         if (steps_ == most_steps)
             return nobody;
-        const bool could_go_on = running_ != nobody && enabled(running_);
         size_t options[most_actors];
         size_t count = 0;
         for (size_t i = 0; i < fibers_.size(); i++)
-            if (enabled(i) && (i == running_ || !could_go_on || preemptions_ < bounds_.preemptions))
+            if (enabled(i))
                 options[count++] = i;
         if (count == 0)
             return nobody;
@@ -190,7 +175,6 @@ class Explorer {
             path_.push_back({0, count});
         }
         const size_t actor = options[path_[depth_++].chosen];
-        preemptions_ += could_go_on && actor != running_ ? 1 : 0;
         record(actor);
         return actor;
     }
@@ -199,8 +183,6 @@ class Explorer {
         schedule_ += static_cast<char>('a' + actor);
         steps_++;
         fibers_[actor].steps++;
-        if (fibers_[actor].first_step == 0)
-            fibers_[actor].first_step = steps_;
     }
 
     bool all_done() const {
@@ -214,71 +196,12 @@ class Explorer {
     std::vector<Fiber> fibers_;
     std::vector<Choice> path_;
     size_t depth_ = 0;
-    size_t preemptions_ = 0;
     bool known_ = false;
     bool starting_ = false;
     size_t running_ = nobody;
     uint64_t steps_ = 0;
     std::string schedule_;
     ucontext_t main_;
-};
-
-// Outside an exploration, while a world is made or checked, there is no actor to yield to.
-inline void step() {
-    if (Explorer::active != nullptr)
-        Explorer::active->step();
-}
-
-// Stands in for std::atomic. It has the operations that the core uses.
-template <typename T> class Stepped {
-  public:
-    T load(std::memory_order) const {
-        step();
-        return value_;
-    }
-    void store(T value, std::memory_order) {
-        step();
-        value_ = value;
-    }
-    bool compare_exchange_weak(T &expected, T desired, std::memory_order, std::memory_order) {
-        step();
-        if (value_ != expected) {
-            expected = value_;
-            return false;
-        }
-        value_ = desired;
-        return true;
-    }
-    bool compare_exchange_strong(T &expected, T desired, std::memory_order success, std::memory_order failure) {
-        return compare_exchange_weak(expected, desired, success, failure);
-    }
-
-  protected:
-    T value_{};
-};
-
-// Stands in for a page's lock. The actor that holds it may be interrupted; others then wait.
-class SteppedLock {
-  public:
-    void lock() {
-        acquire([this] { return !exclusive_ && shared_ == 0; });
-        exclusive_ = true;
-    }
-    void unlock() { exclusive_ = false; }
-    void lock_shared() {
-        acquire([this] { return !exclusive_; });
-        shared_++;
-    }
-    void unlock_shared() { shared_--; }
-
-  private:
-    static void acquire(const std::function<bool()> &free) {
-        if (Explorer::active != nullptr)
-            Explorer::active->step_when(free);
-    }
-
-    bool exclusive_ = false;
-    int shared_ = 0;
 };
 
 using Table = std::set<std::string>; // of outcomes
@@ -291,13 +214,13 @@ struct Explored {
 };
 
 // A world as the exploration sees it: how to make a new one, what its actors do, and its outcome.
-struct Scenario {
+struct Exploration {
     std::function<void()> make;
     std::vector<Explorer::Body> actors;
     std::function<std::string()> outcome;
 };
 
-inline std::string outcome_of(const Scenario &scenario, Explorer::End end) {
+inline std::string outcome_of(const Exploration &scenario, Explorer::End end) {
     switch (end) {
     case Explorer::End::deadlock:
         return "DEADLOCK";
@@ -309,7 +232,7 @@ inline std::string outcome_of(const Scenario &scenario, Explorer::End end) {
 }
 
 // Runs the schedules of a scenario: all of them, or up to the first outcome that is not acceptable.
-inline Explored explore(const Table &acceptable, const Scenario &scenario, Explorer::Bounds bounds) {
+inline Explored explore(const Table &acceptable, const Exploration &scenario, Explorer::Bounds bounds) {
     Explorer explorer(bounds);
     Explored result;
     do {
@@ -330,42 +253,5 @@ inline Explored explore(const Table &acceptable, const Scenario &scenario, Explo
 }
 
 template <typename World> using Actors = std::vector<void (*)(World &)>;
-template <typename World> using OutcomeOf = std::function<std::string(World &)>;
-
-template <typename World> std::string own_outcome(World &world) { return world.outcome(); }
-
-template <typename World>
-Explored explore(const Table &acceptable, const Actors<World> &actors, Explorer::Bounds bounds,
-                 const OutcomeOf<World> &outcome) {
-    std::unique_ptr<World> world;
-    Scenario scenario = {[&world] { world = std::make_unique<World>(); }, {}, [&] { return outcome(*world); }};
-    for (const auto actor : actors)
-        scenario.actors.push_back([&world, actor] { actor(*world); });
-    return explore(acceptable, scenario, bounds);
-}
-
-template <typename World>
-Explored explore(const Table &acceptable, const Actors<World> &actors, size_t max_preemptions = Explorer::unbounded) {
-    return explore<World>(acceptable, actors, Explorer::Bounds{max_preemptions}, own_outcome<World>);
-}
-
-// The schedules of a scenario with one actor halted: before its first operation, after it, after its second, and so on
-// until it always ends before.
-template <typename World>
-Explored explore_halted(const Table &acceptable, const Actors<World> &actors, size_t halted,
-                        const OutcomeOf<World> &outcome = own_outcome<World>,
-                        size_t max_preemptions = Explorer::unbounded) {
-    Explored all;
-    for (uint64_t after = 0;; after++) {
-        const Explorer::Bounds bounds = {max_preemptions, halted, after};
-        const Explored result = explore<World>(acceptable, actors, bounds, outcome);
-        all.schedules += result.schedules;
-        all.seen.insert(result.seen.begin(), result.seen.end());
-        all.halted += result.halted;
-        all.forbidden = result.forbidden;
-        if (result.halted == 0 || !result.forbidden.empty())
-            return all;
-    }
-}
 
 } // namespace uidgen::test

@@ -72,7 +72,7 @@ struct Member {
     int8_t superseded;
     int8_t mark;   // the highest tick that was leased
     int8_t offset; // of its clock
-    int8_t joins;  // its next ask names the node that it used before
+    int8_t joins;  // until it holds a node it names the one that it used before
 };
 
 struct SmallRow {
@@ -103,14 +103,13 @@ struct State {
     Request request;   // on its way to the registry, where it may arrive late
     Response response; // on its way to the member, where it may arrive late
     int8_t now;        // ticks
-    int8_t registry_offset, median_offset;
-    int8_t median;            // whether there is one
+    int8_t registry_offset;
     int8_t other_environment; // since the registry's last call
     int8_t lost_silently;     // commits were lost, and neither environment nor member has shown it
     int8_t last_incarnation;
     // A life that was copied below the file system: 1 + member of both, and the line that they share.
     int8_t copy, copied, copy_line, copy_node, copy_incarnation, lost_since_copy;
-    int8_t padding[3];
+    int8_t padding[5];
     uint64_t drawn[most_nodes][2]; // 4 bits a tick: drawer_of()
 };
 
@@ -147,7 +146,6 @@ enum class StepKind : uint8_t {
     advance,         // time, by `arg` ticks
     set_clock,       // of a member: its offset becomes `arg`
     set_registry,    // the same of the registry
-    set_median,      // of the members' clocks; `arg` 100: too few members
     ask,             // and get the answer
     ask_unanswered,  // the answer is under way, and may never come
     ask_slowly,      // the request is under way
@@ -165,7 +163,7 @@ enum class StepKind : uint8_t {
     fence_by_hand,   // uid_fleet_fence()
     revoke,          // node `arg`; the members that hold it are dead
     ask_other_fleet, // the member reaches the registry of another fleet
-    join,            // a member that drew without a registry gets one
+    join,            // a member that drew without a registry, further ahead by `arg`, gets one
 };
 
 struct Step {
@@ -189,7 +187,6 @@ struct Size {
 
 constexpr uint64_t this_fleet = 1;
 constexpr uint64_t other_fleet = 2;
-constexpr int8_t no_median = 100;
 
 class World {
   public:
@@ -240,19 +237,10 @@ class World {
             return lives && set(m.offset, step.arg);
         case StepKind::set_registry:
             return set(s.registry_offset, step.arg);
-        case StepKind::set_median:
-            if (step.arg == no_median)
-                return set(s.median, 0);
-            if (s.median != 0 && s.median_offset == step.arg)
-                return false;
-            s.median = 1;
-            s.median_offset = step.arg;
-            return true;
         case StepKind::ask: {
             if (!may_ask)
                 return false;
             const Request request = request_of(s, step.member);
-            m.joins = 0;
             Response response = {};
             const bool received = answer(s, request, response, out) && receive(s, response, out);
             if (received && response.why == static_cast<int8_t>(core::Refusal::superseded) && m.superseded == 0)
@@ -320,7 +308,7 @@ class World {
             if (m.life != Life::before_fleet)
                 return false;
             m.life = Life::alive;
-            m.mark = small(clock(s, step.member) + 1);
+            m.mark = small(clock(s, step.member) + 1 + step.arg);
             m.joins = 1;
             return true;
         }
@@ -374,6 +362,7 @@ class World {
             m.asker.former[i] = i < m.asker.former_count ? small(static_cast<int64_t>(big_one.former[i])) : int8_t{0};
         m.asker.holds = big_one.holds ? 1 : 0;
         m.asker.held = big_one.holds ? small(big_one.held) : SmallGrant{};
+        m.joins = big_one.holds ? int8_t{0} : m.joins;
         m.superseded = big_one.superseded ? 1 : 0;
         m.asker.fleet = small(static_cast<int64_t>(seen.fleet));
         m.asker.term = small(seen.term);
@@ -406,7 +395,6 @@ class World {
         v.longest_us = us(size_.longest);
         v.bound_us = us(size_.bound);
         v.now_us = std::max<int64_t>(us(s.now + s.registry_offset), 1);
-        v.median_us = s.median != 0 ? std::max<int64_t>(us(s.now + s.median_offset), 1) : 0;
         return v;
     }
 
@@ -502,6 +490,18 @@ class World {
         }
         if (p_.keeps_shown_term && a.fleet == r.fleet)
             r.term_shown = std::max(r.term_shown, a.term);
+        if (request.joins != 0 && core::claims_too_much(layout_, r, a, s.members[request.member - 1].mark + 1)) {
+            response = {
+                request.member, static_cast<int8_t>(core::Refusal::ahead), request.asker.incarnation, this_fleet, {}};
+            response.grant.term = small(r.term);
+            response.grant.serial = small(r.own_serial);
+            if (a.lowest < core::beginning(layout_, r, a) + core::grant_ticks(layout_, r, a))
+                out.broken = "a joining member that could have a grant was refused";
+            out.events |= refused_ahead;
+            r.own_serial = s.registry.serial;
+            commit(s, r);
+            return true;
+        }
         if (request.joins != 0)
             use_before(s, r, a, request.member - 1, out);
         Decision d = decide(s, r, a);
@@ -888,16 +888,31 @@ class World {
 };
 
 inline std::string name_of(const Step &step) {
-    static const char *const names[] = {
-        "advance",      "clock of",          "registry's clock", "median",    "ask",       "ask, no answer yet",
-        "ask slowly",   "slow ask arrives",  "answer arrives",   "draw",      "draw all",  "restart",
-        "copy disk of", "copy directory of", "remake",           "replicate", "fail over", "lose commits",
-        "fence",        "revoke node",       "ask other fleet",  "join"};
+    static const char *const names[] = {"advance",
+                                        "clock of",
+                                        "registry's clock",
+                                        "ask",
+                                        "ask, no answer yet",
+                                        "ask slowly",
+                                        "slow ask arrives",
+                                        "answer arrives",
+                                        "draw",
+                                        "draw all",
+                                        "restart",
+                                        "copy disk of",
+                                        "copy directory of",
+                                        "remake",
+                                        "replicate",
+                                        "fail over",
+                                        "lose commits",
+                                        "fence",
+                                        "revoke node",
+                                        "ask other fleet",
+                                        "join"};
     std::string name = names[static_cast<size_t>(step.kind)];
     switch (step.kind) {
     case StepKind::advance:
     case StepKind::set_registry:
-    case StepKind::set_median:
     case StepKind::revoke:
         return name + " " + std::to_string(step.arg);
     case StepKind::set_clock:

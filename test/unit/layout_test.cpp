@@ -37,14 +37,12 @@ void expect_parts(const Parts &got, const Parts &want) {
     EXPECT_EQ(got.sequence, want.sequence);
 }
 
-uint64_t position_of(const Layout &l, const Parts &p, uint64_t term = 0) {
-    const uint64_t tick = (term << l.time_bits) + static_cast<uint64_t>(p.tick);
-    return tick << l.sequence_bits | static_cast<uint64_t>(p.sequence);
+uint64_t position_of(const Layout &l, const Parts &p) {
+    return static_cast<uint64_t>(p.tick) << l.sequence_bits | static_cast<uint64_t>(p.sequence);
 }
 
-// Encodes the parts, decodes the id, and encodes the position: three ways that must agree. The position counts from the
-// term's first tick.
-void expect_round_trip(const Layout &l, const Parts &parts, int64_t term = 0) {
+// Encodes the parts, decodes the id, and encodes the position: three ways that must agree.
+void expect_round_trip(const Layout &l, const Parts &parts) {
     const Encoded e = encode(l, parts);
     ASSERT_EQ(e.fault, EncodeFault::none);
     EXPECT_GE(e.id, 0);
@@ -54,8 +52,8 @@ void expect_round_trip(const Layout &l, const Parts &parts, int64_t term = 0) {
     expect_parts(d.parts, parts);
     const int64_t drawn = parts.worker & largest(drawn_worker_bits(l));
     const int64_t node = node_of_fields(l, {parts.datacenter, drawn});
-    const IdEncoder encoder = encoder_of(l, node, parts.worker != drawn, term);
-    EXPECT_EQ(encode(encoder, position_of(l, parts, static_cast<uint64_t>(term))), e.id) << "term " << term;
+    const IdEncoder encoder = encoder_of(l, node, parts.worker != drawn);
+    EXPECT_EQ(encode(encoder, position_of(l, parts)), e.id);
 }
 
 TEST(Layout, TickLengthIsBounded) {
@@ -394,32 +392,6 @@ TEST(Layout, PositionsOrderIdsWithTheSequenceFirst) {
     EXPECT_EQ(encode(node, (UINT64_C(1) << 53) - 1), INT64_MAX);
 }
 
-// The same tick and sequence number in two terms: ids that differ in the worker alone.
-TEST(Layout, ATermCountsFromItsFirstTick) {
-    const Layout l = widths(10, 2, 4, 5);
-    const Parts parts = {1000, 3, 9, 17};
-    for (int64_t term : {0, 1, 2, 15}) {
-        expect_round_trip(l, parts, term);
-        expect_round_trip(l, {0, 0, term, 0}, term);
-        expect_round_trip(l, {largest(10), 3, term, largest(5)}, term);
-    }
-    const uint64_t first = position_of(l, parts, 0);
-    const uint64_t second_term = position_of(l, parts, 1);
-    EXPECT_EQ(second_term - first, UINT64_C(1) << 15);
-    const int64_t first_id = encode(encoder_of(l, node_of_fields(l, {3, 9}), false, 0), first);
-    EXPECT_EQ(encode(encoder_of(l, node_of_fields(l, {3, 10}), false, 1), second_term) - first_id, 1 << 5);
-}
-
-// The largest number of terms: time, worker and sequence fill 63 bits, and every worker id belongs to a term.
-TEST(Layout, TheLastTermOfTheWidestLayout) {
-    for (bool sequence_first : {false, true}) {
-        Layout l = widths(41, 0, 10, 12);
-        l.sequence_first = sequence_first;
-        expect_round_trip(l, {largest(41), 0, largest(10), largest(12)}, largest(10));
-        expect_round_trip(l, {0, 0, 0, 0}, largest(10));
-    }
-}
-
 // The widest possible node: the tick moves up by 62 bits, and its one bit is the id's highest.
 TEST(Layout, TheWidestNode) {
     const Layout l = widths(1, 31, 31, 0);
@@ -460,21 +432,14 @@ Parts random_parts(std::mt19937_64 &random, const Layout &l) {
             random_field(random, l.worker_bits), random_field(random, l.sequence_bits)};
 }
 
-// In term 0 with any worker, in a later term with the term's worker id.
 TEST(Layout, RandomRoundTrips) {
     std::mt19937_64 random(20260101);
     int sequence_first = 0;
     for (int i = 0; i < 2000; i++) {
         const Layout l = random_layout(random);
         sequence_first += l.sequence_first ? 1 : 0;
-        for (int j = 0; j < 20 && !HasFatalFailure(); j++) {
-            Parts parts = random_parts(random, l);
-            expect_round_trip(l, parts);
-            const int64_t base = parts.worker;
-            const int64_t term = random_field(random, l.worker_bits);
-            parts.worker = (base + term) & largest(l.worker_bits);
-            expect_round_trip(l, parts, term);
-        }
+        for (int j = 0; j < 20 && !HasFatalFailure(); j++)
+            expect_round_trip(l, random_parts(random, l));
     }
     EXPECT_GT(sequence_first, 500);
 }

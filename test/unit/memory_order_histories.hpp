@@ -9,7 +9,6 @@
 #include <mutex>
 #include <set>
 #include <shared_mutex>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,22 +18,86 @@
 #include "ring.hpp"
 #include "weak_memory.hpp"
 #include "window.hpp"
-#include "worlds.hpp"
 
 namespace uidgen::test {
 
 using namespace core;
 
 constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto acquire = std::memory_order_acquire;
+constexpr auto release = std::memory_order_release;
 
 // ---------------------------------------------------------------------------------------------------------
 // The generator's word.
+//
+// `flushed` stands for all that a process knows of a record that it has made durable. Another process that uses the
+// record's positions or values must know it too. `start_over` is called before each try of a draw. `told` stands for what
+// sessions say to each other: what was drawn or discarded before a call began.
 
-using WeakTicks = Ticks<PositionAllocator<Weak>, Weak>;
+constexpr Durability local = Durability::local;
+
+inline std::string show(const Run &run) {
+    if (run.count == 0)
+        return "none";
+    const std::string first = std::to_string(run.first);
+    return run.count == 1 ? first : first + ".." + std::to_string(run.first + run.count - 1);
+}
+
+inline void know(Weak<uint64_t> *flushed, uint64_t lsn) {
+    uint64_t seen = flushed->load(relaxed);
+    while (seen < lsn && !flushed->compare_exchange_strong(seen, lsn, relaxed, relaxed)) {
+    }
+}
+
+struct WeakTicks {
+    PositionAllocator<Weak> word;
+    Weak<uint64_t> flushed;
+
+    void confirm() {
+        const WrittenRange written = word.written_range();
+        know(&flushed, written.lsn);
+        word.confirm(local, written.until);
+    }
+    Run take(uint64_t want) {
+        const uint64_t limit = word.usable(local);
+        return word.take(0, limit, want);
+    }
+    bool knows(uint64_t lsn) { return flushed.load(relaxed) >= lsn; }
+};
+
+// Whole calls: take, else confirm, else reserve under the page's lock. Nothing is leased at the start, and a lease has
+// two positions.
+struct LeasedTicks : WeakTicks {
+    WeakLock page;
+    uint64_t log_end = 0; // under the page's lock
+
+    LeasedTicks() { word.reset(10); }
+    void reserve(uint64_t seen) {
+        const std::lock_guard<WeakLock> guard(page);
+        if (word.written_range().until == seen)
+            word.publish(seen, seen + 2, ++log_end);
+    }
+    template <typename StartOver> uint64_t draw(StartOver start_over) {
+        for (;;) {
+            start_over();
+            const Run run = take(1);
+            if (run.count > 0)
+                return run.first;
+            const uint64_t last = word.last();
+            const uint64_t written = word.written_range().until;
+            if (last + 1 < written)
+                confirm();
+            else
+                reserve(written);
+        }
+    }
+    // The record of the lease that a position is of.
+    static uint64_t record_of(uint64_t position) { return (position - 10) / 2 + 1; }
+};
 
 // A lease of 10 .. 15 is written. One process makes its first two ticks durable, another all of it.
 //
-//   forbidden   a position that is not known to be durable; another level confirmed
+//   forbidden   a position that is not known to be durable; a bound that falls back; another level confirmed
 struct ConfirmAndTake : WeakTicks {
     Run taken{};
     bool unknown = false;
@@ -44,7 +107,7 @@ struct ConfirmAndTake : WeakTicks {
         word.publish(10, 16, 5);
     }
     template <uint64_t until> static void confirmer(ConfirmAndTake &w) {
-        raise_to(w.flushed, until, relaxed);
+        know(&w.flushed, until);
         w.word.confirm(local, until);
     }
     static void taker(ConfirmAndTake &w) {
@@ -52,10 +115,12 @@ struct ConfirmAndTake : WeakTicks {
         w.unknown = w.taken.count > 0 && !w.knows(w.taken.first + w.taken.count);
     }
     std::string outcome() const {
-        return show(taken) + (unknown ? " UNKNOWN" : "") + " elsewhere " +
-               std::to_string(word.usable(Durability::remote_flushed));
+        return show(taken) + (unknown ? " UNKNOWN" : "") + " usable " + std::to_string(word.usable(local)) +
+               " elsewhere " + std::to_string(word.usable(Durability::remote_flushed));
     }
-    static Table outcomes() { return {"none elsewhere 10", "10..11 elsewhere 10", "10..15 elsewhere 10"}; }
+    static Table outcomes() {
+        return {"none usable 16 elsewhere 10", "10..11 usable 16 elsewhere 10", "10..15 usable 16 elsewhere 10"};
+    }
     static Actors<ConfirmAndTake> actors() { return {confirmer<12>, confirmer<16>, taker}; }
 };
 
@@ -108,10 +173,12 @@ struct TakeAndGap : WeakTicks {
 // discards goes on with a lease of its own.
 //
 //   forbidden   16 .. 19, which no record covers; 20 and above without its record; a position twice; a bound that
-//               falls back
+//               falls back; a position below `next` for a call that began after the discard
 template <uint64_t next> struct TakeAndDiscard : WeakTicks {
+    Weak<uint64_t> told;
     Run taken[2] = {};
     bool unknown = false;
+    bool given_up = false;
 
     TakeAndDiscard() {
         word.reset(10);
@@ -120,12 +187,15 @@ template <uint64_t next> struct TakeAndDiscard : WeakTicks {
     }
     static void discarder(TakeAndDiscard &w) {
         w.word.discard_below(next);
+        w.told.store(1, release);
         w.word.publish(20, 22, 7);
     }
     static void confirmer(TakeAndDiscard &w) { w.confirm(); }
     static void taker(TakeAndDiscard &w) {
         for (Run &run : w.taken) {
+            const bool late = w.told.load(acquire) != 0;
             run = w.take(3);
+            w.given_up = w.given_up || (late && run.count > 0 && run.first < next);
             w.unknown = w.unknown || (run.count > 0 && run.first >= 20 && !w.knows(7));
         }
     }
@@ -135,7 +205,8 @@ template <uint64_t next> struct TakeAndDiscard : WeakTicks {
     std::string outcome() const {
         const bool twice = taken[0].count > 0 && taken[1].count > 0 && taken[1].first < taken[0].first + taken[0].count;
         return std::string(sound(taken[0]) && sound(taken[1]) && !twice ? "sound" : "UNSOUND") +
-               (unknown ? " UNKNOWN" : "") + ", written " + std::to_string(word.written_range().until);
+               (unknown ? " UNKNOWN" : "") + (given_up ? " GIVEN UP" : "") + ", written " +
+               std::to_string(word.written_range().until);
     }
     static Table outcomes() { return {"sound, written 22"}; }
     static Actors<TakeAndDiscard> actors() { return {discarder, confirmer, taker}; }
@@ -191,11 +262,14 @@ struct DrawByWindows : WeakTicks {
 
 // The backup worker's word: two callers and a discard, under the primary's bound, which is confirmed meanwhile.
 //
-//   forbidden   a position twice; one that is not known to be durable
+//   forbidden   a position twice; one that is not known to be durable; one below 13 for a call that began after the
+//               discard; a word that falls back
 struct BackupDraws : WeakTicks {
     BackupAllocator<Weak> backup;
+    Weak<uint64_t> told;
     Run taken[2] = {};
     bool unknown[2] = {false, false};
+    bool given_up = false;
 
     BackupDraws() {
         word.reset(10);
@@ -204,26 +278,71 @@ struct BackupDraws : WeakTicks {
     }
     template <int self> static void taker(BackupDraws &w) {
         const uint64_t limit = w.word.usable(local);
+        const bool late = self == 0 && w.told.load(acquire) != 0;
         w.taken[self] = w.backup.take(0, limit, 2);
+        w.given_up = w.given_up || (late && w.taken[self].count > 0 && w.taken[self].first < 13);
         w.unknown[self] = w.taken[self].count > 0 && !w.knows(5);
     }
     static void confirmer(BackupDraws &w) { w.confirm(); }
-    static void discarder(BackupDraws &w) { w.backup.discard_below(13); }
+    static void discarder(BackupDraws &w) {
+        w.backup.discard_below(13);
+        w.told.store(1, release);
+    }
     std::string outcome() const {
         const bool both = taken[0].count > 0 && taken[1].count > 0;
         const bool twice = both && taken[0].first < taken[1].first + taken[1].count &&
                            taken[1].first < taken[0].first + taken[0].count;
+        uint64_t next = 13;
+        for (const Run &run : taken)
+            next = std::max(next, run.count > 0 ? run.first + run.count : 0);
         return std::string(twice ? "TWICE" : "sound") + (unknown[0] || unknown[1] ? " UNKNOWN" : "") +
-               (backup.last() < 12 ? " BELOW" : "");
+               (given_up ? " GIVEN UP" : "") + (backup.last() + 1 < next ? " BELOW" : "");
     }
     static Table outcomes() { return {"sound"}; }
     static Actors<BackupDraws> actors() { return {taker<0>, taker<1>, confirmer, discarder}; }
 };
 
-// Whole calls.
+// Three callers, the first with a floor of 12. Each says what it has drawn, and hears the others before its call.
+//
+//   acceptable  positions at most once, and above those that were drawn before the call began (P2)
+//   forbidden   a position twice, out of order, below the floor, or beyond the lease
+struct CallersInOrder : WeakTicks {
+    Weak<uint64_t> told[3];
+    Run runs[3] = {};
+    bool in_order = true;
+
+    CallersInOrder() {
+        word.reset(10);
+        word.publish(10, 15, 0);
+        word.confirm(local, 15);
+    }
+    template <size_t self> static void caller(CallersInOrder &w) {
+        uint64_t heard = 0;
+        for (size_t i = 0; i < 3; i++)
+            heard = i == self ? heard : std::max(heard, w.told[i].load(acquire));
+        const Run run = w.word.take(self == 0 ? 12 : 0, 15, 2);
+        w.runs[self] = run;
+        w.in_order = w.in_order && (run.count == 0 || run.first > heard);
+        w.told[self].store(run.first + run.count - 1, release);
+    }
+    std::string outcome() const {
+        std::set<uint64_t> once;
+        uint64_t all = 0;
+        for (const Run &run : runs)
+            for (uint64_t i = 0; i < run.count; i++, all++)
+                once.insert(run.first + i);
+        const bool inside = *once.begin() >= 10 && *once.rbegin() < 15 && (runs[0].count == 0 || runs[0].first >= 12);
+        return std::string(inside ? "sound" : "OUTSIDE") + (once.size() < all ? " TWICE" : "") +
+               (in_order ? "" : " OUT OF ORDER");
+    }
+    static Table outcomes() { return {"sound"}; }
+    static Actors<CallersInOrder> actors() { return {caller<0>, caller<1>, caller<2>}; }
+};
+
+// Whole calls. Nothing is leased at the start, and a lease has two positions.
 //
 //   forbidden   a position twice; one that is not known to be durable; a lease that no caller needed
-template <uint64_t each> struct WholeCalls : LeasedTicks<PositionAllocator<Weak>, Weak, WeakLock> {
+template <uint64_t each> struct WholeCalls : LeasedTicks {
     uint64_t positions[2][each] = {};
     bool unknown[2] = {false, false};
 
@@ -248,7 +367,65 @@ template <uint64_t each> struct WholeCalls : LeasedTicks<PositionAllocator<Weak>
 // ---------------------------------------------------------------------------------------------------------
 // The segment's word.
 
-struct Segment : Ranges<SegmentWord<Weak>, Weak, WeakLock> {
+// The segment's word, with its ranges under the page's lock. The first range stands for 100 and 110. Plain nextval has
+// drawn the values after it, so the next ones stand for 200 and 210, 220 and 230.
+struct Ranges {
+    SegmentWord<Weak> word;
+    WeakLock page;
+    uint64_t log_end = 1; // under the page's lock, as is next_value
+    int64_t next_value = 200;
+    Weak<uint64_t> flushed;
+
+    explicit Ranges(bool first_is_durable) {
+        word.reset(0);
+        word.publish(2, 100, 10, 1);
+        if (!first_is_durable)
+            return;
+        word.confirm(local, 2);
+        flushed.store(1, relaxed);
+    }
+    void publish_successor() {
+        const std::lock_guard<WeakLock> guard(page);
+        if (!word.room())
+            return;
+        word.publish(2, next_value, 10, ++log_end);
+        next_value += 20;
+    }
+    // The first value that may come after it.
+    uint64_t discard() {
+        const std::lock_guard<WeakLock> guard(page);
+        word.discard();
+        return static_cast<uint64_t>(next_value);
+    }
+    bool current(Range *range) {
+        const std::shared_lock<WeakLock> guard(page);
+        return word.current(range);
+    }
+    // The limit is what was usable before the take, and at most the range's end.
+    uint64_t limit_in(const Range &range) {
+        if (word.usable(local) < range.end) {
+            know(&flushed, range.lsn);
+            word.confirm(local, range.end);
+        }
+        return std::min(word.usable(local), range.end);
+    }
+    // A value, or 0: no published range has one left. *durable becomes false if the range is not known to be durable.
+    template <typename StartOver> int64_t draw(StartOver start_over, bool *durable) {
+        Range range{};
+        for (;;) {
+            start_over();
+            if (!current(&range))
+                return 0;
+            const Run run = word.take(limit_in(range), 1);
+            if (run.count == 0)
+                continue;
+            *durable = *durable && flushed.load(relaxed) >= range.lsn;
+            return range.value(run.first);
+        }
+    }
+};
+
+struct Segment : Ranges {
     bool durable[2] = {true, true}; // as far as the process knows
 
     using Ranges::Ranges;
@@ -279,20 +456,63 @@ struct SegmentTakers : Segment {
 
 // One caller twice, a discard and a successor.
 //
-//   forbidden   a value twice or out of order; none although one is left
+//   forbidden   a value twice or out of order; none although one is left; a discarded one for a call that began after
+//               the discard
 struct SegmentDiscard : Segment {
+    Weak<uint64_t> told; // the first value that may come after the discard
     int64_t values[2] = {0, 0};
+    bool given_up = false;
 
     SegmentDiscard() : Segment(false) {}
-    static void caller(SegmentDiscard &w) {
-        w.values[0] = w.draw(0, 1);
-        w.values[1] = w.draw(0, static_cast<uint64_t>(w.values[0]) << 1 | (w.durable[0] ? 0 : 1));
+    int64_t draw_undiscarded(uint64_t bits) {
+        const uint64_t first = told.load(acquire);
+        const int64_t value = draw(0, bits << 10 | first);
+        given_up = given_up || (value != 0 && value < static_cast<int64_t>(first));
+        return value;
     }
-    static void discarder(SegmentDiscard &w) { w.discard(); }
+    static void caller(SegmentDiscard &w) {
+        w.values[0] = w.draw_undiscarded(1);
+        w.values[1] = w.draw_undiscarded(static_cast<uint64_t>(w.values[0]) << 1 | (w.durable[0] ? 0 : 1));
+    }
+    static void discarder(SegmentDiscard &w) {
+        const uint64_t first = w.discard();
+        w.told.store(first, release);
+    }
     static void publisher(SegmentDiscard &w) { w.publish_successor(); }
-    std::string outcome() const { return show(values) + suffix(); }
+    std::string outcome() const { return show(values) + (given_up ? " GIVEN UP" : "") + suffix(); }
     static Table outcomes() { return {"100 110", "100 200", "100 0", "200 210", "0 200", "0 0"}; }
     static Actors<SegmentDiscard> actors() { return {caller, discarder, publisher}; }
+};
+
+// Two processes confirm two ranges.
+//
+//   forbidden   a bound that falls back
+struct SegmentConfirms : Segment {
+    SegmentConfirms() : Segment(false) { word.publish(2, 200, 10, 2); }
+    template <uint64_t end> static void confirmer(SegmentConfirms &w) { w.word.confirm(local, end); }
+    std::string outcome() const { return std::to_string(word.usable(local)); }
+    static Table outcomes() { return {"4"}; }
+    static Actors<SegmentConfirms> actors() { return {confirmer<2>, confirmer<4>}; }
+};
+
+// One caller twice, against two publications. The second one has no room while the first range is in use.
+//
+//   forbidden   none, or 200 first: a range in use was overwritten
+struct SegmentRoom : Segment {
+    int64_t values[2] = {0, 0};
+
+    SegmentRoom() : Segment(true) {}
+    static void caller(SegmentRoom &w) {
+        w.values[0] = w.draw(0, 1);
+        w.values[1] = w.draw(0, static_cast<uint64_t>(w.values[0]));
+    }
+    static void publisher(SegmentRoom &w) {
+        w.publish_successor();
+        w.publish_successor();
+    }
+    std::string outcome() const { return show(values) + suffix(); }
+    static Table outcomes() { return {"100 110"}; }
+    static Actors<SegmentRoom> actors() { return {caller, publisher}; }
 };
 
 // Two sessions draw the first range's two values: one by a window that it opens, one by a call. Neither has made the
@@ -415,8 +635,9 @@ template <uint64_t count> struct RingOf {
     std::string refused;
     bool unknown[2] = {false, false};
 
+    // The indices wrap after two puts.
     RingOf() {
-        hints.reset(0);
+        hints.reset(UINT64_MAX - 1);
         ring.clear();
     }
     void put(uint64_t run) {
@@ -445,9 +666,9 @@ template <uint64_t count> struct RingOf {
         std::string text;
         const uint64_t cursor = hints.cursor.load(relaxed);
         const uint64_t tail = hints.tail.load(relaxed);
-        for (uint64_t i = cursor; i != cursor + count; i++) {
-            const uint64_t run = cells[i % count].load(relaxed);
-            if (i < tail)
+        for (uint64_t i = 0; i < count; i++) {
+            const uint64_t run = cells[(cursor + i) % count].load(relaxed);
+            if (i < tail - cursor)
                 text += run == nothing ? " HOLE" : " left " + std::to_string(run);
             else if (run != nothing)
                 text += " behind " + std::to_string(run);
@@ -565,21 +786,17 @@ struct FilledAtTake : RingOf<4> {
 // More actors on the ring: two putters and two takers, or one putter of two runs and two takers.
 //
 //   forbidden   a run twice or nowhere; one that is not known to be durable
-struct BusyRing : RingOf<2> {
+template <uint64_t count> struct BusyRing : RingOf<count> {
     std::string outcome() const {
-        std::multiset<std::string> runs;
-        std::istringstream words(taken[0] + taken[1] + rest() + refused);
-        for (std::string word; words >> word;)
-            if (isdigit(static_cast<unsigned char>(word[0])) != 0)
-                runs.insert(word);
-        std::string text = unknown[0] || unknown[1] ? "UNKNOWN " : "";
-        for (const std::string &run : runs)
-            text += run;
-        return text;
+        std::multiset<char> runs;
+        for (const char c : this->taken[0] + this->taken[1] + this->rest() + this->refused)
+            if (isdigit(static_cast<unsigned char>(c)) != 0)
+                runs.insert(c);
+        return (this->unknown[0] || this->unknown[1] ? "UNKNOWN " : "") + std::string(runs.begin(), runs.end());
     }
 };
 
-struct TwoAndTwo : BusyRing {
+struct TwoAndTwo : BusyRing<2> {
     TwoAndTwo() { put(0); }
     static Table outcomes() { return {"012"}; }
     static Actors<TwoAndTwo> actors() {
@@ -588,12 +805,86 @@ struct TwoAndTwo : BusyRing {
     }
 };
 
-template <int takes> struct FullAndMore : BusyRing {
+template <int takes> struct FullAndMore : BusyRing<2> {
     FullAndMore() { putter<0, 2>(*this); }
     static Table outcomes() { return {"0123"}; }
     static Actors<FullAndMore> actors() {
         return {[](FullAndMore &w) { putter<2, 2>(w); }, [](FullAndMore &w) { taker<0, 2>(w); },
                 [](FullAndMore &w) { taker<1, takes>(w); }};
+    }
+};
+
+// A ring of one cell holds a run. One taker may pause between its swap and its store of the cursor, while another caller
+// puts and takes more than a lap.
+//
+//   acceptable  a run refused by a ring that seems full
+//   forbidden   a run twice or nowhere; none for the second caller, which has just put one that the other did not take
+struct LateCursor : BusyRing<1> {
+    bool missed[3] = {false, false, false}; // what it had put
+
+    LateCursor() { put(0); }
+    static void sleeper(LateCursor &w) { w.take(0); }
+    static void busy(LateCursor &w) {
+        for (const uint64_t run : {1, 2}) {
+            const std::string refused_before = w.refused;
+            w.put(run);
+            const bool is_there = w.refused == refused_before;
+            const uint64_t got = w.take(1);
+            w.missed[run] = is_there && got == nothing;
+        }
+        w.put(3);
+    }
+    std::string outcome() const {
+        const bool starves = (missed[1] && taken[0] != " 1") || (missed[2] && taken[0] != " 2");
+        return BusyRing::outcome() + (starves ? " STARVED" : "");
+    }
+    static Table outcomes() { return {"0123"}; }
+    static Actors<LateCursor> actors() { return {sleeper, busy}; }
+};
+
+// Of two runs one taker takes one and puts it back, perhaps into the cell where the other taker has just seen it.
+//
+//   forbidden   a run twice or nowhere, or refused by the ring that it came from
+struct ComesBack : BusyRing<2> {
+    ComesBack() { putter<0, 2>(*this); }
+    static void hesitant(ComesBack &w) {
+        const TakenRun run = w.ring.take(0);
+        if (run.first != nothing && !w.ring.put(run.first))
+            w.refused = " REFUSED";
+    }
+    static Table outcomes() { return {"01"}; }
+    static Actors<ComesBack> actors() {
+        return {hesitant, [](ComesBack &w) { taker<0, 2>(w); }};
+    }
+};
+
+// One of two putters and a taker is halted for ever at one of its steps. The ring holds `before` runs at the start.
+//
+//   acceptable  that actor's own run is lost
+//   forbidden   another one lost; a run twice; a ring that does not work afterwards
+template <uint64_t before> struct Survivors : BusyRing<2> {
+    Survivors() { putter<0, before>(*this); }
+    bool goes_round() {
+        uint64_t found = 0;
+        for (uint64_t i = 0; i < 6; i++) {
+            for (uint64_t run = ring.take(0).first; run != nothing; run = ring.take(0).first)
+                found += run >= 100 ? 1 : 0;
+            if (i < 5 && !ring.put(100 + i))
+                return false;
+        }
+        return found == 5;
+    }
+    std::string outcome() {
+        const std::string runs = BusyRing::outcome();
+        const std::set<char> once(runs.begin(), runs.end());
+        if (once.size() < runs.size() || once.size() + 1 < before + 2)
+            return "UNSOUND " + runs;
+        return goes_round() ? "sound" : "STUCK";
+    }
+    static Table outcomes() { return {"sound"}; }
+    static Actors<Survivors> actors() {
+        return {[](Survivors &w) { putter<before>(w); }, [](Survivors &w) { putter<before + 1>(w); },
+                [](Survivors &w) { taker<0, 2>(w); }};
     }
 };
 

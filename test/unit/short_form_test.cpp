@@ -7,8 +7,6 @@
 //   Ulid.Time     the documentation of Ulid.Time.encode/2 (hexdocs.pm/ulid/0.1.0), Crockford's alphabet
 //   ulid          npm's package ulid 3.0.2, encodeTime()
 //   Crockford     crockford.com/base32.html: what decodes to the same
-//   Node.js       Buffer.writeBigUInt64BE() and toString('base64url') of version 20
-//   YouTube       the name of a video, 11 characters that anyone can look up
 #include "short_form.hpp"
 
 #include <gtest/gtest.h>
@@ -31,15 +29,9 @@ std::string in_base32(int64_t id) {
     write_number(base32, id, text.data());
     return text;
 }
-std::string in_base64url(int64_t id) {
-    std::string text(base64url.width, '?');
-    write_bytes(id, text.data());
-    return text;
-}
 
 ReadShort of_base62(std::string_view text) { return read_number(base62, text.data(), text.size()); }
 ReadShort of_base32(std::string_view text) { return read_number(base32, text.data(), text.size()); }
-ReadShort of_base64url(std::string_view text) { return read_bytes(text.data(), text.size()); }
 
 void expect_id(const ReadShort &read, int64_t id) {
     EXPECT_EQ(read.fault, ShortFault::none) << "for " << id;
@@ -86,22 +78,6 @@ TEST(ShortForm, Base32IsThatOfOthers) {
     EXPECT_EQ(in_base32(INT64_MAX), "7ZZZZZZZZZZZZ"); // 3 bits and 12 times 5
 }
 
-TEST(ShortForm, Base64urlIsThatOfOthers) {
-    constexpr Vector vectors[] = {
-        {1, "AAAAAAAAAAE"},                   // Node.js
-        {62, "AAAAAAAAAD4"},                  // Node.js
-        {1541815603606036480, "FWWhH2IXoAA"}, // Node.js
-        {117443343637549056, "AaE-GUrAEAA"},  // Node.js
-        {INT64_MAX - 1, "f_________4"},       // Node.js
-        {INT64_MAX, "f_________8"},           // Node.js
-        {8434178615911931332, "dQw4w9WgXcQ"}, // YouTube, read by Node.js
-    };
-    for (const Vector &v : vectors) {
-        EXPECT_EQ(in_base64url(v.id), v.text);
-        expect_id(of_base64url(v.text), v.id);
-    }
-}
-
 // The ends, the powers of each base and their neighbours, and a hundred thousand ids of every length in bits.
 template <typename Check> void for_many_ids(Check check) {
     check(0);
@@ -119,7 +95,6 @@ TEST(ShortForm, ReadsWhatItWrites) {
     for_many_ids([](int64_t id) {
         expect_id(of_base62(in_base62(id)), id);
         expect_id(of_base32(in_base32(id)), id);
-        expect_id(of_base64url(in_base64url(id)), id);
     });
 }
 
@@ -130,7 +105,6 @@ TEST(ShortForm, TextsSortAsIdsDo) {
         EXPECT_EQ(in_base32(other) < in_base32(id), other < id);
         other = id;
     });
-    EXPECT_GT(in_base64url(0), in_base64url(INT64_C(62) << 52)) << "base64url does not sort";
 }
 
 TEST(ShortForm, EveryByteIsADigitOrRefused) {
@@ -145,8 +119,6 @@ TEST(ShortForm, EveryByteIsADigitOrRefused) {
         };
         expect_taken(of_base62(view), letter || digit);
         expect_taken(of_base32(view), (letter || digit || byte == '-') && byte != 'U' && byte != 'u');
-        const std::string eleven = std::string("A") + static_cast<char>(byte) + "AAAAAAAAA";
-        expect_taken(of_base64url(eleven), letter || digit || byte == '-' || byte == '_');
     }
 }
 
@@ -176,24 +148,13 @@ TEST(ShortForm, NothingBeyondTheLargestId) {
     expect_fault(of_base62("AzL8n0Y58m70"), ShortFault::too_large, 11);
     expect_fault(of_base32("8000000000000"), ShortFault::too_large, 12);
     expect_fault(of_base32("7ZZZZZZZZZZZZ0"), ShortFault::too_large, 13);
-    expect_fault(of_base64url("gAAAAAAAAAA"), ShortFault::too_large, 0);
-    expect_fault(of_base64url("jNQXAC9IVRw"), ShortFault::too_large, 0); // YouTube: 10147761149933278492
-    expect_fault(of_base62("AzL8n0Y58m8!"), ShortFault::too_large, 10);  // the first fault counts
+    expect_fault(of_base62("AzL8n0Y58m8!"), ShortFault::too_large, 10); // the first fault counts
 }
 
 TEST(ShortForm, EmptyTextsAreRefused) {
     expect_fault(of_base62(""), ShortFault::empty, 0);
     expect_fault(of_base32(""), ShortFault::empty, 0);
     expect_fault(of_base32("--"), ShortFault::empty, 2);
-    expect_fault(of_base64url(""), ShortFault::empty, 0);
-}
-
-TEST(ShortForm, Base64urlHasOneTextForAnId) {
-    expect_fault(of_base64url("AAAAAAAAAA"), ShortFault::wrong_size, 10);
-    expect_fault(of_base64url("AAAAAAAAAAAA"), ShortFault::wrong_size, 11);
-    expect_fault(of_base64url("AAAAAAAAAAE="), ShortFault::foreign, 11);
-    for (const char last : {'B', 'C', 'D', 'F', '_'})
-        expect_fault(of_base64url(std::string(10, 'A') + last), ShortFault::loose_bits, 10);
 }
 
 } // namespace

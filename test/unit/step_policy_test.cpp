@@ -141,4 +141,14 @@ TEST(NextStep, SettlesAtTheDemand) {
     }
 }
 
+// What a claim can use up is bounded by what a range may have, not by what is claimed.
+TEST(Loss, IsCredibleUpToSomeBlocks) {
+    for (const int64_t most : {INT64_C(1), INT64_C(29), INT64_C(10000000), INT64_C(1) << 40}) {
+        const StepBounds of = {1, most};
+        const auto blocks = static_cast<uint64_t>(most) * most_lost_blocks;
+        EXPECT_TRUE(is_credible_loss(0, of) && is_credible_loss(blocks, of));
+        EXPECT_FALSE(is_credible_loss(blocks + 2 * most_lost_blocks, of) || is_credible_loss(UINT64_MAX, of));
+    }
+}
+
 } // namespace

@@ -39,11 +39,10 @@ struct OrderSite {
     const char *file;
     int line;
     std::memory_order order;
-    bool if_swap_fails = false;
+    enum { access, swap, failed_swap } of = access;
 
     friend bool operator==(const OrderSite &a, const OrderSite &b) {
-        return a.line == b.line && a.order == b.order && a.if_swap_fails == b.if_swap_fails &&
-               strcmp(a.file, b.file) == 0;
+        return a.line == b.line && a.order == b.order && a.of == b.of && strcmp(a.file, b.file) == 0;
     }
 };
 
@@ -57,6 +56,7 @@ class WeakMemory {
     std::vector<OrderSite> seen_sites;
     const OrderSite *weakened = nullptr; // this one's order is
     std::memory_order weakened_to = std::memory_order_relaxed;
+    const OrderSite *torn = nullptr; // this swap is a load and a store
 
     // Before a world is made.
     void clear() {
@@ -118,6 +118,17 @@ class WeakMemory {
         spurious_failures_ += values(where)[result.read].word == *expected ? 1 : 0;
         *expected = read(where, result.read, failure);
         return false;
+    }
+
+    // What a swap is not.
+    bool load_and_store(size_t where, uint64_t *expected, uint64_t desired, std::memory_order order) {
+        const uint64_t seen = load(where, std::memory_order_acquire);
+        if (seen != *expected) {
+            *expected = seen;
+            return false;
+        }
+        store(where, desired, order);
+        return true;
     }
 
     void lock(size_t which) {
@@ -206,7 +217,8 @@ class WeakMemory {
     };
 
     static uint64_t mix(uint64_t hash, uint64_t more) {
-        hash = ((hash ^ more) + 1) * UINT64_C(0x9E3779B97F4A7C15);
+        // First what there is: mix(h, h) must not be the same for each h.
+        hash = ((hash * UINT64_C(0xD1B54A32D192ED03) ^ more) + 1) * UINT64_C(0x9E3779B97F4A7C15);
         return hash ^ hash >> 29;
     }
     static uint64_t mix_view(uint64_t hash, const View &view) {
@@ -322,19 +334,24 @@ template <typename T> class Weak {
     }
     bool compare_exchange_weak(T &expected, T desired, std::memory_order success, std::memory_order failure,
                                const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
-        return compare_exchange(expected, desired, {file, line, success}, {file, line, failure, true}, true);
+        return compare_exchange(expected, desired, {file, line, success, OrderSite::swap},
+                                {file, line, failure, OrderSite::failed_swap}, true);
     }
     bool compare_exchange_strong(T &expected, T desired, std::memory_order success, std::memory_order failure,
                                  const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
-        return compare_exchange(expected, desired, {file, line, success}, {file, line, failure, true}, false);
+        return compare_exchange(expected, desired, {file, line, success, OrderSite::swap},
+                                {file, line, failure, OrderSite::failed_swap}, false);
     }
 
   private:
     bool compare_exchange(T &expected, T desired, const OrderSite &success, const OrderSite &failure, bool weak) {
         auto word = static_cast<uint64_t>(expected);
+        const std::memory_order order = weak_memory.order_at(success);
+        const std::memory_order if_it_fails = weak_memory.order_at(failure);
         const bool swapped =
-            weak_memory.compare_exchange(where_, &word, static_cast<uint64_t>(desired), weak_memory.order_at(success),
-                                         weak_memory.order_at(failure), weak);
+            weak_memory.torn != nullptr && *weak_memory.torn == success
+                ? weak_memory.load_and_store(where_, &word, static_cast<uint64_t>(desired), order)
+                : weak_memory.compare_exchange(where_, &word, static_cast<uint64_t>(desired), order, if_it_fails, weak);
         expected = static_cast<T>(word);
         return swapped;
     }
@@ -357,23 +374,38 @@ class WeakLock {
 
 enum class Known { not_again, run_again };
 
-// Runs a scenario until no new state is left.
+// Runs a scenario until no new state is left. With a bound, one actor is halted.
 template <typename World>
-Explored explore_weakly(const Table &acceptable, const Actors<World> &actors, Known what_is_known = Known::not_again) {
+Explored explore_weakly(const Table &acceptable, const Actors<World> &actors, Explorer::Bounds bounds = {},
+                        Known what_is_known = Known::not_again) {
     std::unordered_set<uint64_t> known;
     std::unique_ptr<World> world;
-    Scenario scenario = {[&world] {
-                             weak_memory.clear();
-                             world = std::make_unique<World>();
-                         },
-                         {},
-                         [&world] { return world->outcome(); }};
+    Exploration scenario = {[&world] {
+                                weak_memory.clear();
+                                world = std::make_unique<World>();
+                            },
+                            {},
+                            [&world] { return world->outcome(); }};
     for (const auto actor : actors)
         scenario.actors.push_back([&world, actor] { actor(*world); });
-    Explorer::Bounds bounds;
     if (what_is_known == Known::not_again)
         bounds.is_known = [&known] { return !known.insert(weak_memory.state()).second; };
     return explore(acceptable, scenario, bounds);
+}
+
+// The schedules of a scenario with one actor halted: before its first operation, after it, after its second, and so on
+// until it always ends before.
+template <typename World> Explored explore_halted(const Table &acceptable, const Actors<World> &actors, size_t halted) {
+    Explored all;
+    for (uint64_t after = 0;; after++) {
+        const Explored result = explore_weakly<World>(acceptable, actors, {halted, after, nullptr});
+        all.schedules += result.schedules;
+        all.seen.insert(result.seen.begin(), result.seen.end());
+        all.halted += result.halted;
+        all.forbidden = result.forbidden;
+        if (result.halted == 0 || !result.forbidden.empty())
+            return all;
+    }
 }
 
 } // namespace uidgen::test

@@ -189,6 +189,42 @@ TEST(WeakMemory, ALockTellsTheNextHolder) {
     expect_exactly(explore_weakly<Locked>(all, actors), all);
 }
 
+TEST(WeakMemory, FindsTheDeadlock) {
+    struct TwoLocks {
+        WeakLock one, other;
+        std::string outcome() const { return "done"; }
+    };
+    const Table all = {"done", "DEADLOCK"};
+    const Actors<TwoLocks> actors = {[](TwoLocks &l) {
+                                         const std::lock_guard<WeakLock> first(l.one);
+                                         const std::lock_guard<WeakLock> second(l.other);
+                                     },
+                                     [](TwoLocks &l) {
+                                         const std::lock_guard<WeakLock> first(l.other);
+                                         const std::lock_guard<WeakLock> second(l.one);
+                                     }};
+    expect_exactly(explore_weakly<TwoLocks>(all, actors), all);
+}
+
+TEST(WeakMemory, FindsTheEndlessLoop) {
+    expect_litmus({"ENDLESS"}, {[](Litmus &l) {
+                      while (l.x.load(relaxed) == 0) {
+                      }
+                  }});
+}
+
+// The halted actor makes none of its stores, one, or both.
+TEST(WeakMemory, HaltsAnActorAtEachOfItsSteps) {
+    const Table all = {"0", "1", "11"};
+    const Actors<Litmus> actors = {write_both<release>, [](Litmus &l) {
+                                       l.r[2] = l.y.load(acquire);
+                                       l.r[3] = l.x.load(acquire);
+                                   }};
+    const Explored result = explore_halted<Litmus>(all, actors, 0);
+    expect_exactly(result, all);
+    EXPECT_GT(result.halted, 0u);
+}
+
 // A schedule that comes to a known state is not run to its end. That loses no outcome.
 TEST(WeakMemory, LosesNothingByKnownStates) {
     struct Raised : Litmus {
@@ -213,7 +249,7 @@ TEST(WeakMemory, LosesNothingByKnownStates) {
     for (Explored found = explore_weakly<Raised>(any, actors); !found.forbidden.empty();
          found = explore_weakly<Raised>(any, actors))
         any.insert(found.forbidden.substr(0, found.forbidden.find(',')));
-    const Explored all = explore_weakly<Raised>(any, actors, Known::run_again);
+    const Explored all = explore_weakly<Raised>(any, actors, {}, Known::run_again);
     const Explored some = explore_weakly<Raised>(any, actors);
     expect_exactly(all, any);
     expect_exactly(some, any);

@@ -31,8 +31,8 @@ sub upgrade
 # A minor release can be too old to upgrade from another one: then nothing is uidgen's fault.
 sub upgrades_without_uidgen
 {
-	my $from = PostgreSQL::Test::Cluster->new('plain_old', install_path => $older);
-	my $to = PostgreSQL::Test::Cluster->new('plain_new');
+	my $from = UidgenNode->new('plain_old', install_path => $older);
+	my $to = UidgenNode->new('plain_new');
 	$_->init(@initdb) foreach ($from, $to);
 	$from->start;
 	$from->safe_psql('postgres', 'CREATE TABLE t (id bigserial)');
@@ -101,15 +101,15 @@ ok(upgrade($old, $new, '--check'), 'pg_upgrade --check');
 start_node($old);
 foreach my $stream (grep { $_->[3] == 0 } @streams)
 {
-	my ($name, $draw, undef, undef, $increment) = @$stream;
-	$highest{$name} += $increment;
-	is($old->safe_psql('postgres', "SELECT $draw"), $highest{$name}, "... leaves no gap on the old server: $name");
+	my ($name, $draw) = @$stream;
+	my $value = $old->safe_psql('postgres', "SELECT $draw");
+	cmp_ok($value, '>', $highest{$name}, "... and the old server goes on: $name");
+	$highest{$name} = $value;
 }
 
 my $before = $old->safe_psql('postgres', $everything);
 my %counter = map { $_->[0] => $old->safe_psql('postgres', "SELECT last_value FROM $_->[2]") } @streams;
 $old->stop('fast');
-ok(-e $old->data_dir . '/pg_stat/uidgen.ranges', 'the old server leaves the rest of its ranges to its next start');
 
 my $upgraded = upgrade($old, $new);
 if (!$upgraded && !upgrades_without_uidgen())

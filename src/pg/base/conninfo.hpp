@@ -1,4 +1,5 @@
-// The connection string in uidgen.registry. It may contain a password, which must stand in no message and in no view.
+// The connection string in uidgen.registry. It may contain a password, so no message and no view of uidgen shows it
+// whole. PostgreSQL logs it when it changes, so the documents put the password into a file.
 #pragma once
 
 #include "postgres.hpp"
@@ -11,9 +12,5 @@ bool conninfo_check(char **value, void **extra, GucSource source);
 // What may be shown of a connection string: host, port, dbname and user, as far as it names them. In the current memory
 // context.
 const char *conninfo_redacted(const char *conninfo);
-
-// At a reload the postmaster logs the changed settings of its file with their values. From now on that message names
-// uidgen.registry without its value.
-void conninfo_keep_out_of_log();
 
 } // namespace uidgen::pg

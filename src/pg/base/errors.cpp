@@ -53,6 +53,12 @@ const char *qualified_name(Oid relation) {
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
 }
 
+const char *shown(const char *value) {
+    const int length = static_cast<int>(strlen(value));
+    return length < NAMEDATALEN ? value
+                                : pnstrdup(value, static_cast<Size>(pg_mbcliplen(value, length, NAMEDATALEN - 1)));
+}
+
 void report_not_preloaded() {
     const bool may_know = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
     const char *loaded = may_know ? GetConfigOption("shared_preload_libraries", true, false) : nullptr;
@@ -79,7 +85,7 @@ void report_layout(Oid generator, core::LayoutFault fault) {
 
 void report_generator_field(const char *field, const char *value, const char *hint, const char *detail) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("invalid value for parameter \"%s\": \"%s\"", field, value),
+                    errmsg("invalid value for parameter \"%s\": \"%s\"", field, shown(value)),
                     detail != nullptr ? errdetail("%s", detail) : 0, errhint("%s", hint)));
 }
 
@@ -189,23 +195,14 @@ void report_default_changed_here() {
                     errhint("Commit the transaction before you draw.")));
 }
 
-void report_clock_back(Oid generator, int64_t back_us) {
+void report_clock_back(Oid generator, int64_t back_us, const char *hint) {
     const int64_t resumes_us = wall_clock_us() + back_us;
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",
                     static_cast<double>(back_us) / 1e6, name_of(generator)),
              errdetail("The generator issues ids again when the server's clock reaches %s.", show_instant(resumes_us)),
-             errhint("Correct the server's clock, or change when_back or tolerance_ms of the generator with "
-                     "uid_generator_alter().")));
-}
-
-void report_no_worker_left(Oid generator, int64_t terms) {
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("generator \"%s\" has no unused worker id left", name_of(generator)),
-                    errdetail("Number of terms that began because the clock moved backwards: %lld.",
-                              static_cast<long long>(terms)),
-                    errhint("Correct the server's clock, or create another generator with uid_generator_create().")));
+             errhint("%s", hint)));
 }
 
 void report_ring_empty(Oid generator, int64_t waited_ms) {
@@ -229,15 +226,14 @@ void report_no_grant(Oid generator, const char *message, const char *hint, int64
              errhint("%s", hint[0] != '\0' ? hint : "Check uidgen.registry and the view uid_registry_status.")));
 }
 
-void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms) {
+void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, const char *hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed", name_of(generator),
                            static_cast<double>(behind_us) / 1e6),
                     errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
                               "The call waited %lld ms and took no id.",
                               static_cast<long long>(waited_ms)),
-                    errhint("Correct the server's clock, call again in %lld s, or increase uidgen.max_wait.",
-                            static_cast<long long>((behind_us + 999999) / 1000000))));
+                    errhint("%s", hint)));
 }
 
 void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms) {

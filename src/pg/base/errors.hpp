@@ -11,6 +11,10 @@ namespace uidgen::pg {
 // A relation's name for use in SQL, with its schema; its oid if it has no name any more.
 const char *qualified_name(Oid relation);
 
+// For messages: a value that the caller has passed. One that is longer than a name is cut short.
+const char *shown(const char *value);
+inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
+
 // The library was not loaded at server start, so there is no shared memory.
 [[noreturn]] void report_not_preloaded();
 
@@ -47,10 +51,7 @@ const char *qualified_name(Oid relation);
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
 
 // The clock went back by at least back_us, and the generator's policy forbids drawing then.
-[[noreturn]] void report_clock_back(Oid generator, int64_t back_us);
-
-// The clock was wrong again, and there is no worker id left that this generator never used.
-[[noreturn]] void report_no_worker_left(Oid generator, int64_t terms);
+[[noreturn]] void report_clock_back(Oid generator, int64_t back_us, const char *hint);
 
 // The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
@@ -60,7 +61,7 @@ const char *qualified_name(Oid relation);
 [[noreturn]] void report_no_grant(Oid generator, const char *message, const char *hint, int64_t waited_ms);
 
 // The caller has waited for waited_ms, and the clock is still behind by behind_us.
-[[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms);
+[[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, const char *hint);
 
 // The clock showed shown_us, and another time a moment later. This was not the call's first such reading.
 [[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);

@@ -15,8 +15,7 @@ enum class Fault : int {
     keep_slot,     // DROP DATABASE leaves the database's slots behind
     release_lock,  // the lock on the sequence belongs to the subtransaction
     trust_clock,   // one reading of the wall clock is enough, however far ahead it is
-    trust_ranges,  // the rest of a range that a stop saved counts, whatever happened since
-    trust_copy,    // a server's file of grants or blocks counts in a copy of its directory, too
+    trust_copy,    // a server's file of grants counts in a copy of its directory, too
     outlive_grant, // a generator draws beyond the end of its grant
     no_fence,      // a registry does not notice that another server answered before it
     overreach,     // a segment hands out a value beyond its range
@@ -26,15 +25,16 @@ enum class Fault : int {
     no_standby,    // no session waits for a synchronous standby
     forget_lost,   // a new generator may start below the last ids of a lost one
     same_bit,      // ids of the backup worker have no backup bit
-    same_worker,   // a new term keeps the worker id
     short_block,   // the counter stops before the last value of a block
     no_swap,       // a session draws from a segment's window without a swap
     keep_altered,  // an altered generator keeps its slot
     put_back,      // a run that a session has taken out of a ring is put back, too
     stay_open,     // an entry stays open when its transaction has ended
-    loose_claim,   // a claim grows by a block that begins wherever the counter stands
-    unpinned,      // a generator that was restarted has a node by its policy
+    unwritten,     // a row shows what an UPDATE wrote, not what was reserved for it
+    stale_row,     // the sequence is not raised to what a restored row shows
+    async_block,   // the commit of a block follows synchronous_commit
     unsafe_grant,  // a registry answers before its commit is flushed
+    answer_early,  // a registry answers before its commit
     no_wait,       // a registry accepts newcomers at once after it has lost commits
     forget_until,  // a newcomer gets a node before the grant of another line has ended
     late_asks,     // a registry answers a life that another one has followed

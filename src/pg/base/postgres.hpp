@@ -40,6 +40,8 @@ extern "C" {
 #include "commands/trigger.h"
 #include "common/controldata_utils.h"
 #include "common/hashfn.h"
+#include "common/hmac.h"
+#include "common/sha2.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"

@@ -35,17 +35,18 @@ struct Failure {
 
 [[noreturn]] void report_answer(const SegmentRow &row, const BlockAnswer &answer, int64_t waited_us) {
     const bool refused = answer.state == BlockState::refused;
-    const char *hint = answer.error.hint;
+    const GrantError error = error_for_user(answer.error);
+    const char *hint = error.hint;
     if (refused && answer.why == BlockRefusal::changed)
         hint = psprintf("Correct uidgen.registry or the segment there, or run SELECT segment_attach(%s, %s) to go on "
                         "with the segment as it is there now.",
                         quote_literal_cstr(row.name), quote_literal_cstr(row.registry_name));
-    report(row, {refused && answer.why == BlockRefusal::used_up, answer.error.message, hint, waited_us});
+    report(row, {refused && answer.why == BlockRefusal::used_up, error.message, hint, waited_us});
 }
 
 } // namespace
 
-bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters) {
+bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_t shown) {
     BlockAsk ask = {};
     ask.count = values;
     ask.shown = shown;
@@ -57,11 +58,7 @@ bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_
         ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG), errmsg("segment name \"%s\" is too long", row.registry_name),
                         errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
     copy_clipped(ask.database, get_database_name(MyDatabaseId), sizeof(ask.database));
-    bool is_new = false;
-    const bool is_asked = grants_epoch() != 0 && blocks_ask(segment, ask, &is_new);
-    if (is_new)
-        count(counters, Stat::blocks_asked);
-    return is_asked;
+    return grants_epoch() != 0 && blocks_ask(segment, ask);
 }
 
 void report_cannot_ask(const SegmentRow &row, Counters *counters) {

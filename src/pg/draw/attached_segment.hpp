@@ -7,8 +7,7 @@
 //      before its first value is handed out.
 //   3. It counts only if it lies beyond the page's value. So the page always shows the last value that this database
 //      was given, after a crash and on a standby that is promoted, too. Asks show it to the registry.
-//   4. What is left of a range or a block after a clean stop counts only on the same server (shared/saved_ranges.hpp).
-//      Otherwise it is lost.
+//   4. What is left of a range or a block when the server stops is lost.
 // The sequence of an attached segment is one that nextval cannot move: one increment exceeds its maximum.
 #pragma once
 
@@ -20,7 +19,7 @@ namespace uidgen::pg {
 
 // Asks the registrar for a block, unless one is asked for or ready. Returns at once. False: the server is in no fleet,
 // or no cell is left; report_cannot_ask() says which.
-bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters);
+bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_t shown);
 [[noreturn]] void report_cannot_ask(const SegmentRow &row, Counters *counters);
 
 // After ask_registry(): returns when there may be a block. Error if the registry refuses, or after uidgen.max_wait.

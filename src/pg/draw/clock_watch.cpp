@@ -3,8 +3,6 @@
 namespace uidgen::pg {
 namespace {
 
-void note_event(ClockEvents *clock) { clock->last_us.store(wall_clock_us(), std::memory_order_relaxed); }
-
 // A generator's name is unique in its database only.
 struct Names {
     const char *generator;
@@ -21,37 +19,6 @@ void log_behind(const Names &names, const GeneratorConfig &config, int64_t tick,
                                    : errdetail("The policy when_back applies until the clock shows %s.", until)));
 }
 
-void log_caught_up(const Names &names, uint64_t held) {
-    ereport(LOG,
-            (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", names.generator, names.database),
-             errdetail_plural("The generator made %llu id while the clock was behind.",
-                              "The generator made %llu ids while the clock was behind.",
-                              static_cast<unsigned long>(held), static_cast<unsigned long long>(held))));
-}
-
-// False: another session has made the change.
-bool change(ClockEvents *clock, uint64_t changes) {
-    if (!clock->changes.compare_exchange_strong(changes, changes + 1, std::memory_order_acq_rel))
-        return false;
-    note_event(clock);
-    return true;
-}
-
-bool begin(ClockEvents *clock, uint64_t changes, uint64_t next) {
-    if (clock->changes.load(std::memory_order_acquire) != changes)
-        return false; // before it raises what another session counts from
-    core::raise_to(clock->behind_from, next, std::memory_order_relaxed);
-    return change(clock, changes);
-}
-
-bool end(GeneratorState *generator, uint64_t changes, uint64_t last, uint64_t *held) {
-    *held = made_since_behind(*generator, generator->config, last); // before the next beginning can raise it
-    if (!change(&generator->clock, changes))
-        return false;
-    generator->clock.held_ids.fetch_add(*held, std::memory_order_relaxed);
-    return true;
-}
-
 } // namespace
 
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view) {
@@ -63,35 +30,13 @@ void note_clock_change(const SessionEntry *e, uint64_t changes, const core::Cloc
     if ((back > 0) == is_behind(changes))
         return;
     const Names names = names_of(e); // may fail, so it comes before the change
-    uint64_t held = 0;
-    if (back > 0) {
-        if (begin(&generator.clock, changes, view.last + 1))
-            log_behind(names, config, again.now, back);
-        return;
-    }
-    const uint64_t from = generator.clock.behind_from.load(std::memory_order_relaxed);
-    const bool is_new_term = term_of(config, view.last) != term_of(config, from); // note_new_term() writes the line
-    if (end(&generator, changes, view.last, &held) && !is_new_term)
-        log_caught_up(names, held);
-}
-
-void note_new_term(const SessionEntry *e, const core::ClockState &view, int64_t term) {
-    GeneratorState &generator = e->slot->generator;
-    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire);
-    uint64_t held = 0;
-    if (is_behind(changes))
-        (void)end(&generator, changes, view.last, &held);
-    const Names names = names_of(e);
-    ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" continues at the clock with another worker id",
-                         names.generator, names.database),
-                  errdetail("It has started term %lld.", static_cast<long long>(term))));
-}
-
-void count_clock_error(Slot *slot, Stat cause) {
-    ClockEvents &clock = slot->generator.clock;
-    count(&slot->counters, cause);
-    clock.errors.fetch_add(1, std::memory_order_relaxed);
-    note_event(&clock);
+    if (!generator.clock.changes.compare_exchange_strong(changes, changes + 1, std::memory_order_acq_rel))
+        return; // another session has made the change
+    if (back > 0)
+        log_behind(names, config, again.now, back);
+    else
+        ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", names.generator,
+                             names.database)));
 }
 
 } // namespace uidgen::pg

@@ -265,7 +265,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             get_later_end(&call, next);
             continue;
         }
-        const core::IdEncoder encoder = encoder_at(call, floor, false); // the only term in cached mode
+        const core::IdEncoder encoder = encoder_for(call, false);
         const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
         if (too_far > 0) {
             execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
@@ -284,7 +284,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             call.drawn = {run, encoder};
             if (!generator.config.cached.shares)
                 count(&e->slot->counters, Stat::ids, run.count);
-            note_seen(call, run.first);
+            note_seen(call);
             open_window_on_run(call);
             return call.drawn;
         }

@@ -1,5 +1,6 @@
 #include "draw_generator.hpp"
 
+#include "clock_hint.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "session/new_slot.hpp"
@@ -37,8 +38,8 @@ int64_t sample_wall_clock_us() {
 
 // Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
 // position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
-// backend the only writer of the word's bounds. Returns whether it wrote a record.
-bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
+// backend the only writer of the word's bounds.
+void reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
     Slot *slot = e->slot;
     GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
@@ -52,7 +53,7 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     const uint64_t written = generator.ticks.written_range().until;
     const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
     if (written < until) {
-        lsn = write_page(&page, core::mark_of_ticks(generator.config.policy, until_tick - 1));
+        lsn = write_page(&page, until_tick - 1);
         slot->expected = read_page(page);
         const uint64_t expected = generator.passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
         generator.passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
@@ -62,7 +63,6 @@ bool reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     relation_close(rel, NoLock);
     if (prefetch)
         durable_soon(lsn);
-    return written < until;
 }
 
 // The number that the generator's own nodes follow from.
@@ -75,7 +75,7 @@ int64_t own_number(const Call &call) {
 }
 
 // Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
-// The number comes first, so that no crash keeps the lease and loses the number (core/restart.hpp, 3).
+// The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 2).
 void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
     if (!call->grant.in_fleet())
         (void)own_number(*call);
@@ -96,8 +96,11 @@ void wait_for_clock(Call *call, int64_t missing_us) {
     if (left_us <= 0) {
         // Behind, or far ahead of a right clock because sessions draw faster than the layout allows.
         const bool is_behind = pg::is_behind(slot->generator.clock.changes.load(std::memory_order_relaxed));
-        count_clock_error(slot, is_behind ? Stat::refused_clock : Stat::refused_rate);
-        report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms);
+        count(&slot->counters, is_behind ? Stat::refused_clock : Stat::refused_rate);
+        const char *soon = psprintf("Call again in %lld s, or increase uidgen.max_wait.",
+                                    static_cast<long long>((missing_us + 999999) / 1000000));
+        report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms,
+                            clock_hint(call->e, missing_us, soon));
     }
     const int64_t began_us = monotonic_us();
     sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
@@ -114,7 +117,7 @@ void wait_for_grant(Call *call, int64_t wanted_tick) {
     const int64_t left_us = left_to_wait_us(call, Stat::registry_waits, &waited_us);
     if (left_us <= 0) {
         count(counters, Stat::refused_registry);
-        const GrantError error = grants_last_error(call->grant.place);
+        const GrantError error = error_for_user(grants_last_error(call->grant.place));
         report_no_grant(call->e->sequence, error.message, error.hint, waited_us / us_per_ms);
     }
     const int64_t began_us = monotonic_us();
@@ -133,8 +136,7 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
     // does not compare with the clock that other sessions have seen. In the clock's own tick a session that saw a later
     // tick has moved the word beyond the window; on a tick ahead it may not have.
     const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
-    const int64_t clock_tick = term_of(e->slot->generator.config, last) * policy.end + call.view.now;
-    if (notices && static_cast<int64_t>(tick) != clock_tick)
+    if (notices && static_cast<int64_t>(tick) != call.view.now)
         return;
     const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
@@ -150,7 +152,6 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
 // time again a little later.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr int64_t suspicious_jump_us = INT64_C(10) * 1000 * us_per_ms;
 constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
 constexpr int rereads = 3;
 constexpr int64_t between_rereads_us = 5 * us_per_ms;
@@ -167,7 +168,7 @@ int64_t tried_for_us(BoundedWait *wait) {
 void reject_reading(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
     if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms) {
-        count_clock_error(call->e->slot, Stat::refused_clock);
+        count(&call->e->slot->counters, Stat::refused_clock);
         report_clock_unsteady(call->e->sequence, call->now_us, tried_us / us_per_ms);
     }
     call->wait.rejected = true;
@@ -193,42 +194,29 @@ bool take(Call *call, const core::Decision &decision) {
     GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
         reserve_ahead(call, decision.reserve_until);
-    // No position below the limit is of a later term, and none above the word is of an earlier one.
-    const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, false);
+    const core::IdEncoder encoder = encoder_for(*call, false);
     const uint64_t expected = generator.passed_over.expect(call->view.last + 1, decision.floor);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
     generator.passed_over.settle(expected, run.passed_over);
     if (run.count == 0)
         return false;
-    note_seen(*call, run.first);
+    note_seen(*call);
     call->drawn = {run, encoder};
     open_window_after(*call, run.first + run.count - 1, decision);
     return true;
-}
-
-void begin_term(Call *call, const core::Decision &decision) {
-    if (!clock_shows_it_again(call))
-        return;
-    const GeneratorConfig &config = call->e->slot->generator.config;
-    const int64_t term = term_of(config, decision.floor);
-    if (term >= core::terms_of(config.layout, config.policy)) {
-        count_clock_error(call->e->slot, Stat::refused_clock);
-        report_no_worker_left(call->e->sequence, term - 1);
-    }
-    if (!reserve_lease(call->e, decision.floor, decision.reserve_until, false))
-        return;
-    // In a fleet the next try finds that its grant is of another term, and asks for one of this term.
-    if (!call->grant.in_fleet()) {
-        draw_row_of_term(call->e->slot, call->e->function);
-        note_generator_in_use(call->e->slot, call->e->function);
-    }
-    note_new_term(call->e, call->view, term);
 }
 
 void note_use_of_grant(const Call *call) {
     grants_note_use(call->grant.place, call->now_us);
     if (call->grant.view.granted)
         hurry_renewal(call->e, call->grant, call->view.now);
+}
+
+[[noreturn]] void refuse_clock_back(const SessionEntry *e, int64_t back_us) {
+    const char *soon =
+        "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
+    count(&e->slot->counters, Stat::refused_clock);
+    report_clock_back(e->sequence, back_us, clock_hint(e, back_us, soon));
 }
 
 // Takes from the backup worker in the clock's tick. If it has none left there, the primary worker borrows.
@@ -238,7 +226,7 @@ bool take_backup(Call *call, int64_t back) {
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
     if (decision.action == core::ClockAction::take) {
-        const core::IdEncoder encoder = encoder_at(*call, decision.limit - 1, !fault_is(Fault::same_bit));
+        const core::IdEncoder encoder = encoder_for(*call, !fault_is(Fault::same_bit));
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, encoder};
         generator.clock.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
@@ -281,7 +269,7 @@ void read_state(Call *call) {
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
     call->view.written_by_lost = call->view.written <= generator.first_above_lost;
-    call->grant = read_node_grant(call->e, call->view.last); // after all of these (node_grant.hpp)
+    call->grant = read_node_grant(call->e); // after all of these (node_grant.hpp)
     call->view.granted_from = call->grant.view.from;
     call->view.granted_until = call->grant.view.until;
     if (fault_is(Fault::outlive_grant) && call->grant.view.granted)
@@ -296,9 +284,9 @@ void read_state(Call *call) {
         note_use_of_grant(call);
 }
 
-void note_seen(const Call &call, uint64_t position) {
+void note_seen(const Call &call) {
     GeneratorState &generator = call.e->slot->generator;
-    const int64_t tick = term_of(generator.config, position) * generator.config.policy.end + call.view.now;
+    const int64_t tick = call.view.now;
     int64_t seen = call.view.seen;
     while (seen < tick && !generator.seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
     }
@@ -322,18 +310,13 @@ bool execute(Call *call, const core::Decision &decision) {
         break;
     case core::ClockAction::backup:
         return take_backup(call, decision.wait_ticks);
-    case core::ClockAction::new_term:
-        begin_term(call, decision);
-        break;
     case core::ClockAction::ask:
         if (clock_is_plausible(call)) // a wrong clock would want a grant far ahead
             wait_for_grant(call, decision.wanted);
         break;
     case core::ClockAction::clock_back:
-        if (clock_shows_it_again(call)) {
-            count_clock_error(e->slot, Stat::refused_clock);
-            report_clock_back(e->sequence, decision.wait_ticks * tick_us);
-        }
+        if (clock_shows_it_again(call))
+            refuse_clock_back(e, decision.wait_ticks * tick_us);
         break;
     case core::ClockAction::exhausted:
         if (clock_is_plausible(call)) {
@@ -360,17 +343,16 @@ void confirm_lease(Call *call, core::Durability level) {
         call->wait.started_us += monotonic_us() - began_us;
 }
 
-core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup) {
+core::IdEncoder encoder_for(const Call &call, bool backup) {
     SessionEntry *e = call.e;
     if (unlikely(call.grant.in_fleet()))
-        return granted_encoder(e, call.grant, position, backup);
+        return granted_encoder(e, call.grant, backup);
     GeneratorState &generator = e->slot->generator;
     const int64_t number = own_number(call);
     if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.load(std::memory_order_relaxed) &&
         !generator.warned.exchange(true, std::memory_order_relaxed))
         warn_of_datacenter_id(e->sequence, generator.config);
-    return core::encoder_of(generator.config.layout, node_at(generator.config, number, position).value, backup,
-                            term_of(generator.config, position));
+    return core::encoder_of(generator.config.layout, own_node(generator.config, number).value, backup);
 }
 
 int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {

@@ -41,8 +41,8 @@ struct Call {
 // Reads the clock, the generator's word and its grant. Reports a clock that went back or has caught up.
 void read_state(Call *call);
 
-// Positions were drawn with the call's reading of the clock, the first of them this one.
-void note_seen(const Call &call, uint64_t position);
+// Positions were drawn with the call's reading of the clock.
+void note_seen(const Call &call);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(Call *call);
@@ -60,10 +60,10 @@ void reserve_if_plausible(Call *call, int64_t until_tick);
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(Call *call, core::Durability level);
 
-// The encoder for ids in the term of a position, with the node of the call's grant or the generator's own. Draws the
-// number that nodes follow from if there is none yet. A caller fetches the encoder before it takes positions, so that
-// no draw fails or sleeps between a position and its node.
-core::IdEncoder encoder_at(const Call &call, uint64_t position, bool backup);
+// The encoder for ids with the node of the call's grant or the generator's own. Draws the number that nodes follow from
+// if there is none yet. A caller fetches the encoder before it takes positions, so that no draw fails or sleeps between
+// a position and its node.
+core::IdEncoder encoder_for(const Call &call, bool backup);
 
 // How much longer the call may wait; 0: no longer. Counts the call once for each cause to wait, which is a Stat.
 int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us);

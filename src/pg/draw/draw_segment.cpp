@@ -136,8 +136,6 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
             word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
             segment.fleet = source.row.fleet;
             count(&slot->counters, Stat::records);
-            if (source.row.is_attached())
-                count(&slot->counters, Stat::blocks_received);
             note_refill(&segment, ahead, now_us, wall_us);
         }
     }
@@ -157,7 +155,7 @@ bool ask_for_block(const SessionEntry *e, const Source &source) {
     const int64_t shown = read_page(page).counter.last_value;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    return ask_registry(e->slot->key, source.row, count, shown, &e->slot->counters);
+    return ask_registry(e->slot->key, source.row, count, shown);
 }
 
 // No block is reserved ahead: while sessions draw, the next one stays in its cell (blocks.hpp).

@@ -13,7 +13,7 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr NodeGrant own_node = {no_place, {true, 0, 0, core::no_limit}};
+constexpr NodeGrant no_fleet = {no_place, {true, 0, 0, core::no_limit}};
 
 using core::no_node;
 
@@ -31,26 +31,12 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorConfig &config = generator.config;
     if (generator.grant_place.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
         return no_node;
-    const uint64_t position = generator.ticks.last();
     const int64_t number = generator.number.load(std::memory_order_acquire);
     if (number != no_number)
-        return node_at(config, number, position).value;
-    if (config.worker_policy == WorkerPolicy::fixed || config.pinned_node != no_node)
-        return node_at(config, config.worker_number, position).value;
+        return own_node(config, number).value;
+    if (config.worker_policy == WorkerPolicy::fixed)
+        return own_node(config, config.worker_number).value;
     return former_node(schema_of_function(e->function), e->sequence, config.layout);
-}
-
-// Counts the terms from the generator's first. A restart frees the slot, so a slot's word tells them apart as well.
-int64_t term_of_generator(const GeneratorConfig &config, uint64_t position) {
-    return core::first_term(config.policy) + term_of(config, position);
-}
-
-// As without a registry, each term of when_back new_worker has another one, and a restart keeps the one that it chose.
-int32_t static_number(const GeneratorConfig &config, uint64_t position) {
-    if (config.pinned_node != no_node)
-        return static_cast<int32_t>(core::fields_of_node(config.layout, config.pinned_node).worker);
-    return static_cast<int32_t>((config.worker_number + term_of(config, position)) &
-                                core::largest(core::drawn_worker_bits(config.layout)));
 }
 
 int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
@@ -60,28 +46,24 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     const core::ClockPolicy &policy = config.policy;
     GrantOrder order = {};
     order.layout = config.layout;
-    const uint64_t last = e->slot->generator.ticks.last(); // after the mark was read
-    order.term = term_of_generator(config, last);
     order.length =
         Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
     order.policy = config.worker_policy;
-    order.worker_number = static_number(config, last);
+    order.worker_number = config.worker_number;
     order.datacenter_id = datacenter_id_to_ask_for(config);
     order.former_node = own_node_so_far(e, mark);
-    order.former_until = core::ticks_of_mark(config.layout, policy, mark) % policy.end + 1;
+    order.former_until = core::tick_of_mark(policy, mark) + 1;
     strlcpy(order.preset, config.preset, sizeof(order.preset));
     copy_clipped(order.generator, qualified_name(e->sequence), sizeof(order.generator));
     copy_clipped(order.database, get_database_name(MyDatabaseId), sizeof(order.database));
     return order;
 }
 
-// Release: pairs with read_node_grant(), so that a session that has the place sees it initialized, and a session that
-// sees the term does not see the grant of an earlier line.
+// Release: pairs with read_node_grant(), so that a session that has the place sees it initialized.
 int find_place(SessionEntry *e, uint32_t epoch) {
     const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
     const GrantOrder order = order_of(e, mark);
     const int place = grants_place(e->slot->key, order, mark > core::no_lease_yet);
-    e->slot->generator.grant_term.store(order.term, std::memory_order_release);
     e->slot->generator.grant_place.store(in_epoch(epoch, place), std::memory_order_release);
     return place;
 }
@@ -92,7 +74,7 @@ void leave_fleet(SessionEntry *e) {
     generator.grant_place.store(0, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
-    draw_row_of_term(e->slot, e->function);
+    draw_row_of_own_node(e->slot, e->function);
     note_generator_in_use(e->slot, e->function);
 }
 
@@ -105,30 +87,27 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
         return;
     draw_row_of_node(e->slot, e->function, grant.view.node);
     note_generator_in_use(e->slot, e->function);
-    log_protection(e->sequence, generator.config.layout, {grant.view.node, core::Protection::registry});
 }
 
 } // namespace
 
-NodeGrant read_node_grant(SessionEntry *e, uint64_t last) {
+NodeGrant read_node_grant(SessionEntry *e) {
     const GeneratorState &generator = e->slot->generator;
     const uint32_t epoch = grants_epoch();
     const uint64_t known = generator.grant_place.load(std::memory_order_acquire);
     if (likely(epoch == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
-        return own_node;
+        return no_fleet;
     }
-    const bool is_present = known >> 32 == epoch && likely(generator.grant_term.load(std::memory_order_acquire) ==
-                                                           term_of_generator(generator.config, last));
-    const int place = is_present ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
+    const int place =
+        likely(known >> 32 == epoch) ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
     return {place, grants_view(place)};
 }
 
-core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, uint64_t position, bool backup) {
-    const GeneratorConfig &config = e->slot->generator.config;
+core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup) {
     show_node(e, grant);
-    return core::encoder_of(config.layout, grant.view.node, backup, term_of(config, position));
+    return core::encoder_of(e->slot->generator.config.layout, grant.view.node, backup);
 }
 
 void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
@@ -144,7 +123,7 @@ void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
 NodeGrant present_grant(const GeneratorState &generator) {
     const uint32_t epoch = grants_epoch();
     if (epoch == 0)
-        return own_node;
+        return no_fleet;
     const uint64_t known = generator.grant_place.load(std::memory_order_acquire);
     const int place = static_cast<int>(static_cast<uint32_t>(known));
     return {place, known >> 32 == epoch ? grants_view(place) : core::no_grant};

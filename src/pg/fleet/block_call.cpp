@@ -19,7 +19,10 @@ void put_ask(CallParameters *p, const BlockAsk &ask) {
     const core::FleetSeen seen = grants_fleet_seen();
     put(p, block_protocol);
     put(p, ask.fleet);
-    put(p, ask.fleet != 0 && seen.fleet == ask.fleet ? seen.term : INT64_C(0));
+    const bool is_of_fleet = ask.fleet != 0 && seen.fleet == ask.fleet;
+    put(p, is_of_fleet ? seen.term : INT64_C(0));
+    put(p, is_of_fleet ? seen.serial : INT64_C(0));
+    put(p, is_of_fleet ? seen.seal : INT64_C(0));
     put(p, static_cast<const char *>(ask.registry_name));
     put(p, ask.count);
     put(p, ask.shown);

@@ -1,4 +1,4 @@
-// The call of the registry's function uid_fleet_block(): the registrar's work for segments that are attached to one of
+// The call of the registry's procedure uid_fleet_block(): the registrar's work for segments that are attached to one of
 // the registry (shared/blocks.hpp).
 #pragma once
 

@@ -1,5 +1,7 @@
 #include "connection.hpp"
 
+#include <sys/ioctl.h>
+
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 
@@ -7,6 +9,7 @@ namespace uidgen::pg {
 namespace {
 
 constexpr int64_t statement_timeout_us = 5 * us_per_second;
+constexpr int most_received = 1024 * 1024;                // no answer of a registry is that long
 constexpr int64_t connect_timeout_us = 5 * us_per_second; // unless the connection string has another one
 
 // The extension of the registry, and whether it is a standby.
@@ -22,6 +25,7 @@ constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
 PGconn *connection = nullptr;
+int received = 0; // bytes of the present answer
 char schema[2 * NAMEDATALEN + 3] = "";
 
 // ---------------------------------------------------------------------------------------------------------
@@ -52,6 +56,14 @@ void add_error(GrantError *error, const GrantError &other) {
     snprintf(error->message + length, sizeof(error->message) - length, "; %s", other.message);
     if (other.hint[0] != '\0')
         memcpy(error->hint, other.hint, sizeof(error->hint));
+    error->names_host = error->names_host || other.names_host;
+}
+
+// libpq's message names host and port.
+void set_connection_error(GrantError *error, const char *hint) {
+    const bool too_long = received > most_received;
+    set_error(error, too_long ? "the registry's answer is too long" : PQerrorMessage(connection), hint);
+    error->names_host = !too_long;
 }
 
 // What an administrator can do about an error of the registry. Empty: what its hint says.
@@ -74,8 +86,9 @@ void set_statement_error(GrantError *error, const PGresult *result) {
     if (hint == nullptr || own_hint[0] != '\0')
         hint = own_hint;
     if (message == nullptr)
-        message = PQerrorMessage(connection);
-    set_error(error, message[0] != '\0' ? message : not_a_registry, hint);
+        set_connection_error(error, hint);
+    else
+        set_error(error, message[0] != '\0' ? message : not_a_registry, hint);
 }
 
 // A server that is no primary any more must be left.
@@ -84,22 +97,7 @@ bool is_about_server(const PGresult *result) {
     return sqlstate != nullptr && strcmp(sqlstate, "25006") == 0;
 }
 
-// A wait for the registry's synchronous standby that is cancelled ends in a WARNING and a commit on the primary alone.
-// So a statement that comes with a warning has no result.
-GrantError warning; // of the present statement; at_us 0: none
-
-void notice_received(void *, const PGresult *notice) {
-    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-    const char *const harmless[] = {"NOTICE", "INFO", "LOG", "DEBUG"};
-    for (const char *name : harmless)
-        if (severity != nullptr && strcmp(severity, name) == 0)
-            return;
-    if (warning.at_us != 0)
-        return;
-    const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-    const char *hint = PQresultErrorField(notice, PG_DIAG_MESSAGE_HINT);
-    set_error(&warning, message != nullptr ? message : "the registry sent a warning", hint != nullptr ? hint : "");
-}
+void ignore_notice(void *, const PGresult *) {}
 
 // ---------------------------------------------------------------------------------------------------------
 // Waiting
@@ -116,13 +114,24 @@ bool wait_for_socket(uint32 events, int64_t until_us) {
     }
 }
 
+// libpq keeps a message of any length, and copies it. So what comes is counted before libpq reads it. False: it is too
+// much.
+bool count_input() {
+    int bytes = 0;
+    if (ioctl(PQsocket(connection), FIONREAD, &bytes) == 0)
+        received += Min(bytes, most_received);
+    return received <= most_received;
+}
+
+bool read_input() { return count_input() && PQconsumeInput(connection) != 0; }
+
 // False: not connected in time; *error says why.
 bool finish_connecting(int64_t until_us, GrantError *error) {
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
     while (status != PGRES_POLLING_OK) {
         const bool failed = PQstatus(connection) == CONNECTION_BAD || status == PGRES_POLLING_FAILED;
-        if (failed) {
-            set_error(error, PQerrorMessage(connection), check_registry);
+        if (failed || !count_input()) {
+            set_connection_error(error, check_registry);
             return false;
         }
         const uint32 events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
@@ -141,14 +150,14 @@ bool flush(int64_t until_us) {
         const int left = PQflush(connection);
         if (left <= 0)
             return left == 0;
-        if (!wait_for_socket(WL_SOCKET_WRITEABLE | WL_SOCKET_READABLE, until_us) || PQconsumeInput(connection) == 0)
+        if (!wait_for_socket(WL_SOCKET_WRITEABLE | WL_SOCKET_READABLE, until_us) || !read_input())
             return false;
     }
 }
 
 bool next_result(int64_t until_us, PGresult **result) {
     while (PQisBusy(connection) != 0)
-        if (!wait_for_socket(WL_SOCKET_READABLE, until_us) || PQconsumeInput(connection) == 0)
+        if (!wait_for_socket(WL_SOCKET_READABLE, until_us) || !read_input())
             return false;
     *result = PQgetResult(connection);
     return true;
@@ -281,12 +290,13 @@ bool inspect(GrantError *error) {
 }
 
 bool try_host(const char *conninfo, const Hosts &hosts, int index, bool split, GrantError *error) {
+    received = 0;
     start_connecting(conninfo, hosts, index, split);
     if (connection == nullptr) {
         set_error(error, "out of memory", "");
         return false;
     }
-    PQsetNoticeReceiver(connection, notice_received, nullptr);
+    PQsetNoticeReceiver(connection, ignore_notice, nullptr);
     if (finish_connecting(monotonic_us() + hosts.timeout_us, error) && inspect(error))
         return true;
     connection_close();
@@ -321,7 +331,8 @@ pgsocket connection_socket() { return connection != nullptr ? PQsocket(connectio
 void connection_read_idle() {
     if (connection == nullptr)
         return;
-    const bool read = PQconsumeInput(connection) != 0;
+    received = 0;
+    const bool read = read_input();
     if (!read || PQstatus(connection) == CONNECTION_BAD)
         connection_close();
 }
@@ -329,20 +340,17 @@ void connection_read_idle() {
 PGresult *connection_query(const char *statement, int count, const char *const *values, GrantError *error) {
     const int64_t until_us = monotonic_us() + statement_timeout_us;
     PGresult *result = nullptr;
-    warning = {};
+    received = 0;
     const bool answered = PQsendQueryParams(connection, statement, count, nullptr, values, nullptr, nullptr, 0) != 0 &&
                           flush(until_us) && all_results(until_us, &result);
-    const bool warned = answered && warning.at_us != 0;
-    if (answered && !warned && PQresultStatus(result) == PGRES_TUPLES_OK)
+    if (answered && PQresultStatus(result) == PGRES_TUPLES_OK)
         return result;
-    bool usable = answered && !warned;
-    if (warned) {
-        *error = warning;
-    } else if (answered) {
+    bool usable = answered;
+    if (answered) {
         set_statement_error(error, result);
         usable = PQstatus(connection) == CONNECTION_OK && !is_about_server(result);
-    } else if (PQstatus(connection) == CONNECTION_BAD) {
-        set_error(error, PQerrorMessage(connection), "");
+    } else if (PQstatus(connection) == CONNECTION_BAD || received > most_received) {
+        set_connection_error(error, "");
     } else if (begins_copy(result)) {
         set_not_a_registry(error);
     } else {
@@ -362,7 +370,10 @@ bool connection_takes_utf8() {
 }
 
 void set_error(GrantError *error, const char *message, const char *hint) {
+    *error = {};
     copy_clean(error->message, sizeof(error->message), message);
+    if (error->message[0] == '\0')
+        strlcpy(error->message, "the registry gave no reason", sizeof(error->message));
     copy_clean(error->hint, sizeof(error->hint), hint);
     error->at_us = wall_clock_us();
 }

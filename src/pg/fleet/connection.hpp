@@ -22,8 +22,8 @@ pgsocket connection_socket();
 void connection_read_idle();
 
 // Runs one statement, in a transaction of its own, with text parameters. The result counts only after the server was
-// ready for the next statement, that is, after the commit, and if there was no warning until then. Null: it failed, and
-// *error says why; then the connection may have been closed. Otherwise the caller frees it with PQclear().
+// ready for the next statement. Null: it failed, and *error says why; then the connection may have been closed.
+// Otherwise the caller frees it with PQclear().
 PGresult *connection_query(const char *statement, int count, const char *const *values, GrantError *error);
 
 // The schema of uidgen in the registry, quoted. Empty: not connected.

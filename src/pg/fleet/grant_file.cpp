@@ -13,7 +13,7 @@ namespace {
 
 constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
 constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696702;
+constexpr uint32 file_format = 0x75696703;
 
 // All bytes of these are set, so that they can be summed.
 struct Header {
@@ -28,8 +28,7 @@ struct Header {
 // Followed by its former incarnations.
 struct Entry {
     SlotKey key;
-    core::Layout layout; // this and the term must still be the generator's
-    int64_t term;
+    core::Layout layout; // must still be the generator's
     uint64_t incarnation;
     uint32_t former_count;
     bool holds;
@@ -116,7 +115,7 @@ const char *restore(Input input, const Header &header) {
         if (!try_fresh_incarnation(&fresh))
             return "Random values could not be generated.";
         core::begin_incarnation(&membership, fresh);
-        if (!grants_restore(entry.key, entry.layout, entry.term, membership))
+        if (!grants_restore(entry.key, entry.layout, membership))
             return "There is no place left in shared memory.";
     }
     return nullptr;
@@ -169,7 +168,6 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
     memset(static_cast<void *>(&entry), 0, sizeof(entry));
     entry.key = member.key;
     entry.layout = member.order.layout;
-    entry.term = member.order.term;
     entry.incarnation = membership.incarnation;
     entry.former_count = membership.former_count;
     entry.holds = membership.holds;

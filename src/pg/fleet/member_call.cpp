@@ -26,12 +26,14 @@ void put_ask(CallParameters *p, const core::Ask &ask) {
     put(p, ask.fleet);
     put(p, ask.term);
     put(p, ask.serial);
+    put(p, ask.seal);
     put_if(p, ask.holds, ask.held.node);
     put_if(p, ask.holds, ask.held.from);
     put_if(p, ask.holds, ask.held.until);
     put_if(p, ask.holds, static_cast<int64_t>(ask.held.line));
     put_if(p, ask.holds, ask.held.term);
     put_if(p, ask.holds, ask.held.serial);
+    put_if(p, ask.holds, ask.held.seal);
     put(p, ask.clock_us);
     put(p, ask.lowest);
     put(p, ask.length);
@@ -94,16 +96,17 @@ bool read_grant(const PGresult *result, core::Grant *grant) {
     int64_t line = 0;
     const bool complete = answer_number(result, "node", &grant->node) &&
                           answer_number(result, "granted_from", &grant->from) &&
-                          answer_number(result, "granted_until", &grant->until) && answer_number(result, "line", &line);
+                          answer_number(result, "granted_until", &grant->until) &&
+                          answer_number(result, "line", &line) && answer_number(result, "held_seal", &grant->seal);
     grant->line = static_cast<uint64_t>(line);
     return complete;
 }
 
 bool read_stamp(const PGresult *result, core::Answer *answer) {
     int64_t fleet = 0;
-    const bool complete = answer_number(result, "fleet", &fleet) &&
-                          answer_number(result, "term", &answer->grant.term) &&
-                          answer_number(result, "serial", &answer->grant.serial);
+    const bool complete =
+        answer_number(result, "fleet", &fleet) && answer_number(result, "term", &answer->grant.term) &&
+        answer_number(result, "serial", &answer->grant.serial) && answer_number(result, "seal", &answer->seal);
     answer->fleet = static_cast<uint64_t>(fleet);
     return complete && fleet > 0;
 }
@@ -113,7 +116,7 @@ bool is_valid(const FleetReply &reply, const core::Layout &layout) {
     constexpr int64_t latest_us = PG_INT64_MAX / 2;
     const core::Grant &grant = reply.answer.grant;
     const bool may_be_read = reply.registry_clock_us > 0 && reply.registry_clock_us <= latest_us && grant.term >= 0 &&
-                             grant.term <= core::largest_term;
+                             grant.term <= core::largest_term && reply.retry_after_us >= 0;
     if (fault_is(Fault::any_answer))
         return true;
     if (!may_be_read || reply.answer.why != core::Refusal::none)
@@ -136,7 +139,7 @@ bool read_reply(const PGresult *result, const core::Ask &ask, FleetReply *reply)
     int64_t retry_after_ms = 0;
     set_refusal(&reply->error, result, answer_text(result, "refusal"));
     if (answer_number(result, "retry_after_ms", &retry_after_ms))
-        reply->retry_after_us = Min(Max(retry_after_ms, 0), longest_retry_ms) * us_per_ms;
+        reply->retry_after_us = Min(Max(retry_after_ms, -1), longest_retry_ms) * us_per_ms;
     return true;
 }
 
@@ -165,7 +168,7 @@ bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply) 
     return false;
 }
 
-GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen) {
+GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen, int64_t lowest) {
     GrantError error = reply.error;
     if (error.at_us != 0)
         return error;
@@ -175,6 +178,10 @@ GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen) {
     else if (reply.answer.grant.term < seen.term)
         set_error(&error, "the registry has lost answers that this server has seen",
                   "Check that uidgen.registry names the present primary server of the registry.");
+    else if (reply.answer.grant.until <= lowest)
+        set_error(&error, "the registry granted only ticks that this server has passed",
+                  "Compare the clocks of this server and of the registry. The view uid_registry_status shows by how "
+                  "much they differ.");
     return error;
 }
 

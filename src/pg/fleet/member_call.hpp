@@ -1,4 +1,4 @@
-// The call of the registry's function uid_fleet_call(), as the registrar sends it and reads its answer.
+// The call of the registry's procedure uid_fleet_call(), as the registrar sends it and reads its answer.
 #pragma once
 
 #include "shared/memberships.hpp"
@@ -17,7 +17,8 @@ struct FleetReply {
 // Asks for a member, over the open connection. False: there is no answer, and reply->error says why.
 bool member_call(const Member &member, const core::Ask &ask, FleetReply *reply);
 
-// Of a refusal, or of an answer that a server that has seen that much must not take; at_us 0: of none of them.
-GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen);
+// Of a refusal, or of an answer that is of no use to a server that has seen that much and needs ticks from `lowest` on;
+// at_us 0: of none of them.
+GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen, int64_t lowest);
 
 } // namespace uidgen::pg

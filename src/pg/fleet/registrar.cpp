@@ -238,7 +238,7 @@ bool store_incarnation(int place, const Member &member) {
 void schedule(Known *entry, const core::Layout &layout, const core::Ask &ask, const core::Grant &grant) {
     const int64_t left = Max(grant.until - ask.lowest, 0);
     const int64_t pause = left > 0 ? Min(left * layout.tick_us / 16, longest_ask_pause_us) : refused_pause_us;
-    entry->refused = false;
+    entry->refused = entry->refused && left == 0;
     entry->renew_at = renewal(ask.lowest, left, ask.incarnation);
     entry->not_before_us = monotonic_us() + Max(pause, shortest_ask_pause_us);
 }
@@ -285,7 +285,7 @@ void ask_for(int place, const Member &member) {
     const bool answered = member_call(member, ask, &reply);
     if (answered)
         compare_clocks(sent_us, reply);
-    const GrantError error = answered ? reply_error(reply, seen) : reply.error;
+    const GrantError error = answered ? reply_error(reply, seen, lowest) : reply.error;
     if (answered)
         take_answer(place, member, ask, reply);
     if (answered && reply.answer.why == core::Refusal::ahead)

@@ -37,10 +37,10 @@ void put_address(CallParameters *p) {
     put(p, PostPortNumber);
 }
 
-PGresult *call_registry(const char *function, const CallParameters &p, GrantError *error) {
+PGresult *call_registry(const char *procedure, const CallParameters &p, GrantError *error) {
     StringInfoData text;
     initStringInfo(&text);
-    appendStringInfo(&text, "SELECT * FROM %s.%s(", connection_schema(), function);
+    appendStringInfo(&text, "CALL %s.%s(", connection_schema(), procedure);
     for (int i = 1; i <= p.count; i++)
         appendStringInfo(&text, "%s$%d", i > 1 ? ", " : "", i);
     appendStringInfoChar(&text, ')');

@@ -1,4 +1,4 @@
-// A call of one of the registry's functions, as the registrar sends it and reads its answer.
+// A call of one of the registry's procedures, as the registrar sends it and reads its answer.
 #pragma once
 
 #include "connection.hpp"
@@ -24,8 +24,8 @@ void put_name(CallParameters *p, const char *name);
 // This server's host and port.
 void put_address(CallParameters *p);
 
-// Calls a function of uidgen over the open connection, as connection_query() does.
-PGresult *call_registry(const char *function, const CallParameters &p, GrantError *error);
+// Calls a procedure of uidgen over the open connection, as connection_query() does.
+PGresult *call_registry(const char *procedure, const CallParameters &p, GrantError *error);
 
 // A column of the answer's first row, by its name, so that a later registry may add some. Null: SQL's NULL, or there is
 // no such column.

@@ -1,9 +1,9 @@
 // What the administrator of a registry calls: fence, handover, takeover, reservation of nodes for generators outside,
 // and the number of newcomers that were refused.
 
+#include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "newcomer.hpp"
-#include "shared/refusals.hpp"
 #include "tables/config_table.hpp"
 
 namespace uidgen::pg {
@@ -16,11 +16,21 @@ bool fence_by_hand(Registry *registry, void *) {
     return true;
 }
 
+bool cancel_fence(Registry *registry, void *) {
+    ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
+                      errdetail("If grants were lost and their holders draw on, ids collide.")));
+    registry->state.view.fence_base_us = registry->state.view.term_shown = 0;
+    write_state(registry->state);
+    return true;
+}
+
 // How long a switchover may take.
 constexpr int64_t closing_us = INT64_C(300) * 1000 * us_per_ms;
 
 bool hand_over(Registry *registry, void *) {
-    write_closed_until(Max(registry->state.closed_until_us, registry->state.view.now_us + closing_us));
+    FleetState &state = registry->state;
+    state.closed_until_us = Max(state.closed_until_us, state.view.now_us + closing_us);
+    write_state(state);
     return true;
 }
 
@@ -35,7 +45,8 @@ bool cancel_handover(Registry *registry, void *) {
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the handover cannot be canceled yet"),
                  errdetail("Another server may still take over, and count on this one granting nothing."),
                  errhint("Try again at %s.", timestamptz_to_str(to_timestamptz(at_us)))));
-    write_closed_until(0);
+    registry->state.closed_until_us = 0;
+    write_state(registry->state);
     return true;
 }
 
@@ -56,7 +67,7 @@ struct Takeover {
 
 [[noreturn]] void report_no_node(int32_t pool, int64_t node) {
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                    errmsg("node %lld of pool %d has no holder", static_cast<long long>(node), pool),
+                    errmsg("node %lld of pool %d was never granted", static_cast<long long>(node), pool),
                     errhint("Run SELECT pool, node FROM uid_fleet to list the nodes.")));
 }
 
@@ -71,10 +82,8 @@ bool take_over(Registry *registry, void *arg) {
     core::Layout layout;
     NodeRecord before;
     check_open(registry);
-    read_median(registry);
     for (;;) {
-        if (!read_pool(t->pool, &layout) || !read_node(t->pool, t->node, &before) ||
-            (before.row.line == 0 && !before.reserved))
+        if (!read_pool(t->pool, &layout) || !read_node(t->pool, t->node, &before))
             report_no_node(t->pool, t->node);
         NodeRecord after = before;
         after.row = core::revoked(layout, registry->state.view, before.row, ahead_of(registry, layout, before));
@@ -85,6 +94,29 @@ bool take_over(Registry *registry, void *arg) {
         renew_serial(registry);
         CHECK_FOR_INTERRUPTS();
     }
+}
+
+[[noreturn]] void report_no_pool(int32_t pool) {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", pool),
+                    errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools.")));
+}
+
+// While a grant lasts, or one may that was lost, the rows keep its node from others.
+bool forget(Registry *registry, void *arg) {
+    const int32_t pool = *static_cast<int32_t *>(arg);
+    const core::RegistryView &view = registry->state.view;
+    core::Layout layout;
+    check_open(registry);
+    if (!read_pool(pool, &layout))
+        report_no_pool(pool);
+    const int64_t end_us = Max(core::start_of(layout, read_last_until(pool)), core::fence_end_us(view)) + view.bound_us;
+    if (view.now_us < end_us)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("pool %d is in use", pool),
+                        errdetail("Its last grant ends at %s.", timestamptz_to_str(to_timestamptz(end_us))),
+                        errhint("Wait until then, or run SELECT uid_fleet_takeover(pool, node) for nodes whose holders "
+                                "no longer run.")));
+    delete_pool(pool);
+    return true;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -115,13 +147,14 @@ core::Layout layout_of_preset(const Reservation &r) {
     core::Layout layout;
     bool has_epoch = false;
     if (!read_preset(r.preset, &layout, &has_epoch))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("preset \"%s\" does not exist", r.preset),
-                        errhint("Run SELECT preset FROM uid_preset to list the presets.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("preset \"%s\" does not exist", shown(r.preset)),
+                 errhint("Run SELECT preset FROM uid_preset to list the presets.")));
     if (r.epoch_us != no_epoch)
         layout.epoch_us = r.epoch_us;
     else if (!has_epoch && !find_other_epoch(layout, r.preset, &layout.epoch_us))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("the epoch of preset \"%s\" is not known in this fleet", r.preset),
+                        errmsg("the epoch of preset \"%s\" is not known in this fleet", shown(r.preset)),
                         errhint("Pass the epoch of the generators outside PostgreSQL as epoch.")));
     if (core::check(layout) != core::LayoutFault::none)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid epoch for preset \"%s\"", r.preset),
@@ -134,14 +167,13 @@ bool find_pool_to_reserve(const Registry *registry, Reservation *r) {
     core::Layout *layout = &r->call.layout;
     if (r->has_pool) {
         if (!read_pool(r->pool, layout))
-            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", r->pool),
-                            errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools.")));
+            report_no_pool(r->pool);
         return true;
     }
     *layout = layout_of_preset(*r);
     r->pool = find_pool(*layout);
     if (r->pool == no_pool && registry->exclusive)
-        r->pool = insert_pool(*layout, r->preset);
+        r->pool = insert_pool(*layout, r->preset, nullptr);
     return r->pool != no_pool;
 }
 
@@ -196,6 +228,14 @@ void check_standby(bool without_standby) {
                                 "check uid_fleet after each unplanned failover.")));
 }
 
+core::RegistryView administer(FunctionCallInfo fcinfo, RegistryWork work, void *arg, bool exclusive = false) {
+    Registry registry;
+    open_registry(&registry, fcinfo);
+    run_in_registry(&registry, work, arg, exclusive);
+    close_registry(&registry);
+    return registry.state.view;
+}
+
 // The function's arguments: nodes, preset, epoch, pool. The fifth one is without_standby.
 Reservation read_reservation(FunctionCallInfo fcinfo) {
     Reservation r = {};
@@ -230,52 +270,37 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
+UIDGEN_SQL_FUNCTION(uid_fleet_forget);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
-UIDGEN_SQL_FUNCTION(uid_fleet_refused);
 
 Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
-    Registry registry;
-    open_registry(&registry, fcinfo->flinfo->fn_oid);
-    run_in_registry(&registry, fence_by_hand, nullptr, true);
-    close_registry(&registry);
-    const uidgen::core::RegistryView &view = registry.state.view;
-    return time_datum(view.fence_base_us + 2 * view.bound_us + view.longest_us);
+    const bool cancel = PG_GETARG_BOOL(0);
+    const uidgen::core::RegistryView view = administer(fcinfo, cancel ? cancel_fence : fence_by_hand, nullptr, true);
+    return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));
 }
 
 Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
-    const bool cancel = PG_GETARG_BOOL(0);
-    Registry registry;
-    open_registry(&registry, fcinfo->flinfo->fn_oid);
-    run_in_registry(&registry, cancel ? cancel_handover : hand_over, nullptr, true);
-    close_registry(&registry);
+    administer(fcinfo, PG_GETARG_BOOL(0) ? cancel_handover : hand_over, nullptr, true);
     PG_RETURN_VOID();
 }
 
 Datum uid_fleet_takeover(PG_FUNCTION_ARGS) {
     Takeover takeover = {PG_GETARG_INT32(0), PG_GETARG_INT64(1), 0};
-    Registry registry;
-    open_registry(&registry, fcinfo->flinfo->fn_oid);
-    run_in_registry(&registry, take_over, &takeover);
-    close_registry(&registry);
+    administer(fcinfo, take_over, &takeover);
     return time_datum(takeover.free_at_us);
+}
+
+Datum uid_fleet_forget(PG_FUNCTION_ARGS) {
+    int32_t pool = PG_GETARG_INT32(0);
+    administer(fcinfo, forget, &pool, true);
+    PG_RETURN_VOID();
 }
 
 Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     Reservation r = read_reservation(fcinfo);
-    Registry registry;
-    open_registry(&registry, fcinfo->flinfo->fn_oid);
     check_standby(!PG_ARGISNULL(4) && PG_GETARG_BOOL(4));
-    run_in_registry(&registry, reserve, &r);
-    close_registry(&registry);
+    administer(fcinfo, reserve, &r);
     return_nodes(fcinfo, r);
     return static_cast<Datum>(0);
-}
-
-Datum uid_fleet_refused(PG_FUNCTION_ARGS) {
-    int64_t count = 0;
-    const Oid registry = required_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_fleet_state");
-    if (!read_refusals({MyDatabaseId, registry, PG_GETARG_INT32(0)}, &count))
-        PG_RETURN_NULL();
-    PG_RETURN_INT64(count);
 }
 }

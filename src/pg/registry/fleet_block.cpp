@@ -4,13 +4,15 @@
 //   1. A block is durable before it is answered, and no other call gets its values (draw/reserve_block.hpp). The
 //      transaction is the call's own, as uid_fleet_call()'s.
 //   2. The member shows the last value that it was given. So a registry that has lost commits does not give the values
-//      up to that one again.
+//      up to that one again. A claim that uses up more values than a failover loses is refused, and logged.
 //   3. The member's role needs USAGE on the segment's sequence, as every role that draws from it.
 
 #include "base/errors.hpp"
 #include "draw/reserve_block.hpp"
+#include "fleet_arguments.hpp"
 #include "fleet_query.hpp"
-#include "registry.hpp"
+#include "fleet_reply.hpp"
+#include "session/new_slot.hpp"
 #include "tables/config_table.hpp"
 #include "tables/lease_sequence.hpp"
 #include "tables/sequence_page.hpp"
@@ -20,33 +22,13 @@ namespace {
 
 constexpr int32_t protocol_version = 1;
 
-// In the order of the function's arguments.
-enum Argument {
-    arg_protocol,
-    arg_fleet,
-    arg_term,
-    arg_segment,
-    arg_count,
-    arg_shown,
-    arg_increment,
-    arg_host,
-    arg_port,
-    arg_database,
-    arg_version,
-    arguments
-};
-
 struct BlockCall {
     Oid function;
-    uint64_t fleet;
-    int64_t term;
-    const text *segment;
+    Caller caller;
+    const char *segment;
     int64_t count; // 0: none, only what the segment is like
     int64_t shown;
     int64_t increment; // 0: any
-    const char *host;
-    const char *port;
-    const char *database;
     const char *version;
     MemberRefusal refusal; // name null: the block was given
     core::PlannedRange block;
@@ -54,19 +36,20 @@ struct BlockCall {
 };
 
 bool refuse(BlockCall *call, const char *name, const char *message, const char *hint) {
-    call->refusal = {name, message, hint, false};
+    call->refusal = {name, message, hint};
     return true;
 }
 
 // Returns whether the call was refused.
-bool refuse_segment(BlockCall *call, Oid schema, Oid sequence, const char *name) {
-    const Oid role = GetOuterUserId();
+bool refuse_segment(const Registry *registry, BlockCall *call, Oid sequence) {
+    const char *name = call->segment;
+    const Oid role = registry->role;
     if (pg_class_aclcheck(sequence, role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         return refuse(call, "no_privilege",
                       psprintf("role \"%s\" may not use segment \"%s\"", GetUserNameFromId(role, false), name),
                       psprintf("Run GRANT USAGE ON SEQUENCE %s TO %s on the registry.", qualified_name(sequence),
                                quote_identifier(GetUserNameFromId(role, false))));
-    if (read_segment_row(schema, sequence).is_attached())
+    if (read_segment_row(registry->schema, sequence).is_attached())
         return refuse(call, "attached", psprintf("segment \"%s\" at the registry is itself attached", name),
                       "Attach to the segment that its values come from.");
     const core::SequenceRule rule = sequence_rule(sequence);
@@ -87,48 +70,68 @@ bool refuse_segment(BlockCall *call, Oid schema, Oid sequence, const char *name)
 }
 
 // The block before this one must have reached the synchronous standby. So if the standby is away, calls that are given
-// up use up one block, and not one each.
-void wait_for_last_block(const SessionEntry *e) {
+// up use up one block, and not one each. Returns the counter.
+core::SequenceState wait_for_last_block(const SessionEntry *e) {
     Relation rel = open_sequence(e);
     const PageState state = page_state(rel);
     relation_close(rel, NoLock);
     durable(state.lsn, wanted_durability());
+    return state.counter;
+}
+
+bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
+                 int64_t shown) {
+    const int64_t known = rule.increment > 0 ? Min(shown, rule.max_value) : Max(shown, rule.min_value);
+    return !core::is_beyond(counter, rule.increment, known) ||
+           core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
 }
 
 Query note_member = {"INSERT INTO %1$s.uid_fleet_segment AS s VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
                      "ON CONFLICT (segment, host, port, database) DO UPDATE SET first_value = EXCLUDED.first_value, "
-                     "last_value = EXCLUDED.last_value, given_at = EXCLUDED.given_at, version = EXCLUDED.version",
-                     nullptr, 0};
+                     "last_value = EXCLUDED.last_value, given_at = EXCLUDED.given_at, version = EXCLUDED.version"};
+
+// Nothing depends on the rows, and a role that calls may name any member. So only the latest ones stay.
+Query forget_members = {"DELETE FROM %1$s.uid_fleet_segment WHERE segment = $1 AND given_at <= (SELECT given_at "
+                        "FROM %1$s.uid_fleet_segment WHERE segment = $1 ORDER BY given_at DESC OFFSET 1000 LIMIT 1)"};
 
 void note_block(const Registry *registry, const BlockCall &call, const char *name) {
-    Parameters p = {};
-    add_text(&p, name);
-    add_text(&p, call.host);
-    add_text(&p, call.port);
-    add_text(&p, call.database);
-    add_bigint(&p, call.block.first);
-    add_bigint(&p, call.block.last);
-    add_time(&p, registry->state.view.now_us);
-    add_text(&p, call.version);
-    execute(&note_member, p);
+    execute(&note_member, parameters(name, call.caller.host, call.caller.port, call.caller.database, call.block.first,
+                                     call.block.last, Time{registry->state.view.now_us}, call.version));
+    execute(&forget_members, parameters(name));
+}
+
+bool refuse_unknown(BlockCall *call, const char *name) {
+    const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",
+                                   static_cast<long long>(call->shown), name);
+    ereport(LOG,
+            (errmsg("%s", message), errdetail("Database \"%s\" on %s:%s shows it as the last value that it was given.",
+                                              call->caller.database, call->caller.host, call->caller.port)));
+    return refuse(
+        call, "unknown_value", message,
+        psprintf("If the member had that value, run SELECT segment_set(%s, value) on the registry, with a value "
+                 "above all that members had.",
+                 quote_literal_cstr(name)));
 }
 
 bool give_block(Registry *registry, void *arg) {
     auto *call = static_cast<BlockCall *>(arg);
-    const char *name = text_to_cstring(call->segment);
-    if (!refuse_member(registry, call->fleet, call->term, &call->refusal))
+    const char *name = call->segment;
+    if (!refuse_member(registry, call->caller, &call->refusal))
         return false;
     if (call->refusal.name != nullptr)
         return true;
-    const Oid sequence = read_segment_by_name(registry->schema, call->segment);
+    const Oid sequence = read_segment_by_name(registry->schema, cstring_to_text(name));
     if (!OidIsValid(sequence))
         return refuse(call, "no_segment", psprintf("segment \"%s\" does not exist at the registry", name),
                       psprintf("Run SELECT segment_create(%s) on the registry.", quote_literal_cstr(name)));
     const SessionEntry *e = open_entry(sequence, SlotKind::segment, call->function);
-    if (refuse_segment(call, registry->schema, sequence, name) || call->count == 0)
+    if (refuse_segment(registry, call, sequence) || call->count == 0)
         return true;
-    wait_for_last_block(e);
-    call->block = reserve_for_member(e, call->count, call->shown);
+    const core::SequenceRule rule = sequence_rule(sequence);
+    const core::StepBounds bounds = step_bounds(read_segment_row(registry->schema, sequence), rule);
+    if (!is_credible(wait_for_last_block(e), rule, bounds, call->shown))
+        return refuse_unknown(call, name);
+    call->block = reserve_for_member(e, Min(call->count, bounds.most), call->shown);
     if (call->block.count == 0)
         return refuse(
             call, "used_up", psprintf("segment \"%s\" has no value left at the registry", name),
@@ -139,58 +142,44 @@ bool give_block(Registry *registry, void *arg) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Arguments and result
+// Arguments and answer
 // ---------------------------------------------------------------------------------------------------------
 
-const char *text_argument(FunctionCallInfo fcinfo, int number) { return text_to_cstring(PG_GETARG_TEXT_PP(number)); }
-
 BlockCall read_block_call(FunctionCallInfo fcinfo) {
-    for (int i = 0; i < arguments; i++)
-        if (PG_ARGISNULL(i))
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("arguments of %s must not be null", "uid_fleet_block")));
-    check_protocol_version(PG_GETARG_INT32(arg_protocol), protocol_version);
+    Arguments a = {fcinfo, 0};
     BlockCall call = {};
     call.function = fcinfo->flinfo->fn_oid;
-    call.fleet = static_cast<uint64_t>(PG_GETARG_INT64(arg_fleet));
-    call.term = PG_GETARG_INT64(arg_term);
-    call.segment = PG_GETARG_TEXT_PP(arg_segment);
-    call.count = PG_GETARG_INT64(arg_count);
-    call.shown = PG_GETARG_INT64(arg_shown);
-    call.increment = PG_GETARG_INT64(arg_increment);
-    call.host = text_argument(fcinfo, arg_host);
-    call.port = text_argument(fcinfo, arg_port);
-    call.database = text_argument(fcinfo, arg_database);
-    call.version = text_argument(fcinfo, arg_version);
-    if (call.count < 0 || call.term < 0 || call.term > core::largest_term)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid arguments of %s", "uid_fleet_block")));
+    check_protocol(&a, protocol_version);
+    call.caller.fleet = static_cast<uint64_t>(next_bigint(&a, PG_INT64_MIN, PG_INT64_MAX));
+    call.caller.term = next_bigint(&a, 0, core::largest_term);
+    call.caller.serial = next_bigint(&a, PG_INT64_MIN, PG_INT64_MAX);
+    call.caller.seal = next_bigint(&a, PG_INT64_MIN, PG_INT64_MAX);
+    call.segment = next_text(&a);
+    call.count = next_bigint(&a, 0, PG_INT64_MAX);
+    call.shown = next_bigint(&a, PG_INT64_MIN, PG_INT64_MAX);
+    call.increment = next_bigint(&a, PG_INT64_MIN, PG_INT64_MAX);
+    call.caller.host = next_text(&a);
+    call.caller.port = next_text(&a);
+    call.caller.database = next_text(&a);
+    call.version = next_text(&a);
     return call;
 }
 
-Datum result_of(FunctionCallInfo fcinfo, const Registry &registry, const BlockCall &call) {
-    TupleDesc desc;
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "uid_fleet_block must return a record");
-    const auto text_datum = [](const char *value) {
-        return value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value);
-    };
+Answer answer_of(const Registry &registry, const BlockCall &call) {
     const MemberRefusal &refusal = call.refusal;
     const bool gives = refusal.name == nullptr;
     const bool has_values = gives && call.block.count > 0;
-    Datum values[] = {text_datum(refusal.name),
-                      text_datum(refusal.message),
-                      text_datum(refusal.hint),
-                      Int64GetDatum(static_cast<int64_t>(registry.state.view.fleet)),
-                      Int64GetDatum(registry.state.view.term),
-                      Int64GetDatum(call.block.first),
-                      Int64GetDatum(call.block.last),
-                      Int64GetDatum(static_cast<int64_t>(call.block.count)),
-                      Int64GetDatum(call.block_increment)};
-    bool nulls[] = {
-        gives, refusal.message == nullptr, refusal.hint == nullptr, false, false, !has_values, !has_values, !gives,
-        !gives};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+    Answer answer = {};
+    add_number(&answer, static_cast<int64_t>(registry.state.view.fleet));
+    add_number(&answer, registry.state.view.term);
+    add_number(&answer, static_cast<int64_t>(call.block.count), gives);
+    add_number(&answer, call.block_increment, gives);
+    add_text(&answer, refusal.name);
+    add_text(&answer, refusal.message);
+    add_text(&answer, refusal.hint);
+    add_number(&answer, call.block.first, has_values);
+    add_number(&answer, call.block.last, has_values);
+    return answer;
 }
 
 } // namespace
@@ -205,12 +194,8 @@ UIDGEN_SQL_FUNCTION(uid_fleet_block);
 Datum uid_fleet_block(PG_FUNCTION_ARGS) {
     BlockCall call = read_block_call(fcinfo);
     Registry registry;
-    open_registry(&registry, fcinfo->flinfo->fn_oid);
+    open_registry(&registry, fcinfo);
     run_in_registry(&registry, give_block, &call);
-    MemoryContext working = MemoryContextSwitchTo(registry.caller);
-    const Datum row = result_of(fcinfo, registry, call);
-    MemoryContextSwitchTo(working);
-    close_registry(&registry);
-    return row;
+    return commit_answer(&registry, fcinfo, answer_of(registry, call));
 }
 }

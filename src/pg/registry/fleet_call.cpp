@@ -4,84 +4,16 @@
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_arguments.hpp"
+#include "fleet_reply.hpp"
 #include "shared/grants.hpp"
 #include "shared/memberships.hpp"
-#include "shared/refusals.hpp"
 
 namespace uidgen::pg {
 namespace {
 
 // ---------------------------------------------------------------------------------------------------------
-// The reply.
+// The answer.
 // ---------------------------------------------------------------------------------------------------------
-
-struct Reply {
-    const char *refusal; // null: `row` is granted
-    const char *message;
-    const char *hint;
-    int64_t retry_after_ms; // never: it does not pass by itself
-    core::NodeRow row;
-};
-constexpr int64_t never = -1;
-constexpr int64_t handover_pause_ms = 1000;
-
-// A refusal that passes when the clock reaches `at_us`. Calls that come too early only cost a call.
-int64_t retry_at(const Registry *registry, int64_t at_us) {
-    constexpr int64_t least_ms = 100;
-    return Max((at_us - registry->state.view.now_us + us_per_ms - 1) / us_per_ms, least_ms);
-}
-
-// How long until the asker can have the node, by its own clock.
-int64_t missing_us(const Registry *registry, const Call &call, const core::NodeRow &row) {
-    const core::RegistryView &view = registry->state.view;
-    return core::free_at_us(call.layout, view, row) -
-           core::start_of(call.layout, core::beginning(call.layout, view, call.ask));
-}
-
-const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
-
-Reply refuse_judged(const Registry *registry, const Call &call, core::Refusal why) {
-    const core::RegistryView &view = registry->state.view;
-    const core::Layout &layout = call.layout;
-    switch (why) {
-    case core::Refusal::superseded:
-        return {"superseded",
-                "another server continues as this generator, or its node was taken over",
-                "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes.",
-                never,
-                {}};
-    case core::Refusal::fenced: {
-        const int64_t at_us = view.now_us + missing_us(registry, call, {});
-        return {"fenced",
-                "the registry may have lost grants and accepts no newcomer yet",
-                psprintf("Try again after %s.", show_time(at_us)),
-                retry_at(registry, at_us),
-                {}};
-    }
-    case core::Refusal::ahead: {
-        if (core::is_before_epoch(layout, view))
-            return {"ahead",
-                    psprintf("the epoch of the generator is %.3f s ahead of the clocks of the fleet",
-                             static_cast<double>(layout.epoch_us - core::clock_of(view)) / 1e6),
-                    "Wait until the epoch, or correct the clock of the registry.",
-                    retry_at(registry, view.now_us + layout.epoch_us - view.bound_us - core::clock_of(view)),
-                    {}};
-        const int64_t ahead_us = (call.ask.lowest - core::beginning(layout, view, call.ask)) * layout.tick_us;
-        return {"ahead",
-                psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
-                         static_cast<double>(ahead_us + view.bound_us) / 1e6),
-                "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, wait "
-                "until it has caught up.",
-                retry_at(registry, view.now_us + ahead_us),
-                {}};
-    }
-    case core::Refusal::other_fleet:
-    case core::Refusal::stale_registry: // refuse_member()
-    case core::Refusal::none:
-        break;
-    }
-    elog(ERROR, "unexpected refusal: %d", static_cast<int>(why));
-}
 
 // Whether the generators of this server draw in another fleet. Its own ids then may be equal to those of this fleet.
 bool is_in_other_fleet(const Registry *registry) {
@@ -91,90 +23,10 @@ bool is_in_other_fleet(const Registry *registry) {
     return fleet != 0 && fleet != registry->state.view.fleet;
 }
 
-Reply refuse_in_other_fleet() {
-    return {"in_other_fleet",
-            "the server of the registry is itself a member of another fleet",
-            "Correct uidgen.registry on this server, so that it names the registry of that fleet. Or correct it on the "
-            "registry's server, and run SELECT uid_fleet_move() there.",
-            never,
-            {}};
-}
-
-Reply refuse_none_free(const Registry *registry, int32_t pool, const Call &call) {
-    const NodeRange range = nodes_for(call);
-    const long long nodes = static_cast<long long>(range.last - range.first + 1);
-    core::NodeRow next = {};
-    Reply reply = {"none_free",
-                   psprintf("all %lld nodes of the layout are in use", nodes),
-                   "Use a layout with more datacenter and worker bits.",
-                   never,
-                   {}};
-    if (call.datacenter_id != any_datacenter)
-        reply.message = psprintf("all %lld nodes with datacenter id %d are in use", nodes, call.datacenter_id);
-    if (read_next_until(pool, range, &next.until)) {
-        const int64_t left_us = missing_us(registry, call, next);
-        reply.retry_after_ms = retry_at(registry, registry->state.view.now_us + left_us);
-        reply.hint = psprintf("The grant of a node ends in %.0f s. Use a layout with more datacenter and worker bits.",
-                              static_cast<double>(Max(left_us, 0)) / 1e6);
-    }
-    return reply;
-}
-
-const char *text_or(const char *value, const char *other) { return value == nullptr ? other : value; }
-
-Reply refuse_taken(const Registry *registry, const Call &call, const NodeRecord &taken) {
-    if (taken.reserved)
-        return {"node_taken",
-                psprintf("worker number %d is reserved for a generator outside PostgreSQL", call.worker_number),
-                "Use another worker_number.",
-                never,
-                {}};
-    const char *until = show_time(core::start_of(call.layout, taken.row.until));
-    const int64_t retry_ms = retry_at(registry, registry->state.view.now_us + missing_us(registry, call, taken.row));
-    if (taken.row.line == 0)
-        return {"node_taken",
-                psprintf("worker number %d may have been used until %s", call.worker_number, until),
-                "Wait, or use another worker_number.",
-                retry_ms,
-                {}};
-    return {
-        "node_taken",
-        psprintf("worker number %d is held by generator \"%s\" of database \"%s\" on %s:%s until %s",
-                 call.worker_number, text_or(taken.holder.generator, ""), text_or(taken.holder.database, ""),
-                 text_or(taken.holder.host, ""), text_or(taken.holder.port, ""), until),
-        "Use another worker_number. If the holder no longer runs, wait, or run SELECT uid_fleet_takeover(pool, node) "
-        "on the registry.",
-        retry_ms,
-        {}};
-}
-
-// The last part of a qualified name; the whole text if it is no such name.
-const char *last_part(const char *qualified) {
-    List *parts = NIL;
-    if (!SplitIdentifierString(pstrdup(qualified), '.', &parts) || parts == NIL)
-        return qualified;
-    return static_cast<const char *>(llast(parts));
-}
-
-Reply refuse_epoch(const Call &call, int64_t epoch_us) {
-    const auto literal = [](const char *value) { return quote_literal_cstr(value); };
-    return {"epoch_differs",
-            psprintf("the generators of preset \"%s\" in this fleet have another epoch", call.preset),
-            psprintf("Drop the generator, and run SELECT uid_generator_create(%s, preset => %s, epoch => %s).",
-                     literal(last_part(call.holder.generator)), literal(call.preset), literal(show_time(epoch_us))),
-            never,
-            {}};
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// The answer.
-// ---------------------------------------------------------------------------------------------------------
-
 struct Exchange {
     Call *call;
     Reply reply;
     int32_t pool;
-    bool refuses_newcomer; // because no node is free, or because of a fence
 };
 
 void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord *before) {
@@ -207,18 +59,6 @@ void note_short_grant(const Registry *registry, const Call &call, const NodeReco
              errhint("Set uidgen.registry_lease there to at least six times uidgen.registry_clock_bound.")));
 }
 
-// A grant that the registry does not know, because it has lost it, ends no later than this.
-void check_shown(const Registry *registry, const Call &call, const NodeRecord *before) {
-    const core::RegistryView &view = registry->state.view;
-    const int64_t known = before == nullptr ? 0 : before->row.until;
-    const int64_t latest = core::tick_at(call.layout, core::clock_of(view) + 2 * view.bound_us) + 1 +
-                           core::longest_ticks(call.layout, view);
-    if (call.ask.holds && call.ask.held.until > Max(known, latest))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("the grant of generator \"%s\" ends later than any grant of this fleet",
-                               call.holder.generator)));
-}
-
 Holder holder_of(const Call &call, int64_t node) {
     Holder holder = call.holder;
     holder.asked_length = call.ask.length;
@@ -232,7 +72,6 @@ bool extend(const Registry *registry, const Exchange &e, const core::Ask &ask, c
             core::NodeRow *row) {
     const Call &call = *e.call;
     const core::RegistryView &view = registry->state.view;
-    check_shown(registry, call, before);
     *row = core::extended(call.layout, view, ask, before == nullptr ? nullptr : &before->row);
     const NodeRecord after = {*row, false, holder_of(call, row->node)};
     const bool written =
@@ -248,11 +87,12 @@ Reply admit_newcomer(Registry *registry, const Exchange &e) {
     NodeRecord granted;
     const Call &call = *e.call;
     if (!grant_node(registry, e.pool, call, &granted))
-        return call.policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
-                                                  : refuse_none_free(registry, e.pool, call);
+        return {call.policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
+                                                   : refuse_none_free(registry, e.pool, call),
+                {}};
     warn_of_clock(registry, call, nullptr);
     note_short_grant(registry, call, nullptr);
-    return {nullptr, nullptr, nullptr, 0, granted.row};
+    return {{}, granted.row};
 }
 
 // The node of an answer that the asker missed.
@@ -289,6 +129,14 @@ Case judge_call(const Registry *registry, const Exchange &e) {
     return c;
 }
 
+void log_claim(const Call &call) {
+    ereport(LOG,
+            (errmsg("generator \"%s\" in database \"%s\" on %s:%s claims node %lld until %s", call.holder.generator,
+                    call.holder.database, call.holder.host, call.holder.port, static_cast<long long>(call.former_node),
+                    show_time(core::start_of(call.layout, call.former_until))),
+             errdetail("No grant of this fleet reaches that far, so the generator cannot join yet.")));
+}
+
 // The asker drew with a node before it joined the fleet.
 void note_use_before(const Registry *registry, const Exchange &e) {
     const Call &call = *e.call;
@@ -304,8 +152,7 @@ void note_use_before(const Registry *registry, const Exchange &e) {
     }
 }
 
-// The clock of a holder that is refused counts for the median. Otherwise a registry whose clock is behind, and which
-// refuses all members therefore, could not learn it.
+// The view shows the clock of a holder that is refused. It is logged once, because the row remembers it.
 void note_refused(const Registry *registry, const Exchange &e, const Case &c) {
     const bool is_holder = c.has_row && (!c.ask.holds || c.record.row.line == c.ask.held.line);
     if (!is_holder || (c.judgement.why != core::Refusal::ahead && c.judgement.why != core::Refusal::fenced))
@@ -318,6 +165,11 @@ void note_refused(const Registry *registry, const Exchange &e, const Case &c) {
 bool answer_in_pool(Registry *registry, Exchange *e) {
     const Call &call = *e->call;
     bool joins = call.former_node != no_node && !fault_is(Fault::hide_use);
+    if (joins && core::claims_too_much(call.layout, registry->state.view, call.ask, call.former_until)) {
+        log_claim(call);
+        e->reply.refusal = refuse_judged(registry, call, core::Refusal::ahead);
+        return true;
+    }
     for (;;) {
         const Case c = judge_call(registry, *e);
         if (c.judgement.verdict == core::Verdict::fence) {
@@ -329,15 +181,13 @@ bool answer_in_pool(Registry *registry, Exchange *e) {
             joins = false;
         } else if (c.judgement.verdict == core::Verdict::refuse) {
             note_refused(registry, *e, c);
-            e->refuses_newcomer = c.judgement.why == core::Refusal::fenced;
-            e->reply = refuse_judged(registry, call, c.judgement.why);
+            e->reply.refusal = refuse_judged(registry, call, c.judgement.why);
             return true;
         } else if (c.judgement.verdict == core::Verdict::newcomer && is_in_other_fleet(registry)) {
-            e->reply = refuse_in_other_fleet();
+            e->reply.refusal = refuse_in_other_fleet();
             return true;
         } else if (c.judgement.verdict == core::Verdict::newcomer) {
             e->reply = admit_newcomer(registry, *e);
-            e->refuses_newcomer = e->reply.refusal != nullptr;
             return true;
         } else if (extend(registry, *e, c.ask, c.has_row ? &c.record : nullptr, &e->reply.row)) {
             return true;
@@ -355,26 +205,35 @@ bool answer(Registry *registry, void *arg) {
     core::RegistryView &view = registry->state.view;
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
-    MemberRefusal refusal = {};
-    if (!refuse_member(registry, call.ask.fleet, call.ask.term, &refusal))
+    MemberRefusal &refusal = e->reply.refusal;
+    const Caller caller = {call.ask.fleet,   call.ask.term,    call.ask.serial,     call.ask.seal,
+                           call.holder.host, call.holder.port, call.holder.database};
+    if (!refuse_member(registry, caller, &refusal))
         return false;
-    if (refusal.name != nullptr) {
-        e->reply = {refusal.name, refusal.message, refusal.hint, refusal.passes ? handover_pause_ms : never, {}};
+    if (refusal.name == nullptr && call.ask.holds &&
+        call.ask.held.seal != seal_of_grant(registry->state, call.layout, call.ask.held))
+        refusal = refuse_unproven(caller);
+    if (refusal.name != nullptr)
         return true;
-    }
-    if (call.ask.lowest > core::tick_at(call.layout, view.now_us + view.bound_us))
-        read_median(registry);
     e->pool = find_pool(call.layout);
     int64_t epoch_us = 0;
     if (e->pool == no_pool && strcmp(call.preset, "custom") != 0 &&
         find_other_epoch(call.layout, call.preset, &epoch_us)) {
-        e->reply = refuse_epoch(call, epoch_us);
+        e->reply.refusal = refuse_epoch(call, epoch_us);
         return true;
     }
-    if (e->pool == no_pool && !registry->exclusive)
-        return false;
-    if (e->pool == no_pool)
-        e->pool = insert_pool(call.layout, call.preset);
+    if (e->pool == no_pool) {
+        const core::Judgement judgement = core::judge(call.layout, view, call.ask, nullptr);
+        const char *login = GetUserNameFromId(registry->role, false);
+        if (judgement.verdict == core::Verdict::refuse || count_pools(login) >= most_pools) {
+            e->reply.refusal = judgement.verdict == core::Verdict::refuse ? refuse_judged(registry, call, judgement.why)
+                                                                          : refuse_layout(call, login);
+            return true;
+        }
+        if (!registry->exclusive)
+            return false;
+        e->pool = insert_pool(call.layout, call.preset, login);
+    }
     return answer_in_pool(registry, e);
 }
 
@@ -388,38 +247,32 @@ void lock_incarnation(uint64_t incarnation) {
     (void)LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
-Datum row_of(FunctionCallInfo fcinfo, const Registry &registry, const Reply &reply) {
-    constexpr int columns = 13;
-    TupleDesc desc;
-    Datum values[columns] = {};
-    bool nulls[columns] = {};
-    int used = 0;
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts != columns)
-        elog(ERROR, "uid_fleet_call must return %d columns", columns);
-    const auto text = [&](const char *value) {
-        nulls[used] = value == nullptr;
-        values[used++] = value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value);
-    };
-    const auto number = [&](int64_t value, bool is_null) {
-        nulls[used] = is_null;
-        values[used++] = Int64GetDatum(value);
-    };
-    const bool refused = reply.refusal != nullptr;
+core::Grant grant_of(const core::NodeRow &row) {
+    return {row.node, row.from, row.until, row.line, row.term, row.serial};
+}
+
+Answer answer_of(const Registry &registry, const core::Layout &layout, const Reply &reply) {
+    const MemberRefusal &refusal = reply.refusal;
+    const bool granted = refusal.name == nullptr;
     const core::RegistryView &view = registry.state.view;
-    text(reply.refusal);
-    text(reply.message);
-    text(reply.hint);
-    number(reply.retry_after_ms, !refused || reply.retry_after_ms == never);
-    number(reply.row.node, refused);
-    number(reply.row.from, refused);
-    number(reply.row.until, refused);
-    number(static_cast<int64_t>(reply.row.line), refused);
-    number(static_cast<int64_t>(view.fleet), false);
-    number(view.term, false);
-    number(view.own_serial, false); // of a refusal it may come again after a crash
-    number(view.now_us, false);
-    text(registry.state.version);
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+    const core::NodeRow &row = reply.row;
+    Answer answer = {};
+    add_number(&answer, static_cast<int64_t>(view.fleet));
+    add_number(&answer, view.term);
+    add_number(&answer, view.own_serial); // of a refusal it may come again after a crash
+    add_number(&answer, seal_of_stamp(registry.state, view.term, granted ? view.own_serial : 0));
+    add_number(&answer, granted ? seal_of_grant(registry.state, layout, grant_of(row)) : 0, granted);
+    add_text(&answer, refusal.name);
+    add_text(&answer, refusal.message);
+    add_text(&answer, refusal.hint);
+    add_number(&answer, refusal.retry_after_ms, !granted && refusal.retry_after_ms != never);
+    add_number(&answer, row.node, granted);
+    add_number(&answer, row.from, granted);
+    add_number(&answer, row.until, granted);
+    add_number(&answer, static_cast<int64_t>(row.line), granted);
+    add_number(&answer, view.now_us);
+    add_text(&answer, registry.state.version);
+    return answer;
 }
 
 } // namespace
@@ -434,16 +287,10 @@ UIDGEN_SQL_FUNCTION(uid_fleet_call);
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     Call call = read_call(fcinfo);
     Registry registry;
-    Exchange exchange = {&call, {}, no_pool, false};
-    open_registry(&registry, fcinfo->flinfo->fn_oid);
+    Exchange exchange = {&call, {}, no_pool};
+    open_registry(&registry, fcinfo);
     lock_incarnation(call.ask.incarnation);
     run_in_registry(&registry, answer, &exchange);
-    if (exchange.refuses_newcomer)
-        count_refusal({MyDatabaseId, registry.state_table, exchange.pool});
-    MemoryContext working = MemoryContextSwitchTo(registry.caller);
-    const Datum row = row_of(fcinfo, registry, exchange.reply);
-    MemoryContextSwitchTo(working);
-    close_registry(&registry);
-    return row;
+    return commit_answer(&registry, fcinfo, answer_of(registry, call.layout, exchange.reply));
 }
 }

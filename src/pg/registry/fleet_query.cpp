@@ -10,7 +10,7 @@ char schema_name[NAMEDATALEN] = "";
 Oid schema_oid = InvalidOid;
 uint64 schema_version = 0; // counts the schemas
 
-void add(Parameters *p, Oid type, Datum value, bool is_null = false) {
+void add_datum(Parameters *p, Oid type, Datum value, bool is_null = false) {
     Assert(p->count < most_parameters);
     p->types[p->count] = type;
     p->values[p->count] = value;
@@ -38,13 +38,16 @@ Datum value_of(int column, bool *is_null) {
 
 } // namespace
 
-void add_bigint(Parameters *p, int64_t value) { add(p, INT8OID, Int64GetDatum(value)); }
-void add_integer(Parameters *p, int32_t value) { add(p, INT4OID, Int32GetDatum(value)); }
-void add_boolean(Parameters *p, bool value) { add(p, BOOLOID, BoolGetDatum(value)); }
-void add_time(Parameters *p, int64_t unix_us) { add(p, TIMESTAMPTZOID, TimestampTzGetDatum(to_timestamptz(unix_us))); }
-void add_text(Parameters *p, const char *value) {
-    add(p, TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr);
+void add(Parameters *p, int64_t value) { add_datum(p, INT8OID, Int64GetDatum(value)); }
+void add(Parameters *p, int32_t value) { add_datum(p, INT4OID, Int32GetDatum(value)); }
+void add(Parameters *p, bool value) { add_datum(p, BOOLOID, BoolGetDatum(value)); }
+void add(Parameters *p, Time value) {
+    add_datum(p, TIMESTAMPTZOID, TimestampTzGetDatum(to_timestamptz(value.unix_us)));
 }
+void add(Parameters *p, const char *value) {
+    add_datum(p, TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr);
+}
+
 void query_use_schema(Oid schema) {
     const char *name = get_namespace_name(schema);
     if (name == nullptr)

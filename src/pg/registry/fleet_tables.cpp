@@ -6,7 +6,6 @@
 namespace uidgen::pg {
 namespace {
 
-int64_t stored(uint64_t number) { return static_cast<int64_t>(number); }
 Oid oid_of(int column) { return static_cast<Oid>(bigint_of(column)); }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -34,8 +33,8 @@ NodeRecord node_record() {
     return r;
 }
 
-bool read_record(Query *query, const Parameters &parameters, NodeRecord *record) {
-    if (execute(query, parameters) == 0)
+bool read_record(Query *query, const Parameters &p, NodeRecord *record) {
+    if (execute(query, p) == 0)
         return false;
     *record = node_record();
     return true;
@@ -45,55 +44,21 @@ bool read_record(Query *query, const Parameters &parameters, NodeRecord *record)
 Parameters parameters_of(int32_t pool, const NodeRecord &record, int64_t now_us) {
     const core::NodeRow &row = record.row;
     const Holder &holder = record.holder;
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, row.node);
-    add_bigint(&p, row.from);
-    add_bigint(&p, row.until);
-    add_bigint(&p, stored(row.line));
-    add_bigint(&p, stored(row.incarnation));
-    add_bigint(&p, row.term);
-    add_bigint(&p, row.serial);
-    add_bigint(&p, stored(row.revoked));
-    add_boolean(&p, record.reserved);
-    add_text(&p, holder.host);
-    add_text(&p, holder.port);
-    add_bigint(&p, holder.system_identifier);
-    add_integer(&p, holder.timeline);
-    add_text(&p, holder.database);
-    add_text(&p, holder.generator);
-    add_text(&p, holder.version);
-    add_text(&p, holder.policy);
-    add_boolean(&p, holder.asked_datacenter);
-    add_bigint(&p, holder.clock_offset_us);
-    add_bigint(&p, holder.asked_length);
-    add_time(&p, now_us);
-    return p;
+    return parameters(pool, row.node, row.from, row.until, row.line, row.incarnation, row.term, row.serial, row.revoked,
+                      record.reserved, holder.host, holder.port, holder.system_identifier, holder.timeline,
+                      holder.database, holder.generator, holder.version, holder.policy, holder.asked_datacenter,
+                      holder.clock_offset_us, holder.asked_length, Time{now_us});
 }
 
-Parameters in_range(int32_t pool, NodeRange range) {
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, range.first);
-    add_bigint(&p, range.last);
-    return p;
-}
+Parameters in_range(int32_t pool, NodeRange range) { return parameters(pool, range.first, range.last); }
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a layout.
 // ---------------------------------------------------------------------------------------------------------
 
 Parameters widths_of(const core::Layout &layout) {
-    Parameters p = {};
-    add_bigint(&p, layout.tick_us);
-    add_integer(&p, layout.time_bits);
-    add_integer(&p, layout.datacenter_bits);
-    add_integer(&p, layout.worker_bits);
-    add_integer(&p, layout.sequence_bits);
-    add_boolean(&p, layout.sequence_first);
-    add_boolean(&p, layout.backup);
-    add_time(&p, layout.epoch_us);
-    return p;
+    return parameters(layout.tick_us, layout.time_bits, layout.datacenter_bits, layout.worker_bits,
+                      layout.sequence_bits, layout.sequence_first, layout.backup, Time{layout.epoch_us});
 }
 
 #define SAME_WIDTHS                                                                                                    \
@@ -111,8 +76,6 @@ core::Layout layout_of_row() {
 
 } // namespace
 
-void fleet_use_schema(Oid schema) { query_use_schema(schema); }
-
 // ---------------------------------------------------------------------------------------------------------
 // The state.
 // ---------------------------------------------------------------------------------------------------------
@@ -122,11 +85,10 @@ bool read_state(FleetState *state) {
         "SELECT fleet, term, term_shown, fence_base, "
         "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed_until, system_identifier, timeline, "
         "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
-        "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint, database_oid::bigint, table_oid::bigint "
-        "FROM %1$s.uid_fleet_state",
-        nullptr, 0};
-    const Parameters none = {};
-    if (execute(&query, none) == 0)
+        "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint, database_oid::bigint, table_oid::bigint, "
+        "(SELECT encode(seal_key, 'hex') FROM uid_internal.uid_fleet_key) "
+        "FROM %1$s.uid_fleet_state"};
+    if (execute(&query) == 0)
         return false;
     *state = {};
     state->view.fleet = static_cast<uint64_t>(bigint_of(1));
@@ -138,51 +100,25 @@ bool read_state(FleetState *state) {
     state->environment = {bigint_of(7), integer_of(8), text_of(9), text_of(10), oid_of(13), oid_of(14)};
     state->version = text_of(11);
     state->view.bound_us = bigint_of(12);
+    state->key = text_of(15);
     return true;
 }
 
-void write_term_shown(int64_t term) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET term_shown = $1", nullptr, 0};
-    Parameters p = {};
-    add_bigint(&p, term);
-    execute(&query, p);
+void write_state(const FleetState &state) {
+    static Query query = {
+        "UPDATE %1$s.uid_fleet_state SET term = $1, term_shown = $2, "
+        "fence_base = nullif($3, timestamptz 'epoch'), closed_until = nullif($4, timestamptz 'epoch'), "
+        "system_identifier = $5, timeline = $6, host = $7, data_directory = $8, database_oid = $9, "
+        "table_oid = $10"};
+    const core::RegistryView &view = state.view;
+    const Environment &e = state.environment;
+    execute(&query, parameters(view.term, view.term_shown, Time{view.fence_base_us}, Time{state.closed_until_us},
+                               e.system_identifier, e.timeline, e.host, e.data_directory, e.database, e.table));
 }
 
 void write_clock_bound(int64_t bound_us) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", nullptr, 0};
-    Parameters p = {};
-    add_bigint(&p, bound_us);
-    execute(&query, p);
-}
-
-void write_fence(const core::RegistryView &fenced) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET term = $1, fence_base = $2", nullptr, 0};
-    Parameters p = {};
-    add_bigint(&p, fenced.term);
-    add_time(&p, fenced.fence_base_us);
-    execute(&query, p);
-}
-
-void write_environment(const Environment &environment) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET system_identifier = $1, timeline = $2, host = $3, "
-                          "data_directory = $4, database_oid = $5, table_oid = $6",
-                          nullptr, 0};
-    Parameters p = {};
-    add_bigint(&p, environment.system_identifier);
-    add_integer(&p, environment.timeline);
-    add_text(&p, environment.host);
-    add_text(&p, environment.data_directory);
-    add_bigint(&p, environment.database);
-    add_bigint(&p, environment.table);
-    execute(&query, p);
-}
-
-void write_closed_until(int64_t closed_until_us) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET closed_until = CASE WHEN $1 THEN $2 END", nullptr, 0};
-    Parameters p = {};
-    add_boolean(&p, closed_until_us != 0);
-    add_time(&p, closed_until_us);
-    execute(&query, p);
+    static Query query = {"UPDATE %1$s.uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'"};
+    execute(&query, parameters(bound_us));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -190,27 +126,38 @@ void write_closed_until(int64_t closed_until_us) {
 // ---------------------------------------------------------------------------------------------------------
 
 int32_t find_pool(const core::Layout &layout) {
-    static Query query = {"SELECT pool FROM %1$s.uid_fleet_pool WHERE " SAME_WIDTHS " AND epoch = $8", nullptr, 0};
+    static Query query = {"SELECT pool FROM %1$s.uid_fleet_pool WHERE " SAME_WIDTHS " AND epoch = $8"};
     return execute(&query, widths_of(layout)) == 0 ? no_pool : integer_of(1);
 }
 
-int32_t insert_pool(const core::Layout &layout, const char *preset) {
+int64_t count_pools(const char *login) {
+    static Query query = {"SELECT count(*) FROM %1$s.uid_fleet_pool WHERE login = $1"};
+    execute(&query, parameters(login));
+    return bigint_of(1);
+}
+
+int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
     static Query query = {"INSERT INTO %1$s.uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, "
-                          "worker_bits, sequence_bits, sequence_first, backup_worker) "
-                          "SELECT coalesce(max(pool), 0) + 1, $9, $8, $1, $2, $3, $4, $5, $6, $7 "
-                          "FROM %1$s.uid_fleet_pool RETURNING pool",
-                          nullptr, 0};
+                          "worker_bits, sequence_bits, sequence_first, backup_worker, login) "
+                          "SELECT coalesce(max(pool), 0) + 1, $9, $8, $1, $2, $3, $4, $5, $6, $7, $10 "
+                          "FROM %1$s.uid_fleet_pool RETURNING pool"};
     Parameters p = widths_of(layout);
-    add_text(&p, preset);
+    add(&p, preset);
+    add(&p, login);
     execute(&query, p);
     return integer_of(1);
 }
 
+void delete_pool(int32_t pool) {
+    static Query nodes = {"DELETE FROM %1$s.uid_fleet_node WHERE pool = $1"};
+    static Query layout = {"DELETE FROM %1$s.uid_fleet_pool WHERE pool = $1"};
+    execute(&nodes, parameters(pool));
+    execute(&layout, parameters(pool));
+}
+
 bool read_pool(int32_t pool, core::Layout *layout) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_fleet_pool WHERE pool = $1", nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    if (execute(&query, p) == 0)
+    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_fleet_pool WHERE pool = $1"};
+    if (execute(&query, parameters(pool)) == 0)
         return false;
     *layout = layout_of_row();
     return true;
@@ -218,11 +165,8 @@ bool read_pool(int32_t pool, core::Layout *layout) {
 
 bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout) {
     static Query query = {"SELECT " LAYOUT_COLUMNS ", pool FROM %1$s.uid_fleet_pool WHERE pool > $1 "
-                          "ORDER BY pool LIMIT 1",
-                          nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    if (execute(&query, p) == 0)
+                          "ORDER BY pool LIMIT 1"};
+    if (execute(&query, parameters(pool)) == 0)
         return false;
     *layout = layout_of_row();
     *next = integer_of(9);
@@ -230,10 +174,8 @@ bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout) {
 }
 
 bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_preset WHERE preset = $1", nullptr, 0};
-    Parameters p = {};
-    add_text(&p, preset);
-    if (execute(&query, p) == 0)
+    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_preset WHERE preset = $1"};
+    if (execute(&query, parameters(preset)) == 0)
         return false;
     *layout = layout_of_row();
     *has_epoch = !is_null_of(8);
@@ -242,10 +184,9 @@ bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch) {
 
 bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *epoch_us) {
     static Query query = {"SELECT epoch FROM %1$s.uid_fleet_pool WHERE " SAME_WIDTHS " AND epoch <> $8 "
-                          "AND preset = $9 ORDER BY pool LIMIT 1",
-                          nullptr, 0};
+                          "AND preset = $9 ORDER BY pool LIMIT 1"};
     Parameters p = widths_of(layout);
-    add_text(&p, preset);
+    add(&p, preset);
     if (execute(&query, p) == 0)
         return false;
     *epoch_us = time_of(1);
@@ -257,46 +198,33 @@ bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *e
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND node = $2", nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, node);
-    return read_record(&query, p, record);
+    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND node = $2"};
+    return read_record(&query, parameters(pool, node), record);
 }
 
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record) {
     static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND incarnation = $2 "
-                          "AND incarnation <> 0 AND node <> $3 ORDER BY term DESC, serial DESC LIMIT 1",
-                          nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, stored(incarnation));
-    add_bigint(&p, but_node);
-    return read_record(&query, p, record);
+                          "AND incarnation <> 0 AND node <> $3 ORDER BY term DESC, serial DESC LIMIT 1"};
+    return read_record(&query, parameters(pool, incarnation, but_node), record);
 }
 
-bool read_latest_node(int32_t pool, int64_t until, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND granted_until < $2 "
-                          "AND line <> 0 ORDER BY granted_until DESC LIMIT 1",
-                          nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, until);
-    return read_record(&query, p, record);
+bool read_latest_node(int32_t pool, NodeRecord *record) {
+    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND line <> 0 "
+                          "ORDER BY granted_until DESC LIMIT 1"};
+    return read_record(&query, parameters(pool), record);
+}
+
+int64_t read_last_until(int32_t pool) {
+    static Query query = {"SELECT max(granted_until) FROM %1$s.uid_fleet_node WHERE pool = $1"};
+    execute(&query, parameters(pool));
+    return bigint_of(1);
 }
 
 bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record) {
     static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND generator = $2 "
                           "AND database = $3 AND host = $4 AND port = $5 AND policy = 'sticky' "
-                          "ORDER BY term DESC, serial DESC LIMIT 1",
-                          nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_text(&p, holder.generator);
-    add_text(&p, holder.database);
-    add_text(&p, holder.host);
-    add_text(&p, holder.port);
-    return read_record(&query, p, record);
+                          "ORDER BY term DESC, serial DESC LIMIT 1"};
+    return read_record(&query, parameters(pool, holder.generator, holder.database, holder.host, holder.port), record);
 }
 
 bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_asked, NodeRecord *record) {
@@ -305,11 +233,10 @@ bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_as
         "AND granted_until <= $4 AND NOT ($5 AND EXISTS (SELECT FROM %1$s.uid_fleet_node a "
         "JOIN %1$s.uid_fleet_pool p USING (pool) WHERE a.pool = $1 AND a.asked_datacenter "
         "AND a.granted_until > $4 AND a.node >> p.drawn_worker_bits = n.node >> p.drawn_worker_bits)) "
-        "ORDER BY granted_until, node LIMIT 1 FOR UPDATE OF n SKIP LOCKED",
-        nullptr, 0};
+        "ORDER BY granted_until, node LIMIT 1 FOR UPDATE OF n SKIP LOCKED"};
     Parameters p = in_range(pool, range);
-    add_bigint(&p, from);
-    add_boolean(&p, avoid_asked);
+    add(&p, from);
+    add(&p, avoid_asked);
     return read_record(&query, p, record);
 }
 
@@ -317,8 +244,7 @@ bool find_unused_node(int32_t pool, NodeRange range, int64_t *node) {
     static Query query = {"SELECT $2 WHERE NOT EXISTS (SELECT FROM %1$s.uid_fleet_node WHERE pool = $1 AND node = $2) "
                           "UNION ALL (SELECT n.node + 1 FROM %1$s.uid_fleet_node n WHERE n.pool = $1 "
                           "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM %1$s.uid_fleet_node m "
-                          "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
-                          nullptr, 0};
+                          "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1"};
     if (execute(&query, in_range(pool, range)) == 0)
         return false;
     *node = bigint_of(1);
@@ -327,8 +253,7 @@ bool find_unused_node(int32_t pool, NodeRange range, int64_t *node) {
 
 bool read_next_until(int32_t pool, NodeRange range, int64_t *until) {
     static Query query = {"SELECT granted_until FROM %1$s.uid_fleet_node WHERE pool = $1 "
-                          "AND node BETWEEN $2 AND $3 AND NOT reserved ORDER BY granted_until LIMIT 1",
-                          nullptr, 0};
+                          "AND node BETWEEN $2 AND $3 AND NOT reserved ORDER BY granted_until LIMIT 1"};
     if (execute(&query, in_range(pool, range)) == 0)
         return false;
     *until = bigint_of(1);
@@ -337,18 +262,16 @@ bool read_next_until(int32_t pool, NodeRange range, int64_t *until) {
 
 bool is_asked_for(int32_t pool, NodeRange range, int64_t from) {
     static Query query = {"SELECT FROM %1$s.uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
-                          "AND asked_datacenter AND granted_until > $4 LIMIT 1",
-                          nullptr, 0};
+                          "AND asked_datacenter AND granted_until > $4 LIMIT 1"};
     Parameters p = in_range(pool, range);
-    add_bigint(&p, from);
+    add(&p, from);
     return execute(&query, p) > 0;
 }
 
 bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us) {
     static Query query = {"INSERT INTO %1$s.uid_fleet_node (pool, " NODE_COLUMNS ", last_heard) VALUES ($1, $2, $3, "
                           "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) "
-                          "ON CONFLICT DO NOTHING",
-                          nullptr, 0};
+                          "ON CONFLICT DO NOTHING"};
     return execute(&query, parameters_of(pool, record, now_us)) > 0;
 }
 
@@ -356,13 +279,12 @@ bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after
     static Query query = {"UPDATE %1$s.uid_fleet_node SET (" NODE_COLUMNS ", last_heard) = ($2, $3, $4, $5, $6, $7, "
                           "$8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) "
                           "WHERE pool = $1 AND node = $2 AND serial = $23 AND granted_until = $24 "
-                          "AND incarnation = $25 AND line = $26",
-                          nullptr, 0};
+                          "AND incarnation = $25 AND line = $26"};
     Parameters p = parameters_of(pool, after, now_us);
-    add_bigint(&p, before.row.serial);
-    add_bigint(&p, before.row.until);
-    add_bigint(&p, stored(before.row.incarnation));
-    add_bigint(&p, stored(before.row.line));
+    add(&p, before.row.serial);
+    add(&p, before.row.until);
+    add(&p, before.row.incarnation);
+    add(&p, before.row.line);
     return execute(&query, p) > 0;
 }
 
@@ -370,68 +292,26 @@ bool write_use_before(int32_t pool, const core::NodeRow &before, const core::Nod
     static Query query = {"INSERT INTO %1$s.uid_fleet_node AS n (pool, node, granted_until, term, serial) "
                           "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (pool, node) DO UPDATE SET granted_until = $3, "
                           "line = 0, incarnation = 0 WHERE n.serial = $5 AND n.granted_until = $6 "
-                          "AND n.incarnation = $7 AND n.line = $8",
-                          nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, after.node);
-    add_bigint(&p, after.until);
-    add_bigint(&p, before.term);
-    add_bigint(&p, before.serial);
-    add_bigint(&p, before.until);
-    add_bigint(&p, stored(before.incarnation));
-    add_bigint(&p, stored(before.line));
-    return execute(&query, p) > 0;
+                          "AND n.incarnation = $7 AND n.line = $8"};
+    return execute(&query, parameters(pool, after.node, after.until, before.term, before.serial, before.until,
+                                      before.incarnation, before.line)) > 0;
 }
 
 void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t now_us) {
     static Query query = {"UPDATE %1$s.uid_fleet_node SET clock_offset_us = $3, last_heard = $4 "
-                          "WHERE pool = $1 AND node = $2",
-                          nullptr, 0};
-    Parameters p = {};
-    add_integer(&p, pool);
-    add_bigint(&p, node);
-    add_bigint(&p, offset_us);
-    add_time(&p, now_us);
-    execute(&query, p);
+                          "WHERE pool = $1 AND node = $2"};
+    execute(&query, parameters(pool, node, offset_us, Time{now_us}));
 }
 
 void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us) {
     static Query query = {"INSERT INTO %1$s.worker_node (id, host_name, port, type, launch_date, modified, created, "
                           "generator, worker_id, datacenter_id, system_identifier, timeline) "
                           "VALUES ($1, left($2, 64), left($3, 64), 2, $4::date, $4, $4, $5, $6, $7, $8, $9) "
-                          "ON CONFLICT DO NOTHING",
-                          nullptr, 0};
+                          "ON CONFLICT DO NOTHING"};
     const int32_t bits = core::drawn_worker_bits(layout);
-    Parameters p = {};
-    add_bigint(&p, id);
-    add_text(&p, holder.host);
-    add_text(&p, holder.port);
-    add_time(&p, now_us);
-    add_text(&p, holder.generator);
-    add_integer(&p, static_cast<int32_t>(node & core::largest(bits)));
-    add_integer(&p, static_cast<int32_t>(node >> bits));
-    add_bigint(&p, holder.system_identifier);
-    add_integer(&p, holder.timeline);
-    execute(&query, p);
-}
-
-bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us) {
-    // Of a large fleet the five hundred heard last are enough, and bound the cost.
-    static Query query = {"SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY clock_offset_us) "
-                          "FROM (SELECT DISTINCT ON (host, system_identifier) clock_offset_us FROM "
-                          "(SELECT host, system_identifier, clock_offset_us, last_heard FROM %1$s.uid_fleet_node "
-                          "WHERE last_heard > $1 AND last_heard <= $2 AND host IS NOT NULL "
-                          "ORDER BY last_heard DESC LIMIT 500) heard "
-                          "ORDER BY host, system_identifier, last_heard DESC) servers",
-                          nullptr, 0};
-    constexpr int64_t fewest = 3;
-    Parameters p = {};
-    add_time(&p, since_us);
-    add_time(&p, now_us);
-    execute(&query, p);
-    *offset_us = bigint_of(2);
-    return bigint_of(1) >= fewest;
+    execute(&query, parameters(id, holder.host, holder.port, Time{now_us}, holder.generator,
+                               static_cast<int32_t>(node & core::largest(bits)), static_cast<int32_t>(node >> bits),
+                               holder.system_identifier, holder.timeline));
 }
 
 } // namespace uidgen::pg

@@ -23,10 +23,11 @@ struct Environment {
 };
 
 struct FleetState {
-    core::RegistryView view; // without the clock, the median and the serials; with the clock bound as it is stored
+    core::RegistryView view; // without the clock and the serials; with the clock bound as it is stored
     int64_t closed_until_us; // for a handover; 0: the registry is open
     Environment environment;
     const char *version; // of the extension
+    const char *key;     // of seals
 };
 
 // The member that holds a node, as it describes itself. Null and 0 in a row that was never granted.
@@ -56,20 +57,18 @@ struct NodeRange {
     int64_t last;
 };
 
-// The names of the tables are looked up in that schema from here on.
-void fleet_use_schema(Oid schema);
-
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
-void write_term_shown(int64_t term);
+// But for what is constant, and the clock bound.
+void write_state(const FleetState &state);
 void write_clock_bound(int64_t bound_us);
-void write_fence(const core::RegistryView &fenced);
-void write_environment(const Environment &environment);
-void write_closed_until(int64_t closed_until_us); // 0: open again
 
 constexpr int32_t no_pool = 0;
 int32_t find_pool(const core::Layout &layout);
-int32_t insert_pool(const core::Layout &layout, const char *preset);
+int64_t count_pools(const char *login);
+// `login` is the role whose call brings the layout; null: an administrator's.
+int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);
+void delete_pool(int32_t pool); // with its nodes
 bool read_pool(int32_t pool, core::Layout *layout);
 // The pool with the next higher number. False: there is none.
 bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout);
@@ -81,8 +80,10 @@ bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *e
 bool read_node(int32_t pool, int64_t node, NodeRecord *record);
 // The node that this incarnation was answered with last, but for that one.
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record);
-// Of the nodes that a line has, the one with the latest end below `until`.
-bool read_latest_node(int32_t pool, int64_t until, NodeRecord *record);
+// Of the nodes that a line has, the one with the latest end.
+bool read_latest_node(int32_t pool, NodeRecord *record);
+// The latest end of all nodes, reserved ones too; 0: there is none.
+int64_t read_last_until(int32_t pool);
 // The node that this generator of this server held last under the policy sticky.
 bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record);
 // The first node by core::comes_before() whose `until` is at most `from`, among those in the table that no other
@@ -106,8 +107,5 @@ bool write_use_before(int32_t pool, const core::NodeRow &before, const core::Nod
 void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t now_us);
 // A row of worker_node for a node that was granted.
 void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us);
-
-// The median clock of three or more servers heard since then, as an offset. False: there are too few.
-bool read_median_offset(int64_t since_us, int64_t now_us, int64_t *offset_us);
 
 } // namespace uidgen::pg

@@ -4,14 +4,18 @@
 #include "base/settings.hpp"
 #include "base/this_server.hpp"
 #include "base/time_source.hpp"
+#include "fleet_query.hpp"
 #include "tables/config_table.hpp"
 #include "tables/owner_rights.hpp"
+#include "tables/sequence_page.hpp"
 
 namespace uidgen::pg {
 namespace {
 
 constexpr LOCKMODE shared_mode = RowShareLock;
 constexpr LOCKMODE exclusive_mode = ExclusiveLock;
+
+constexpr int64_t handover_pause_ms = 1000;
 
 // Level 1 is the transaction's. A function with a SET clause, or a subtransaction, has a level of its own.
 bool is_outermost_guc_level() {
@@ -20,17 +24,26 @@ bool is_outermost_guc_level() {
     return level == 2;
 }
 
-void check_own_transaction(Oid function) {
-    const char *name = get_func_name(function);
+// Of a procedure; null: it is a function.
+const CallContext *call_context(FunctionCallInfo fcinfo) {
+    const bool is_call = fcinfo->context != nullptr && IsA(fcinfo->context, CallContext);
+    return is_call ? reinterpret_cast<const CallContext *>(fcinfo->context) : nullptr;
+}
+
+bool is_own_transaction(FunctionCallInfo fcinfo) {
+    const CallContext *call = call_context(fcinfo);
+    return !IsTransactionBlock() && !IsSubTransaction() && !TransactionIdIsValid(GetTopTransactionIdIfAny()) &&
+           (call != nullptr ? !call->atomic : is_outermost_guc_level());
+}
+
+void check_own_transaction(FunctionCallInfo fcinfo) {
+    const char *name = get_func_name(fcinfo->flinfo->fn_oid);
     if (RecoveryInProgress())
         ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot run %s() during recovery", name),
                         errhint("Connect to the registry's primary: target_session_attrs=read-write.")));
-    if (IsTransactionBlock() || IsSubTransaction() || !is_outermost_guc_level() ||
-        TransactionIdIsValid(GetTopTransactionIdIfAny()))
+    if (!is_own_transaction(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-                        errmsg("%s() must be the only statement of a "
-                               "transaction",
-                               name),
+                        errmsg("%s() must be the only statement of a transaction", name),
                         errdetail("Its result counts only once it is committed."),
                         errhint("Run it outside of transaction blocks and of other functions.")));
     if (IsolationUsesXactSnapshot())
@@ -41,6 +54,21 @@ void check_own_transaction(Oid function) {
 
 void set_locally(const char *name, const char *value, GucAction action) {
     (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
+}
+
+// Until the function ends. A member's login may set anything. It must not keep the locks of the registry by a plan that
+// reads whole tables, nor by messages that its client does not read.
+void set_for_statements(bool is_procedure) {
+    const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
+                                       // Plans are made before the tables have grown, and are kept. Each has an index.
+                                       {"enable_seqscan", "off"},
+                                       {"enable_bitmapscan", "off"},
+                                       {"enable_indexscan", "on"},
+                                       {"jit", "off"}};
+    for (const auto &setting : settings)
+        set_locally(setting[0], setting[1], GUC_ACTION_SAVE);
+    if (is_procedure)
+        set_locally("client_min_messages", "error", GUC_ACTION_SAVE);
 }
 
 // The data directory stays the same in another mount of the same path.
@@ -57,26 +85,25 @@ Environment current_environment(Oid state_table) {
             state_table};
 }
 
-// Null: nothing has changed.
+const char *show(int64_t number) { return psprintf(INT64_FORMAT, number); }
+const char *show(const char *name) { return psprintf("\"%s\"", name == nullptr ? "" : name); }
+
+// Null: nothing has changed. A dump holds the row with the OIDs of the database and the table that it was made of.
 const char *change_between(const Environment &before, const Environment &now) {
-    if (before.system_identifier != now.system_identifier)
-        return psprintf("the system identifier has changed from %lld to %lld",
-                        static_cast<long long>(before.system_identifier),
-                        static_cast<long long>(now.system_identifier));
-    if (before.timeline != now.timeline)
-        return psprintf("the timeline has changed from %d to %d", before.timeline, now.timeline);
-    // A dump holds the row with the OIDs of the database and the table that it was made of.
-    if (before.database != now.database)
-        return psprintf("the database's OID has changed from %u to %u", before.database, now.database);
-    if (before.table != now.table)
-        return psprintf("the OID of uid_fleet_state has changed from %u to %u", before.table, now.table);
-    if (before.host == nullptr)
-        return nullptr;
-    if (strcmp(before.host, now.host) != 0)
-        return psprintf("the host has changed from \"%s\" to \"%s\"", before.host, now.host);
-    if (strcmp(before.data_directory, now.data_directory) != 0)
-        return psprintf("the data directory has changed from \"%s\" to \"%s\"", before.data_directory,
-                        now.data_directory);
+    const struct {
+        const char *what;
+        const char *before;
+        const char *now;
+    } parts[] = {{"system identifier", show(before.system_identifier), show(now.system_identifier)},
+                 {"timeline", show(before.timeline), show(now.timeline)},
+                 {"database's OID", show(before.database), show(now.database)},
+                 {"OID of uid_fleet_state", show(before.table), show(now.table)},
+                 {"host", show(before.host), show(now.host)},
+                 {"data directory", show(before.data_directory), show(now.data_directory)}};
+    const int known = before.host == nullptr ? 4 : 6;
+    for (int i = 0; i < known; i++)
+        if (strcmp(parts[i].before, parts[i].now) != 0)
+            return psprintf("the %s has changed from %s to %s", parts[i].what, parts[i].before, parts[i].now);
     return nullptr;
 }
 
@@ -90,20 +117,20 @@ bool settle_environment(Registry *registry) {
         return true;
     if (!registry->exclusive)
         return false;
-    write_environment(now);
     registry->state.environment = now;
-    if (change == nullptr)
+    if (change == nullptr) {
+        write_state(registry->state);
         return true;
+    }
     const bool still_closed = view.now_us + view.bound_us < registry->state.closed_until_us ||
                               (fault_is(Fault::any_closing) && registry->state.closed_until_us > 0);
-    if (is_closed(*registry)) {
-        write_closed_until(0);
-        registry->state.closed_until_us = 0;
-    }
-    if (still_closed)
+    registry->state.closed_until_us = 0;
+    if (still_closed) {
+        write_state(registry->state);
         ereport(LOG, (errmsg("registry is open again after a handover: %s", change)));
-    else
+    } else {
         raise_fence(registry, change);
+    }
     return true;
 }
 
@@ -132,52 +159,57 @@ void lock_registry(Registry *registry, bool exclusive) {
     renew_serial(registry);
 }
 
-// What a row says of the clock that its grant was made by. Rows that the median proves wrong are passed over.
-int64_t latest_end_of_pool(const core::RegistryView &view, int32_t pool, const core::Layout &layout) {
-    int64_t end_us = 0;
-    NodeRecord record;
-    record.row.until = PG_INT64_MAX;
-    while (end_us == 0 && read_latest_node(pool, record.row.until, &record))
-        end_us = core::latest_end_us(layout, view, record.row);
-    return end_us;
-}
-
+// What the rows say of the clocks that their grants were made by.
 int64_t latest_end_of_fleet(const core::RegistryView &view) {
     int64_t end_us = 0;
     int32_t pool = no_pool;
     core::Layout layout;
+    NodeRecord latest;
     while (read_pool_after(pool, &pool, &layout))
-        end_us = Max(end_us, latest_end_of_pool(view, pool, layout));
+        if (read_latest_node(pool, &latest))
+            end_us = Max(end_us, core::latest_end_us(layout, view, latest.row));
     return end_us;
 }
 
 } // namespace
 
-void open_registry(Registry *registry, Oid function) {
+void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
+    const bool is_procedure = call_context(fcinfo) != nullptr;
     *registry = {};
-    check_own_transaction(function);
+    check_own_transaction(fcinfo);
     registry->caller = CurrentMemoryContext;
-    registry->schema = schema_of_function(function);
+    registry->schema = schema_of_function(fcinfo->flinfo->fn_oid);
     hold_names(registry->schema);
     registry->state_table = required_table(registry->schema, "uid_fleet_state");
     registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
-    if (fault_is(Fault::unsafe_grant) && !standbys_are_awaited())
-        set_locally("synchronous_commit", "off", GUC_ACTION_LOCAL);
-    else if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
-        set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
+    const bool unsafe = fault_is(Fault::unsafe_grant) && !standbys_are_awaited();
+    set_locally("synchronous_commit", unsafe ? "off" : "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
-    set_locally("search_path", "pg_catalog, pg_temp", GUC_ACTION_SAVE);
-    // The plans are made before the tables have grown, and are kept. Each has an index in the order that it needs.
-    set_locally("enable_seqscan", "off", GUC_ACTION_SAVE);
-    set_locally("enable_bitmapscan", "off", GUC_ACTION_SAVE);
-    set_locally("jit", "off", GUC_ACTION_SAVE);
-    check_spi(SPI_connect(), "SPI_connect", "");
-    fleet_use_schema(registry->schema);
+    set_for_statements(is_procedure);
+    check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
+    query_use_schema(registry->schema);
+    GetUserIdAndSecContext(&registry->role, &registry->security);
+    SetUserIdAndSecContext(owner_of(registry->state_table),
+                           registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 }
 
 void close_registry(Registry *registry) {
+    SetUserIdAndSecContext(registry->role, registry->security);
     check_spi(SPI_finish(), "SPI_finish", "");
     AtEOXact_GUC(true, registry->guc_level);
+}
+
+void commit_registry(Registry *registry) {
+    const bool writes = TransactionIdIsValid(GetTopTransactionIdIfAny());
+    const core::Durability level = wanted_durability(); // with the setting that ends with the transaction
+    SetUserIdAndSecContext(registry->role, registry->security);
+    if (!fault_is(Fault::answer_early))
+        SPI_commit();
+    if (writes && !is_durable(XactLastCommitEnd, level))
+        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling wait for a synchronous standby"),
+                        errdetail("The registry's commit has not reached the standby, so it answers nothing."),
+                        errhint("Bring the standby back, or remove it from synchronous_standby_names.")));
+    check_spi(SPI_finish(), "SPI_finish", "");
 }
 
 void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive) {
@@ -193,40 +225,41 @@ void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool excl
         elog(ERROR, "the registry's exclusive lock was not enough");
 }
 
-bool refuse_member(Registry *registry, uint64_t fleet, int64_t term, MemberRefusal *refusal) {
-    if (fault_is(Fault::any_fleet) && fleet != 0)
-        registry->state.view.fleet = fleet;
+MemberRefusal refuse_unproven(const Caller &caller) {
+    const char *message = "this fleet's registry has not given what the member shows";
+    ereport(LOG, (errmsg("%s", message),
+                  errdetail("It says it is database \"%s\" on %s:%s.", caller.database, caller.host, caller.port)));
+    return {"unproven", message, "Run SELECT uid_fleet_move() on this server. Its generators then get new nodes."};
+}
+
+bool refuse_member(Registry *registry, const Caller &caller, MemberRefusal *refusal) {
+    if (fault_is(Fault::any_fleet) && caller.fleet != 0)
+        registry->state.view.fleet = caller.fleet;
     const core::RegistryView &view = registry->state.view;
-    const core::Refusal why = core::judge_fleet(view, fleet, term);
+    const core::Refusal why = core::judge_fleet(view, caller.fleet, caller.term);
     if (is_closed(*registry)) {
         *refusal = {
             "handing_over", "the registry is being handed over to another server",
             "Wait for the switchover. To stay with that server, wait until uid_fleet_state.closed_until and run "
             "SELECT uid_fleet_handover(cancel => true) there.",
-            true};
+            handover_pause_ms};
     } else if (why == core::Refusal::other_fleet) {
         *refusal = {"other_fleet", "the registry belongs to another fleet",
-                    "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.",
-                    false};
+                    "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."};
+    } else if (!is_sealed(registry->state, caller.term, caller.serial, caller.seal)) {
+        *refusal = refuse_unproven(caller);
     } else if (why == core::Refusal::stale_registry) {
         // The refusal of this asker must last for all others, so it is committed before it is answered.
-        if (fleet == view.fleet && term > view.term_shown) {
+        if (caller.term > view.term_shown) {
             if (!registry->exclusive)
                 return false;
-            write_term_shown(term);
+            registry->state.view.term_shown = caller.term;
+            write_state(registry->state);
         }
         *refusal = {"stale_registry", "the registry has lost its latest term, or another server is the registry now",
-                    "Check that no other server is the registry, and run SELECT uid_fleet_fence() on this one.", false};
+                    "Check that no other server is the registry, and run SELECT uid_fleet_fence() on this one."};
     }
     return true;
-}
-
-void check_protocol_version(int32_t asked, int32_t spoken) {
-    if (asked != spoken)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("protocol version %d of the member is not supported by the registry", asked),
-                        errdetail("The registry speaks version %d.", spoken),
-                        errhint("Upgrade the registry first, then the members.")));
 }
 
 void renew_serial(Registry *registry) {
@@ -238,25 +271,16 @@ void renew_serial(Registry *registry) {
 void raise_fence(Registry *registry, const char *reason) {
     core::RegistryView &view = registry->state.view;
     Assert(registry->exclusive);
-    read_median(registry);
     view = core::fenced(view, latest_end_of_fleet(view));
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
-    write_fence(view);
+    write_state(registry->state);
     ereport(LOG,
             (errmsg("registry accepts no newcomers for %.0f s: %s",
-                    static_cast<double>(view.fence_base_us + 2 * view.bound_us + view.longest_us - view.now_us) / 1e6,
-                    reason),
+                    static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
              errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes."),
              errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A lost "
                      "reservation must be replaced by another node.")));
-}
-
-void read_median(Registry *registry) {
-    core::RegistryView &view = registry->state.view;
-    int64_t offset_us = 0;
-    if (view.median_us == 0 && read_median_offset(view.now_us - view.longest_us, view.now_us, &offset_us))
-        view.median_us = view.now_us + offset_us;
 }
 
 } // namespace uidgen::pg

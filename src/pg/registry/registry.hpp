@@ -1,9 +1,9 @@
 // A transaction of a fleet's registry: what every function that grants, fences or revokes begins and ends with.
 //
 // Contract
-//   1. The transaction is the function's own, so that its commit follows at once: no transaction block, no
-//      subtransaction, nothing written before. Its commit is flushed, and a synchronous standby has it, before the
-//      client may count the answer.
+//   1. The transaction is the function's own: no transaction block, no subtransaction, nothing written before. What
+//      members call is a procedure, which commits before it answers. The commit is flushed, and a synchronous standby
+//      has it. What an administrator calls is a function, whose commit follows at once.
 //   2. The registry's lock is taken before the clock and the rows are read. Calls share it, and lock the rows that they
 //      write. What changes the fleet as a whole takes it exclusively: a fence, a handover, a new pool. A fence sees
 //      every grant that was answered. The lock is one on uid_fleet_state, in modes that do not conflict with reading.
@@ -11,7 +11,7 @@
 //      never wait for each other.
 #pragma once
 
-#include "fleet_tables.hpp"
+#include "seal.hpp"
 
 namespace uidgen::pg {
 
@@ -19,8 +19,10 @@ struct Registry {
     Oid schema;
     Oid state_table;
     Oid serial_sequence;
+    Oid role; // the caller's
+    int security;
     bool exclusive;
-    FleetState state; // with the clock, the serials and, once it was needed, the median
+    FleetState state; // with the clock and the serials
     int guc_level;
     MemoryContext caller;
 };
@@ -31,11 +33,15 @@ struct Registry {
 //   - the former one may be opened again when its clock has passed closed_until by twice the bound
 inline bool is_closed(const Registry &registry) { return registry.state.closed_until_us != 0; }
 
-// An error if the transaction is not the function's own. `function` leads to the extension's tables.
-void open_registry(Registry *registry, Oid function);
+// An error if the transaction is not the function's own. From here on it has the rights of the tables' owner.
+void open_registry(Registry *registry, FunctionCallInfo fcinfo);
 
-// What comes out of it must be in registry->caller's memory by then.
+// Either of them ends it. What comes out of it must be in registry->caller's memory by then.
+//   close   of a function
+//   commit  of a procedure: commits. Error if the wait for a synchronous standby was cancelled: then the commit may be
+//           lost, so nothing may be answered.
 void close_registry(Registry *registry);
+void commit_registry(Registry *registry);
 
 // Runs `work` under the shared lock. If it returns false, because it needs the exclusive lock, it has written nothing,
 // and runs again under that. If the server has changed, a fence is raised first, unless it knows that the former one is
@@ -43,19 +49,31 @@ void close_registry(Registry *registry);
 using RegistryWork = bool (*)(Registry *registry, void *arg);
 void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive = false);
 
-// Error: the member speaks another version of a call's protocol than the registry.
-void check_protocol_version(int32_t asked, int32_t spoken);
-
-// Why the registry answers no member, or not one that has seen that term of that fleet (0: of none yet).
-struct MemberRefusal {
-    const char *name; // null: it answers
-    const char *message;
-    const char *hint;
-    bool passes; // by itself
+// What a member's server has seen of a fleet: the stamp of its latest answer. And which server it says it is.
+struct Caller {
+    uint64_t fleet; // 0: none yet
+    int64_t term;
+    int64_t serial;
+    int64_t seal;
+    const char *host;
+    const char *port;
+    const char *database;
 };
 
-// False: needs the exclusive lock.
-bool refuse_member(Registry *registry, uint64_t fleet, int64_t term, MemberRefusal *refusal);
+// Why a member gets nothing.
+constexpr int64_t never = -1;
+struct MemberRefusal {
+    const char *name; // null: it gets what it asks for
+    const char *message;
+    const char *hint;
+    int64_t retry_after_ms = never; // it does not pass by itself
+};
+
+// Whether the registry answers members, and one that has seen that. False: needs the exclusive lock.
+bool refuse_member(Registry *registry, const Caller &caller, MemberRefusal *refusal);
+
+// Of a member that shows what this fleet's registry has not given. The log says it, too.
+MemberRefusal refuse_unproven(const Caller &caller);
 
 // Another session has written the row that this call has judged. The judgement is made again, for an answer that comes
 // after that session's, so it must have a later serial.
@@ -63,9 +81,5 @@ void renew_serial(Registry *registry);
 
 // Under the exclusive lock. The reason is for the log.
 void raise_fence(Registry *registry, const char *reason);
-
-// The median of the members' clocks costs more than the rest of a call. It matters only if a clock is far ahead of the
-// registry's.
-void read_median(Registry *registry);
 
 } // namespace uidgen::pg

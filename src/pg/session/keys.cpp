@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "tables/config_table.hpp"
+#include "tables/extension.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -59,7 +60,7 @@ KeptKey *entry_for(const VersionOfKey &of) {
 }
 
 [[noreturn]] void report_no_key(const text *name) {
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", key_name(name)),
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
                     errhint("Create it with uid_key_create(), or run SELECT name FROM uid_key_config to list the "
                             "keys.")));
 }
@@ -69,64 +70,46 @@ KeptKey *entry_for(const VersionOfKey &of) {
     if (get_rel_name(sequence) == nullptr)
         report_no_key(name);
     ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", key_name(name)),
-             errdetail("The table uid_key has no row for the sequence %s.", qualified_name(sequence)),
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", shown(name)),
+             errdetail("The table uid_internal.uid_key has no row for the sequence %s.", qualified_name(sequence)),
              errhint("Copy the row of uid_key from the database that the key comes from. While a dump is restored, "
                      "restore the data of uid_key first.")));
 }
 
 // A row can come past the trigger of uid_key: with session_replication_role, or while the trigger is disabled.
 [[noreturn]] void report_invalid_row(const text *name) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the row of key \"%s\" in uid_key is not valid", key_name(name)),
-                    errdetail("It lacks secrets, or has a width or version_bits that no key can have."),
-                    errhint("Copy the row of uid_key from the database that the key comes from, or drop the key with "
-                            "uid_key_drop().")));
-}
-
-[[noreturn]] void report_no_version(const text *name, int32_t requested, int32_t versions) {
-    ereport(ERROR,
-            (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" has no version %d", key_name(name), requested),
-             errhint("Use a version from 1 to %d.", versions)));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("the row of key \"%s\" in uid_key is not valid", shown(name)),
+         errdetail("It lacks secrets, or has a width, version_bits or versions that no key can have."),
+         errhint(
+             "Copy the row of uid_key from the database that the key comes from, or drop the sequence of the key.")));
 }
 
 void check_may_use(const text *name, Oid sequence) {
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
         ereport(ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for key \"%s\"", key_name(name)),
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for key \"%s\"", shown(name)),
                  errhint("Run GRANT USAGE ON SEQUENCE %s TO %s as the owner of the key.", qualified_name(sequence),
                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
-// The sequence in uid_keys that has exactly that name.
-Oid sequence_of(const text *name) {
-    const Oid schema = get_namespace_oid("uid_keys", true);
-    const Oid sequence = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
-                             ? get_relname_relid(text_to_cstring(name), schema)
-                             : InvalidOid;
-    if (!OidIsValid(sequence))
-        report_no_key(name);
-    return sequence;
-}
-
-KeyRow read_row(Oid function, const VersionOfKey &of, uint64_t *read_at) {
-    const Oid schema = schema_of_function(function);
-    key_table = required_table(schema, "uid_key");
+KeyRow read_row(const VersionOfKey &of, uint64_t *read_at) {
+    key_table = required_table(schema_of_keys(), "uid_key");
     for (int round = 1;; round++) {
         *read_at = invalidations;
-        const KeyRow row = read_key_row(schema, of.sequence, of.requested);
+        const KeyRow row = read_key_row(of.sequence, of.requested);
         if (*read_at == invalidations || round == most_rounds)
             return row;
     }
 }
 
-const Key &load(Oid function, const text *name, const VersionOfKey &of) {
+const Key &load(const text *name, const VersionOfKey &of) {
     uint64_t read_at = 0;
-    KeyRow row = read_row(function, of, &read_at);
+    KeyRow row = read_row(of, &read_at);
     if (row.versions == 0)
         report_no_secret(name, of.sequence);
-    if (row.version == 0 && of.requested > Max(row.versions, 0))
-        report_no_version(name, of.requested, row.versions);
     if (row.version == 0)
         report_invalid_row(name);
     KeptKey *entry = entry_for(of);
@@ -141,20 +124,24 @@ const Key &load(Oid function, const text *name, const VersionOfKey &of) {
 
 } // namespace
 
-const char *key_name(const text *name) {
-    auto *clipped = static_cast<char *>(palloc(NAMEDATALEN));
-    copy_clipped(clipped, text_to_cstring(name), NAMEDATALEN);
-    return clipped;
+Oid key_named(const text *name) {
+    const Oid schema = get_namespace_oid("uid_keys", true);
+    const Oid sequence = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
+                             ? get_relname_relid(text_to_cstring(name), schema)
+                             : InvalidOid;
+    if (!OidIsValid(sequence))
+        report_no_key(name);
+    return sequence;
 }
 
-const Key &open_key(Oid function, const text *name, int32_t version) {
-    const VersionOfKey of = {sequence_of(name), version};
+const Key &open_key(const text *name, int32_t version) {
+    const VersionOfKey of = {key_named(name), version};
     check_may_use(name, of.sequence);
     const auto *entry =
         kept == nullptr ? nullptr : static_cast<const KeptKey *>(hash_search(kept, &of, HASH_FIND, nullptr));
     if (entry != nullptr && entry->read_at == invalidations)
         return entry->key;
-    return load(function, name, of);
+    return load(name, of);
 }
 
 void keys_relation_changed(Oid relation) {

@@ -26,12 +26,12 @@ struct Key {
 
 constexpr int32_t newest_version = 0;
 
-// A name as messages show it: no longer than an identifier.
-const char *key_name(const text *name);
+// A version of the key of that name; error if there is none, or if the current user may not use it. The key is
+// valid until an invalidation is received.
+const Key &open_key(const text *name, int32_t version);
 
-// A version of the key of that name; error if there is none, or if the current user may not use it. `function` is the
-// SQL function that was called. The key is valid until an invalidation is received.
-const Key &open_key(Oid function, const text *name, int32_t version);
+// The sequence of the key of exactly that name; error if there is none.
+Oid key_named(const text *name);
 
 // For session_events.cpp.
 void keys_relation_changed(Oid relation);

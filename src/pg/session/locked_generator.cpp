@@ -13,13 +13,12 @@
 namespace uidgen::pg {
 namespace {
 
-// The lowest tick whose ids are all above `id`; error if the layout has no such tick, or may not use it yet.
-int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
+// The lowest tick whose ids are all above `id`.
+int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 : (id >> core::time_shift(layout)) + 1; }
+
+[[noreturn]] void report_cannot_start(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
     const core::Layout &layout = config.layout;
-    const int64_t tick = id < 0 ? 0 : (id >> core::time_shift(layout)) + 1;
-    const int64_t now = core::tick_at(layout, wall_clock_us());
-    if (tick <= now + config.policy.max_ahead && tick < config.policy.end)
-        return tick;
+    const int64_t tick = tick_above(layout, id);
     const char *name = get_rel_name(generator);
     if (tick < config.policy.end)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -38,18 +37,12 @@ int64_t tick_above(Oid generator, const GeneratorConfig &config, int64_t id, con
 }
 
 void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
-    if (core::terms_of(config.layout, config.policy) > 1)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("generator \"%s\" cannot guarantee ids above a given id", get_rel_name(generator)),
-                        errdetail("With when_back new_worker, a new term starts at the clock, below earlier ids."),
-                        errhint("Use a generator with another when_back policy.")));
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(RelationGetRelid(rel));
     refuse_rewritten(rel);
-    int64_t last_tick = Max(tick - 1, 0);
+    int64_t mark = Max(tick - 1, 0);
     if (page_state(rel).counter.last_value == core::no_lease_yet)
-        last_tick = Max(last_tick, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
-    const int64_t mark = core::mark_of_ticks(config.policy, last_tick);
+        mark = Max(mark, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
@@ -92,8 +85,15 @@ int64_t high_water_mark_of(Oid generator) {
     return mark;
 }
 
+bool may_start_above(const GeneratorConfig &config, int64_t id) {
+    const int64_t tick = tick_above(config.layout, id);
+    return tick <= core::tick_at(config.layout, wall_clock_us()) + config.policy.max_ahead && tick < config.policy.end;
+}
+
 void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
-    raise_high_water_mark(generator, config, tick_above(generator, config, id, hint));
+    if (!may_start_above(config, id))
+        report_cannot_start(generator, config, id, hint);
+    raise_high_water_mark(generator, config, tick_above(config.layout, id));
     end_lease(generator);
 }
 

@@ -1,7 +1,6 @@
 #include "new_slot.hpp"
 
 #include "tables/config_table.hpp"
-#include "shared/end_warnings.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "tables/lease_sequence.hpp"
@@ -38,21 +37,21 @@ bool rewritten_by_leader(Relation rel) {
 void set_first_position(SlotInit *init) {
     const core::SequenceState &state = init->expected.counter;
     const int64_t last = last_tick_of_lost(init->config);
-    const core::Layout &layout = init->config.layout;
     const core::ClockPolicy &policy = init->config.policy;
-    init->first_position = core::position_above(layout, policy, state.last_value);
+    init->first_position = core::position_above(policy, state.last_value);
     if (state.last_value > core::no_lease_yet || last < 0)
         return;
-    const uint64_t above_others = core::position_above(layout, policy, last);
+    const uint64_t above_others = core::position_above(policy, last);
     if (above_others > init->first_position)
         init->first_position = init->first_above_lost = above_others;
 }
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
 
+// Once for each slot, unless two sessions make it at once.
 void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
-    if (wall_clock_us() < end_us - warned_before_us || !is_first_end_warning(generator, end_us))
+    if (wall_clock_us() < end_us - warned_before_us)
         return;
     ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
                              timestamptz_to_str(to_timestamptz(end_us))),
@@ -69,9 +68,6 @@ SlotInit generator_init(Relation rel, Oid function) {
     init.file = file_of(rel);
     init.expected = page_state(rel);
     set_first_position(&init);
-    if (!core::is_pinned(init.config.policy, core::tick_of(init.config.policy, init.first_position)) ||
-        fault_is(Fault::unpinned))
-        init.config.pinned_node = core::no_node;
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
@@ -143,9 +139,8 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
     if (cached && slot->generator.ring.memory != init.ring_memory)
         ring_memory_drop(init.ring_memory); // another session made the slot first
     if (fault_is(Fault::resume_lease))
-        slot->generator.ticks.publish(
-            init.first_position,
-            core::position_above(init.config.layout, init.config.policy, init.expected.counter.last_value), 0);
+        slot->generator.ticks.publish(init.first_position,
+                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
     return slot;
 }
 

@@ -1,5 +1,6 @@
 #include "segment_names.hpp"
 
+#include "base/errors.hpp"
 #include "tables/config_table.hpp"
 
 namespace uidgen::pg {
@@ -25,6 +26,8 @@ Oid names_table = InvalidOid;          // uid_segment
 // Bounds the memory. A session that keeps changing its search_path looks the same names up again and again, and each
 // look-up leaves a copy behind.
 constexpr uint64 most_names = 16384;
+
+constexpr Size longest_qualified_name = 1024;
 
 void catalog_changed(Datum, SysCacheIdentifier, uint32) { names_generation++; }
 
@@ -74,12 +77,14 @@ const Name *look_up(Oid function, const text *name) {
     Oid sequence = read_segment_by_name(schema, name);
     const bool is_segment = OidIsValid(sequence);
     if (!is_segment) {
-        List *parts = textToQualifiedNameList(const_cast<text *>(name));
-        sequence = RangeVarGetRelid(makeRangeVarFromNameList(parts), NoLock, true);
+        const bool may_be_qualified = VARSIZE_ANY_EXHDR(name) < longest_qualified_name; // PostgreSQL shows all of it
+        if (may_be_qualified)
+            sequence = RangeVarGetRelid(makeRangeVarFromNameList(textToQualifiedNameList(const_cast<text *>(name))),
+                                        NoLock, true);
         if (!OidIsValid(sequence))
-            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                            errmsg("segment or sequence \"%s\" does not exist", text_to_cstring(name)),
-                            errhint("Create it with segment_create(), or name an existing sequence.")));
+            ereport(ERROR,
+                    (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("segment or sequence \"%s\" does not exist", shown(name)),
+                     errhint("Create it with segment_create(), or name an existing sequence.")));
     }
     // The look-up may have processed invalidations, which invalidate the table.
     if (names_kept++ >= most_names)

@@ -14,7 +14,7 @@ uint64_t session_checks = 1;
 uint64_t transaction_number = 1;
 uint64_t default_changed_in = 0;
 SessionEntry empty_entry = {};
-LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry, &empty_entry};
+LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry};
 int64_t last_id = -1;
 
 namespace {
@@ -118,7 +118,6 @@ bool is_in_catalog(Oid relation) {
 // slot needs no look-up. A look-up may process invalidations, so no entry is freed before all dropped ones are found.
 void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) { e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence); });
-    SessionEntry *drawn = last_used.drawn_segment->dropped ? &empty_entry : last_used.drawn_segment;
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
@@ -126,7 +125,7 @@ void free_dropped_entries() {
         entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
-    last_used = {&empty_entry, &empty_entry, &empty_entry, drawn};
+    last_used = {&empty_entry, &empty_entry, &empty_entry};
 }
 
 constexpr uint32 fewest_entries = 64;
@@ -372,7 +371,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
     if (slot->kind == SlotKind::generator) {
         const GeneratorConfig &config = slot->generator.config;
         core::PositionAllocator<> &ticks = slot->generator.ticks;
-        const uint64_t above_page = core::position_above(config.layout, config.policy, state.counter.last_value);
+        const uint64_t above_page = core::position_above(config.policy, state.counter.last_value);
         // A counter that was moved down does not take the generator back. It continues above its own memory.
         const uint64_t above_memory = ticks.written_range().until;
         const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, Max(above_page, above_memory));

@@ -60,7 +60,6 @@ struct SessionEntry {
     dsm_handle ring_memory; // of the ring, while it is mapped
     uint64_t run_first;     // the rest of the session's own run, unless a window holds it
     uint64_t run_end;
-    int64_t block_length;          // segments: of the last block taken by an UPDATE of a view
     bool has_own_window;           // the window is on the session's own run
     SessionEntry *next_own_window; // then: the next entry in the list of them; null: none
 };
@@ -75,12 +74,11 @@ struct SessionEntry {
 // The result of uid_last(). Ids are never negative; -1: none.
 [[gnu::visibility("hidden")]] extern int64_t last_id;
 // Where the fast path looks first: the entry of the last call by regclass or name, and that of the default generator.
-// Also the entry that the last value of a segment came from. Never null.
+// Never null.
 struct LastUsed {
     SessionEntry *generator;
     SessionEntry *segment;
     SessionEntry *default_generator; // set by default_generator.cpp
-    SessionEntry *drawn_segment;     // behind segment_last() without an argument
 };
 [[gnu::visibility("hidden")]] extern LastUsed last_used;
 // Stands for an entry that is not known. Never opened.

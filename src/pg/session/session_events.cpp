@@ -1,7 +1,6 @@
 #include "session_events.hpp"
 
 #include "default_generator.hpp"
-#include "draw/block_claims.hpp"
 #include "drop_hooks.hpp"
 #include "keys.hpp"
 #include "tables/new_rows.hpp"
@@ -31,14 +30,11 @@ void transaction_event(XactEvent event, void *) {
         return;
     new_rows_transaction_ended(event == XACT_EVENT_ABORT);
     node_writer_transaction_ended();
-    block_claims_transaction_ended();
     session_transaction_ended();
 }
 
 void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *) {
     drops_subtransaction_event(event, mine, parent);
-    if (event == SUBXACT_EVENT_COMMIT_SUB || event == SUBXACT_EVENT_ABORT_SUB)
-        block_claims_subtransaction_ended(event == SUBXACT_EVENT_ABORT_SUB);
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     new_rows_subtransaction_aborted();

@@ -94,15 +94,15 @@ void blocks_attach_memory() {
 // For the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
-bool blocks_ask(SlotKey segment, const BlockAsk &ask, bool *is_new) {
+bool blocks_ask(SlotKey segment, const BlockAsk &ask) {
     const int64_t now_us = monotonic_us();
     GrantError error = {};
     LWLockAcquire(lock, LW_EXCLUSIVE);
     Cell *cell = find_or_make(segment);
     const bool has_cell = cell != nullptr;
-    *is_new = has_cell && (cell->state == BlockState::none || cell->state == BlockState::refused) &&
-              !is_refused_for_now(*cell, now_us);
-    if (*is_new) {
+    const bool is_new = has_cell && (cell->state == BlockState::none || cell->state == BlockState::refused) &&
+                        !is_refused_for_now(*cell, now_us);
+    if (is_new) {
         cell->state = BlockState::asked;
         cell->number = ++header->asks;
         cell->not_before_us = 0;
@@ -221,32 +221,6 @@ void blocks_note_away(const GrantError &error) {
     for (int32_t i = 0; i < directory.ever_used(); i++)
         if (cells[i].state == BlockState::asked)
             cells[i].answer.error = error;
-    LWLockRelease(lock);
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// For a clean stop and the start after it.
-// ---------------------------------------------------------------------------------------------------------
-
-bool blocks_next_ready(int32_t *cursor, SlotKey *segment, FleetBlock *block) {
-    while (*cursor < directory.ever_used()) {
-        const Cell &cell = cells[(*cursor)++];
-        if (cell.state != BlockState::ready)
-            continue;
-        *segment = cell.key;
-        *block = cell.answer.block;
-        return true;
-    }
-    return false;
-}
-
-void blocks_restore(SlotKey segment, const FleetBlock &block) {
-    LWLockAcquire(lock, LW_EXCLUSIVE);
-    Cell *cell = find_or_make(segment);
-    if (cell != nullptr) {
-        cell->state = BlockState::ready;
-        cell->answer = {BlockState::ready, block, BlockRefusal::other, {}};
-    }
     LWLockRelease(lock);
 }
 

@@ -64,8 +64,8 @@ void blocks_attach_memory();  // from shmem_startup_hook
 // ---------------------------------------------------------------------------------------------------------
 
 // Asks for a block, unless one is asked for or ready, or was refused less than a second ago. Starts the registrar if
-// none runs. Returns at once. *is_new: this call asks. False: no cell is left.
-bool blocks_ask(SlotKey segment, const BlockAsk &ask, bool *is_new);
+// none runs. Returns at once. False: no cell is left.
+bool blocks_ask(SlotKey segment, const BlockAsk &ask);
 
 // The block that is ready leaves its cell. False: none is ready. Raises no error.
 bool blocks_take(SlotKey segment, FleetBlock *block);
@@ -102,14 +102,5 @@ void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer);
 
 // The registry cannot be used: every session that waits learns why.
 void blocks_note_away(const GrantError &error);
-
-// ---------------------------------------------------------------------------------------------------------
-// For a clean stop and the start after it, in the postmaster.
-// ---------------------------------------------------------------------------------------------------------
-
-// The next block that is ready, from cell *cursor on. False: there is no other one.
-bool blocks_next_ready(int32_t *cursor, SlotKey *segment, FleetBlock *block);
-
-void blocks_restore(SlotKey segment, const FleetBlock &block);
 
 } // namespace uidgen::pg

@@ -15,12 +15,7 @@ namespace uidgen::pg {
 // In the order of the columns of uid_stat (sql/stat.cpp).
 enum class Stat : uint32_t {
     ids, // here: of cached mode with runs of the sessions' own, and of blocks
-    batches,
-    blocks,
     records,
-    ring_refills, // kept by cause in RingState
-    blocks_asked,
-    blocks_received,
     refused_clock,
     refused_rate,
     refused_registry,
@@ -53,11 +48,6 @@ struct Stats {
 inline void add(Stats *to, const Stats &more) {
     for (uint32_t i = 0; i < stat_count; i++)
         to->values[i] += more.values[i];
-}
-
-inline void subtract(Stats *from, const Stats &less) {
-    for (uint32_t i = 0; i < stat_count; i++)
-        from->values[i] -= less.values[i];
 }
 
 struct Counters {

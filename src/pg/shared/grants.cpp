@@ -14,8 +14,7 @@ constexpr int64_t use_resolution_us = 1000 * us_per_ms;
 
 // Whether the order is for the line that the place has. What a file without a mark says is not the generator's own.
 bool is_for_line(const Place &place, const GrantOrder &order, bool has_mark) {
-    return core::same_layout(place.order.layout, order.layout) && place.order.term == order.term &&
-           (place.ordered || has_mark);
+    return core::same_layout(place.order.layout, order.layout) && (place.ordered || has_mark);
 }
 
 // A session that has found the place already does not know the node that the generator had before. While there is no

@@ -18,7 +18,7 @@ void grants_set_fleet(bool in_fleet);
 
 // The place of a generator, made if there is none; the caller has the generator's slot. `order` replaces the one that
 // the place has. A new line begins without `has_mark`, if the place comes from the file (the generator never leased, so
-// the grant in the file is not its own), and if the layout or the term differs.
+// the grant in the file is not its own), and if the layout differs.
 int grants_place(SlotKey generator, const GrantOrder &order, bool has_mark);
 
 GrantView grants_view(int place);

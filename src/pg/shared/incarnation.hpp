@@ -11,7 +11,4 @@ void incarnation_attach_memory();  // from shmem_startup_hook
 // 64 random bits that no other server knows. They salt the starts of ticks (core/clock_policy.hpp).
 uint64_t incarnation_salt();
 
-// Whether the current database draws for the first time since the server started. True for one caller.
-bool is_first_draw_of_database();
-
 } // namespace uidgen::pg

@@ -1,5 +1,5 @@
 // The last times of lost generators, so that a generator that is created again starts above them (docs/design.md,
-// P1.10). In shared memory only: an incarnation starts with none.
+// P1 10). In shared memory only: an incarnation starts with none.
 //
 // A generator is lost when it is dropped, or when its creation is rolled back. A generator that was altered, or whose
 // slot was reclaimed, lives on, and its own high-water mark covers its ids. Its last time is remembered under its oid,

@@ -52,7 +52,7 @@ core::FleetSeen grants_fleet_seen() {
     return seen;
 }
 
-bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const core::Membership &membership) {
+bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership) {
     lock_places(LW_EXCLUSIVE);
     Place *place = find_place(key);
     if (place == nullptr)
@@ -60,7 +60,6 @@ bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const
     if (place != nullptr) {
         place->order = {};
         place->order.layout = layout;
-        place->order.term = term;
         place->membership = membership;
         place->view.publish(view_of(membership));
     }

@@ -9,7 +9,7 @@ namespace uidgen::pg {
 struct Member {
     SlotKey key;
     bool ordered;     // false: only the file knows it; no session has used it since the server's start
-    GrantOrder order; // if not ordered, only the layout and the term
+    GrantOrder order; // if not ordered, only the layout
     core::Membership membership;
     int64_t wanted;     // the lowest tick that a session has asked for last; 0: none, or the grant covers it
     int64_t used_at_us; // when a session last read or wanted it, on the wall clock; 0: never
@@ -22,7 +22,7 @@ core::FleetSeen grants_fleet_seen();
 
 // In the postmaster, at the start: what the file of grants says. The grant counts at once; the next incarnation must
 // have begun already (core::begin_incarnation()). False: there is no place left.
-bool grants_restore(SlotKey key, const core::Layout &layout, int64_t term, const core::Membership &membership);
+bool grants_restore(SlotKey key, const core::Layout &layout, const core::Membership &membership);
 void grants_restore_fleet(const core::FleetSeen &seen);
 
 // Publishes what accept() or begin_incarnation() made of the membership that grants_copy() gave, after the file was

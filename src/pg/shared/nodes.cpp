@@ -1,7 +1,6 @@
 #include "nodes.hpp"
 
 #include "incarnation.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 
 namespace uidgen::pg {
@@ -12,13 +11,6 @@ int64_t given_datacenter_id(const GeneratorConfig &config) {
     return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
 }
 
-// The datacenter id may have been set since the node was pinned, as in a copy of the database.
-core::Protection protection_of_pinned(const GeneratorConfig &config, const core::NodeSource &source) {
-    const bool has_another = config.layout.datacenter_bits > 0 && source.datacenter_id >= 0 &&
-                             core::fields_of_node(config.layout, config.pinned_node).datacenter != source.datacenter_id;
-    return has_another ? core::Protection::automatic : core::protection_of(config.layout, source);
-}
-
 } // namespace
 
 core::NodeSource node_source(const GeneratorConfig &config) {
@@ -26,12 +18,8 @@ core::NodeSource node_source(const GeneratorConfig &config) {
             config.worker_policy == WorkerPolicy::fixed};
 }
 
-core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t position) {
-    const core::NodeSource source = node_source(config);
-    if (config.pinned_node != core::no_node)
-        return {config.pinned_node, protection_of_pinned(config, source)};
-    const int64_t term = fault_is(Fault::same_worker) ? 0 : term_of(config, position);
-    return core::node_of(config.layout, source, number, term);
+core::Node own_node(const GeneratorConfig &config, int64_t number) {
+    return core::node_of(config.layout, node_source(config), number);
 }
 
 const char *protection_name(core::Protection protection) {
@@ -78,30 +66,6 @@ void note_datacenter_id(Oid generator, const GeneratorConfig &config) {
                                 static_cast<long long>(given), get_rel_name(generator)),
                          errdetail("The layout has no datacenter field. Other generators of this layout in the same "
                                    "database have the same worker id, so their ids may collide with these.")));
-}
-
-void log_protection(Oid generator, const core::Layout &layout, const core::Node &node) {
-    if (!is_first_draw_of_database())
-        return;
-    const char *database = get_database_name(MyDatabaseId);
-    const char *name = get_rel_name(generator);
-    const auto value = static_cast<long long>(node.value);
-    if (node.protection == core::Protection::registry)
-        ereport(LOG,
-                (errmsg("uidgen's protection of database \"%s\" is \"registry\"", database),
-                 errdetail("Node %lld of generator \"%s\" was granted by the registry of the fleet.", value, name)));
-    else if (node.protection == core::Protection::set)
-        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"set\"", database),
-                      errdetail("Node %lld of generator \"%s\" follows from a number that was set.", value, name)));
-    else
-        ereport(LOG, (errmsg("uidgen's protection of database \"%s\" is \"auto\"", database),
-                      errdetail("Node %lld of generator \"%s\" comes from a hash of the database. The generator of "
-                                "another database has the same node with a probability of 1 in %lld.",
-                                value, name, static_cast<long long>(core::largest(core::drawn_node_bits(layout)) + 1)),
-                      errhint("If ids of databases must not collide, give each a number of its own: "
-                              "ALTER DATABASE %s SET uidgen.datacenter_id = 1. Or set uidgen.registry, so that a "
-                              "registry keeps them apart (docs/fleet.md).",
-                              quote_identifier(database))));
 }
 
 } // namespace uidgen::pg

@@ -10,8 +10,8 @@ namespace uidgen::pg {
 // the one that this session sees in uidgen.datacenter_id.
 core::NodeSource node_source(const GeneratorConfig &config);
 
-// The node of ids at a position, from the number in the generator's slot. All ids get their node here.
-core::Node node_at(const GeneratorConfig &config, int64_t number, uint64_t position);
+// The generator's own node, from the number in its slot. All ids without a grant get their node here.
+core::Node own_node(const GeneratorConfig &config, int64_t number);
 
 const char *protection_name(core::Protection protection);
 
@@ -26,8 +26,5 @@ int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 
 // At the creation of a generator: the same WARNING, or a NOTICE if the datacenter id is the whole node.
 void note_datacenter_id(Oid generator, const GeneratorConfig &config);
-
-// At the database's first draw since the server started, the log says what keeps its ids apart from other databases'.
-void log_protection(Oid generator, const core::Layout &layout, const core::Node &node);
 
 } // namespace uidgen::pg

@@ -45,7 +45,6 @@ namespace uidgen::pg {
 // a change of uidgen.registry.
 struct GrantOrder {
     core::Layout layout;
-    int64_t term;   // that the generator draws in; a line is for one term, because its ids have no other node
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
     int32_t worker_number; // of WorkerPolicy::fixed

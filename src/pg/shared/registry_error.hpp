@@ -9,8 +9,12 @@ namespace uidgen::pg {
 struct GrantError {
     char message[512];
     char hint[256];
-    int64_t at_us; // 0: none
+    int64_t at_us;   // 0: none
+    bool names_host; // not for every role
 };
+
+// The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
+GrantError error_for_user(const GrantError &error);
 
 // Wakes the registrar, or starts it if none runs. False: it cannot be started, and *error says why.
 bool wake_registrar(GrantError *error);

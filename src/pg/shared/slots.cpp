@@ -2,7 +2,6 @@
 
 #include "incarnation.hpp"
 #include "lost_generators.hpp"
-#include "saved_ranges.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
@@ -62,11 +61,7 @@ void initialize(RingState *ring, dsm_handle memory, uint64_t run) {
 
 void initialize(ClockEvents *clock) {
     clock->changes.store(0, std::memory_order_relaxed);
-    clock->behind_from.store(0, std::memory_order_relaxed);
-    clock->held_ids.store(0, std::memory_order_relaxed);
     clock->backup_ids.store(0, std::memory_order_relaxed);
-    clock->errors.store(0, std::memory_order_relaxed);
-    clock->last_us.store(0, std::memory_order_relaxed);
 }
 
 void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
@@ -77,8 +72,6 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
     slot->used_at.store(0, std::memory_order_relaxed);
     reset(&slot->counters);
     slot->ids_shown.store(0, std::memory_order_relaxed);
-    slot->at_reset = {};
-    slot->reset_at_us = wall_clock_us();
     if (init.kind == SlotKind::generator) {
         GeneratorState &generator = slot->generator;
         generator.ticks.reset(init.first_position);
@@ -92,7 +85,6 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.warned.store(false, std::memory_order_relaxed);
         generator.worker_draw.store(0, std::memory_order_relaxed);
         generator.grant_place.store(0, std::memory_order_relaxed);
-        generator.grant_term.store(0, std::memory_order_relaxed);
         generator.granted_node.store(-1, std::memory_order_relaxed);
         generator.row_owed.store(false, std::memory_order_relaxed);
         generator.row_due.store(0, std::memory_order_relaxed);
@@ -103,12 +95,7 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         SegmentState &segment = slot->segment;
         segment.word.reset(0);
         segment.passed_over.reset(0);
-        const PageState &page = init.expected;
-        const SavedRanges kept = saved_ranges_take(key.database, key.sequence, init.file, page.counter, page.lsn);
-        for (const RangeLeft &left : kept.left)
-            if (left.count > 0)
-                segment.word.publish(left.count, left.first, left.increment, kept.lsn);
-        segment.fleet = kept.fleet;
+        segment.fleet = 0;
         segment.bounds = init.bounds;
         segment.step = {init.bounds.base, core::StepReason::base};
         segment.disturbed = false;
@@ -149,13 +136,6 @@ uint64_t ids_by_words(const Slot &slot) {
     if (cached.on)
         return cached.shares ? drawn_from_shared_runs(generator.ring, cached.run) : 0;
     return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
-}
-
-uint64_t ring_refills(const Slot &slot) {
-    uint64_t sum = 0;
-    for (uint32_t cause = 0; slot.kind == SlotKind::generator && cause < ring_refill_causes; cause++)
-        sum += slot.generator.ring.ring_refills[cause].load(std::memory_order_relaxed);
-    return sum;
 }
 
 bool has_ring(const Slot &slot) { return slot.kind == SlotKind::generator && slot.generator.config.cached.on; }
@@ -206,7 +186,6 @@ Stats slot_counted(Slot *slot) {
     Stats now;
     for (uint32_t i = 0; i < stat_count; i++)
         now.values[i] = slot->counters.values[i].load(std::memory_order_relaxed);
-    now.values[index(Stat::ring_refills)] = ring_refills(*slot);
     uint64_t &ids = now.values[index(Stat::ids)];
     ids += ids_by_words(*slot);
     core::raise_to(slot->ids_shown, ids, std::memory_order_relaxed);
@@ -302,13 +281,7 @@ bool slot_note_drop(SlotKey key) {
     LWLockAcquire(directory_lock, LW_SHARED);
     const Slot *slot = find(key);
     const bool has_last = slot != nullptr && last_time_of(*slot, Fate::lost, &last);
-    const bool has_ranges = saved_ranges_hold(key.database, key.sequence);
     LWLockRelease(directory_lock);
-    if (has_ranges) {
-        LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-        saved_ranges_forget(key.database, key.sequence);
-        LWLockRelease(directory_lock);
-    }
     if (has_last)
         remember_last_time(last);
     generator_is_lost(key.database, key.sequence);
@@ -343,17 +316,11 @@ void slots_free_database(Oid database) {
         for (int32_t i = 0; i < rings; i++)
             unpin(memories[i]);
     }
-    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    saved_ranges_forget(database, InvalidOid);
-    LWLockRelease(directory_lock);
     forget_last_times(database);
 }
 
 // Relaxed: a session that sees it late unmaps the ring after a later transaction.
 uint64_t slots_rings_freed() { return slots_exist() ? header->rings_freed.load(std::memory_order_relaxed) : 0; }
-
-int32_t slots_ever_used() { return directory.ever_used(); }
-const Slot *slot_at(int32_t place) { return &slots[place]; }
 
 int32_t slots_places() { return settings::max_slots; }
 
@@ -407,7 +374,7 @@ bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insi
     return set_already || free;
 }
 
-void slot_begin_term(Slot *slot, const NodeDraw &draw) {
+void slot_set_node(Slot *slot, const NodeDraw &draw) {
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
     set_draw(&slot->generator, draw);
     LWLockRelease(directory_lock);

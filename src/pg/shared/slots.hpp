@@ -77,7 +77,6 @@ struct GeneratorConfig {
     WorkerPolicy worker_policy;
     int32_t worker_number;    // of WorkerPolicy::fixed
     int32_t datacenter_id;    // -1: none of its own
-    int64_t pinned_node;      // by a restart (core/restart.hpp); core::no_node: none
     char preset[NAMEDATALEN]; // shortened if need be
 };
 
@@ -101,19 +100,15 @@ struct RingState {
 
 // What a generator has seen of a wrong clock (clock_watch.hpp).
 struct ClockEvents {
-    std::atomic<uint64_t> changes;     // odd while the clock is behind
-    std::atomic<uint64_t> behind_from; // the next position when the clock was last found behind
-    std::atomic<uint64_t> held_ids;    // made while the clock was behind, up to the last time that it caught up
-    std::atomic<uint64_t> backup_ids;  // of the backup worker
-    std::atomic<uint64_t> errors;      // calls that failed because of the clock
-    std::atomic<int64_t> last_us;      // wall clock at the latest of them; 0: there was none
+    std::atomic<uint64_t> changes;    // odd while the clock is behind
+    std::atomic<uint64_t> backup_ids; // of the backup worker
 };
 
 struct GeneratorState {
     core::PositionAllocator<> ticks; // page: its bounds
     core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
     PassedOver passed_over;          // by `ticks`, except in cached mode
-    std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with, in the word's count
+    std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with
     GeneratorConfig config;          // never changes
     uint64_t first_above_lost;       // never changes; see SlotInit
     RingState ring;                  // of cached mode
@@ -126,19 +121,14 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
     int64_t drawn_node;
-    // In a fleet (grants.hpp): the generator's place, below the epoch in which it was found (0: not in a fleet), the
-    // term that it was found for, and the node of the registry that drawn_node shows (-1: none).
+    // In a fleet (grants.hpp): the generator's place, below the epoch in which it was found (0: not in a fleet), and
+    // the node of the registry that drawn_node shows (-1: none).
     std::atomic<uint64_t> grant_place;
-    std::atomic<int64_t> grant_term;
     std::atomic<int64_t> granted_node;
     std::atomic<bool> row_owed;   // the row must be written, for the first time or again
     std::atomic<int64_t> row_due; // a timestamptz: a transaction that ends after it has the row written
     ClockEvents clock;
 };
-
-inline int64_t term_of(const GeneratorConfig &config, uint64_t position) {
-    return static_cast<int64_t>(position >> config.layout.sequence_bits) / config.policy.end;
-}
 
 // Why a segment's range was reserved.
 enum class Refill : uint32_t {
@@ -176,8 +166,6 @@ struct Slot {
     PageState expected;           // page: what the sequence's page says unless another command moved the counter
     Counters counters;
     std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
-    Stats at_reset;                  // what the slot had counted then, and the time; guarded by the statistics' lock
-    int64_t reset_at_us;
     union {
         GeneratorState generator;
         SegmentState segment;
@@ -247,11 +235,6 @@ Stats slots_counted();
 // session has unmapped it. 0 without the preload.
 uint64_t slots_rings_freed();
 
-// The number of places that were in use at some time since the start, and the slot at a place. Without a lock: for the
-// postmaster, when no backend is left.
-int32_t slots_ever_used();
-const Slot *slot_at(int32_t place);
-
 // The number of places, and the first place from `from` on with a generator in cached mode; -1: there is none.
 int32_t slots_places();
 int32_t slots_next_ring(int32_t from);
@@ -271,7 +254,7 @@ struct NodeDraw {
 // that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
 bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist);
 
-// A term or a grant has begun, with another node.
-void slot_begin_term(Slot *slot, const NodeDraw &draw);
+// The generator draws with another node from now on.
+void slot_set_node(Slot *slot, const NodeDraw &draw);
 
 } // namespace uidgen::pg

@@ -1,16 +1,18 @@
-// uid_generator_create(), uid_generator_alter(), uid_change_segment(), uid_change_key(): their parameters have the
-// names of columns.
+// uid_generator_alter(), segment_alter(), uid_change_segment(), uid_key_create(), uid_key_rotate(): they write rows of
+// the extension's tables.
 //
-//   1. An argument sets the column of its name, unless it is NULL. So which columns a call may set is said by its
-//      signature in the install script alone.
+//   1. An argument of the first three sets the column of its name, unless it is NULL. So which columns a call may set
+//      is said by its signature in the install script alone.
 //   2. A number that no column holds (`null_number`) sets a column that may be NULL to NULL.
-//   3. The tables belong to the extension's owner. A grant of UPDATE would let every role lock their rows. So an UPDATE
-//      runs with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and
-//      does not depend on a search_path. An INSERT runs with the rights of the caller.
+//   3. The tables belong to a superuser. A grant of UPDATE would let every role lock their rows. So a statement runs
+//      with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and does
+//      not depend on a search_path.
 
 #include "tables/config_table.hpp"
 #include "base/errors.hpp"
+#include "session/keys.hpp"
 #include "session/locked_generator.hpp"
+#include "tables/extension.hpp"
 #include "tables/lease_sequence.hpp"
 #include "tables/owner_rights.hpp"
 
@@ -62,11 +64,12 @@ struct Changeable {
 
 bool has_segment_row(Oid schema, Oid, Oid sequence) { return has_segment(schema, sequence); }
 
-bool has_key_row(Oid schema, Oid, Oid sequence) { return read_key_row(schema, sequence, 1).versions > 0; }
+bool has_key_row(Oid, Oid, Oid sequence) { return read_key_row(sequence, 1).versions > 0; }
 
 constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
-constexpr Changeable key_row = {"uid_key", 0, AccessShareLock, has_key_row};
+constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock, has_segment_row}; // 0 is a value
 constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_generator_row};
+constexpr Changeable key_row = {"uid_key", 0, AccessShareLock, has_key_row};
 
 void check_owner(Oid sequence, Oid table) {
     const char kind = get_rel_relkind(sequence);
@@ -76,54 +79,67 @@ void check_owner(Oid sequence, Oid table) {
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
 }
 
-// The first parameter is the sequence, and has the name of the column with the sequence.
-void change_row(const Changeable &what, FunctionCallInfo fcinfo) {
-    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+// The row of a sequence gets these assignments.
+void update_row(const Changeable &what, Oid schema, Oid sequence, const char *key, const char *assignments,
+                Call *call) {
     const Oid table = required_table(schema, what.table);
-    const Oid sequence = PG_GETARG_OID(0);
     check_owner(sequence, table);
-    Call call = read_call(fcinfo, table, what.null_number);
     lock_sequence(sequence, what.lock); // before the row, as uid_default_set() does
-    StringInfoData statement;
-    initStringInfo(&statement);
-    appendStringInfoString(&statement, "UPDATE %1$s AS t SET");
-    for (int i = 0; i < call.count; i++)
-        if (call.sets[i])
-            appendStringInfo(&statement, "%s %s = $%d", i == 0 ? "" : ",", quote_identifier(call.names[i]), i + 1);
-    appendStringInfo(&statement, " WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) $1::pg_catalog.oid",
-                     quote_identifier(call.names[0]));
     if (!what.has_row(schema, table, sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
                         errhint("Create a segment with segment_create(), a generator with uid_generator_create(), or "
                                 "a key with uid_key_create().")));
-    if (write_as_owner(table, statement.data, call.count, call.types, call.values, call.nulls) == 0)
+    const char *statement =
+        psprintf("UPDATE %%1$s AS t SET %s WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
+                 assignments, key, sequence);
+    if (write_as_owner(table, statement, call->count, call->types, call->values, call->nulls) == 0)
         report_newer_row(sequence, what.table);
 }
 
-// uid_make_generator() does the rest, with the columns that the call sets. Its parameters are the first three of the
-// call, and these columns.
-Datum create_generator(FunctionCallInfo fcinfo) {
+// The call's first argument stands for the row. It may be the column that names the sequence.
+void change_row(const Changeable &what, FunctionCallInfo fcinfo, Oid sequence, const char *key) {
     const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
-    Call call = read_call(fcinfo, required_table(schema, "uid_generator"), generator_row.null_number);
-    StringInfoData statement;
-    initStringInfo(&statement);
-    appendStringInfo(&statement, "SELECT %s.uid_make_generator($1, $2, $3, pg_catalog.jsonb_build_object(",
-                     quote_identifier(get_namespace_name(schema)));
-    const char *comma = "";
-    for (int i = 0; i < call.count; i++)
-        if (call.sets[i]) {
-            appendStringInfo(&statement, "%s%s, $%d", comma, quote_literal_cstr(call.names[i]), i + 1);
-            comma = ", ";
-        }
-    appendStringInfoString(&statement, "))");
-    bool is_null = false;
-    check_spi(SPI_connect(), "SPI_connect", statement.data);
-    check_spi(SPI_execute_with_args(statement.data, call.count, call.types, call.values, call.nulls, false, 0),
-              "SPI_execute_with_args", statement.data);
-    const Datum generator = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-    check_spi(SPI_finish(), "SPI_finish", statement.data);
-    return generator;
+    Call call = read_call(fcinfo, required_table(schema, what.table), what.null_number);
+    StringInfoData assignments;
+    initStringInfo(&assignments);
+    appendStringInfo(&assignments, "%s = t.%s", key, key);
+    for (int i = 1; i < call.count; i++)
+        if (call.sets[i])
+            appendStringInfo(&assignments, ", %s = $%d", quote_identifier(call.names[i]), i + 1);
+    update_row(what, schema, sequence, key, assignments.data, &call);
+}
+
+Oid segment_named(FunctionCallInfo fcinfo) {
+    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : read_segment_by_name(schema, PG_GETARG_TEXT_PP(0));
+    if (!OidIsValid(sequence))
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_OBJECT),
+                 errmsg("segment \"%s\" does not exist", PG_ARGISNULL(0) ? "<NULL>" : shown(PG_GETARG_TEXT_PP(0))),
+                 errhint("Run SELECT name FROM uid_segment to list the named segments.")));
+    return sequence;
+}
+
+// The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers.
+Oid create_key(FunctionCallInfo fcinfo) {
+    const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
+    if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME),
+                        errmsg("invalid key name: \"%s\"", PG_ARGISNULL(0) ? "<NULL>" : shown(PG_GETARG_TEXT_PP(0))),
+                        errhint("Use a text of 1 to 63 bytes.")));
+    const char *create = psprintf("CREATE SEQUENCE %s", quote_qualified_identifier("uid_keys", name));
+    check_spi(SPI_connect(), "SPI_connect", create);
+    check_spi(SPI_execute(create, false, 0), "SPI_execute", create);
+    check_spi(SPI_finish(), "SPI_finish", create);
+    const Oid sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
+    Oid types[] = {OIDOID, INT4OID, INT4OID};
+    Datum values[] = {ObjectIdGetDatum(sequence), fcinfo->args[1].value, fcinfo->args[2].value};
+    const char nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', PG_ARGISNULL(2) ? 'n' : ' '};
+    write_as_owner(required_table(schema_of_keys(), key_row.table),
+                   "INSERT INTO %1$s (sequence, width, version_bits) VALUES ($1, $2, $3)", lengthof(types), types,
+                   values, nulls);
+    return sequence;
 }
 
 } // namespace
@@ -133,28 +149,36 @@ using namespace uidgen::pg;
 
 extern "C" {
 
-UIDGEN_SQL_FUNCTION(uid_generator_create);
 UIDGEN_SQL_FUNCTION(uid_generator_alter);
+UIDGEN_SQL_FUNCTION(segment_alter);
 UIDGEN_SQL_FUNCTION(uid_change_segment);
-UIDGEN_SQL_FUNCTION(uid_change_key);
-
-Datum uid_generator_create(PG_FUNCTION_ARGS) { return create_generator(fcinfo); }
+UIDGEN_SQL_FUNCTION(uid_key_create);
+UIDGEN_SQL_FUNCTION(uid_key_rotate);
 
 Datum uid_generator_alter(PG_FUNCTION_ARGS) {
     if (!PG_ARGISNULL(0))
-        change_row(generator_row, fcinfo);
+        change_row(generator_row, fcinfo, PG_GETARG_OID(0), "generator");
+    PG_RETURN_VOID();
+}
+
+Datum segment_alter(PG_FUNCTION_ARGS) {
+    change_row(segment_row, fcinfo, segment_named(fcinfo), "sequence");
     PG_RETURN_VOID();
 }
 
 Datum uid_change_segment(PG_FUNCTION_ARGS) {
     if (!PG_ARGISNULL(0))
-        change_row(segment_row, fcinfo);
+        change_row(any_segment_row, fcinfo, PG_GETARG_OID(0), "sequence");
     PG_RETURN_VOID();
 }
 
-Datum uid_change_key(PG_FUNCTION_ARGS) {
-    if (!PG_ARGISNULL(0))
-        change_row(key_row, fcinfo);
-    PG_RETURN_VOID();
+Datum uid_key_create(PG_FUNCTION_ARGS) { PG_RETURN_OID(create_key(fcinfo)); }
+
+Datum uid_key_rotate(PG_FUNCTION_ARGS) {
+    const Oid sequence = key_named(PG_GETARG_TEXT_PP(0));
+    const int32_t newest = read_key_row(sequence, 1).versions + 1; // so two rotations at a time make one version
+    Call none = {};
+    update_row(key_row, schema_of_keys(), sequence, "sequence", psprintf("versions = %d", newest), &none);
+    PG_RETURN_INT32(newest);
 }
 }

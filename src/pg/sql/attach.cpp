@@ -22,7 +22,7 @@ FleetBlock look_up(SlotKey segment, const SegmentRow &row) {
     int64_t give_up_at_us = 0;
     blocks_forget(segment);
     do {
-        if (!ask_registry(segment, row, 0, 0, nullptr))
+        if (!ask_registry(segment, row, 0, 0))
             report_cannot_ask(row, nullptr);
         wait_for_block(segment, row, &give_up_at_us, nullptr);
     } while (!blocks_take(segment, &found));

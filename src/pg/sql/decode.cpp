@@ -27,13 +27,14 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 
+// No instant of a layout is later than max_instant_us. So what is later, and infinity, is beyond its end like any other
+// time.
+int64_t to_bounded_unix_us(TimestampTz time) { return to_unix_us(Min(time, to_timestamptz(core::max_instant_us))); }
+
 Datum encode(FunctionCallInfo fcinfo, Oid generator) {
     const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
-    // No instant of a layout is that far away. So an infinite time is out of range like any other.
-    const int64_t tick = TIMESTAMP_NOT_FINITE(time) || time > to_timestamptz(core::max_instant_us)
-                             ? -1
-                             : core::tick_at(layout, to_unix_us(time));
+    const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(layout, to_bounded_unix_us(time));
     const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
     const core::Encoded encoded = core::encode(layout, parts);
     if (encoded.fault != core::EncodeFault::none)
@@ -46,11 +47,8 @@ Datum timestamp_of(FunctionCallInfo fcinfo, Oid generator) {
     return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts_of(layout, PG_GETARG_INT64(0)).tick)));
 }
 
-// No instant of a layout is that far away. So infinite times are beyond either end like any other.
 int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
-    if (TIMESTAMP_IS_NOBEGIN(time))
-        return 0;
-    return core::lower_bound(field, Min(time, to_timestamptz(core::max_instant_us)) + postgres_epoch_us);
+    return TIMESTAMP_IS_NOBEGIN(time) ? 0 : core::lower_bound(field, to_bounded_unix_us(time));
 }
 
 Datum lower_bound(FunctionCallInfo fcinfo, Oid generator) {

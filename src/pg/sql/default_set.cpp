@@ -1,11 +1,17 @@
 // uid_default_set(): chooses the generator behind uid_next().
 
 #include "base/errors.hpp"
+#include "base/time_source.hpp"
 #include "session/locked_generator.hpp"
 #include "session/session.hpp"
+#include "shared/grants.hpp"
+#include "shared/memberships.hpp"
+#include "shared/nodes.hpp"
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
 #include "tables/owner_rights.hpp"
+#include "tables/similar_generator.hpp"
+#include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -32,20 +38,134 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
                         errhint("Retry the transaction.")));
 }
 
-// Has the new default start above every id that the former one can have issued. Under lock_generator() of both.
-void raise_above_former(Oid schema, Oid former, Oid generator) {
+// The former default and the new one. Read under lock_generator() of both, because both may have been altered.
+struct Change {
+    Oid schema;
+    Oid former;
+    Oid next;
+    GeneratorConfig former_config;
+    GeneratorConfig config;
+    int64_t mark; // of the former one
+    int64_t now;  // the clock's tick
+};
+
+int64_t number_of(Oid generator, const GeneratorConfig &config) {
+    if (config.worker_policy == WorkerPolicy::fixed)
+        return config.worker_number;
+    const Slot *slot = slot_find({MyDatabaseId, generator});
+    return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
+}
+
+core::Meeting judge_nodes(const Change &c) {
+    const auto nodes_of = [](Oid generator, const GeneratorConfig &config) {
+        return core::NodesOf{node_source(config), config.worker_policy == WorkerPolicy::sticky,
+                             number_of(generator, config)};
+    };
+    const NodeHistory history = node_history(c.schema, c.former, c.former_config.layout);
+    return core::judge_nodes({c.config.layout, nodes_of(c.former, c.former_config), nodes_of(c.next, c.config),
+                              history.rows, history.count, history.rows_of_another, last_node_id(c.schema), c.now});
+}
+
+// In a fleet: whether the ids of the former default ahead of the clock lie in its present grant. Then no other grant of
+// the node begins before they end. Without a grant, or with one that began later, they may be older than the fleet.
+bool is_granted(const Change &c) {
+    Member member;
+    const int places = grants_places();
+    for (int place = 0; place < places; place++)
+        if (grants_copy(place, &member) && same_key(member.key, {MyDatabaseId, c.former}))
+            return member.membership.holds && member.membership.held.from <= c.now &&
+                   c.mark < member.membership.held.until;
+    return false;
+}
+
+const char *show_tick(const Change &c, int64_t tick) {
+    return pstrdup(timestamptz_to_str(to_timestamptz(core::start_of(c.former_config.layout, tick))));
+}
+
+const char *ask_for_worker(const Change &c) {
+    return psprintf("Choose a worker id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, "
+                    "worker_policy => 'static', worker_number => N).",
+                    static_cast<long long>(core::first_id_of(c.config.layout, c.now)),
+                    quote_literal_cstr(qualified_name(c.next)));
+}
+
+void refuse_other_layout(const Change &c) {
+    if (core::same_layout(c.former_config.layout, c.config.layout))
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
+                           get_rel_name(c.former)),
+                    errdetail("Its layout is another one, so its ids could be equal to those."),
+                    errhint("Use a generator of the same layout: %s", similar_generator(c.former).statements)));
+}
+
+[[noreturn]] void report_same_node(const Change &c) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
+                           get_rel_name(c.former)),
+                    errdetail("Both have the same datacenter and worker id, so its ids could be equal to those."),
+                    errhint("%s", ask_for_worker(c))));
+}
+
+// What is known of the nodes, as a sentence. `hint` stays null if nothing is left to do.
+const char *say_nodes(const Change &c, const core::Meeting &meeting, const char **hint) {
+    switch (meeting.when) {
+    case core::NodesMeet::later:
+        return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs.",
+                        static_cast<long long>(meeting.left));
+    case core::NodesMeet::given:
+        *hint = psprintf("Make sure that no id from %lld on has the worker id of the new generator.",
+                         static_cast<long long>(core::first_id_of(c.config.layout, c.now)));
+        return "They are unique if the worker ids differ. As far as is known, they do.";
+    case core::NodesMeet::now:
+        report_same_node(c);
+    case core::NodesMeet::perhaps:
+        break;
+    }
+    *hint = ask_for_worker(c);
+    return "They are unique if the worker ids differ, which is not known.";
+}
+
+// The new default begins at the clock, although ids of the former one lie ahead of it.
+void begin_at_clock(const Change &c) {
+    refuse_other_layout(c);
+    const char *hint = nullptr;
+    const bool in_fleet = grants_epoch() != 0;
+    const char *nodes =
+        in_fleet && is_granted(c)
+            ? "They are unique, because the registry grants another node."
+            : say_nodes(c, in_fleet ? core::Meeting{core::NodesMeet::perhaps, 0} : judge_nodes(c), &hint);
+    ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
+                             get_rel_name(c.next), get_rel_name(c.former)),
+                      errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c, c.now),
+                                show_tick(c, core::tick_of_mark(c.former_config.policy, c.mark) + 1), nodes),
+                      hint != nullptr ? errhint("%s", hint) : 0));
+}
+
+const char *why_above(const Change &c) {
+    const char *next = quote_literal_cstr(qualified_name(c.next));
+    const char *unless = core::same_layout(c.former_config.layout, c.config.layout)
+                             ? psprintf(", unless you call uid_default_set(%s, above => false)", next)
+                             : "";
+    return psprintf("A default must start above every id that the former one can have issued%s. To draw from this "
+                    "generator in some tables, pass it to uid_adopt(), or set DEFAULT uid_next(%s) on their columns.",
+                    unless, next);
+}
+
+// Has the new default start above every id that the former one can have issued. With `above` false, only where it can.
+void follow(Oid schema, Oid former, Oid generator, bool above) {
     const int64_t mark = high_water_mark_of(former);
     if (mark == core::no_lease_yet)
         return;
-    // Read under the locks, because both may have been altered.
-    const GeneratorConfig config = read_generator_config(schema, generator);
-    const GeneratorConfig former_config = read_generator_config(schema, former);
-    const int64_t largest = core::largest_leased_id(former_config.layout, former_config.policy, mark);
-    const char *hint =
-        psprintf("A default must start above every id that the former one can have issued. To draw from this generator "
-                 "in some tables, pass it to uid_adopt(), or set DEFAULT uid_next(%s) on their columns.",
-                 quote_literal_cstr(qualified_name(generator)));
-    raise_above_id(generator, config, largest, hint);
+    Change c = {
+        schema, former, generator, read_generator_config(schema, former), read_generator_config(schema, generator),
+        mark,   0};
+    c.now = core::tick_at(c.config.layout, wall_clock_us());
+    const int64_t largest = core::largest_leased_id(c.former_config.layout, c.former_config.policy, mark);
+    if (above || may_start_above(c.config, largest))
+        raise_above_id(generator, c.config, largest, why_above(c));
+    else
+        begin_at_clock(c);
 }
 
 } // namespace
@@ -75,7 +195,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     }
     lock_generator(generator);
     if (OidIsValid(former))
-        raise_above_former(schema, former, generator);
+        follow(schema, former, generator, PG_GETARG_BOOL(1));
     const uint64 former_rows = OidIsValid(former) && has_generator_row(schema, former) ? 1 : 0;
     const Oid builtin = builtin_generator();
     if (OidIsValid(builtin) && !has_generator_row(schema, builtin))

@@ -1,4 +1,4 @@
-// uid_next(), uid_next_uuid(), uid_next_batch(), uid_next_array(), uid_last(): the entry points that draw ids.
+// uid_next(), uid_next_uuid(), uid_next_array(), uid_last(): the entry points that draw ids.
 
 #include "draw/batch.hpp"
 #include "draw/draw_cached.hpp"
@@ -43,25 +43,19 @@ Datum drawn_as_uuid(const SessionEntry *e, Datum id) {
     return id_as_uuid(e->slot->generator.config.layout, DatumGetInt64(id), strong_random_bits());
 }
 
-void draw_batch(SessionEntry *e, Batch *batch, uint64_t want) {
-    while (want > 0) {
-        const Drawn drawn = draw_ids(e, want);
-        batch_add(batch, {drawn.run.first, 1, drawn.run.count, true, drawn.encoder});
-        want -= drawn.run.count;
-    }
-    if (batch->used == 0)
-        return;
-    count(&e->slot->counters, Stat::batches);
-    last_id = batch_last(batch);
+uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
+    const Drawn drawn = draw_ids(e, want);
+    for (uint64_t i = 0; i < drawn.run.count; i++)
+        out[i] = core::encode(drawn.encoder, drawn.run.first + i);
+    return drawn.run.count;
 }
 
-// A set-returning function keeps its state in fn_extra, so each batch opens the entry.
-void draw_batch_default(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
-    draw_batch(open_default(fcinfo->flinfo->fn_oid), batch, count);
-}
-
-void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
-    draw_batch(open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid), batch, count);
+// The last id is that of the last call that did not fail.
+Datum next_ids(SessionEntry *e, int64_t count) {
+    ArrayType *ids = draw_array(e, count, draw_some_ids);
+    if (count > 0)
+        last_id = array_values(ids)[count - 1];
+    return PointerGetDatum(ids);
 }
 
 } // namespace
@@ -75,8 +69,6 @@ UIDGEN_SQL_FUNCTION(uid_next_default);
 UIDGEN_SQL_FUNCTION(uid_next_of);
 UIDGEN_SQL_FUNCTION(uid_next_uuid_default);
 UIDGEN_SQL_FUNCTION(uid_next_uuid_of);
-UIDGEN_SQL_FUNCTION(uid_next_batch_default);
-UIDGEN_SQL_FUNCTION(uid_next_batch_of);
 UIDGEN_SQL_FUNCTION(uid_next_array_default);
 UIDGEN_SQL_FUNCTION(uid_next_array_of);
 UIDGEN_SQL_FUNCTION(uid_last);
@@ -115,10 +107,13 @@ Datum uid_next_uuid_of(PG_FUNCTION_ARGS) {
     return drawn_as_uuid(e, draw_one(e));
 }
 
-Datum uid_next_batch_default(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 0, draw_batch_default); }
-Datum uid_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }
-Datum uid_next_array_default(PG_FUNCTION_ARGS) { return return_array(fcinfo, 0, draw_batch_default); }
-Datum uid_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_of); }
+Datum uid_next_array_default(PG_FUNCTION_ARGS) {
+    return next_ids(open_default(fcinfo->flinfo->fn_oid), PG_GETARG_INT64(0));
+}
+
+Datum uid_next_array_of(PG_FUNCTION_ARGS) {
+    return next_ids(open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid), PG_GETARG_INT64(1));
+}
 
 Datum uid_last(PG_FUNCTION_ARGS) {
     (void)fcinfo;

@@ -1,11 +1,10 @@
 // uid_generator_changing(): the trigger of uid_generator, and its rules for a changed row.
 //
-//   1. The layout, and what the worker ids of terms follow from, may change until the first lease.
+//   1. The layout may change until the first lease.
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
 //   3. A change ends the generator's lease (locked_generator.hpp). The transaction that altered a generator cannot draw
 //      from it (config_table.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
-//   4. A restart (restart.cpp) cannot be undone once it is committed.
-//   5. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
+//   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
 //      change from that row, and a delete a change back to it.
 
 #include "tables/builtin.hpp"
@@ -21,20 +20,13 @@
 namespace uidgen::pg {
 namespace {
 
-// Whether the worker ids of terms differ. A term needs a worker id that the generator never used.
-bool terms_differ(const GeneratorConfig &a, const GeneratorConfig &b) {
-    const bool a_has = a.policy.when_back == core::WhenBack::new_worker;
-    const bool b_has = b.policy.when_back == core::WhenBack::new_worker;
-    return a_has != b_has || (a_has && a.worker_number != b.worker_number);
-}
-
 // Waits until the high-water mark is at most the new max_ahead above the clock. Beyond that it would look like the mark
 // of a clock that moved backwards. No session draws meanwhile, so the clock catches up.
 void wait_out_lead(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
     if (wanted.policy.max_ahead >= former.policy.max_ahead)
         return;
     const core::Layout &layout = former.layout;
-    const int64_t mark = core::ticks_of_mark(layout, former.policy, high_water_mark_of(generator)) % former.policy.end;
+    const int64_t mark = core::tick_of_mark(former.policy, high_water_mark_of(generator));
     const int64_t began_us = monotonic_us();
     for (;;) {
         const int64_t now = core::tick_at(layout, wall_clock_us());
@@ -56,27 +48,16 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
 void check_change(Oid generator, Row from, Row to) {
     const GeneratorConfig former = generator_config_of(from);
     const bool layout = !core::same_layout(former.layout, generator_layout_of(to));
-    const bool keeps = !layout && !terms_differ(former, generator_config_of(to));
-    const int64_t mark = keeps ? core::no_lease_yet : high_water_mark_of(generator);
+    const int64_t mark = layout ? high_water_mark_of(generator) : core::no_lease_yet;
     if (mark > core::no_lease_yet)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        layout ? errmsg("cannot change the layout of generator \"%s\"", get_rel_name(generator))
-                               : errmsg("cannot change when_back or worker_number of generator \"%s\"",
-                                        get_rel_name(generator)),
-                        layout ? errdetail("The generator has leased ids. With another layout they would not decode, "
-                                           "and could be issued again.")
-                               : errdetail("The generator has leased ids. With when_back new_worker, each term needs "
-                                           "a worker id that the generator has never used."),
+                        errmsg("cannot change the layout of generator \"%s\"", get_rel_name(generator)),
+                        errdetail("The generator has leased ids. With another layout they would not decode, and could "
+                                  "be issued again."),
                         errhint("Create another generator above it: "
                                 "SELECT uid_generator_create('name', above => %lld).",
                                 static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
     const GeneratorConfig wanted = generator_config_of(to);
-    if (wanted.policy.restart.mark < former.policy.restart.mark)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("cannot undo the restart of generator \"%s\"", get_rel_name(generator)),
-                        errdetail("Its ids of term %lld could be issued again.",
-                                  static_cast<long long>(former.policy.restart.mark >> core::max_time_bits)),
-                        errhint("Leave the columns of a restart to uid_generator_restart().")));
     if (!layout)
         wait_out_lead(generator, former, wanted);
 }
@@ -132,15 +113,10 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_generator_changing);
 
 Datum uid_generator_changing(PG_FUNCTION_ARGS) {
+    // Only superusers may use the function elsewhere.
     const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
-    // Any role may use the function as a trigger on its own tables, with columns of any type.
-    if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
-        RelationGetRelid(trigger->tg_relation) !=
-            extension_table(schema_of_function(fcinfo->flinfo->fn_oid), "uid_generator"))
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("function \"uid_generator_changing\" must be called as a BEFORE ROW trigger of "
-                               "uid_generator"),
-                        errhint("Use a trigger function of your own on other tables.")));
+    if (trigger == nullptr)
+        elog(ERROR, "uid_generator_changing was not called as a trigger");
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     CacheInvalidateRelcache(trigger->tg_relation);
     if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {

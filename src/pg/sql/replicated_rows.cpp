@@ -21,10 +21,11 @@ namespace {
         (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
          errdetail("%s", of_fleet ? "Without its rows, nodes would be granted twice."
                                   : "The rows of the table describe sequences."),
-         errhint("%s", of_fleet
-                           ? "Take the node of a holder that does not run any more with uid_fleet_takeover()."
-                           : "Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with "
-                             "uid_key_drop().")));
+         errhint("%s",
+                 of_fleet
+                     ? "Take the node of a holder that does not run any more with uid_fleet_takeover()."
+                     : "Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
+                       "SEQUENCE.")));
 }
 
 // Null: another call of the function.

@@ -1,4 +1,4 @@
-// segment_next(), segment_next_batch(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
+// segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
 // entry points of segments. Each has two forms: by name and by regclass.
 
 #include "session/session.hpp"
@@ -16,7 +16,6 @@ namespace {
 
 Datum hand_out(SessionEntry *e, int64_t value) {
     e->last_value = value;
-    last_used.drawn_segment = e;
     return Int64GetDatum(value);
 }
 
@@ -39,36 +38,26 @@ Datum draw_one(SessionEntry *e) {
     return draw_one(last_used.segment);
 }
 
-void draw_batch(SessionEntry *e, Batch *batch, uint64_t want) {
-    while (want > 0) {
-        const SegmentValues values = draw_segment(e, want);
-        batch_add(batch, {values.first, values.increment, values.count, false, {}});
-        want -= values.count;
-    }
-    if (batch->used > 0) {
-        count(&e->slot->counters, Stat::batches);
-        e->has_last = true;
-        hand_out(e, batch_last(batch));
-    }
+uint64_t draw_some_values(SessionEntry *e, uint64_t want, int64_t *out) {
+    const SegmentValues values = draw_segment(e, want);
+    for (uint64_t i = 0; i < values.count; i++)
+        out[i] = static_cast<int64_t>(values.first + i * values.increment);
+    return values.count;
 }
 
-// A set-returning function keeps its state in fn_extra. So a batch looks the name up itself, because open_entry_named()
-// remembers the last name there.
-SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) {
-    return open_entry(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)), SlotKind::segment,
-                      fcinfo->flinfo->fn_oid);
+Datum next_values(SessionEntry *e, int64_t count) {
+    ArrayType *values = draw_array(e, count, draw_some_values);
+    if (count > 0) {
+        e->has_last = true;
+        hand_out(e, array_values(values)[count - 1]);
+    }
+    return PointerGetDatum(values);
 }
+
+SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) { return open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)); }
 
 SessionEntry *open_entry_of(FunctionCallInfo fcinfo) {
     return open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
-}
-
-void draw_batch_named(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
-    draw_batch(open_entry_by_name(fcinfo), batch, count);
-}
-
-void draw_batch_of(FunctionCallInfo fcinfo, Batch *batch, uint64_t count) {
-    draw_batch(open_entry_of(fcinfo), batch, count);
 }
 
 void refuse_null(FunctionCallInfo fcinfo, int argument, const char *name, const char *hint) {
@@ -138,13 +127,10 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(segment_next_of);
 UIDGEN_SQL_FUNCTION(segment_next_named);
-UIDGEN_SQL_FUNCTION(segment_next_batch_of);
-UIDGEN_SQL_FUNCTION(segment_next_batch_named);
 UIDGEN_SQL_FUNCTION(segment_next_array_of);
 UIDGEN_SQL_FUNCTION(segment_next_array_named);
 UIDGEN_SQL_FUNCTION(segment_reserve_of);
 UIDGEN_SQL_FUNCTION(segment_reserve_named);
-UIDGEN_SQL_FUNCTION(segment_last_any);
 UIDGEN_SQL_FUNCTION(segment_last_of);
 UIDGEN_SQL_FUNCTION(segment_last_named);
 UIDGEN_SQL_FUNCTION(segment_set_of);
@@ -169,24 +155,11 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     return likely(draw_next_value(e, role, &value)) ? hand_out(e, value) : next_value_named(fcinfo);
 }
 
-Datum segment_next_batch_of(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_of); }
-Datum segment_next_batch_named(PG_FUNCTION_ARGS) { return return_rows(fcinfo, 1, draw_batch_named); }
-Datum segment_next_array_of(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_of); }
-Datum segment_next_array_named(PG_FUNCTION_ARGS) { return return_array(fcinfo, 1, draw_batch_named); }
+Datum segment_next_array_of(PG_FUNCTION_ARGS) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
+Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry_by_name(fcinfo), PG_GETARG_INT64(1)); }
 
 Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, "sequence", open_entry_of); }
 Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, "name", open_entry_by_name); }
-
-// Like lastval, which is undefined too after the sequence was dropped.
-Datum segment_last_any(PG_FUNCTION_ARGS) {
-    (void)fcinfo;
-    const SessionEntry *e = last_used.drawn_segment;
-    if (!e->has_last || get_rel_name(e->sequence) == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("segment_last is not yet defined in this session"),
-                        errhint("Draw a value with segment_next() first.")));
-    return last_value_of(e);
-}
 
 Datum segment_last_of(PG_FUNCTION_ARGS) { return last_of(PG_GETARG_OID(0)); }
 Datum segment_last_named(PG_FUNCTION_ARGS) {

@@ -16,7 +16,6 @@ struct Form {
 constexpr Form base62 = {"base62", "0 to 9, A to Z and a to z", "AzL8n0Y58m7"};
 constexpr Form base32 = {
     "base32", "0 to 9 and A to Z without U; I and L are read as 1, O as 0, and hyphens are ignored", "7ZZZZZZZZZZZZ"};
-constexpr Form base64url = {"base64url", "A to Z, a to z, 0 to 9, - and _", "f_________8"};
 
 int64_t checked_id(FunctionCallInfo fcinfo, const Form &form) {
     const int64_t id = PG_GETARG_INT64(0);
@@ -44,18 +43,6 @@ int64_t checked_id(FunctionCallInfo fcinfo, const Form &form) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("%s text is out of range for an id at position %d", form.name, position),
                         errhint("The largest id is \"%s\".", form.largest)));
-    case core::ShortFault::wrong_size:
-        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                        at < size ? errmsg("%s text has an extra character at position %d", form.name, position)
-                                  : errmsg("%s text ends before position %d", form.name, position),
-                        errdetail("An id has 11 characters in %s.", form.name),
-                        errhint("Pass a text that uid_to_%s() has returned.", form.name)));
-    case core::ShortFault::loose_bits:
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                 errmsg("invalid last character \"%c\" at position %d of %s text", bytes[at], position, form.name),
-                 errdetail("An id has 64 bits, so the two lowest bits of its 11 characters are 0."),
-                 errhint("Pass a text that uid_to_%s() has returned.", form.name)));
     case core::ShortFault::empty:
     case core::ShortFault::none:
         break;
@@ -65,28 +52,18 @@ int64_t checked_id(FunctionCallInfo fcinfo, const Form &form) {
                     errhint("Pass a text that uid_to_%s() has returned.", form.name)));
 }
 
-Datum as_text(const char *characters, size_t size) {
-    return PointerGetDatum(cstring_to_text_with_len(characters, static_cast<int>(size)));
-}
-
 Datum number_as_text(FunctionCallInfo fcinfo, const Form &form, const core::Alphabet &alphabet) {
     char characters[core::longest_short_form];
     core::write_number(alphabet, checked_id(fcinfo, form), characters);
-    return as_text(characters, alphabet.width);
-}
-
-template <typename Read> Datum read_text(FunctionCallInfo fcinfo, const Form &form, Read read) {
-    const text *value = PG_GETARG_TEXT_PP(0);
-    const core::ReadShort found = read(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
-    if (found.fault != core::ShortFault::none)
-        report_short_form(form, value, found);
-    PG_RETURN_INT64(found.id);
+    return PointerGetDatum(cstring_to_text_with_len(characters, static_cast<int>(alphabet.width)));
 }
 
 Datum number_of_text(FunctionCallInfo fcinfo, const Form &form, const core::Alphabet &alphabet) {
-    return read_text(fcinfo, form, [&alphabet](const char *characters, size_t size) {
-        return core::read_number(alphabet, characters, size);
-    });
+    const text *value = PG_GETARG_TEXT_PP(0);
+    const core::ReadShort found = core::read_number(alphabet, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+    if (found.fault != core::ShortFault::none)
+        report_short_form(form, value, found);
+    PG_RETURN_INT64(found.id);
 }
 
 } // namespace
@@ -100,18 +77,9 @@ UIDGEN_SQL_FUNCTION(uid_to_base62);
 UIDGEN_SQL_FUNCTION(uid_from_base62);
 UIDGEN_SQL_FUNCTION(uid_to_base32);
 UIDGEN_SQL_FUNCTION(uid_from_base32);
-UIDGEN_SQL_FUNCTION(uid_to_base64url);
-UIDGEN_SQL_FUNCTION(uid_from_base64url);
 
 Datum uid_to_base62(PG_FUNCTION_ARGS) { return number_as_text(fcinfo, base62, uidgen::core::base62); }
 Datum uid_from_base62(PG_FUNCTION_ARGS) { return number_of_text(fcinfo, base62, uidgen::core::base62); }
 Datum uid_to_base32(PG_FUNCTION_ARGS) { return number_as_text(fcinfo, base32, uidgen::core::base32); }
 Datum uid_from_base32(PG_FUNCTION_ARGS) { return number_of_text(fcinfo, base32, uidgen::core::base32); }
-
-Datum uid_to_base64url(PG_FUNCTION_ARGS) {
-    char characters[uidgen::core::longest_short_form];
-    uidgen::core::write_bytes(checked_id(fcinfo, base64url), characters);
-    return as_text(characters, uidgen::core::base64url.width);
-}
-Datum uid_from_base64url(PG_FUNCTION_ARGS) { return read_text(fcinfo, base64url, uidgen::core::read_bytes); }
 }

@@ -1,9 +1,9 @@
-// uid_stat_sequences(), uid_stat_totals(), uid_stat_reset(): the statistics behind the views uid_stat and
-// uid_stat_server.
+// uid_stat_sequences(), uid_stat_totals(): the statistics behind the views uid_stat and uid_stat_server.
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "tables/lease_sequence.hpp"
+#include "shared/slots.hpp"
 #include "shared/statistics.hpp"
 
 namespace uidgen::pg {
@@ -20,6 +20,13 @@ void fill_stats(const Stats &stats, Datum *values) {
                                : Int64GetDatum(static_cast<int64_t>(stats.values[i]));
 }
 
+// One slot, since it was made.
+struct SlotStats {
+    Oid sequence;
+    SlotKind kind;
+    Stats stats;
+};
+
 struct Rows {
     SlotStats *rows;
     int used;
@@ -28,10 +35,10 @@ struct Rows {
 
 void count_slot(Slot *, void *arg) { ++*static_cast<int *>(arg); }
 
-void copy_row(const SlotStats &row, void *arg) {
+void copy_row(Slot *slot, void *arg) {
     auto *rows = static_cast<Rows *>(arg);
-    if (row.key.database == MyDatabaseId && rows->used < rows->capacity)
-        rows->rows[rows->used++] = row;
+    if (slot->key.database == MyDatabaseId && rows->used < rows->capacity)
+        rows->rows[rows->used++] = {slot->key.sequence, slot->kind, slot_counted(slot)};
 }
 
 // Slots of this database. One made between the two visits may be left out.
@@ -40,7 +47,7 @@ Rows copy_rows() {
     slots_visit(count_slot, &rows.capacity);
     rows.rows = static_cast<SlotStats *>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(SlotStats) * static_cast<Size>(rows.capacity + 1)));
-    visit_slot_stats(copy_row, &rows);
+    slots_visit(copy_row, &rows);
     return rows;
 }
 
@@ -59,17 +66,15 @@ Sight sight_of(Oid sequence) {
 
 void add_row(ReturnSetInfo *result, const SlotStats &row) {
     constexpr uint32_t first = 2;
-    constexpr uint32_t reset = first + stat_count;
-    const Sight sight = sight_of(row.key.sequence);
+    const Sight sight = sight_of(row.sequence);
     if (sight == Sight::none)
         return;
-    Datum values[reset + 1] = {};
-    bool nulls[reset + 1] = {};
-    values[0] = ObjectIdGetDatum(row.key.sequence);
+    Datum values[first + stat_count] = {};
+    bool nulls[first + stat_count] = {};
+    values[0] = ObjectIdGetDatum(row.sequence);
     values[1] = CStringGetTextDatum(row.kind == SlotKind::generator ? "generator" : "segment");
     fill_stats(row.stats, &values[first]);
     memset(&nulls[first], sight == Sight::name, stat_count);
-    values[reset] = TimestampTzGetDatum(to_timestamptz(row.reset_at_us));
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
@@ -84,19 +89,18 @@ void count_used(Slot *slot, void *arg) {
     used->of_segments += slot->kind == SlotKind::segment ? 1 : 0;
 }
 
-void add_server(ReturnSetInfo *result, const ServerStats &server) {
+void add_server(ReturnSetInfo *result) {
     SlotsUsed used = {};
     slots_visit(count_used, &used);
-    Datum values[stat_count + server_stat_count + 4] = {};
+    Datum values[stat_count + server_stat_count + 3] = {};
     bool nulls[lengthof(values)] = {};
     uint32_t column = stat_count;
-    fill_stats(server.stats, values);
-    for (const uint64_t value : server.values)
-        values[column++] = Int64GetDatum(static_cast<int64_t>(value));
+    fill_stats(slots_counted(), values);
+    for (uint32_t i = 0; i < server_stat_count; i++)
+        values[column++] = Int64GetDatum(static_cast<int64_t>(counted(static_cast<ServerStat>(i))));
     values[column++] = Int32GetDatum(used.all);
     values[column++] = Int32GetDatum(used.of_segments);
     values[column++] = Int32GetDatum(settings::max_slots);
-    values[column++] = TimestampTzGetDatum(to_timestamptz(server.reset_at_us));
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
@@ -109,8 +113,6 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_stat_sequences);
 UIDGEN_SQL_FUNCTION(uid_stat_totals);
-UIDGEN_SQL_FUNCTION(uid_stat_reset_all);
-UIDGEN_SQL_FUNCTION(uid_stat_reset_of);
 
 Datum uid_stat_sequences(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
@@ -125,24 +127,7 @@ Datum uid_stat_sequences(PG_FUNCTION_ARGS) {
 Datum uid_stat_totals(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     if (slots_exist())
-        add_server(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), server_stats());
+        add_server(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
     return static_cast<Datum>(0);
-}
-
-// Who may reset is a matter of EXECUTE, as with pg_stat_reset().
-Datum uid_stat_reset_all(PG_FUNCTION_ARGS) {
-    (void)fcinfo;
-    if (!slots_exist())
-        report_not_preloaded();
-    reset_all_stats();
-    PG_RETURN_VOID();
-}
-
-Datum uid_stat_reset_of(PG_FUNCTION_ARGS) {
-    if (!slots_exist())
-        report_not_preloaded();
-    check_is_sequence(PG_GETARG_OID(0));
-    reset_stats_of({MyDatabaseId, PG_GETARG_OID(0)});
-    PG_RETURN_VOID();
 }
 }

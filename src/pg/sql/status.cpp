@@ -1,7 +1,6 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
 #include "tables/sequence_page.hpp"
-#include "draw/clock_watch.hpp"
 #include "draw/node_grant.hpp"
 #include "shared/blocks.hpp"
 #include "shared/nodes.hpp"
@@ -45,10 +44,6 @@ enum Column {
     col_first,
     col_length,
     col_left,
-    col_records,
-    col_flush_waits,
-    col_standby_waits,
-    col_clock_waits,
     col_next_ready,
     col_step,
     col_step_reason,
@@ -64,10 +59,7 @@ enum Column {
     col_ahead,
     col_granted,
     col_clock_steps_back,
-    col_held_ids,
     col_backup_ids,
-    col_clock_errors,
-    col_last_clock_event,
     col_next_asked,
     col_registry_error,
     columns
@@ -107,28 +99,19 @@ void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values,
     memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
 }
 
-void fill_clock(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
-    const ClockEvents &clock = generator.clock;
-    const int64_t last_us = clock.last_us.load(std::memory_order_relaxed);
-    const uint64_t changes = clock.changes.load(std::memory_order_acquire);
-    uint64_t held = clock.held_ids.load(std::memory_order_relaxed);
-    if (is_behind(changes))
-        held += made_since_behind(generator, config, generator.ticks.last());
+void fill_clock(const ClockEvents &clock, Datum *values, bool *nulls) {
+    const uint64_t changes = clock.changes.load(std::memory_order_relaxed);
     values[col_clock_steps_back] = Int64GetDatum(static_cast<int64_t>((changes + 1) / 2));
-    values[col_held_ids] = Int64GetDatum(static_cast<int64_t>(held));
     values[col_backup_ids] = count_of(clock.backup_ids);
-    values[col_clock_errors] = count_of(clock.errors);
-    values[col_last_clock_event] = TimestampTzGetDatum(to_timestamptz(last_us));
-    memset(&nulls[col_clock_steps_back], false, col_last_clock_event - col_clock_steps_back);
-    nulls[col_last_clock_event] = last_us == 0;
+    nulls[col_clock_steps_back] = nulls[col_backup_ids] = false;
 }
 
 // The node that the next id will have, as far as it is known.
 void fill_node(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
     const NodeGrant grant = present_grant(generator);
     const int64_t number = generator.number.load(std::memory_order_acquire);
-    const core::Node node = grant.in_fleet() ? core::Node{grant.view.node, core::Protection::registry}
-                                             : node_at(config, number, generator.ticks.last());
+    const core::Node node =
+        grant.in_fleet() ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
     const bool is_known = grant.in_fleet() ? grant.view.granted : number != no_number;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
     values[col_protection] = CStringGetTextDatum(protection_name(node.protection));
@@ -145,7 +128,6 @@ void fill_node(const GeneratorConfig &config, const GeneratorState &generator, D
 // `config` is a copy of the slot's. Nothing here may depend on which sequence the slot belongs to now.
 void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
     const core::Layout &layout = config.layout;
-    const int64_t end = config.policy.end;
     const auto tick_of = [&layout](uint64_t position) {
         return static_cast<int64_t>(position >> layout.sequence_bits);
     };
@@ -154,15 +136,15 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
     };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t until = tick_of(generator.ticks.written_range().until);
-    values[col_last] = instant(last % end);
-    values[col_until] = instant(until > 0 ? (until - 1) % end + 1 : 0);
+    values[col_last] = instant(last);
+    values[col_until] = instant(until);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
     for (int column = col_next_ready; column < columns; column++)
         nulls[column] = true;
     nulls[col_ahead] = false;
     fill_node(config, generator, values, nulls);
-    fill_clock(config, generator, values, nulls);
-    const int64_t ahead_us = core::start_of(layout, last % end) - wall_clock_us();
+    fill_clock(generator.clock, values, nulls);
+    const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
     values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
     if (config.cached.on)
         fill_ring(config.cached, generator.ring, values, nulls);
@@ -200,7 +182,7 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
 void fill_block(const BlockAnswer &next, Datum *values, bool *nulls) {
     values[col_next_ready] = BoolGetDatum(next.state == BlockState::ready);
     values[col_next_asked] = BoolGetDatum(next.state == BlockState::asked);
-    values[col_registry_error] = CStringGetTextDatum(next.error.message);
+    values[col_registry_error] = CStringGetTextDatum(error_for_user(next.error).message);
     nulls[col_next_asked] = false;
     nulls[col_registry_error] = next.error.at_us == 0;
 }
@@ -249,10 +231,6 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         values[col_sequence] = ObjectIdGetDatum(sequence);
         const bool is_generator = copy.kind == SlotKind::generator;
         values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
-        values[col_records] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::records)));
-        values[col_flush_waits] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::flush_waits)));
-        values[col_standby_waits] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::standby_waits)));
-        values[col_clock_waits] = Int64GetDatum(static_cast<int64_t>(counted(slot->counters, Stat::clock_waits)));
         if (!may_see(sequence))
             memset(&nulls[col_protection], true, columns - col_protection);
         else if (is_generator)

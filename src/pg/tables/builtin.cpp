@@ -58,7 +58,7 @@ Row builtin_row(Oid generator, bool is_default, TupleDesc desc) {
 }
 
 void insert_builtin_row(Oid table, bool is_default) {
-    const char *statement = "INSERT INTO %1$s SELECT * FROM %2$s.uid_generator_builtin($1)";
+    const char *statement = "INSERT INTO %1$s SELECT * FROM uid_internal.uid_generator_builtin($1)";
     Oid types[] = {BOOLOID};
     Datum values[] = {BoolGetDatum(is_default)};
     write_as_owner(table, statement, lengthof(types), types, values);

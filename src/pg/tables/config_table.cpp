@@ -83,7 +83,7 @@ core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
                                 at_least_one(ticks_of_ms(layout, lease_ms)),
                                 at_least_one(ticks_of_ms(layout, max_ahead_ms))};
     policy.when_full = word_column<core::WhenFull>(row, "when_full", {"wait", "borrow", "backup"});
-    policy.when_back = word_column<core::WhenBack>(row, "when_back", {"hold", "wait", "backup", "error", "new_worker"});
+    policy.when_back = word_column<core::WhenBack>(row, "when_back", {"hold", "wait", "backup", "error"});
     policy.tolerance = unlimited ? core::no_limit : ticks_of_ms(layout, tolerance_ms);
     if (DatumGetBool(column(row, "spread")))
         policy.spread = core::spread_for(layout.sequence_bits);
@@ -104,12 +104,6 @@ void worker_of_row(Row row, GeneratorConfig *config) {
         config->worker_number = static_cast<int32_t>(
             number_column(row, "worker_number", 0, core::largest(core::drawn_worker_bits(config->layout))));
     }
-    // A term's worker id must be one that this generator never used, so it cannot be drawn at random.
-    if (config->policy.when_back == core::WhenBack::new_worker &&
-        (config->worker_policy != WorkerPolicy::fixed || config->layout.backup))
-        report_generator_field("worker_policy", text_column(row, "worker_policy"),
-                               "Set worker_policy to static, worker_number to a worker id, and backup_worker to false.",
-                               "when_back new_worker needs a fixed worker id and no backup worker.");
 }
 
 // The generator's own datacenter id. Without a field of its own it takes the top bits of worker ids.
@@ -122,32 +116,6 @@ int64_t datacenter_of_row(Row row, const core::Layout &layout) {
     return number_column(
         row, "datacenter_id", 0, core::largest(bits),
         psprintf("Without datacenter_bits, the datacenter id shares the %d bits of worker ids.", bits));
-}
-
-int64_t tick_column(Row row, const char *name, const core::Layout &layout) {
-    const TimestampTz at = DatumGetTimestampTz(column(row, name));
-    const int64_t tick = TIMESTAMP_NOT_FINITE(at) ? -1 : core::tick_at(layout, to_unix_us(at));
-    if (is_null(row, name) || tick < 1 || tick > core::largest(layout.time_bits) + 1)
-        report_generator_field(name, is_null(row, name) ? "NULL" : timestamptz_to_str(at),
-                               "Leave the columns of a restart to uid_generator_restart().");
-    return tick;
-}
-
-// The table of uidgen 0.1.0 has none of these columns.
-void restart_of_row(Row row, GeneratorConfig *config) {
-    config->pinned_node = core::no_node;
-    if (!has_column(row, "restart_term") || is_null(row, "restart_term"))
-        return;
-    const int64_t term = number_column(row, "restart_term", 1, core::most_terms - 1);
-    config->policy.restart = {term << core::max_time_bits | (tick_column(row, "restarted_at", config->layout) - 1),
-                              tick_column(row, "restart_until", config->layout)};
-    if (is_null(row, "restart_node"))
-        return;
-    config->pinned_node = DatumGetInt64(column(row, "restart_node"));
-    const int64_t most = core::largest(core::drawn_node_bits(config->layout));
-    if (config->pinned_node < 0 || config->pinned_node > most)
-        report_generator_field("restart_node", psprintf("%lld", static_cast<long long>(config->pinned_node)),
-                               psprintf("Use a node from 0 to %lld.", static_cast<long long>(most)));
 }
 
 constexpr int64_t most_boost_power = 20;
@@ -295,7 +263,6 @@ GeneratorConfig generator_config_of(Row row) {
     config.cached = cached_of_row(row, config.layout, config.policy);
     worker_of_row(row, &config);
     config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
-    restart_of_row(row, &config);
     copy_clipped(config.preset, text_column(row, "preset"), sizeof(config.preset));
     return config;
 }
@@ -337,45 +304,6 @@ bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator) {
     return true;
 }
 
-core::NodeSet read_former_nodes(Oid schema, Oid generator) {
-    core::NodeSet former = {};
-    const Row row = find_generator_row(schema, generator);
-    if (row.tuple == nullptr || !has_column(row, "former_nodes") || is_null(row, "restart_node"))
-        return former;
-    check_column_type(row.desc, "former_nodes", INT8ARRAYOID);
-    former.all = is_null(row, "former_nodes");
-    if (former.all)
-        return former;
-    Datum *elements = nullptr;
-    bool *nulls = nullptr;
-    int count = 0;
-    deconstruct_array(DatumGetArrayTypeP(column(row, "former_nodes")), INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
-                      TYPALIGN_DOUBLE, &elements, &nulls, &count);
-    for (int i = 0; i < count; i++) {
-        if (nulls[i])
-            former.all = true; // and all others
-        else
-            former.add(DatumGetInt64(elements[i]));
-    }
-    return former;
-}
-
-core::NodeSet read_other_pins(Oid schema, Oid generator) {
-    Relation rel = open_required_table(schema, "uid_generator");
-    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
-    core::NodeSet pins = {};
-    HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        const Row row = {tuple, RelationGetDescr(rel)};
-        const bool has_pin = has_column(row, "restart_node") && !is_null(row, "restart_node");
-        if (has_pin && DatumGetObjectId(column(row, "generator")) != generator)
-            pins.add(DatumGetInt64(column(row, "restart_node")));
-    }
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
-    return pins;
-}
-
 Oid read_default_generator(Oid schema) {
     const Oid generator = find_default_generator(schema);
     if (!OidIsValid(generator))
@@ -398,8 +326,7 @@ SegmentRow read_segment_row(Oid schema, Oid sequence) {
         return {};
     SegmentRow segment = {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step")),
                           text_column(row, "name")};
-    // The table of uidgen 0.1.0 has none of these columns.
-    if (has_column(row, "registry_name") && !is_null(row, "registry_name")) {
+    if (!is_null(row, "registry_name")) {
         segment.registry_name = text_column(row, "registry_name");
         segment.fleet = static_cast<uint64_t>(DatumGetInt64(column(row, "fleet")));
         segment.increment = DatumGetInt64(column(row, "increment"));
@@ -407,15 +334,15 @@ SegmentRow read_segment_row(Oid schema, Oid sequence) {
     return segment;
 }
 
-KeyRow read_key_row(Oid schema, Oid sequence, int32_t version) {
-    const Row row = find_row(schema, "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
+KeyRow read_key_row(Oid sequence, int32_t version) {
+    const Row row = find_row(schema_of_keys(), "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
     if (row.tuple == nullptr)
         return {};
     KeyRow key = {};
     key.format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
     key.versions = DatumGetInt32(column(row, "versions"));
     check_column_type(row.desc, "secrets", TEXTOID);
-    if (is_null(row, "secrets") || !core::is_valid(key.format))
+    if (is_null(row, "secrets") || !core::is_valid(key.format) || key.versions > core::most_versions(key.format))
         return key;
     text *secrets = DatumGetTextPP(column(row, "secrets"));
     const int32_t wanted = version == 0 ? key.versions : version;

@@ -6,7 +6,6 @@
 
 #include "base/aes.hpp"
 #include "core/concealed_id.hpp"
-#include "core/restart.hpp"
 #include "row.hpp"
 #include "shared/slots.hpp"
 
@@ -42,12 +41,6 @@ bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *conf
 // sessions that draw from it or alter it.
 bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator);
 
-// The nodes that ids of the terms before the last restart may have.
-core::NodeSet read_former_nodes(Oid schema, Oid generator);
-
-// The nodes that restarts of other generators have pinned.
-core::NodeSet read_other_pins(Oid schema, Oid generator);
-
 // The default generator's lease sequence: the one that was chosen, or the builtin one while it has no row. Otherwise
 // the chosen one was dropped: InvalidOid, or an error.
 Oid find_default_generator(Oid schema);
@@ -79,6 +72,6 @@ struct KeyRow {
     int32_t version; // 0: the key has no such version, or its row is not valid
     uint8_t secret[aes_key_bytes];
 };
-KeyRow read_key_row(Oid schema, Oid sequence, int32_t version); // 0: the newest one
+KeyRow read_key_row(Oid sequence, int32_t version); // 0: the newest one
 
 } // namespace uidgen::pg

@@ -63,7 +63,7 @@ void forget_dropped_sequence(Oid sequence) {
     const Deleted generator =
         delete_row(extension_table(schema, "uid_generator"), "generator", sequence, is_default_row);
     const Deleted segment = delete_row(extension_table(schema, "uid_segment"), "sequence", sequence, never);
-    const Deleted key = delete_row(extension_table(schema, "uid_key"), "sequence", sequence, never);
+    const Deleted key = delete_row(extension_table(schema_of_keys(), "uid_key"), "sequence", sequence, never);
     if (generator == Deleted::nothing && segment == Deleted::nothing && key == Deleted::nothing)
         return;
     CommandCounterIncrement(); // or a second caller would find them again

@@ -12,4 +12,7 @@ struct Extension {
 };
 Extension find_extension();
 
+// The schema of the table uid_key. Only superusers can rename it. InvalidOid if it does not exist.
+Oid schema_of_keys();
+
 } // namespace uidgen::pg

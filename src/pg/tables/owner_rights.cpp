@@ -91,7 +91,8 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
 }
 
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
-    hold_names(get_rel_namespace(table));
+    const Oid home = get_rel_namespace(table);
+    hold_names(home == schema_of_keys() ? find_extension().schema : home);
     if (get_rel_name(table) == nullptr)
         report_dropped();
     const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));

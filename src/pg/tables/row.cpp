@@ -41,8 +41,6 @@ void check_column_type(TupleDesc desc, const char *name, Oid type) {
                  errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
 }
 
-bool has_column(Row row, const char *name) { return SPI_fnumber(row.desc, name) > 0; }
-
 bool is_null(Row row, const char *name) { return heap_attisnull(row.tuple, column_number(row.desc, name), row.desc); }
 
 Datum column(Row row, const char *name) {

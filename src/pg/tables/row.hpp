@@ -15,7 +15,6 @@ struct Row {
 AttrNumber column_number(TupleDesc desc, const char *name);
 
 // Whether the table has the column. It may lack one until ALTER EXTENSION UPDATE.
-bool has_column(Row row, const char *name);
 
 // Error if the column has another type. In a moment in which the extension is dropped, the table may be one of the
 // schema's owner. So it comes before the use of a Datum as a pointer, and before a comparison in an index.

@@ -127,6 +127,10 @@ core::Durability durable(Counters *counters, uint64_t lsn, core::Durability leve
     return standby_has(lsn, level) ? level : core::Durability::local;
 }
 
+bool is_durable(uint64_t lsn, core::Durability level) {
+    return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn, level);
+}
+
 void durable_soon(uint64_t lsn) {
     if (lsn != InvalidXLogRecPtr && !fault_is(Fault::no_flush))
         XLogSetAsyncXactLSN(lsn);

@@ -61,6 +61,9 @@ PageState page_state(Relation sequence);
 core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level);
 inline core::Durability durable(uint64_t lsn, core::Durability level) { return durable(nullptr, lsn, level); }
 
+// Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.
+bool is_durable(uint64_t lsn, core::Durability level);
+
 // Has the WAL writer flush the record soon, without waiting. Otherwise it stays unflushed while the transaction is
 // open.
 void durable_soon(uint64_t lsn);

@@ -86,11 +86,6 @@ int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout)
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
-// A new term shows in the next position, even if no position of it was drawn.
-int64_t next_node(const GeneratorState &generator, int64_t number) {
-    return node_at(generator.config, number, generator.ticks.last() + 1).value;
-}
-
 // A repeated draw has another time, and so has a row with the same key that another server has written.
 bool is_same_row(HeapTuple one, HeapTuple other, TupleDesc desc) {
     return node_column(one, desc, node_created) == node_column(other, desc, node_created);
@@ -244,34 +239,30 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, slot->key.sequence, config.layout);
     // With one try more than there are slots, the draws get past every node that a live generator can hold.
-    const int64_t nodes =
-        config.pinned_node != core::no_node ? 1 : core::largest(core::bits_by_number(config.layout, source)) + 1;
+    const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
     const int64_t tries = Min(nodes, static_cast<int64_t>(settings::max_slots) + 1);
     for (int64_t i = 1;; i++) {
         const int64_t id = draw_node_id(schema); // the row's, whatever the number
         const auto set = [&](int64_t number, bool insist) {
-            return slot_set_number(slot, number, {id, now_us, next_node(slot->generator, number)}, insist);
+            return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist);
         };
         if (former != core::no_node && set(core::number_of(config.layout, source, former), false))
             break;
         if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
             break;
     }
-    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
-    log_protection(slot->key.sequence, config.layout, node_at(config, number, 0));
 }
 
 // Before the first draw of the incarnation there is no number. It comes with a row of its own.
-void draw_row_of_term(Slot *slot, Oid function) {
+void draw_row_of_own_node(Slot *slot, Oid function) {
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
     if (number == no_number)
         return;
-    const int64_t id = draw_node_id(schema_of_function(function));
-    slot_begin_term(slot, {id, wall_clock_us(), next_node(slot->generator, number)});
+    draw_row_of_node(slot, function, own_node(slot->generator.config, number).value);
 }
 
 void draw_row_of_node(Slot *slot, Oid function, int64_t node) {
-    slot_begin_term(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node});
+    slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node});
 }
 
 } // namespace uidgen::pg

@@ -8,12 +8,10 @@
 //   static      the number in the generator's row.
 // With each policy the sequence also gives the id of a new row of worker_node, which node_writer.cpp writes.
 //
-// Uniqueness within a generator depends on its lease, not on this number, with one exception: the terms of when_back
-// new_worker. Their worker ids are the static number and its successors, one for each term, and the term is part of the
-// durable counter. So no call waits for the row.
+// Uniqueness within a generator depends on its lease, not on this number. So no call waits for the row.
 #pragma once
 
-#include "core/restart.hpp"
+#include "core/other_nodes.hpp"
 #include "shared/slots.hpp"
 
 namespace uidgen::pg {
@@ -22,13 +20,12 @@ constexpr char node_table_name[] = "worker_node";
 
 // Gives the generator in a slot its number, unless another backend does so at the same time. `function` is the SQL
 // function that was called, which leads to the extension's tables. Before the first lease, with the reading of the
-// clock that the lease is for (core/restart.hpp, 2 and 3).
+// clock that the lease is for (core/other_nodes.hpp, 1 and 2).
 void draw_number(Slot *slot, Oid function, int64_t now_us);
 
-// The generator in a slot has begun another term, so its worker id has changed. Draws the id of a new row.
-void draw_row_of_term(Slot *slot, Oid function);
-
-// The generator in a slot draws with another node of the registry. Draws the id of a new row.
+// The generator in a slot draws with its own node again, or with another one of the registry. Draws the id of a new
+// row.
+void draw_row_of_own_node(Slot *slot, Oid function);
 void draw_row_of_node(Slot *slot, Oid function, int64_t node);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.

@@ -445,7 +445,6 @@ sub clone_member
 	my $fault = $self->in_force('clone_member', '', explains => \@outage, marks => 'stall crash');
 	my $copy = $self->{servers}->new_copy($member);
 	$self->stop_and_copy($original, $copy);
-	unlink $copy->data_dir . '/pg_stat/uidgen.ranges';
 	my $is_clone = make_clone($copy, $original);
 	$self->start;
 	sleep($self->{setting}{lease_s} + $self->{setting}{bound_s} + 0.5);
@@ -524,7 +523,7 @@ sub draw_late
 	my ($self, $node, $name, $count) = @_;
 	local $self->{node} = $node;
 	my $begin = Nemesis::now();
-	my $ids = $self->sql("SELECT uid_next_batch('uid_generators.$name', $count)") // return 0;
+	my $ids = $self->sql("SELECT unnest(uid_next_array('uid_generators.$name', $count))") // return 0;
 	$self->{servers}->write_down('join_late', $begin, Nemesis::now(), late => [ split /\n/, $ids ]);
 	return 1;
 }

@@ -34,9 +34,9 @@ END
 my @of_member = (
 	[ 10, 'uid_default', 'SELECT uid_next()' ],
 	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {50})' ],
-	[ 10, 'uid_default', 'SELECT uid_next_batch({500})' ],
-	[ 5, 'uid_default', 'BEGIN; SELECT uid_next() ;; SELECT pg_sleep(0.05 * {20}) ;; SELECT uid_next_batch({20}) ;; ROLLBACK' ],
-	[ 2, 'churn', 'BEGIN; SELECT uid_generator_create(\'churn_{w}_{c}\') ;; SELECT uid_next_batch(\'uid_generators.churn_{w}_{c}\', {100}) ;;'
+	[ 10, 'uid_default', 'SELECT unnest(uid_next_array({500}))' ],
+	[ 5, 'uid_default', 'BEGIN; SELECT uid_next() ;; SELECT pg_sleep(0.05 * {20}) ;; SELECT unnest(uid_next_array({20})) ;; ROLLBACK' ],
+	[ 2, 'churn', 'BEGIN; SELECT uid_generator_create(\'churn_{w}_{c}\') ;; SELECT unnest(uid_next_array(\'uid_generators.churn_{w}_{c}\', {100})) ;;'
 		  . ' SELECT uid_generator_drop(\'uid_generators.churn_{w}_{c}\'); COMMIT' ],
 	[ 10, 'uid_default,shared', 'INSERT INTO orders SELECT FROM generate_series(1, {30}) RETURNING id, v' ],
 	[ 5, 'uid_default,shared', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; ROLLBACK' ],
@@ -160,20 +160,20 @@ sub ways
 sub ways_of_member
 {
 	my @ways = @of_member;
-	my $tight = q{BEGIN; SET LOCAL uidgen.max_wait = '100ms'; SELECT uid_next_batch('uid_generators.tight', {500}); COMMIT};
+	my $tight = q{BEGIN; SET LOCAL uidgen.max_wait = '100ms'; SELECT unnest(uid_next_array('uid_generators.tight', {500})); COMMIT};
 	push @ways, [ 10, 'tight:s', $tight ];
 	foreach my $name (grep { $_ !~ /uid_default|tight/ } sort keys %generators)
 	{
 		my $flags = $generators{$name}{is_scarce} ? ':s' : '';
 		push @ways,
 		  [ 3, "$name$flags", "SELECT uid_next('uid_generators.$name') FROM generate_series(1, {50})" ],
-		  [ 3, "$name$flags", "SELECT uid_next_batch('uid_generators.$name', {200})" ];
+		  [ 3, "$name$flags", "SELECT unnest(uid_next_array('uid_generators.$name', {200}))" ];
 	}
 	foreach my $name (sort keys %attached)
 	{
 		push @ways,
 		  [ 5, $name, "SELECT segment_next('$name') FROM generate_series(1, {50})" ],
-		  [ 3, $name, "SELECT segment_next_batch('$name', {200})" ],
+		  [ 3, $name, "SELECT unnest(segment_next_array('$name', {200}))" ],
 		  [ 3, $name, "BEGIN; SELECT segment_next('$name') ;; SELECT pg_sleep(0.05 * {20}) ;; SELECT segment_next('$name') ;; ROLLBACK" ];
 	}
 	return @ways;
@@ -183,7 +183,7 @@ sub ways_of_member
 sub statements_of_few_nodes
 {
 	my ($self, $member) = @_;
-	return "1\t" . $self->numbered($member, 'small:s') . "\tSELECT uid_next_batch('uid_generators.small', 500)\n";
+	return "1\t" . $self->numbered($member, 'small:s') . "\tSELECT unnest(uid_next_array('uid_generators.small', 500))\n";
 }
 
 # Blocks of attached segments are short, so only what a member has of its own.

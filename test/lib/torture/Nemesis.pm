@@ -37,6 +37,7 @@ my %faults = (
 	reload => { weight => 3 },
 	alter_generator => { weight => 4 },
 	alter_sequence => { weight => 4 },
+	alter_worker => { weight => 4 },
 	move_counter => { weight => 4 },
 	rotate_key => { weight => 2 },
 	use_up_connections => { weight => 2 },
@@ -46,7 +47,6 @@ my %faults = (
 	recreate_database => { weight => 2 },
 	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
-	begin_again => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
@@ -607,6 +607,21 @@ sub alter_generator
 		$rename_for_a_moment);
 }
 
+# From the next id on a generator has the worker id that it is given.
+sub alter_worker
+{
+	my ($self, $dice) = @_;
+	my $database = $dice->one_of($self->{paths}->databases);
+	my $generator = q{'uid_generators.altered'};
+	my $worker = 1 + ++$self->{altered}{$database};
+	my $fault = $self->in_force('alter_worker', "$database: worker id $worker");
+	my $is_altered = defined $self->sql("SELECT uid_generator_alter($generator, worker_number => $worker)", database => $database);
+	my $next = $self->sql("SELECT worker_id FROM uid_decode(uid_next($generator), $generator)", database => $database);
+	$self->found("in $database a generator is altered, and its next id does not have worker id $worker")
+	  if $is_altered && ($next // $worker) ne $worker;
+	return $self->finish($fault, 1);
+}
+
 sub alter_sequence
 {
 	my ($self, $dice) = @_;
@@ -710,7 +725,7 @@ sub recreate_database
 	{
 		$self->sql('DROP DATABASE IF EXISTS twin');
 		$self->sql('CREATE DATABASE twin TEMPLATE mould OID 50000') // next;
-		my $first = $self->sql('SELECT count(*) FROM uid_slots(); SELECT last_value FROM s;'
+		my $first = $self->sql('SELECT count(*) FROM uid_internal.uid_slots(); SELECT last_value FROM s;'
 			  . " SELECT segment_next('s'::regclass); SELECT last_value FROM s", database => 'twin') // next;
 		my ($slots, $before, $value, $after) = split /\n/, $first;
 		$self->found("a new database has $slots slots of the one before it") if $slots;
@@ -755,7 +770,7 @@ sub recreate
 	$self->sql(sql_of($kind, 'drop'), @in_torn);
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
 	# A relation that is gone is shown as a number.
-	my $left = $self->sql(q{SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+$'}, @in_torn) // '0';
+	my $left = $self->sql(q{SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^[0-9]+$'}, @in_torn) // '0';
 	$self->found("slots of what was dropped are left: $left") if $left ne '0';
 	return $self->finish($fault);
 }
@@ -855,25 +870,6 @@ sub drift_clock
 	$self->{offset} += $drifted if $drifted > 0;
 	$self->set_offset($self->{offset});
 	return $self->finish($fault, 2);
-}
-
-# The clock is ahead, and is put right. One generator begins again at once, as a runbook says. All others have to wait, as
-# far as they notice a clock that goes back.
-sub begin_again
-{
-	my ($self, $dice) = @_;
-	my $ahead = $dice->one_of(3, 5);
-	my $database = $dice->one_of($self->{paths}->databases);
-	my $generator = q{'uid_generators.again'};
-	my $fault = $self->in_force('begin_again', "$database: $ahead s ahead", explains => ['55000']);
-	$self->set_offset($self->{offset} + $ahead);
-	my $is_ahead = defined $self->sql("SELECT uid_next_batch($generator, 500)", database => $database);
-	$self->set_offset($self->{offset});
-	my $worker = 1 + ++$self->{restarts}{$database};
-	my $restart = "SELECT uid_generator_restart($generator, $worker); SELECT worker_id FROM uid_decode(uid_next($generator), $generator)";
-	$self->found("in $database a generator does not begin again with worker id $worker")
-	  if $is_ahead && ($self->sql($restart, database => $database) // '') !~ /^$worker$/m;
-	return $self->finish($fault, $ahead + 2);
 }
 
 # ---------------------------------------------------------------------------------------------------------------

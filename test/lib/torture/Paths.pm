@@ -9,8 +9,8 @@ use warnings;
 
 use List::Util qw(max);
 
-# Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. is_moved: a clock that goes
-# back gives it another worker id, each time the next one. The builtin generator is 'uid_default'.
+# Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. is_moved: alter_worker
+# gives it another worker id, each time the next one. The builtin generator is 'uid_default'.
 my %generators = (
 	twitter => { create => "'twitter'", order => 2 },
 	hutool => { create => "'hutool', datacenter_id => 3", order => 2 },
@@ -34,21 +34,16 @@ my %generators = (
 		create => "datacenter_bits => 0, worker_bits => 5, sequence_bits => 3, backup_worker => true, when_back => 'backup',"
 		  . " tolerance_ms => 500, worker_policy => 'static', worker_number => 5",
 		order => 0 },
-	term => {
-		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, when_back => 'new_worker', tolerance_ms => 10,"
-		  . " worker_policy => 'static', worker_number => 3",
-		order => 0, is_moved => 1 },
-	# Restarted after the clock was ahead, each time with another worker id.
-	again => {
+	altered => {
 		create => "datacenter_bits => 0, worker_bits => 10, sequence_bits => 3, worker_policy => 'static', worker_number => 1",
-		order => 0, is_moved => 1 });
+		order => 2, is_moved => 1 });
 
 # Sequences. name: drawn from by name. order as above; 1: in each session, because other commands move the counter.
 my %segments = (
 	named => { create => "SELECT segment_create('named')", sequence => 'uid_segments.named', order => 2 },
 	small => { create => "SELECT segment_create('small', 1000, 16, 64)", sequence => 'uid_segments.small', order => 2,
 		least => 1000 },
-	claimed => { create => "SELECT segment_create('claimed', step => 20)", sequence => 'uid_segments.claimed', order => 2 },
+	taken => { create => "SELECT segment_create('taken', step => 20)", sequence => 'uid_segments.taken', order => 2 },
 	plain => { create => 'CREATE SEQUENCE plain', order => 2 },
 	down => { create => 'CREATE SEQUENCE down INCREMENT -3 MINVALUE -9000000000000000000', order => 2, sign => -1 },
 	moved => { create => 'CREATE SEQUENCE moved', order => 1 },
@@ -65,6 +60,8 @@ CREATE TABLE ticketed (id bigint PRIMARY KEY, item text);
 CREATE TABLE mixed_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed'));
 CREATE TABLE mixed_small_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed_small'));
 SELECT uid_leaf_alloc_create();
+INSERT INTO leaf_alloc (biz_tag, step) VALUES ('taken', 20);
+UPDATE t_sequence SET increment_val = 20 WHERE pk_seq_name = 'taken';
 SELECT uid_key_create('shown'), uid_key_create('versioned', 63, 10);
 CREATE TABLE numbers AS SELECT n FROM generate_series(1, 3000) AS n;
 CREATE FUNCTION ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := uid_next(); RETURN NEW; END $$;
@@ -91,7 +88,7 @@ END
 sub block_of_view
 {
 	my ($view, $name, $value, $length, $blocks) = @_;
-	return "WITH u AS (UPDATE $view SET $value = $value + $blocks * $length WHERE $name = 'claimed' RETURNING $value, $length)"
+	return "WITH u AS (UPDATE $view SET $value = $value + $blocks * $length WHERE $name = 'taken' RETURNING $value, $length)"
 	  . " SELECT generate_series($value - $blocks * $length, $value - 1) FROM u";
 }
 
@@ -99,14 +96,14 @@ sub block_of_view
 my @setup = (
 	'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0',
 	'PREPARE one AS SELECT uid_next()',
-	'PREPARE many(integer) AS SELECT uid_next_batch($1)');
+	'PREPARE many(integer) AS SELECT unnest(uid_next_array($1))');
 my @tried = (q{ROLLBACK PREPARED 'w{w}'});
 
 # Weight, streams, statement. In a read-only round nothing is written, so that no commit flushes the log.
 my @reading = (
 	[ 20, 'uid_default', 'SELECT uid_next()' ],
 	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {100})' ],
-	[ 10, 'uid_default', 'SELECT uid_next_batch({1000})' ],
+	[ 10, 'uid_default', 'SELECT unnest(uid_next_array({1000}))' ],
 	[ 5, 'uid_default', 'SELECT uid_from_uuid(uid_next_uuid()) FROM generate_series(1, {100})' ],
 	[ 5, 'uid_default', 'COPY (SELECT uid_next() FROM generate_series(1, {1000})) TO STDOUT' ],
 	[ 5, 'uid_default', 'EXECUTE one' ],
@@ -114,19 +111,19 @@ my @reading = (
 	[ 5, 'uid_default', 'SELECT in_loop({50})' ],
 	[ 5, 'uid_default', 'SELECT uid_next('.q{'uid_generators.uid_default'}.'), pg_sleep(0.001 * {50})' ],
 	[ 3, 'uid_default:u', 'SELECT uid_next() FROM numbers WHERE n <= {3000}' ],
-	[ 5, 'uid_default', 'BEGIN; SELECT uid_next() ;; SAVEPOINT a; SELECT uid_next_batch({20}) ;; ROLLBACK TO a;'
-		  . ' SELECT pg_sleep(0.01 * {20}) ;; SELECT uid_next_batch({20}) ;; COMMIT' ],
+	[ 5, 'uid_default', 'BEGIN; SELECT uid_next() ;; SAVEPOINT a; SELECT unnest(uid_next_array({20})) ;; ROLLBACK TO a;'
+		  . ' SELECT pg_sleep(0.01 * {20}) ;; SELECT unnest(uid_next_array({20})) ;; COMMIT' ],
 	[ 5, 'named', 'BEGIN; SAVEPOINT a; SELECT segment_next($$named$$) ;; ROLLBACK TO a; SELECT pg_sleep(0.01 * {20}) ;;'
-		  . ' SELECT segment_next_batch($$named$$, {100}) ;; COMMIT' ],
+		  . ' SELECT unnest(segment_next_array($$named$$, {100})) ;; COMMIT' ],
 	[ 5, 'uid_default,named', 'BEGIN READ ONLY; SELECT uid_next(), segment_next($$named$$) FROM generate_series(1, {50}); COMMIT' ],
 	[ 5, 'plain', 'SELECT segment_next(\'plain\'::regclass)' ],
 	[ 3, 'plain:u', 'SELECT segment_next(\'plain\'::regclass) FROM numbers WHERE n <= {1000}' ]);
 
 my @writing = (
-	[ 1, 'far:s', 'BEGIN; ALTER SEQUENCE uid_generators.far CACHE 1 ;; SELECT uid_next_batch(\'uid_generators.far\', {50}) ;; ROLLBACK' ],
+	[ 1, 'far:s', 'BEGIN; ALTER SEQUENCE uid_generators.far CACHE 1 ;; SELECT unnest(uid_next_array(\'uid_generators.far\', {50})) ;; ROLLBACK' ],
 	[ 5, 'mixed:l', 'SELECT nextval(\'mixed\') FROM generate_series(1, {20})' ],
 	[ 5, 'mixed_small:l', 'SELECT nextval(\'mixed_small\') FROM generate_series(1, {20})' ],
-	[ 8, 'churn', 'BEGIN; SELECT uid_generator_create(\'churn_{w}_{c}\') ;; SELECT uid_next_batch(\'uid_generators.churn_{w}_{c}\', {100}) ;;'
+	[ 8, 'churn', 'BEGIN; SELECT uid_generator_create(\'churn_{w}_{c}\') ;; SELECT unnest(uid_next_array(\'uid_generators.churn_{w}_{c}\', {100})) ;;'
 		  . ' SELECT uid_generator_drop(\'uid_generators.churn_{w}_{c}\'); COMMIT' ],
 	[ 15, 'uid_default,of_orders', 'INSERT INTO orders DEFAULT VALUES RETURNING id, v' ],
 	[ 10, 'uid_default,of_orders', 'INSERT INTO orders SELECT FROM generate_series(1, {200}) RETURNING id, v' ],
@@ -135,9 +132,9 @@ my @writing = (
 	[ 5, '-', 'COPY copied (item) FROM STDIN' ],
 	[ 5, 'mixed', 'INSERT INTO mixed_rows SELECT FROM generate_series(1, {20}) RETURNING id' ],
 	[ 5, 'mixed_small', 'INSERT INTO mixed_small_rows DEFAULT VALUES RETURNING id' ],
-	[ 3, 'claimed:bs', block_of_view(qw(t_sequence pk_seq_name current_val increment_val 1)) ],
-	[ 3, 'claimed:bs', block_of_view(qw(t_sequence pk_seq_name current_val increment_val 5)) ],
-	[ 3, 'claimed:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 1)) ],
+	[ 3, 'taken:bs', block_of_view(qw(t_sequence pk_seq_name current_val increment_val 1)) ],
+	[ 3, 'taken:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 1)) ],
+	[ 3, 'taken:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 5)) ],
 	[ 3, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; PREPARE TRANSACTION \'w{w}\''
 		  . ' ;; COMMIT PREPARED \'w{w}\'' ]);
 
@@ -150,13 +147,13 @@ my @concealing = (
 # For sessions that draw as much as they can. A statement brings so many values that what else it costs hardly counts.
 my @in_bulk = (
 	[ 10, 'uid_default', '/*binary*/ SELECT uid_next_array(50000)' ],
-	[ 1, 'uid_default', 'COPY (SELECT uid_next_batch(20000)) TO STDOUT' ],
+	[ 1, 'uid_default', 'COPY (SELECT unnest(uid_next_array(20000))) TO STDOUT' ],
 	[ 3, 'leaf', "/*binary*/ SELECT uid_next_array('uid_generators.leaf', 50000)" ],
 	[ 3, 'own', "/*binary*/ SELECT uid_next_array('uid_generators.own', 50000)" ],
 	[ 3, 'shared', "/*binary*/ SELECT uid_next_array('uid_generators.shared', 50000)" ],
 	[ 5, 'named', "/*binary*/ SELECT segment_next_array('named', 50000)" ],
 	[ 5, 'plain', "/*binary*/ SELECT segment_next_array('plain'::regclass, 50000)" ],
-	[ 1, 'down', "COPY (SELECT segment_next_batch('down'::regclass, 20000)) TO STDOUT" ]);
+	[ 1, 'down', "COPY (SELECT unnest(segment_next_array('down'::regclass, 20000))) TO STDOUT" ]);
 
 sub ways_in_bulk
 {
@@ -171,16 +168,16 @@ sub ways_for_all
 	{
 		push @ways,
 		  [ 3, $name, "SELECT uid_next('uid_generators.$name') FROM generate_series(1, {50})" ],
-		  [ 2, $name, "SELECT uid_next_batch('uid_generators.$name', {50})" ],
+		  [ 2, $name, "SELECT unnest(uid_next_array('uid_generators.$name', {50}))" ],
 		  [ 2, $name, "BEGIN; SELECT uid_next('uid_generators.$name') ;; SELECT uid_next_array('uid_generators.$name', {20}) ;; ROLLBACK" ];
 	}
-	push @ways, map { [ 10, $_, "SELECT uid_next_batch('uid_generators.$_', {2000})" ] } qw(far backup term again);
+	push @ways, map { [ 10, $_, "SELECT unnest(uid_next_array('uid_generators.$_', {2000}))" ] } qw(far backup);
 	foreach my $name (sort keys %segments)
 	{
 		my $sequence = $segments{$name}{sequence} // $name;
 		push @ways,
 		  [ 3, $name, "SELECT segment_next('$name') FROM generate_series(1, {100})" ],
-		  [ 3, $name, "SELECT segment_next_batch('$sequence'::regclass, {200})" ],
+		  [ 3, $name, "SELECT unnest(segment_next_array('$sequence'::regclass, {200}))" ],
 		  [ 3, $name, "COPY (SELECT segment_next('$sequence'::regclass) FROM generate_series(1, {200})) TO STDOUT" ],
 		  [ 2, $name, "SELECT segment_next_array('$name', {50})" ],
 		  [ 2, "$name:b", "SELECT generate_series(first, last, increment) FROM segment_reserve('$sequence'::regclass, {200})" ],

@@ -35,7 +35,7 @@ my %things = (
 	# of order.
 	key => {
 		create => q{SELECT uid_key_create('torn')},
-		drop => q{SELECT uid_key_drop('torn')},
+		drop => q{DROP SEQUENCE uid_keys.torn},
 		draw => "SELECT id FROM (SELECT uid_next() AS id $rows) AS ids WHERE uid_reveal(uid_conceal(id, 'torn'), 'torn') = id",
 		draw_from_same => "SELECT uid_reveal(uid_conceal(uid_next(), 'torn'), 'torn') $rows" });
 

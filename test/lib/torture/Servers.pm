@@ -339,7 +339,7 @@ sub check_leaks
 	foreach my $database ($self->paths->databases)
 	{
 		$nemesis->end_prepared($database);
-		my $dropped = $nemesis->sql("SELECT count(*) FROM uid_slots() WHERE sequence::text ~ '^[0-9]+\$|churn'",
+		my $dropped = $nemesis->sql("SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^[0-9]+\$|churn'",
 			database => $database) // 'an error';
 		$nemesis->found("slots of dropped generators are left in $database: $dropped") if $dropped ne '0';
 	}

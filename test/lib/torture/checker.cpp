@@ -7,7 +7,7 @@
 //             for ids: epoch and tick in microseconds, number of bits below the time, microseconds that an id may be
 //             ahead of the clock and behind it, 1 if a background worker may make them, which has the real clock, the
 //             server's clock, and the fields whose values are known ("-": none): "shift:width:values" for each,
-//             separated by spaces. Values are separated by commas; "5+" is 5 and one more for each step of the clock back.
+//             separated by spaces. Values are separated by commas; "5+" is 5 and one more for each fault alter_worker.
 //   faults    begin, end, name, details, SQLSTATEs that it explains ("-": none), marks (stall: calls may last longer;
 //             crash: records that nobody flushed are lost; "-"), and when it was over: the end of a stall. Errors may
 //             still arrive until `end`.
@@ -146,14 +146,6 @@ const std::vector<ClockStep> &clock_named(const std::string &name) {
     return it->second;
 }
 
-// A generator may begin again after each of them.
-int64_t steps_back(const std::vector<ClockStep> &clock) {
-    int64_t steps = 0;
-    for (size_t i = 1; i < clock.size(); i++)
-        steps += clock[i].offset_us < clock[i - 1].offset_us;
-    return steps;
-}
-
 std::vector<Field> fields_of(const std::string &text, int64_t more) {
     std::vector<Field> fields;
     if (text == "-")
@@ -168,14 +160,15 @@ std::vector<Field> fields_of(const std::string &text, int64_t more) {
 }
 
 void read_description() {
-    for (const auto &f : lines_of("streams")) {
-        const auto &clock = clock_named(f.at(13));
-        streams.push_back({f.at(0), stoi(f.at(1)), stoll(f.at(2)), stoll(f.at(3)), stoll(f.at(4)), f.at(5),
-                           stoi(f.at(6)), stoll(f.at(7)), stoll(f.at(8)), stoi(f.at(9)), stoll(f.at(10)),
-                           stoll(f.at(11)), f.at(12) == "1", &clock, fields_of(f.at(14), steps_back(clock))});
-    }
     for (const auto &f : lines_of("faults"))
         faults.push_back({stoll(f.at(0)), stoll(f.at(1)), f.at(2), f.at(3), f.at(4), f.at(5), stoll(f.at(6))});
+    const int64_t altered =
+        std::count_if(faults.begin(), faults.end(), [](const Fault &f) { return f.name == "alter_worker"; });
+    for (const auto &f : lines_of("streams")) {
+        streams.push_back({f.at(0), stoi(f.at(1)), stoll(f.at(2)), stoll(f.at(3)), stoll(f.at(4)), f.at(5),
+                           stoi(f.at(6)), stoll(f.at(7)), stoll(f.at(8)), stoi(f.at(9)), stoll(f.at(10)),
+                           stoll(f.at(11)), f.at(12) == "1", &clock_named(f.at(13)), fields_of(f.at(14), altered)});
+    }
     stalls = stalls_of(faults);
     const auto bound = lines_of("bound").at(0);
     bound_ns = stoll(bound.at(0));

@@ -78,7 +78,7 @@ sub drew
 sub fault
 {
 	my ($from, $to, %opts) = @_;
-	return join("\t", ns($from), ns($to), 'fault', '', $opts{explains} // '-', $opts{marks} // '-', ns($opts{over} // $to)) . "\n";
+	return join("\t", ns($from), ns($to), $opts{name} // 'fault', '', $opts{explains} // '-', $opts{marks} // '-', ns($opts{over} // $to)) . "\n";
 }
 
 # The clock of one server shows so many seconds more from then on.
@@ -184,12 +184,11 @@ finds('wrong field', 'between two values', [ drew(static => [ with_worker(22) ])
 finds('wrong field', 'another worker id after a step that moves none', [ drew(static => [ with_worker(8) ]) ],
 	clock => [ step(0.5, -0.001, 'one') ]);
 finds('', 'both worker ids', [ drew(static => [ with_worker(7), with_worker(23) ]) ]);
-finds('wrong field', 'another worker id without a step of the clock', [ drew(moved => [ with_worker(8) ]) ]);
-finds('', 'another worker id after a step', [ drew(moved => [ with_worker(8) ]) ], clock => [ step(0.5, -0.001, 'one') ]);
-finds('wrong field', 'another worker id after a step forwards', [ drew(moved => [ with_worker(8) ]) ], clock => [ step(0.5, 0.001, 'one') ]);
-finds('wrong field', 'more worker ids than steps', [ drew(moved => [ with_worker(9) ]) ], clock => [ step(0.5, -0.001, 'one') ]);
-finds('wrong field', 'another worker id after the step of another clock', [ drew(moved => [ with_worker(8) ]) ],
-	clock => [ step(0.5, -0.001, 'two') ]);
+my @altered = (fault(0.1, 0.2, name => 'alter_worker'));
+finds('wrong field', 'another worker id without an alteration', [ drew(moved => [ with_worker(8) ]) ]);
+finds('', 'another worker id after an alteration', [ drew(moved => [ with_worker(8) ]) ], faults => \@altered);
+finds('wrong field', 'another worker id after another fault', [ drew(moved => [ with_worker(8) ]) ], faults => [ fault(0.1, 0.2) ]);
+finds('wrong field', 'more worker ids than alterations', [ drew(moved => [ with_worker(9) ]) ], faults => \@altered);
 finds('wrong field', 'the first one of two', [ drew(moved => [ with_worker(7) + 1 ]) ]);
 
 # Order in a statement.

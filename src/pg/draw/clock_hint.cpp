@@ -1,0 +1,25 @@
+#include "clock_hint.hpp"
+
+#include "base/time_source.hpp"
+#include "shared/trusted_clock.hpp"
+#include "tables/config_table.hpp"
+#include "tables/similar_generator.hpp"
+
+namespace uidgen::pg {
+
+// A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows. Before
+// the epoch no generator of the layout can draw.
+const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon) {
+    const int64_t now_us = wall_clock_us();
+    if (ahead_us < core::longest_ahead_ms * us_per_ms || now_us < e->slot->generator.config.layout.epoch_us)
+        return soon;
+    const SimilarGenerator other = similar_generator(e->sequence);
+    const bool is_default = find_default_generator(schema_of_function(e->function)) == e->sequence;
+    const char *use = is_default ? psprintf("SELECT uid_default_set(%s, above => false);", other.name)
+                                 : psprintf("Then draw with uid_next(%s).", other.name);
+    return psprintf("%sIf the clock is right now, %s, use another generator: %s %s",
+                    clock_is_as_at_start() ? "" : "If the clock is wrong, correct it. ",
+                    timestamptz_to_str(to_timestamptz(now_us)), other.statements, use);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,35 @@
+#include "similar_generator.hpp"
+
+#include "builtin.hpp"
+#include "base/errors.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+const char *free_name(Oid generator) {
+    const Oid schema = get_namespace_oid("uid_generators", true);
+    for (int i = 2;; i++) {
+        const char *name = psprintf("%s%d", get_rel_name(generator), i);
+        if (!OidIsValid(get_relname_relid(name, schema)))
+            return name;
+    }
+}
+
+} // namespace
+
+// The builtin generator has the layout of a generator that is created without arguments.
+SimilarGenerator similar_generator(Oid generator) {
+    const char *name = free_name(generator);
+    const char *qualified = quote_qualified_identifier("uid_generators", name);
+    const char *create =
+        generator == builtin_generator()
+            ? psprintf("SELECT uid_generator_create(%s);", quote_literal_cstr(name))
+            : psprintf("SELECT uid_generator_create(%s, preset, epoch => epoch, tick_us => tick_us, "
+                       "time_bits => time_bits, datacenter_bits => datacenter_bits, worker_bits => worker_bits, "
+                       "sequence_bits => sequence_bits, sequence_first => sequence_first, "
+                       "backup_worker => backup_worker) FROM uid_generator_config WHERE generator = %s::regclass;",
+                       quote_literal_cstr(name), quote_literal_cstr(qualified_name(generator)));
+    return {quote_literal_cstr(qualified), psprintf("%s GRANT USAGE ON SEQUENCE %s TO PUBLIC;", create, qualified)};
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,248 @@
+# uid_default_set(generator, above => false): the clock was far ahead and is back, and another generator becomes the
+# default. No id of uid_next() comes twice: while sessions draw, across kill -9, and where there are ids already. What is
+# known to be equal is refused, and what is not known is said: few worker ids, static ones, a datacenter id that is the
+# whole node, rows of another database, a fleet that was joined later.
+#
+# All clocks stand still at instants that the test chooses. uidgen.max_wait is 0, so no call waits for the clock.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+skip_with_assertions();
+
+my $hour = 3600;
+my $month = 30 * 24 * $hour;
+
+my $node = new_node('another', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
+use_fake_clock($node);
+freeze_clock($node, 0);
+start_uidgen($node);
+
+# All ids of uid_next(), by database.
+my %ids;
+
+# Returns how many ids came, and the error.
+sub draw
+{
+	my ($count, $database) = @_;
+	$database //= 'postgres';
+	my ($output, $error);
+	$node->psql($database, "\\set VERBOSITY verbose\nSELECT uid_next() FROM generate_series(1, $count)",
+		on_error_stop => 0, stdout => \$output, stderr => \$error);
+	my @drawn = split /\n/, $output;
+	push @{ $ids{$database} }, @drawn;
+	return (scalar @drawn, $error);
+}
+
+sub draws
+{
+	my ($what, $database) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my ($count, $error) = draw(20, $database);
+	return is($count, 20, $what) || diag($error);
+}
+
+sub unique
+{
+	my ($what, $database) = @_;
+	my %seen;
+	$seen{$_}++ foreach @{ $ids{ $database // 'postgres' } };
+	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(%seen && !@twice, $what) || diag(scalar(@twice) . " ids came twice, such as $twice[0]");
+}
+
+# The message of a statement with its detail and hint; '' if it says nothing.
+sub said
+{
+	my ($sql, $database) = @_;
+	my $error;
+	$node->psql($database // 'postgres', "\\set VERBOSITY verbose\n$sql", on_error_stop => 0, stderr => \$error);
+	return $error =~ s/^LOCATION:.*\n?//mgr =~ s/^psql:<stdin>:\d+: //mgr;
+}
+
+sub restart
+{
+	my ($at) = @_;
+	$node->stop('immediate');
+	freeze_clock($node, $at);
+	start_node($node);
+	return;
+}
+
+# Ids with a clock that is right, ids from a month ahead, and the clock is back where it was.
+sub month_ahead
+{
+	my ($at, $database) = @_;
+	freeze_clock($node, $at);
+	draws('the clock is right: ids', $database);
+	wait_for_node_rows($node, '%', 1, dbname => $database // 'postgres');
+	freeze_clock($node, $at + $month);
+	draws('a month ahead: ids', $database);
+	freeze_clock($node, $at + $hour);
+	my ($count, $error) = draw(1, $database);
+	is($count, 0, 'the clock is back: no id');
+	return $error;
+}
+
+# ---------------------------------------------------------------------------
+# The builtin generator, by the statements of the hint.
+# ---------------------------------------------------------------------------
+
+my $error = month_ahead(0);
+my ($far) = $ids{postgres}[-1];
+like($error, qr/ERROR:  55000: generator "uid_default" is ahead of the clock/, 'the error says why');
+my ($statements) = $error =~ /HINT:  If the clock is wrong, correct it\. If the clock is right now, 2026-11-21 13:00:00\+00, use another generator: (.*)\n/;
+like($statements, qr/^SELECT uid_generator_create\('uid_default2'\); GRANT .*; SELECT uid_default_set\('uid_generators.uid_default2', above => false\);$/,
+	'the hint has the statements');
+like(said("SELECT uid_generator_create('uid_default2'); SELECT uid_default_set('uid_generators.uid_default2')"),
+	qr/ERROR:  55000: generator "uid_default2" cannot start above \d+ yet.*HINT:  A default must start above every id that the former one can have issued, unless you call uid_default_set\('uid_generators.uid_default2', above => false\)/s,
+	'above the old ids it cannot start');
+$node->safe_psql('postgres', q{SELECT uid_generator_drop('uid_generators.uid_default2')});
+
+$node->safe_psql('postgres', "BEGIN; $statements ROLLBACK");
+like((draw(1))[1], qr/generator "uid_default" is ahead/, 'a change that is rolled back changes nothing');
+is(sqlstate($node, "BEGIN; $statements SELECT uid_next()"), '55000', 'the transaction that changes the default cannot draw from it');
+
+my $loop = background_loop($node, clients => 3, on_error_stop => 0, pace => 0.02);
+my $warning = said($statements);
+like($warning, qr/^WARNING:  01000: generator "uid_default2" starts at the clock, below ids of generator "uid_default"$/m,
+	'while sessions try to draw: it becomes the default');
+like($warning, qr/DETAIL:  From 2026-11-21 13:00:00\+00 to 2026-12-21 12:00:01(\.\d+)?\+00, new ids do not sort after those\. They are unique, because/,
+	'... and says between which times there is no order');
+goes_on('... the sessions draw', $loop);
+push @{ $ids{postgres} }, map { split /\n/, slurp_file($_) } stop_loop($loop);
+draws('... and so does a new one');
+my $parts = sub { $node->safe_psql('postgres', "SELECT ($_[0])::text FROM uid_decode($_[1]) d") };
+is($parts->('generated_at', $ids{postgres}[-1]), '2026-11-21 13:00:00+00', 'ids have the time of the clock');
+isnt($parts->('(datacenter_id, worker_id)', $ids{postgres}[-1]), $parts->('(datacenter_id, worker_id)', $far), '... and another node');
+is($parts->('generated_at::date', $far), '2026-12-21', 'the old ids decode as before');
+restart(2 * $hour);
+draws('after a crash the default is the new one');
+restart($month);
+draws('... where there are ids already');
+unique('no id came twice');
+
+# Nothing is given up where nothing must be.
+$node->safe_psql('postgres', "SELECT uid_generator_create('orders')");
+is(said(q{SELECT uid_default_set('uid_generators.orders', above => false)}), '', 'a default that is not ahead: the next one starts above it');
+draws('... and draws');
+ok($ids{postgres}[-1] > $ids{postgres}[-21], '... above');
+
+# ---------------------------------------------------------------------------
+# What is equal, or not known.
+# ---------------------------------------------------------------------------
+
+# Makes a database whose default is such a generator, a month ahead.
+my $at = 2 * $month;
+sub make
+{
+	my ($database, $arguments) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	freeze_clock($node, $at);
+	$node->safe_psql($database, "CREATE EXTENSION uidgen; SELECT uid_generator_create('first', $arguments); SELECT uid_default_set('uid_generators.first')");
+	note($database);
+	return month_ahead($at, $database);
+}
+
+# The default becomes such a generator.
+sub replaced
+{
+	my ($database, $name, $arguments) = @_;
+	return said("SELECT uid_generator_create('$name', $arguments) \\g /dev/null\nSELECT uid_default_set('uid_generators.$name', above => false)", $database);
+}
+
+my $refused = qr/^ERROR:  55000: generator "\w+" cannot start below ids of generator "first"$/m;
+my $unknown = qr/DETAIL:  .*They are unique if the worker ids differ, which is not known\..*HINT:  Choose a worker id N that no id from \d+ on has, and run SELECT uid_generator_alter\('uid_generators\.\w+', worker_policy => 'static', worker_number => N\)/s;
+
+$error = make('layouts', "'sonyflake', sequence_bits => 9, worker_bits => 15, epoch => '2026-01-01'");
+my ($copy) = $error =~ /use another generator: (.*)\n/;
+my $other = said("SELECT uid_generator_create('other', 'sonyflake', epoch => '2026-06-01'); SELECT uid_default_set('uid_generators.other', above => false)", 'layouts');
+like($other, $refused, 'another layout is refused');
+like($other, qr/DETAIL:  Its layout is another one.*HINT:  Use a generator of the same layout: SELECT uid_generator_create\('first2', preset, .* FROM uid_generator_config WHERE generator = 'uid_generators.first'::regclass;/s,
+	'... with a statement that makes one with the same');
+like(said($copy, 'layouts'), qr/WARNING:.*They are unique, because the next \d+ worker ids to be drawn differ from theirs/s, 'the statements of the hint make it');
+draws('... it draws', 'layouts');
+
+make('statics', "worker_policy => 'static', worker_number => 7");
+like(replaced('statics', 'same', "worker_policy => 'static', worker_number => 7"), $refused, 'the same static worker id is refused');
+like(replaced('statics', 'drawn', "worker_policy => 'disposable'"), $unknown, 'whether a drawn one differs from a static one is not known');
+draws('... it draws', 'statics');
+make('given', "worker_policy => 'static', worker_number => 7");
+like(replaced('given', 'given', "worker_policy => 'static', worker_number => 8"),
+	qr/WARNING:.*They are unique if the worker ids differ\. As far as is known, they do\..*HINT:  Make sure that no id from \d+ on has the worker id/s,
+	'another static worker id is a person\'s responsibility');
+draws('... it draws', 'given');
+
+# Leaf's layout has no field for a datacenter id, so the id is the node.
+$node->safe_psql('postgres', 'CREATE DATABASE whole; ALTER DATABASE whole SET uidgen.datacenter_id = 5');
+freeze_clock($node, $at);
+$node->safe_psql('whole', "CREATE EXTENSION uidgen; SELECT uid_generator_create('first', 'leaf'); SELECT uid_default_set('uid_generators.first')");
+month_ahead($at, 'whole');
+like(replaced('whole', 'same', "'leaf'"), $refused, 'a datacenter id that is the whole node: the same node is refused');
+like(said(q{SELECT uid_generator_alter('uid_generators.same', worker_policy => 'static', worker_number => 6);
+			SELECT uid_default_set('uid_generators.same', above => false)}, 'whole'),
+	qr/As far as is known, they do/, '... and the statement of the hint helps');
+draws('... it draws', 'whole');
+
+# Eight nodes, of which each start takes another one.
+make('few', "datacenter_bits => 0, worker_bits => 3, sequence_bits => 5, spread => false");
+like(replaced('few', 'second', "datacenter_bits => 0, worker_bits => 3, sequence_bits => 5, spread => false"),
+	qr/because the next 7 worker ids to be drawn differ from theirs\./, 'few worker ids: the warning says how many are left');
+foreach my $start (1 .. 7)
+{
+	restart($at + 2 * $hour + $start * 60);
+	draws("... start $start", 'few');
+}
+freeze_clock($node, $at + $month);
+draws('... where there are ids already', 'few');
+unique('... no id came twice', 'few');
+freeze_clock($node, $at + 3 * $month);
+draws('... another month ahead', 'few');
+freeze_clock($node, $at + $month + $hour);
+$node->safe_psql('few', 'DELETE FROM worker_node');
+like(said(q{SELECT uid_generator_create('third', datacenter_bits => 0, worker_bits => 3, sequence_bits => 5, spread => false) \g /dev/null
+			SELECT uid_default_set('uid_generators.third', above => false)}, 'few'),
+	qr/which is not known/, 'more starts than worker ids, and rows are missing: not known');
+
+freeze_clock($node, $at);
+make('restored', 'spread => false');
+$node->safe_psql('restored', 'UPDATE worker_node SET database = 1');
+like(replaced('restored', 'second', 'spread => false'), $unknown, 'rows of another database: not known');
+
+make('template', 'spread => false');
+$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE template');
+$node->safe_psql('copied', 'DELETE FROM worker_node');
+like(replaced('copied', 'second', 'spread => false'), $unknown, 'ids of another database, without its rows: not known');
+
+$node->safe_psql('statics', q{CREATE ROLE other; SELECT uid_generator_create('theirs')});
+is((said(q{SET ROLE other; SELECT uid_default_set('uid_generators.theirs', above => false)}, 'statics') =~ /ERROR:  (\w+)/)[0], '42501',
+	'another role may not choose the default');
+is($node->safe_psql('postgres', q{SELECT uid_default_set('uid_generators.uid_default', NULL) IS NULL}), 't', 'NULL does nothing');
+
+# An altered generator draws by its new row at once.
+draws('a generator that draws', 'given');
+freeze_clock($node, $at + 2 * $hour);
+$node->safe_psql('given', q{SELECT uid_generator_alter('uid_generators.given', worker_number => 9)});
+is($node->safe_psql('given', 'SELECT worker_id FROM uid_decode(uid_next())'), 9, '... has its new worker id at once when it is altered');
+
+# ---------------------------------------------------------------------------
+# Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
+# ---------------------------------------------------------------------------
+
+make('joins', 'spread => false');
+my $registry = new_node('registry', conf => "autovacuum = off\n");
+use_fake_clock($registry);
+freeze_clock($registry, $at + $hour);
+start_uidgen($registry);
+make_registry($registry);
+$node->append_conf('postgresql.conf', "uidgen.max_wait = '1min'\nuidgen.registry = '" . registry_line($registry) . "'\n");
+$node->restart;
+like(replaced('joins', 'second', 'spread => false'), $unknown, 'a fleet that was joined later: not known');
+draws('... the registry grants the new default a node', 'joins');
+is($node->safe_psql('joins', q{SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.second'::regclass}), 'registry', '... of its own');
+
+done_testing();

@@ -1,0 +1,213 @@
+# A member's login calls what it may call on the registry, with extreme values in each argument, one at a time and in
+# combinations.
+#
+# Expected: after each call an honest member keeps its node, a newcomer gets one, and the segment gives a block. There is
+# no fence, no call adds more than a row to a table, and none takes more of the segment than the largest blocks.
+use strict;
+use warnings FATAL => 'all';
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+my $registry = new_node('registry', conf => "autovacuum = off\nlog_min_messages = fatal\n");
+start_uidgen($registry);
+make_registry($registry);
+
+sub sql { return $registry->safe_psql('postgres', $_[0]); }
+
+sql("SELECT segment_create('orders')");
+sql('GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet');
+
+# What a call shows; the arguments with a default are of the answer alone.
+sub arguments_of { return split /\n/, sql("SELECT unnest(proargnames[1:pronargs - pronargdefaults]) FROM pg_proc WHERE proname = '$_[0]'"); }
+my @of_call = arguments_of('uid_fleet_call');
+my @of_block = arguments_of('uid_fleet_block');
+
+my $clock_us = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+my $tick = '(extract(epoch FROM clock_timestamp() - timestamptz \'2026-01-01 00:00:00+00\') * 1000)::bigint';
+my %newcomer = (
+	protocol => 1, incarnation => '(random() * 9e17)::bigint + 1', clock_us => $clock_us, lowest => $tick, length => 600000,
+	preset => "'custom'", epoch_us => 1767225600000000, tick_us => 1000, time_bits => 41, datacenter_bits => 0, worker_bits => 22,
+	sequence_bits => 0, sequence_first => 'false', backup_worker => 'false', policy => "'disposable'", host => "'h'", port => "'1'",
+	system_identifier => 7, timeline => 1, database => "'d'", generator => "'g'", version => "'v'");
+my %block = (
+	protocol => 1, fleet => ':fleet', term => 0, serial => 0, seal => 0, segment => "'orders'", count => 1, shown => 0, increment => 1,
+	host => "'h'", port => "'1'", database => "'d'", version => "'v'");
+
+# What a member shows of its latest answer: psql's variables, with a prefix.
+sub holder
+{
+	my ($prefix) = @_;
+	my %shown = map { ("held_$_" => ":${prefix}$_") } qw(node from until line term serial seal);
+	return (%newcomer, %shown, fleet => ':fleet', incarnation => ":${prefix}incarnation", term => ":${prefix}term",
+		serial => ":${prefix}serial", seal => ":${prefix}stamp");
+}
+
+sub values_in { my ($of, %args) = @_; return join(', ', map { $args{$_} // 'NULL' } @$of); }
+sub call { return 'CALL uid_fleet_call(' . values_in(\@of_call, @_) . ')'; }
+sub block { return 'CALL uid_fleet_block(' . values_in(\@of_block, @_) . ')'; }
+
+# A call whose answer has no NULL, because psql unsets the variable of a NULL.
+my $columns = sql("SELECT string_agg(format('%I %s', proargnames[n], format_type(proargtypes[n - 1], NULL)), ', ')
+	FROM pg_proc, generate_series(1, pronargs - pronargdefaults) n WHERE proname = 'uid_fleet_call'");
+my $shown = join ', ', map { "a.$_" } @of_call;
+sql(<<"SQL");
+CREATE TYPE asked AS ($columns);
+CREATE PROCEDURE ask(a asked, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
+  INOUT until bigint DEFAULT NULL, INOUT line bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT term bigint DEFAULT NULL,
+  INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
+DECLARE
+  message text; hint text; retry bigint; clock bigint; version text;
+BEGIN
+  CALL uid_fleet_call($shown, refusal, message, hint, retry, node, "from", until, line, clock, version);
+  SELECT coalesce(refusal, ''), coalesce(node, -1), coalesce("from", 0), coalesce(until, 0), coalesce(line, 0), a.fleet, a.term,
+         a.serial, a.seal, coalesce(a.held_seal, 0)
+    INTO refusal, node, "from", until, line, fleet, term, serial, stamp, seal;
+END
+\$\$;
+CREATE PROCEDURE ask_block(fleet bigint, shown bigint, INOUT refusal text DEFAULT NULL, INOUT last bigint DEFAULT NULL)
+LANGUAGE plpgsql AS \$\$
+DECLARE
+  message text; hint text; first bigint; term bigint := 0; count bigint := 1; increment bigint := 1;
+BEGIN
+  CALL uid_fleet_block(1, fleet, term, 0, 0, 'orders', count, shown, increment, 'h', '1', 'd', 'v', refusal, message, hint, first, last);
+  SELECT coalesce(refusal, ''), coalesce(last, 0) INTO refusal, last;
+END
+\$\$;
+SQL
+
+# Keeps the answer in variables.
+sub keep { my ($prefix, %args) = @_; return 'CALL ask(ROW(' . values_in(\@of_call, %args) . ")::asked) \\gset $prefix\n\\set fleet :${prefix}fleet\n"; }
+
+my @numbers = (
+	'NULL', 0, 1, -1, 2, 63, 64, 2147483647, 1099511627776, 9007199254740991, 9007199254740992, '9223372036854775806', '9223372036854775807',
+	"'-9223372036854775808'::bigint");
+my %values = (
+	(map { ($_ => [ 'NULL', "''", "repeat('x', 1024)", "repeat('x', 2000)", q{E'a\nb%s'}, "'baidu'", "'static'", "'sticky'" ]) }
+		  qw(preset policy host port database generator version)),
+	segment => [ 'NULL', "''", "'nowhere'", "repeat('x', 2000)" ],
+	former => [ 'NULL', "'{1,2,3}'", 'ARRAY[:h_incarnation]', 'ARRAY[' . join(',', 1 .. 64) . ']' ],
+	(map { ($_ => [ 'NULL', 'true', 'false' ]) } qw(sequence_first backup_worker)),
+	(map { ($_ => [ 'NULL', 0, 1, -1, 10, 22, 31, 40, 62, 2147483647 ]) }
+		  qw(protocol time_bits datacenter_bits worker_bits sequence_bits worker_number datacenter_id timeline)),
+	clock_us => [ @numbers, "$clock_us + 3600000000", "$clock_us * 2" ],
+	lowest => [ @numbers, "$tick + 3600000", "$tick + 86400000000" ],
+	former_until => [ @numbers, "$tick + 700000", 2199023255552 ],
+	held_until => [ @numbers, ':l_until + 1', ':l_until + 600000' ],
+	held_node => [ @numbers, ':h_node' ],
+	held_line => [ @numbers, ':l_line + 1' ],
+	(map { ($_ => [ @numbers, ':l_term + 1', ':l_term - 1' ]) } qw(term held_term)),
+	(map { ($_ => [ @numbers, ':l_serial + 1', ':l_serial + 1000000' ]) } qw(serial held_serial)));
+
+sub values_of { return @{ $values{ $_[0] } // \@numbers }; }
+
+# One at a time, from a newcomer's call and from a holder's; then three arguments at once.
+srand 20261123;
+my @hostile;
+my $lies_of = sub {
+	my ($function, $names, %args) = @_;
+	foreach my $name (@$names)
+	{
+		push @hostile, $function->(%args, $name => $_) foreach values_of($name);
+	}
+	foreach (1 .. 150)
+	{
+		my %changed = map { my @of = values_of($_); ($_ => $of[ rand @of ]) } map { $names->[ rand @$names ] } 1 .. 3;
+		push @hostile, $function->(%args, %changed);
+	}
+};
+$lies_of->(\&call, \@of_call, %newcomer, former_node => ':h_node', former_until => $tick);
+$lies_of->(\&call, \@of_call, holder('l_'));
+$lies_of->(\&block, \@of_block, %block);
+push @hostile, map { "SELECT segment_reserve('orders', $_)" } grep { $_ ne 'NULL' } @numbers;
+
+my $script = "\\set ON_ERROR_STOP off\n\\set fleet NULL\n\\set h_incarnation 4711\n\\set l_incarnation 4712\n";
+$script .= keep($_, %newcomer, incarnation => ":${_}incarnation") foreach 'h_', 'l_';
+$script .= "\\set first_node :h_node\n\\set b_last 0\n";
+my $number = 0;
+foreach my $call (@hostile)
+{
+	$script .= "\\o /dev/null\n$call;\n\\o\n";
+	$script .= keep('h_', holder('h_')) . keep('n_', %newcomer);
+	$script .= "CALL ask_block(:fleet, :b_last) \\gset b_\n";
+	$script .= "SELECT $number, concat_ws(' ', nullif('holder: ' || :'h_refusal', 'holder: '), nullif('newcomer: ' || :'n_refusal', 'newcomer: '), "
+	  . "nullif('block: ' || :'b_refusal', 'block: '), CASE WHEN :h_node <> :first_node THEN 'another node' END, "
+	  . "CASE WHEN :n_until > $tick + 700000 THEN 'a long grant' END);\n";
+	$number++;
+}
+
+my ($output, $error);
+$registry->psql('postgres', $script, on_error_stop => 0, stdout => \$output, stderr => \$error, extra_params => [ '-U', 'uid_fleet' ], timeout => 600);
+my @results = split /\n/, $output;
+is(scalar(@results), scalar(@hostile), 'after each call the honest ones are answered');
+my @broken = grep { !/^\d+\|$/ } @results;
+is(join("\n", map { my ($n, $what) = split /\|/; "$hostile[$n]: $what" } @broken[ 0 .. ($#broken < 4 ? $#broken : 4) ]), '',
+	'... the member keeps its node, a newcomer gets one, and the segment gives a block');
+is(sql('SELECT term, term_shown, fence_base FROM uid_fleet_state'), '1|0|', 'no fence, and no term but the registry\'s own');
+is(sql("SELECT count(*) FROM uid_fleet JOIN uid_fleet_pool USING (pool) WHERE tick_us <= 1000000 AND granted_until > now() + interval '12 min'"),
+	0, 'no node is taken for longer than a grant');
+my $calls = @hostile + 10;
+is(sql("SELECT count(*) FROM uid_fleet_node HAVING count(*) > 2 * $calls + 2"), '', 'no more nodes than calls');
+is(sql("SELECT count(*) FROM uid_fleet_pool HAVING count(*) > 1000"), '', 'a bounded number of layouts');
+is(sql("SELECT count(*) FROM uid_fleet_segment HAVING count(*) > 1001"), '', 'a bounded number of members of segments');
+is(sql("SELECT last_value FROM uid_segments.orders WHERE last_value > 17 * 10000000::bigint * $calls"), '', 'the segment lasts');
+unlike($error, qr/server closed the connection|PANIC|XX000|syntax error|subquery|procedure .* does not exist/, 'each call is understood, and none ends the session');
+note(scalar(@hostile) . ' calls');
+
+# The call is committed before it answers. So what a statement has shown that fails afterwards proves no lost commit.
+my @as_member = (on_error_stop => 0, stderr => \$error, extra_params => [ '-U', 'uid_fleet' ]);
+sub after_call
+{
+	my ($then, %args) = @_;
+	my $asked = values_in(\@of_call, %newcomer, %args);
+	return <<"SQL";
+DO \$\$
+DECLARE
+  a asked := ROW($asked)::asked;
+  refusal text; node bigint; first bigint; until bigint; line bigint; fleet bigint; term bigint; serial bigint; stamp bigint; seal bigint;
+BEGIN
+  CALL ask(a, refusal, node, first, until, line, fleet, term, serial, stamp, seal);
+  RAISE INFO 'answer: % % % % % % % % %', node, first, until, line, term, serial, seal, fleet, stamp;
+  $then;
+END
+\$\$;
+SQL
+}
+my $incarnation = 8888;
+foreach my $then ('PERFORM 1 / 0', 'ROLLBACK', 'PERFORM pg_terminate_backend(pg_backend_pid())')
+{
+	$incarnation++;
+	$registry->psql('postgres', after_call($then, incarnation => $incarnation), @as_member);
+	my %shown = (%newcomer, incarnation => $incarnation);
+	my ($answer) = $error =~ /answer: (.*)/ or die "no answer: $error";
+	@shown{qw(held_node held_from held_until held_line held_term held_serial held_seal fleet seal)} = split / /, $answer;
+	@shown{qw(term serial)} = @shown{qw(held_term held_serial)};
+	$registry->psql('postgres', call(%shown), @as_member, stdout => \$output);
+	is((split /\|/, $output, -1)[9], $shown{held_node}, "an answer that was shown counts, whatever the statement does then: $then");
+}
+is(sql('SELECT term, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
+
+# Nor does the statement keep the registry's locks while it goes on: those of all members, if the layout is new.
+my $sleeper = hold_open($registry, extra_params => [ '-U', 'uid_fleet' ]);
+my $sleep = 'PERFORM pg_sleep(100000)';
+send_query($sleeper, "SET statement_timeout = 0; SET lock_timeout = 0;\n" . after_call($sleep, worker_bits => 9));
+$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'no sleep';
+$registry->psql('postgres', call(%newcomer, worker_bits => 10), @as_member, stdout => \$output);
+like($output, qr/^\d+\|1\|/, 'while a statement goes on after its call, others are answered') or diag($error);
+is(sql("SELECT count(*) FROM pg_locks WHERE relation = 'uid_fleet_state'::regclass"), 0, '... and the registry has no locks');
+sql("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+eval { $sleeper->quit };
+
+# A client that does not read would keep them, too, so it is sent nothing before the commit.
+$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, clock_us => "$clock_us + 3600000000"), @as_member);
+unlike($error, qr/clock of/, 'what the registry logs of a call is not sent to the caller');
+
+# The login has leaked.
+sql("SELECT uid_fleet_expel('uid_fleet')");
+$registry->psql('postgres', call(%newcomer), stderr => \$error, extra_params => [ '-U', 'uid_fleet' ]);
+like($error, qr/permission denied/, 'an expelled role calls nothing');
+is(sqlstate($registry, 'DROP ROLE uid_fleet'), '00000', '... and can be dropped');
+
+done_testing();
