@@ -331,7 +331,10 @@ sub steal_names
 	waits('CREATE EXTENSION uidgen') or die 'CREATE EXTENSION does not wait';
 	$thief->query_safe('COMMIT');
 	(undef, $error) = finish_query($creator);
-	like($error, qr/ERROR:  (?:schema of extension uidgen was renamed by another session|.*already exists)/, 'a rename before the script is an error');
+	# A server that locks the schema first, as 15.20 does, finds the name again: the extension is in the schema that has it.
+	my $place = $node->safe_psql('renaming', "SELECT extnamespace::regnamespace, to_regprocedure('home.uid_next()') IS NOT NULL FROM pg_extension WHERE extname = 'uidgen'");
+	like("$place $error", qr/^(?:home\|t (?!.*ERROR)| .*ERROR:  schema of extension uidgen was renamed by another session)/s,
+		'after a rename before the script the extension is whole or not there');
 	is_harmless('and harmless');
 	$_->{stderr} = '' foreach ($creator, $thief);
 	$_->quit foreach ($holder, $creator, $thief);
