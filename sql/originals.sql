@@ -349,6 +349,10 @@ INSERT INTO own VALUES ('order');
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE own;
 
-DROP TABLE leaf_alloc, "Leaf's".leaf_alloc;
+DROP TABLE "Leaf's".leaf_alloc;
 DROP SCHEMA "Leaf's";
+
+-- Without the extension leaf_alloc is a table like any other.
 DROP EXTENSION uidgen CASCADE;
+UPDATE leaf_alloc SET max_id = max_id + 1000000 WHERE biz_tag = 'safe' RETURNING biz_tag;
+DROP TABLE leaf_alloc;

@@ -424,7 +424,8 @@ COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'the call raises the new one above them. If that is not possible, because they are ahead of the clock, it fails, '
   'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the old '
   'ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails if '
-  'the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. It waits for '
+  'the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other generators '
+  'with ids ahead of the clock may have been the default, so it compares them, too. It waits for '
   'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default to compare with. In that '
   'case create the new one above its ids, with the parameter above of uid_generator_create(). Only the owner of the '
   'database or of the extension may call it. Grant USAGE on the sequence of the new default to the roles that draw.';

@@ -1,7 +1,7 @@
 # uid_default_set(generator, above => false): the clock was far ahead and is back, and another generator becomes the
 # default. No id of uid_next() comes twice: while sessions draw, across kill -9, and where there are ids already. What is
 # known to be equal is refused, and what is not known is said: few worker ids, static ones, a datacenter id that is the
-# whole node, rows of another database, a fleet that was joined later.
+# whole node, rows of another database, a fleet that was joined later. Each new default is compared with all earlier ones.
 #
 # All clocks stand still at instants that the test chooses. uidgen.max_wait is 0, so no call waits for the clock.
 use strict;
@@ -96,12 +96,12 @@ my $error = month_ahead(0);
 my ($far) = $ids{postgres}[-1];
 like($error, qr/ERROR:  55000: generator "uid_default" is ahead of the clock/, 'the error says why');
 my ($statements) = $error =~ /HINT:  If the clock is wrong, correct it\. If the clock is right now, 2026-11-21 13:00:00\+00, use another generator: (.*)\n/;
-like($statements, qr/^SELECT uid_generator_create\('uid_default2'\); GRANT .*; SELECT uid_default_set\('uid_generators.uid_default2', above => false\);$/,
+like($statements, qr/^SELECT uid_generator_create\('uid_default_next'\); GRANT .*; SELECT uid_default_set\('uid_generators.uid_default_next', above => false\);$/,
 	'the hint has the statements');
-like(said("SELECT uid_generator_create('uid_default2'); SELECT uid_default_set('uid_generators.uid_default2')"),
-	qr/ERROR:  55000: generator "uid_default2" cannot start above \d+ yet.*HINT:  A default must start above every id that the former one can have issued, unless you call uid_default_set\('uid_generators.uid_default2', above => false\)/s,
+like(said("SELECT uid_generator_create('uid_default_next'); SELECT uid_default_set('uid_generators.uid_default_next')"),
+	qr/ERROR:  55000: generator "uid_default_next" cannot start above \d+ yet.*HINT:  A default must start above every id that the former one can have issued, unless you call uid_default_set\('uid_generators.uid_default_next', above => false\)/s,
 	'above the old ids it cannot start');
-$node->safe_psql('postgres', q{SELECT uid_generator_drop('uid_generators.uid_default2')});
+$node->safe_psql('postgres', q{SELECT uid_generator_drop('uid_generators.uid_default_next')});
 
 $node->safe_psql('postgres', "BEGIN; $statements ROLLBACK");
 like((draw(1))[1], qr/generator "uid_default" is ahead/, 'a change that is rolled back changes nothing');
@@ -109,7 +109,7 @@ is(sqlstate($node, "BEGIN; $statements SELECT uid_next()"), '55000', 'the transa
 
 my $loop = background_loop($node, clients => 3, on_error_stop => 0, pace => 0.02);
 my $warning = said($statements);
-like($warning, qr/^WARNING:  01000: generator "uid_default2" starts at the clock, below ids of generator "uid_default"$/m,
+like($warning, qr/^WARNING:  01000: generator "uid_default_next" starts at the clock, below ids of generator "uid_default"$/m,
 	'while sessions try to draw: it becomes the default');
 like($warning, qr/DETAIL:  From 2026-11-21 13:00:00\+00 to 2026-12-21 12:00:01(\.\d+)?\+00, new ids do not sort after those\. They are unique, because/,
 	'... and says between which times there is no order');
@@ -162,7 +162,7 @@ $error = make('layouts', "'sonyflake', sequence_bits => 9, worker_bits => 15, ep
 my ($copy) = $error =~ /use another generator: (.*)\n/;
 my $other = said("SELECT uid_generator_create('other', 'sonyflake', epoch => '2026-06-01'); SELECT uid_default_set('uid_generators.other', above => false)", 'layouts');
 like($other, $refused, 'another layout is refused');
-like($other, qr/DETAIL:  Its layout is another one.*HINT:  Use a generator of the same layout: SELECT uid_generator_create\('first2', preset, .* FROM uid_generator_config WHERE generator = 'uid_generators.first'::regclass;/s,
+like($other, qr/DETAIL:  Its layout is another one.*HINT:  Use a generator of the same layout: SELECT uid_generator_create\('first_next', preset, .* FROM uid_generator_config WHERE generator = 'uid_generators.first'::regclass;/s,
 	'... with a statement that makes one with the same');
 like(said($copy, 'layouts'), qr/WARNING:.*They are unique, because the next \d+ worker ids to be drawn differ from theirs/s, 'the statements of the hint make it');
 draws('... it draws', 'layouts');
@@ -228,6 +228,53 @@ draws('a generator that draws', 'given');
 freeze_clock($node, $at + 2 * $hour);
 $node->safe_psql('given', q{SELECT uid_generator_alter('uid_generators.given', worker_number => 9)});
 is($node->safe_psql('given', 'SELECT worker_id FROM uid_decode(uid_next())'), 9, '... has its new worker id at once when it is altered');
+
+# ---------------------------------------------------------------------------
+# Earlier defaults, a clock that goes back twice, and long names.
+# ---------------------------------------------------------------------------
+
+my $static = "spread => false, worker_policy => 'static', worker_number";
+$error = make('third', "$static => 7");
+replaced('third', 'second', "$static => 8");
+draws('the second default draws', 'third');
+my $create = q{SELECT uid_generator_create('%s', %s) \g /dev/null
+SELECT uid_default_set('uid_generators.%s')};
+like(said(sprintf($create, 'third', "$static => 7", 'third'), 'third'), $refused, 'a third one with the worker id of the first one is refused');
+like(said(sprintf($create, 'wide', 'datacenter_bits => 10, worker_bits => 0', 'wide'), 'third'),
+	qr/^WARNING:  01000: generator "wide" starts at the clock, below ids of generator "first"\n.*If that generator was the default, new ids can be equal/ms,
+	'... and for one of another layout there is a warning');
+draws('... which draws', 'third');
+freeze_clock($node, $at + $month);
+draws('... where there are ids already', 'third');
+
+# The second default has the worker id of ids below the time at which it was chosen, and has not drawn then.
+$node->safe_psql('postgres', 'CREATE DATABASE again');
+freeze_clock($node, $at);
+$node->safe_psql('again', "CREATE EXTENSION uidgen; SELECT uid_generator_create('first', $static => 7); SELECT uid_default_set('uid_generators.first')");
+draws('worker id 7', 'again');
+wait_for_node_rows($node, '%', 1, dbname => 'again');
+freeze_clock($node, $at + $hour / 2);
+$node->safe_psql('again', q{SELECT uid_generator_alter('uid_generators.first', worker_number => 6)});
+month_ahead($at + $hour / 2, 'again');
+like(replaced('again', 'second', "$static => 7"), qr/As far as is known, they do/, 'the second default has 7, and no id ahead of the clock has');
+freeze_clock($node, $at);
+my ($count, $back) = draw(20, 'again');
+is($count, 0, '... it does not begin below the time at which it was chosen');
+like($back, qr/generator "second" is ahead of the clock.*SELECT uid_generator_create\('second_next', /s, '... and the hint has the way out');
+like(replaced('again', 'fourth', "$static => 6"), $refused, '... which is compared with both');
+like(replaced('again', 'third', "$static => 9"), qr/below ids of generator "first".*below ids of generator "second"/s, '... and says so');
+draws('... it draws', 'again');
+freeze_clock($node, $at + $hour / 2);
+draws('... where there are ids already', 'again');
+unique('... no id came twice', 'again');
+
+my $long = 'é' x 31 . 'x';
+$node->safe_psql('postgres', 'CREATE DATABASE long');
+freeze_clock($node, $at);
+$node->safe_psql('long', "CREATE EXTENSION uidgen; SELECT uid_generator_create('$long'); SELECT uid_default_set('uid_generators.$long')");
+($statements) = month_ahead($at, 'long') =~ /use another generator: (.*)\n/;
+like(said($statements, 'long'), qr/WARNING:.*They are unique, because the next/s, 'a name of 63 bytes: the statements of the hint make another generator');
+draws('... it draws', 'long');
 
 # ---------------------------------------------------------------------------
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.

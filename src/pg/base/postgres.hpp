@@ -35,6 +35,7 @@ extern "C" {
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
+#include "commands/defrem.h"
 #include "commands/event_trigger.h"
 #include "commands/sequence.h"
 #include "commands/trigger.h"

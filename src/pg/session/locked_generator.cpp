@@ -79,9 +79,12 @@ void end_lease(Oid generator) {
 }
 
 int64_t high_water_mark_of(Oid generator) {
-    Relation rel = relation_open(generator, NoLock);
-    const int64_t mark = page_state(rel).counter.last_value;
-    relation_close(rel, NoLock);
+    Relation rel = try_relation_open(generator, AccessShareLock);
+    if (rel == nullptr)
+        return core::no_lease_yet;
+    const bool is_sequence = rel->rd_rel->relkind == RELKIND_SEQUENCE;
+    const int64_t mark = is_sequence ? page_state(rel).counter.last_value : core::no_lease_yet;
+    relation_close(rel, AccessShareLock);
     return mark;
 }
 

@@ -38,15 +38,17 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
                         errhint("Retry the transaction.")));
 }
 
-// The former default and the new one. Read under lock_generator() of both, because both may have been altered.
+// The new default, and a generator that may have been the default before it, with ids ahead of the clock.
 struct Change {
     Oid schema;
-    Oid former;
+    Oid other;
     Oid next;
-    GeneratorConfig former_config;
+    GeneratorConfig other_config;
     GeneratorConfig config;
-    int64_t mark; // of the former one
-    int64_t now;  // the clock's tick
+    int64_t mark; // of the other one
+    int64_t now;  // the clock's tick in the layout of the new one
+
+    bool has_same_layout() const { return core::same_layout(other_config.layout, config.layout); }
 };
 
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
@@ -61,25 +63,25 @@ core::Meeting judge_nodes(const Change &c) {
         return core::NodesOf{node_source(config), config.worker_policy == WorkerPolicy::sticky,
                              number_of(generator, config)};
     };
-    const NodeHistory history = node_history(c.schema, c.former, c.former_config.layout);
-    return core::judge_nodes({c.config.layout, nodes_of(c.former, c.former_config), nodes_of(c.next, c.config),
+    const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
+    return core::judge_nodes({c.config.layout, nodes_of(c.other, c.other_config), nodes_of(c.next, c.config),
                               history.rows, history.count, history.rows_of_another, last_node_id(c.schema), c.now});
 }
 
-// In a fleet: whether the ids of the former default ahead of the clock lie in its present grant. Then no other grant of
+// In a fleet: whether the ids of the other generator ahead of the clock lie in its present grant. Then no other grant of
 // the node begins before they end. Without a grant, or with one that began later, they may be older than the fleet.
 bool is_granted(const Change &c) {
     Member member;
     const int places = grants_places();
     for (int place = 0; place < places; place++)
-        if (grants_copy(place, &member) && same_key(member.key, {MyDatabaseId, c.former}))
+        if (grants_copy(place, &member) && same_key(member.key, {MyDatabaseId, c.other}))
             return member.membership.holds && member.membership.held.from <= c.now &&
                    c.mark < member.membership.held.until;
     return false;
 }
 
-const char *show_tick(const Change &c, int64_t tick) {
-    return pstrdup(timestamptz_to_str(to_timestamptz(core::start_of(c.former_config.layout, tick))));
+const char *show_tick(const core::Layout &layout, int64_t tick) {
+    return pstrdup(timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))));
 }
 
 const char *ask_for_worker(const Change &c) {
@@ -89,20 +91,18 @@ const char *ask_for_worker(const Change &c) {
                     quote_literal_cstr(qualified_name(c.next)));
 }
 
-void refuse_other_layout(const Change &c) {
-    if (core::same_layout(c.former_config.layout, c.config.layout))
-        return;
+[[noreturn]] void report_other_layout(const Change &c) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
-                           get_rel_name(c.former)),
+                           get_rel_name(c.other)),
                     errdetail("Its layout is another one, so its ids could be equal to those."),
-                    errhint("Use a generator of the same layout: %s", similar_generator(c.former).statements)));
+                    errhint("Use a generator of the same layout: %s", similar_generator(c.other).statements)));
 }
 
 [[noreturn]] void report_same_node(const Change &c) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
-                           get_rel_name(c.former)),
+                           get_rel_name(c.other)),
                     errdetail("Both have the same datacenter and worker id, so its ids could be equal to those."),
                     errhint("%s", ask_for_worker(c))));
 }
@@ -126,46 +126,80 @@ const char *say_nodes(const Change &c, const core::Meeting &meeting, const char 
     return "They are unique if the worker ids differ, which is not known.";
 }
 
-// The new default begins at the clock, although ids of the former one lie ahead of it.
+const char *say_nodes_in_fleet(const Change &c, const char **hint) {
+    return is_granted(c) ? "They are unique, because the registry grants another node."
+                         : say_nodes(c, {core::NodesMeet::perhaps, 0}, hint);
+}
+
+// The new default begins at the clock, although ids of the other generator lie ahead of it.
 void begin_at_clock(const Change &c) {
-    refuse_other_layout(c);
     const char *hint = nullptr;
-    const bool in_fleet = grants_epoch() != 0;
-    const char *nodes =
-        in_fleet && is_granted(c)
-            ? "They are unique, because the registry grants another node."
-            : say_nodes(c, in_fleet ? core::Meeting{core::NodesMeet::perhaps, 0} : judge_nodes(c), &hint);
+    const char *nodes = !c.has_same_layout()  ? "If that generator was the default, new ids can be equal to those."
+                        : grants_epoch() != 0 ? say_nodes_in_fleet(c, &hint)
+                                              : say_nodes(c, judge_nodes(c), &hint);
+    const int64_t end = core::tick_of_mark(c.other_config.policy, c.mark) + 1;
     ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
-                             get_rel_name(c.next), get_rel_name(c.former)),
-                      errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c, c.now),
-                                show_tick(c, core::tick_of_mark(c.former_config.policy, c.mark) + 1), nodes),
+                             get_rel_name(c.next), get_rel_name(c.other)),
+                      errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
+                                show_tick(c.other_config.layout, end), nodes),
                       hint != nullptr ? errhint("%s", hint) : 0));
 }
 
-const char *why_above(const Change &c) {
-    const char *next = quote_literal_cstr(qualified_name(c.next));
-    const char *unless = core::same_layout(c.former_config.layout, c.config.layout)
-                             ? psprintf(", unless you call uid_default_set(%s, above => false)", next)
-                             : "";
+const char *why_above(bool has_same_layout, Oid generator) {
+    const char *next = quote_literal_cstr(qualified_name(generator));
+    const char *unless = has_same_layout ? psprintf(", unless you call uid_default_set(%s, above => false)", next) : "";
     return psprintf("A default must start above every id that the former one can have issued%s. To draw from this "
                     "generator in some tables, pass it to uid_adopt(), or set DEFAULT uid_next(%s) on their columns.",
                     unless, next);
 }
 
-// Has the new default start above every id that the former one can have issued. With `above` false, only where it can.
-void follow(Oid schema, Oid former, Oid generator, bool above) {
-    const int64_t mark = high_water_mark_of(former);
-    if (mark == core::no_lease_yet)
-        return;
-    Change c = {
-        schema, former, generator, read_generator_config(schema, former), read_generator_config(schema, generator),
-        mark,   0};
+// Whether a generator that is not the former default has ids that the new one may issue, too. In another layout those of
+// a generator that is no further ahead than it may be do not count: without a change of the clock, a default of one
+// layout never begins among the ids of another one.
+bool may_meet(const Change &c) {
+    if (c.has_same_layout())
+        return true;
+    const core::Layout &layout = c.other_config.layout;
+    const int64_t now = core::tick_at(layout, wall_clock_us());
+    return c.mark > now + c.other_config.policy.max_ahead &&
+           core::first_id_of(layout, now) <=
+               core::largest_leased_id(c.config.layout, c.config.policy, c.config.policy.end);
+}
+
+// Has the new default start above the ids of all generators, because any of them may have been the default. Where it
+// cannot, it starts at the clock: not below, even if the clock goes back once more before it draws. Above the former
+// default it must start, unless `above` is false.
+void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
+    Change c = {schema, InvalidOid, generator, {}, read_generator_config(schema, generator), 0, 0};
     c.now = core::tick_at(c.config.layout, wall_clock_us());
-    const int64_t largest = core::largest_leased_id(c.former_config.layout, c.former_config.policy, mark);
-    if (above || may_start_above(c.config, largest))
-        raise_above_id(generator, c.config, largest, why_above(c));
-    else
-        begin_at_clock(c);
+    const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
+    int64_t highest = -1;
+    const char *hint = nullptr;
+    ListCell *cell;
+    foreach (cell, list_generators(schema)) {
+        const auto *other = static_cast<const NamedConfig *>(lfirst(cell));
+        c.other = other->generator;
+        c.other_config = other->config;
+        c.mark = c.other == generator ? core::no_lease_yet : high_water_mark_of(c.other);
+        if (c.mark == core::no_lease_yet)
+            continue;
+        const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
+        const bool is_former = c.other == former;
+        if (is_former)
+            hint = why_above(c.has_same_layout(), generator);
+        if ((is_former && above) || may_start_above(c.config, largest)) {
+            highest = Max(highest, largest);
+            continue;
+        }
+        if (is_former && !c.has_same_layout())
+            report_other_layout(c);
+        if (is_former || may_meet(c)) {
+            begin_at_clock(c);
+            highest = Max(highest, below_clock);
+        }
+    }
+    if (highest >= 0)
+        raise_above_id(generator, c.config, highest, hint);
 }
 
 } // namespace
@@ -194,8 +228,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
         former = find_default_generator(schema); // another session may have dropped it meanwhile
     }
     lock_generator(generator);
-    if (OidIsValid(former))
-        follow(schema, former, generator, PG_GETARG_BOOL(1));
+    start_beside_others(schema, former, generator, PG_GETARG_BOOL(1));
     const uint64 former_rows = OidIsValid(former) && has_generator_row(schema, former) ? 1 : 0;
     const Oid builtin = builtin_generator();
     if (OidIsValid(builtin) && !has_generator_row(schema, builtin))

@@ -269,6 +269,26 @@ GeneratorConfig generator_config_of(Row row) {
 
 bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator).tuple != nullptr; }
 
+List *list_generators(Oid schema) {
+    List *generators = NIL;
+    const auto add = [&](Oid generator, Row row) {
+        auto *named = static_cast<NamedConfig *>(palloc(sizeof(NamedConfig)));
+        *named = {generator, generator_config_of(row)};
+        generators = lappend(generators, named);
+    };
+    Relation rel = open_required_table(schema, "uid_generator");
+    const TupleDesc desc = CreateTupleDescCopyConstr(RelationGetDescr(rel));
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
+        add(DatumGetObjectId(column({tuple, desc}, "generator")), {tuple, desc});
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    const Oid builtin = builtin_generator();
+    if (OidIsValid(builtin) && !has_generator_row(schema, builtin))
+        add(builtin, builtin_row(builtin, true, desc));
+    return generators;
+}
+
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {
     const Row row = or_builtin_row(find_generator_row(schema, generator), generator);
     if (row.tuple == nullptr)

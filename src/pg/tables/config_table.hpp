@@ -31,6 +31,13 @@ core::Layout generator_layout_of(Row row);
 
 bool has_generator_row(Oid schema, Oid generator);
 
+// All generators, as NamedConfig.
+struct NamedConfig {
+    Oid generator;
+    GeneratorConfig config;
+};
+List *list_generators(Oid schema);
+
 // The configuration of a generator. The builtin one needs no row. Error if the sequence is not a generator's.
 GeneratorConfig read_generator_config(Oid schema, Oid generator);
 // The same for a slot. False if the sequence is not a generator's. Error if the open transaction has altered the

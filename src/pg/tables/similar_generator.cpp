@@ -4,22 +4,10 @@
 #include "base/errors.hpp"
 
 namespace uidgen::pg {
-namespace {
-
-const char *free_name(Oid generator) {
-    const Oid schema = get_namespace_oid("uid_generators", true);
-    for (int i = 2;; i++) {
-        const char *name = psprintf("%s%d", get_rel_name(generator), i);
-        if (!OidIsValid(get_relname_relid(name, schema)))
-            return name;
-    }
-}
-
-} // namespace
-
 // The builtin generator has the layout of a generator that is created without arguments.
 SimilarGenerator similar_generator(Oid generator) {
-    const char *name = free_name(generator);
+    const Oid schema = get_namespace_oid("uid_generators", true);
+    const char *name = ChooseRelationName(get_rel_name(generator), nullptr, "next", schema, false);
     const char *qualified = quote_qualified_identifier("uid_generators", name);
     const char *create =
         generator == builtin_generator()
