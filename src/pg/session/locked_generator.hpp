@@ -21,8 +21,8 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 // Frees the generator's slot. Under lock_generator().
 void end_lease(Oid generator);
 
-// What the generator's sequence says. A row may outlive its sequence where the library is not loaded: then there is none.
-// Only under lock_generator() it is the last word.
+// What the generator's sequence says; without a sequence, that it never wrote a lease. (A row may outlive its sequence
+// where the library is not loaded.) It may rise at once, except under lock_generator().
 int64_t high_water_mark_of(Oid generator);
 
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.

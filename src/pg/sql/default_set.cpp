@@ -68,8 +68,8 @@ core::Meeting judge_nodes(const Change &c) {
                               history.rows, history.count, history.rows_of_another, last_node_id(c.schema), c.now});
 }
 
-// In a fleet: whether the ids of the other generator ahead of the clock lie in its present grant. Then no other grant of
-// the node begins before they end. Without a grant, or with one that began later, they may be older than the fleet.
+// In a fleet: whether the other generator's ids ahead of the clock lie in its present grant. Then no other grant of the
+// node begins before they end. Without a grant, or with one that began later, they may be older than the fleet.
 bool is_granted(const Change &c) {
     Member member;
     const int places = grants_places();
@@ -153,8 +153,8 @@ const char *why_above(bool has_same_layout, Oid generator) {
                     unless, next);
 }
 
-// Whether a generator that is not the former default has ids that the new one may issue, too. In another layout those of
-// a generator that is no further ahead than it may be do not count: without a change of the clock, a default of one
+// Whether a generator that is not the former default has ids that the new one may issue, too. In another layout those
+// of a generator that is no further ahead than it may be do not count: without a change of the clock, a default of one
 // layout never begins among the ids of another one.
 bool may_meet(const Change &c) {
     if (c.has_same_layout())
