@@ -23,19 +23,24 @@ build_tree() {
     set -- make -s -C "$build" -j"$jobs" PG_CONFIG="$PG_CONFIG" "$@"
     {
         precompile "$build" "$@" &&
-            "$@" PG_CPPFLAGS="-include $build/server.hpp" &&
+            "$@" PG_CPPFLAGS="$(precompiled "$build")" &&
             "$@" install DESTDIR="$tree"
     } >"$UIDGEN_WORK/log/build-$name" 2>&1
 }
 
-# Most of the time of a compilation goes to the server's headers. The compiler takes this file in their place, if it is
-# called with the same options, and makes the same code: precompile directory make...
+# Most of the time of a compilation goes to the server's headers and to ours that most files include. The compiler takes
+# this file in their place, if it is called with the same options, and makes the same code: precompile directory make...
 precompile() {
     precompiled=$1
     shift
-    echo '#include "base/postgres.hpp"' >"$precompiled/server.hpp"
+    printf '#include "%s.hpp"\n' base/errors shared/slots >"$precompiled/server.hpp"
     compile=$("$@" -n -B src/pg/module.o | sed -n 's/ -c -o .*//p')
     (cd "$precompiled" && eval "$compile -x c++-header server.hpp -o server.hpp.gch")
+}
+
+# The preprocessor's options with which a build in a directory takes it. What it is made of counts as included.
+precompiled() {
+    echo "-include $1/server.hpp -fpch-deps"
 }
 
 # bitcode is for inlining by the JIT compiler only, and large.
