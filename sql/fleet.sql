@@ -461,8 +461,7 @@ SELECT uid_generator_create('g', preset => 'leaf');
 SELECT worker_ids_used FROM uid_generator_limits WHERE generator = 'uid_generators.g'::regclass;
 SELECT uid_generator_drop('uid_generators.g');
 
--- Any number of layouts would fill the disk. One login does not use up those of another one. A layout that no generator uses
--- can be forgotten.
+-- Any number of layouts would fill the disk. One login does not use up those of another one.
 SELECT born('full', 901), born('other', 902);
 INSERT INTO uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
     backup_worker, login)
@@ -474,20 +473,8 @@ RESET ROLE;
 SELECT count(*) AS layouts FROM uid_fleet_pool WHERE worker_bits = 8;
 CALL ask('other', worker_bits => 9, any_node => true);
 SELECT login = current_user AS of_its_login FROM uid_fleet_pool WHERE worker_bits = 9;
-SELECT uid_fleet_forget(0);
 DELETE FROM uid_fleet_pool WHERE pool > 1002;
-SELECT uid_fleet_forget(1001);
-\set VERBOSITY sqlstate
-SELECT uid_fleet_forget(1);
-\set VERBOSITY default
-SET ROLE uidgen_fleet;
-CALL ask('full', worker_bits => 8, any_node => true);
-RESET ROLE;
 REVOKE ALL ON member FROM uidgen_fleet;
-UPDATE uid_fleet_node SET granted_until = 5 FROM member m WHERE m.name = 'full' AND uid_fleet_node.line = m.line;
-SELECT uid_fleet_forget(pool) FROM uid_fleet_pool WHERE worker_bits = 8;
-SELECT count(*) AS layouts FROM uid_fleet_pool WHERE worker_bits = 8;
-SELECT count(*) AS rows FROM uid_fleet_node n JOIN member m USING (line) WHERE m.name = 'full';
 
 -- The rows keep nodes apart.
 TRUNCATE uid_fleet_node;
@@ -557,8 +544,6 @@ SET ROLE uidgen_fleet;
 CALL block('orders', 1, member => 'b');
 RESET ROLE;
 SELECT segment_next('orders');
-SELECT segment, sequence, database, first_value, last_value, given_at <= clock_timestamp() AS given, version
-  FROM uid_fleet_segments ORDER BY 1, 3;
 SET ROLE uidgen_fleet;
 -- The last value that a member was given. The registry may have lost it.
 CALL block('orders', shown => 1500);
@@ -596,11 +581,6 @@ SELECT segment_set('short', 29990);
 CALL block('short', 100, shown => 29990);
 CALL block('short', 100);
 CALL block('short', 100, shown => 40000);
--- What is remembered of the members is bounded.
-INSERT INTO uid_fleet_segment SELECT 'orders', 'h' || n, 'p', 'd', 1, 2, now() - n * interval '1 s', 'v' FROM generate_series(1, 2000) n;
-CALL block('orders', 1);
-SELECT count(*), max(host) FILTER (WHERE given_at = (SELECT min(given_at) FROM uid_fleet_segment)) AS oldest
-  FROM uid_fleet_segment WHERE segment = 'orders';
 \set VERBOSITY sqlstate
 CALL block('orders', member => repeat('x', 2000));
 \set VERBOSITY default
@@ -629,7 +609,6 @@ CALL uid_fleet_call(1, 999, NULL, 1, 1, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL
   'custom', 1767225600000000, 1000, 41, 5, 5, 12, false, false, 'disposable', NULL, NULL, NULL, NULL, 'h', '1', 7, 1, 'd', 'g', 'v') \gset a_
 SELECT :'a_refusal';
 \set VERBOSITY terse
-SELECT * FROM uid_fleet_segments;
 SELECT * FROM uid_fleet_state;
 SELECT * FROM uid_fleet_node;
 SELECT * FROM uid_fleet;

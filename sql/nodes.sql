@@ -131,7 +131,7 @@ SELECT uid_encode('2026-01-02 20:00+00', 3, 7, 0, 'uid_generators.origin') AS id
 SELECT node_id, database = current_database() AS here, columns FROM uid_origin(:id, 'uid_generators.origin');
 -- The default generator has the same layout.
 SELECT node_id, columns FROM uid_origin(:id);
-SELECT uid_origin(NULL) IS NULL AS null, uid_origin(:id, NULL) IS NULL AS null;
+SELECT uid_origin(NULL) IS NULL AS null, uid_origin(:id, NULL) = uid_origin(:id) AS of_default;
 \set VERBOSITY terse
 SELECT uid_origin(-1);
 SELECT uid_origin(9223372036854775807, 'uid_generators.backups');

@@ -36,7 +36,17 @@ $$;
 
 CREATE SCHEMA uid_internal;
 COMMENT ON SCHEMA uid_internal IS
-  'Objects of uidgen that applications do not use. Only the owner of the database may name them, for dumps.';
+  'Objects of uidgen that applications do not use.';
+-- The schema of the extension can be renamed. So functions in PL/pgSQL look it up, and name its objects in EXECUTE. The
+-- types of arguments match exactly, because another role that may create in that schema could add a better match.
+CREATE FUNCTION uid_internal.uid_home() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+   WHERE e.extname = 'uidgen'
+$$;
+COMMENT ON FUNCTION uid_internal.uid_home() IS 'Returns the name of the extension''s schema, quoted.';
 CREATE SCHEMA uid_generators;
 CREATE SCHEMA uid_segments;
 COMMENT ON SCHEMA uid_generators IS
@@ -287,8 +297,6 @@ COMMENT ON VIEW uid_generator_config IS
   'Layout, limits and policies of each generator: the rows of uid_generator, and the builtin generator while it has '
   'no row there.';
 
--- The schema of the extension can be renamed. So functions in PL/pgSQL look it up and name its objects in EXECUTE. The
--- types of arguments match exactly, because another role that may create in that schema could add a better match.
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
     datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
@@ -303,8 +311,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   given jsonb := jsonb_strip_nulls(jsonb_build_object(
     'epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits, 'datacenter_bits', datacenter_bits,
     'worker_bits', worker_bits, 'sequence_bits', sequence_bits, 'sequence_first', sequence_first,
@@ -393,8 +400,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   chosen boolean;
 BEGIN
   EXECUTE format('SELECT g.is_default AND NOT g.builtin FROM %s.uid_generator_config g WHERE g.generator = $1', home)
@@ -690,8 +696,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   -- A name that is too long for an identifier gets a sequence named after its hash.
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   stride bigint := coalesce(increment, 1);
@@ -768,8 +773,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   there text := coalesce(registry_name, name);
   segment record;
@@ -831,8 +835,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   sequence regclass;
 BEGIN
   EXECUTE format('SELECT s.sequence FROM %s.uid_segment s WHERE s.name = $1', home) INTO sequence USING name;
@@ -1086,60 +1089,6 @@ COMMENT ON EVENT TRIGGER uid_forget_dropped IS
   'Keeps uid_generator, uid_segment and uid_key free of rows whose sequence was dropped.';
 
 -- ---------------------------------------------------------------------------------------------------------
--- A restore fills tables in any order. A CHECK that reads uid_generator or uid_key while another table is filled fails.
--- pg_dump adds a constraint that is NOT VALID after the data of its table, but not one of a domain or partitioned table.
--- ---------------------------------------------------------------------------------------------------------
-
--- Only constraints that this transaction has made or changed: age() is 0 for them, or negative for a subtransaction's.
--- Most commands make none, and are left at the first query, which an index answers.
-CREATE FUNCTION uid_internal.uid_check_constraints() RETURNS event_trigger
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  relation oid;
-  domain_type oid;
-  early record;
-BEGIN
-  FOR relation, domain_type IN
-    SELECT CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid ELSE 0::oid END,
-           CASE WHEN c.classid = 'pg_type'::regclass THEN c.objid ELSE 0::oid END
-      FROM pg_event_trigger_ddl_commands() c
-  LOOP
-    CONTINUE WHEN NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = relation AND k.contypid = domain_type
-                                 AND k.contype = 'c' AND age(k.xmin) <= 0);
-    FOR early IN
-      SELECT k.conname, string_agg(DISTINCT p.oid::regprocedure::text, ', ') AS functions
-        FROM pg_constraint k
-        LEFT JOIN pg_class r ON r.oid = k.conrelid
-        JOIN pg_depend u ON u.classid = 'pg_constraint'::regclass AND u.objid = k.oid
-                        AND u.refclassid = 'pg_proc'::regclass
-        JOIN pg_proc p ON p.oid = u.refobjid AND p.provolatile <> 'i' AND p.probin = '$libdir/uidgen'
-       WHERE k.conrelid = relation AND k.contypid = domain_type AND k.contype = 'c' AND k.conislocal
-         AND age(k.xmin) <= 0 AND r.relpersistence IS DISTINCT FROM 't'
-         AND (k.convalidated OR r.relkind IS DISTINCT FROM 'r')
-       GROUP BY k.conname
-    LOOP
-      RAISE WARNING 'a restore of % would fail at constraint "%"',
-                    CASE WHEN domain_type = 0 THEN format('table %s', relation::regclass)
-                         ELSE format('domain %s', domain_type::regtype) END, early.conname
-        USING DETAIL = format('It calls %s. pg_restore may load rows before the configuration that this reads.',
-                              early.functions),
-              HINT = 'Pass the numbers of the layout instead, as in uid_timestamp(id, epoch, tick_us, shift). Or add '
-                     'the constraint to the table, or to each partition, with NOT VALID: it is checked for new rows, '
-                     'and pg_restore adds it after the rows.';
-    END LOOP;
-  END LOOP;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_check_constraints() IS
-  'Event trigger function. It warns of a CHECK constraint that a restore of a dump could not check.';
-CREATE EVENT TRIGGER uid_check_constraints ON ddl_command_end
-  WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE DOMAIN', 'ALTER DOMAIN', 'CREATE SCHEMA')
-  EXECUTE FUNCTION uid_internal.uid_check_constraints();
-COMMENT ON EVENT TRIGGER uid_check_constraints IS 'Warns of a CHECK constraint that a restore of a dump could not check.';
-
--- ---------------------------------------------------------------------------------------------------------
 -- Fleets: the member's side
 -- ---------------------------------------------------------------------------------------------------------
 
@@ -1351,8 +1300,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   is_leaf boolean := TG_WHEN = 'BEFORE';
   name text;
   value bigint;
@@ -1412,8 +1360,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   leaf text;
 BEGIN
   IF coalesce(schema, '') = '' THEN
@@ -1458,7 +1405,7 @@ COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
 -- would not see rows that were committed while the lock was waited for.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_movable_column(table_name regclass, column_name name,
+CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
     OUT relation text, OUT owner oid, OUT attnum smallint, OUT type oid, OUT base regtype, OUT identity text,
     OUT expression text, OUT sequence regclass, OUT drawn_by text, OUT source regclass, OUT tree oid[])
 RETURNS record
@@ -1466,8 +1413,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   kind text;
   default_oid oid;
   generated boolean;
@@ -1530,14 +1476,14 @@ BEGIN
   SELECT array_agg(b.oid) INTO tree FROM below b;
 END
 $$;
-COMMENT ON FUNCTION uid_movable_column(regclass, name) IS
+COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
   'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
   'qualified table and the owner, its type and the type below a domain, its identity or default, the sequence that it '
   'owns, the function of uidgen that its default calls and the generator or sequence that this function draws from, '
   'and the table with its partitions and children.';
 
-CREATE FUNCTION uid_narrow_columns(table_name regclass, attnum smallint,
-    OUT relation oid, OUT narrow smallint, OUT name text, OUT type text, OUT topmost boolean)
+CREATE FUNCTION uid_internal.uid_narrow_columns(table_name regclass, attnum smallint,
+    OUT description text, OUT conversion text)
 RETURNS SETOF record
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
@@ -1555,8 +1501,10 @@ AS $$
                 UNION ALL SELECT p.inhrelid FROM pg_inherits p WHERE p.inhparent = h.relation) r(relative)
         JOIN pg_attribute b ON b.attrelid = r.relative AND b.attname = a.attname AND b.attnum > 0
        WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number))
-  SELECT h.relation, h.number, format('%I of table %I.%I', a.attname, n.nspname, c.relname),
-         format_type(a.atttypid, NULL), a.attinhcount = 0
+  SELECT format('Column %I of table %I.%I is of type %s.', a.attname, n.nspname, c.relname,
+                format_type(a.atttypid, NULL)),
+         CASE WHEN a.attinhcount = 0 THEN format('ALTER TABLE %I.%I ALTER COLUMN %I TYPE bigint;', n.nspname,
+                                                 c.relname, a.attname) END
     FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
     JOIN pg_class c ON c.oid = h.relation JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE EXISTS (
@@ -1564,104 +1512,21 @@ AS $$
        SELECT a.atttypid UNION
        SELECT y.typbasetype FROM under u JOIN pg_type y ON y.oid = u.type AND y.typtype = 'd')
      SELECT FROM under u WHERE u.type IN ('int2'::regtype, 'int4'::regtype))
-   ORDER BY h.relation <> table_name, 3
+   ORDER BY h.relation <> table_name, 1
 $$;
-COMMENT ON FUNCTION uid_narrow_columns(regclass, smallint) IS
+COMMENT ON FUNCTION uid_internal.uid_narrow_columns(regclass, smallint) IS
   'Returns the columns of type integer and smallint that would have to hold the ids of a column: itself, the columns '
-  'that refer to it by foreign keys, and so on, each with its partitions and children.';
+  'that refer to it by foreign keys, and so on, each with its partitions and children. And the statements that convert '
+  'them.';
 
-CREATE FUNCTION uid_widen_plan(table_name regclass, attnum smallint) RETURNS SETOF text
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-  columns jsonb;
-  obstacles text;
-BEGIN
-  EXECUTE format('SELECT jsonb_agg(to_jsonb(c)) FROM %s.uid_narrow_columns($1, $2) c', home)
-    INTO columns USING table_name, attnum;
-  SELECT string_agg(format('Column %s is of domain %s.', c.name, c.type), E'\n') INTO obstacles
-    FROM jsonb_to_recordset(columns) c(name text, type text) WHERE c.type NOT IN ('smallint', 'integer');
-  IF obstacles IS NOT NULL THEN
-    RAISE EXCEPTION 'cannot convert a column of a domain to bigint'
-      USING ERRCODE = 'feature_not_supported', DETAIL = obstacles,
-            HINT = 'Change the type of these columns with ALTER TABLE first.';
-  END IF;
-
-  -- The objects for which PostgreSQL refuses ALTER TYPE, all at once.
-  SELECT string_agg(DISTINCT format('Column %s is used by %s.', c.name, o.object), E'\n') INTO obstacles
-    FROM jsonb_to_recordset(columns) c(relation oid, narrow smallint, name text) CROSS JOIN LATERAL (
-      SELECT CASE WHEN r.oid IS NOT NULL THEN pg_describe_object('pg_class'::regclass, r.ev_class, 0)
-                  ELSE pg_describe_object(d.classid, d.objid, 0) END
-        FROM pg_depend d LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-        LEFT JOIN pg_attrdef g ON d.classid = 'pg_attrdef'::regclass AND g.oid = d.objid
-       WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.relation AND d.refobjsubid = c.narrow
-         AND (d.classid IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass,
-                            'pg_proc'::regclass, 'pg_publication_rel'::regclass)
-              OR g.adnum <> c.narrow)
-       UNION ALL
-      SELECT 'the partition key' FROM pg_partitioned_table p
-       WHERE p.partrelid = c.relation AND c.narrow = ANY (p.partattrs)) o(object);
-  IF obstacles IS NOT NULL THEN
-    RAISE EXCEPTION 'cannot convert columns to bigint that other objects use'
-      USING ERRCODE = 'dependent_objects_still_exist', DETAIL = obstacles,
-            HINT = 'In one transaction, drop these objects, call uid_adopt(), and create them again.';
-  END IF;
-  SELECT string_agg(DISTINCT c.relation::regclass::text, ', ') INTO obstacles
-    FROM jsonb_to_recordset(columns) c(relation oid) JOIN pg_class t ON t.oid = c.relation
-   WHERE NOT pg_has_role(t.relowner, 'USAGE');
-  IF obstacles IS NOT NULL THEN
-    RAISE EXCEPTION 'must be owner of the tables whose columns are converted to bigint'
-      USING ERRCODE = 'insufficient_privilege', DETAIL = format('Other roles own %s.', obstacles);
-  END IF;
-
-  RETURN NEXT '-- ALTER TYPE writes each of these tables and their indexes anew while they are locked.';
-  RETURN QUERY
-    SELECT line FROM (
-      SELECT 1 AS part, t.relation::regclass::text AS name,
-             format('-- %s of %I.%I: %s with indexes', CASE t.relkind WHEN 'p' THEN 'partitions' ELSE 'rows' END,
-                    t.nspname, t.relname, pg_size_pretty(t.size)) AS line
-        FROM (SELECT c.relation, max(r.relkind::text) AS relkind, max(n.nspname) AS nspname,
-                     max(r.relname) AS relname, (
-                WITH RECURSIVE below(oid) AS (
-                  SELECT c.relation UNION SELECT i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.oid)
-                SELECT sum(pg_total_relation_size(b.oid)) FROM below b) AS size
-                FROM jsonb_to_recordset(columns) c(relation oid, topmost boolean)
-                JOIN pg_class r ON r.oid = c.relation JOIN pg_namespace n ON n.oid = r.relnamespace
-               WHERE c.topmost GROUP BY c.relation) t
-       UNION ALL
-      SELECT 2, c.relation::regclass::text,
-             format('ALTER TABLE %I.%I %s;', n.nspname, r.relname,
-                    string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum))
-        FROM jsonb_to_recordset(columns) c(relation oid, narrow smallint, topmost boolean)
-        JOIN pg_class r ON r.oid = c.relation JOIN pg_namespace n ON n.oid = r.relnamespace
-        JOIN pg_attribute a ON a.attrelid = c.relation AND a.attnum = c.narrow
-       WHERE c.topmost GROUP BY c.relation, n.nspname, r.relname) plan
-     ORDER BY part, name COLLATE "C";
-  RETURN NEXT '-- ALTER TYPE discards statistics of these columns. Run ANALYZE afterwards.';
-  RETURN QUERY
-    SELECT DISTINCT format('-- note: publication %I sends rows of %I.%I; convert the columns on its subscribers first',
-                           p.pubname, p.schemaname, p.tablename)
-      FROM pg_publication_tables p JOIN jsonb_to_recordset(columns) c(relation oid)
-        ON c.relation = format('%I.%I', p.schemaname, p.tablename)::regclass
-     ORDER BY 1;
-END
-$$;
-COMMENT ON FUNCTION uid_widen_plan(regclass, smallint) IS
-  'Returns the statements that convert the columns of uid_narrow_columns() to bigint, and fails if an object is in the '
-  'way.';
-
-CREATE FUNCTION uid_draw_expression(source regclass,
+CREATE FUNCTION uid_internal.uid_draw_expression(source regclass,
     OUT expression text, OUT drawn_by text, OUT generator regclass, OUT sequence regclass)
 RETURNS record
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   literal text := (SELECT quote_literal(format('%I.%I', n.nspname, c.relname)) || '::regclass'
                      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                     WHERE c.oid = source AND c.relkind = 'S' AND c.relpersistence = 'p');
@@ -1696,11 +1561,11 @@ BEGIN
   expression := format('%s.%s(%s)', home, split_part(drawn_by, '(', 1), literal);
 END
 $$;
-COMMENT ON FUNCTION uid_draw_expression(regclass) IS
+COMMENT ON FUNCTION uid_internal.uid_draw_expression(regclass) IS
   'Returns the default of a column that draws from a generator, from any other sequence, or, for NULL, from the '
   'default generator.';
 
-CREATE FUNCTION uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) RETURNS record
+CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) RETURNS record
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1714,16 +1579,15 @@ BEGIN
     INTO next USING increment;
 END
 $$;
-COMMENT ON FUNCTION uid_sequence_next(regclass) IS
+COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
   'Returns the value that nextval() would return, which may be beyond the end of the sequence, and the increment.';
 
-CREATE FUNCTION uid_above_plan(table_name regclass, column_name name, generator regclass) RETURNS SETOF text
+CREATE FUNCTION uid_internal.uid_above_plan(table_name regclass, column_name name, generator regclass) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   largest bigint;
   a_day_ago bigint;
   ahead bigint;
@@ -1776,11 +1640,11 @@ BEGIN
   RETURN NEXT format('SELECT %s.uid_generator_raise(%L::regclass, %s::bigint);', home, generator::text, largest);
 END
 $$;
-COMMENT ON FUNCTION uid_above_plan(regclass, name, regclass) IS
+COMMENT ON FUNCTION uid_internal.uid_above_plan(regclass, name, regclass) IS
   'Returns the statement that raises a generator above all ids of a column, where the clock alone does not keep it '
   'above, and fails if the generator cannot be above them.';
 
-CREATE FUNCTION uid_keep_sequence_plan(owned regclass, relation text, column_name name, widen boolean)
+CREATE FUNCTION uid_internal.uid_keep_sequence_plan(owned regclass, relation text, column_name name)
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1814,24 +1678,19 @@ BEGIN
     RETURN NEXT format('ALTER SEQUENCE %s OWNER TO %I;', kept, pg_get_userbyid(s.relowner));
   END IF;
   RETURN NEXT format('ALTER SEQUENCE %s OWNED BY %s.%I;', kept, relation, column_name);
-  IF widen AND s.type <> 'bigint' THEN
-    RETURN NEXT format('ALTER SEQUENCE %s AS bigint;', kept);
-  END IF;
 END
 $$;
-COMMENT ON FUNCTION uid_keep_sequence_plan(regclass, text, name, boolean) IS
+COMMENT ON FUNCTION uid_internal.uid_keep_sequence_plan(regclass, text, name) IS
   'Returns the statements that end the identity of a column and keep its sequence, owned by the column.';
 
-CREATE FUNCTION uid_move_notes(table_name regclass, column_name name, draws_from regclass) RETURNS SETOF text
+CREATE FUNCTION uid_internal.uid_move_notes(table_name regclass, column_name name, draws_from regclass) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
   c record;
 BEGIN
-  EXECUTE format('SELECT * FROM %s.uid_movable_column($1, $2)', home) INTO c USING table_name, column_name;
+  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
   RETURN QUERY
     SELECT format('-- note: child %s: its former default was %s', a.attrelid::regclass,
                   pg_get_expr(d.adbin, d.adrelid))
@@ -1886,27 +1745,25 @@ BEGIN
                           AND i.indpred IS NULL);
 END
 $$;
-COMMENT ON FUNCTION uid_move_notes(regclass, name, regclass) IS
+COMMENT ON FUNCTION uid_internal.uid_move_notes(regclass, name, regclass) IS
   'Returns comments about what a new default of a column does not change, or may conflict with: defaults of children, '
   'triggers, constraints, partitions, publications, subscriptions, privileges on the sequence that it draws from.';
 
-CREATE FUNCTION uid_adopt_plan(table_name regclass, column_name name, generator regclass, convert boolean)
+CREATE FUNCTION uid_internal.uid_adopt_plan(table_name regclass, column_name name, generator regclass)
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
   c record;
   draw record;
   narrow text;
-  others text;
+  conversions text;
   repeated numeric;
   up boolean;
 BEGIN
-  EXECUTE format('SELECT * FROM %s.uid_movable_column($1, $2)', home) INTO c USING table_name, column_name;
-  EXECUTE format('SELECT * FROM %s.uid_draw_expression($1)', home) INTO draw USING generator;
+  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
+  SELECT * INTO draw FROM uid_internal.uid_draw_expression(generator);
   IF c.base NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
     RAISE EXCEPTION 'column "%" of table % is of type %', column_name, c.relation, format_type(c.type, NULL)
       USING ERRCODE = 'datatype_mismatch', HINT = 'Only columns of type bigint, integer or smallint can draw ids.';
@@ -1916,31 +1773,25 @@ BEGIN
     RETURN;
   END IF;
 
-  EXECUTE format('SELECT string_agg(format(''Column %%s is of type %%s.'', n.name, n.type), E''\n''),
-                         string_agg(DISTINCT n.relation::regclass::text, '', '')
-                           FILTER (WHERE n.topmost AND n.relation <> $1)
-                    FROM %s.uid_narrow_columns($1, $2) n', home)
-    INTO narrow, others USING table_name, c.attnum;
-  IF narrow IS NOT NULL AND draw.generator IS NOT NULL AND NOT convert THEN
+  SELECT string_agg(n.description, E'\n'), string_agg(n.conversion, ' ') INTO narrow, conversions
+    FROM uid_internal.uid_narrow_columns(table_name, c.attnum) n;
+  IF narrow IS NOT NULL AND draw.generator IS NOT NULL THEN
     RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, c.relation
       USING ERRCODE = 'datatype_mismatch', DETAIL = narrow,
-            HINT = 'With convert => true the plan contains ALTER TYPE bigint for these columns. It writes their tables '
-                   'anew while they are locked.';
+            HINT = format('Convert these columns, which writes their tables anew while they are locked: %s', conversions);
   END IF;
 
-  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;',
-                     concat_ws(', ', c.relation, CASE WHEN convert THEN others END));
+  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
   RETURN NEXT format('-- former default: %s',
                      coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none'));
   IF draw.generator IS NOT NULL THEN
-    RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_above_plan($1, $2, $3)', home)
-      USING table_name, column_name, draw.generator;
+    RETURN QUERY SELECT * FROM uid_internal.uid_above_plan(table_name, column_name, draw.generator);
   ELSE
     EXECUTE format('SELECT x.next, x.increment > 0
-                      FROM %1$s.uid_sequence_next($1) x,
-                           (SELECT min(%2$I)::bigint, max(%2$I)::bigint FROM %3$s) m(smallest, largest)
+                      FROM uid_internal.uid_sequence_next($1) x,
+                           (SELECT min(%1$I)::bigint, max(%1$I)::bigint FROM %2$s) m(smallest, largest)
                      WHERE CASE WHEN x.increment > 0 THEN x.next <= m.largest ELSE x.next >= m.smallest END',
-                   home, column_name, c.relation)
+                   column_name, c.relation)
       INTO repeated, up USING draw.sequence;
     IF repeated IS NOT NULL THEN
       RAISE EXCEPTION 'sequence % would repeat ids of column "%" of table %', draw.sequence, column_name, c.relation
@@ -1960,13 +1811,9 @@ BEGIN
     RETURN NEXT '-- GENERATED ALWAYS ends: INSERT may then name ids of its own.';
   END IF;
   IF c.identity IS NOT NULL THEN
-    RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_keep_sequence_plan($1, $2, $3, $4)', home)
-      USING c.sequence, c.relation, column_name, convert;
+    RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(c.sequence, c.relation, column_name);
   ELSIF c.sequence IS NOT NULL THEN
     RETURN NEXT format('-- sequence %s stays, so that uid_release() can go back to it', c.sequence);
-    IF convert AND (SELECT q.seqtypid <> 'int8'::regtype FROM pg_sequence q WHERE q.seqrelid = c.sequence) THEN
-      RETURN NEXT format('ALTER SEQUENCE %s AS bigint;', c.sequence);
-    END IF;
   END IF;
   -- A child's own identity. Partitions have that of their parent from PostgreSQL 17 on.
   RETURN QUERY
@@ -1975,25 +1822,20 @@ BEGIN
      WHERE a.attrelid = ANY (c.tree) AND a.attrelid <> table_name AND a.attname = column_name AND a.attidentity <> ''
        AND NOT (r.relispartition AND current_setting('server_version_num')::int >= 170000)
      ORDER BY 1;
-  IF narrow IS NOT NULL AND convert THEN
-    RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_widen_plan($1, $2)', home) USING table_name, c.attnum;
-  END IF;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', c.relation, column_name, draw.expression);
-  RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_move_notes($1, $2, $3)', home)
-    USING table_name, column_name, coalesce(draw.generator, draw.sequence);
+  RETURN QUERY SELECT * FROM uid_internal.uid_move_notes(table_name, column_name, coalesce(draw.generator, draw.sequence));
 END
 $$;
-COMMENT ON FUNCTION uid_adopt_plan(regclass, name, regclass, boolean) IS
+COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) IS
   'Returns the lines of uid_adopt(): statements, and comments that begin with --.';
 
-CREATE FUNCTION uid_release_plan(table_name regclass, column_name name, start bigint, identity text)
+CREATE FUNCTION uid_internal.uid_release_plan(table_name regclass, column_name name, start bigint, identity text)
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
   c record;
   s record;
   floor bigint;     -- ids of the generator are at or above it
@@ -2002,7 +1844,7 @@ DECLARE
   collision bigint; -- the smallest id that the sequence would meet
   counter record;
 BEGIN
-  EXECUTE format('SELECT * FROM %s.uid_movable_column($1, $2)', home) INTO c USING table_name, column_name;
+  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
   IF c.drawn_by IS NULL THEN
     RAISE EXCEPTION 'column "%" of table % does not draw its default from uidgen', column_name, c.relation
       USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -2040,7 +1882,7 @@ BEGIN
     EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
                    c.relation) INTO largest USING floor;
     IF c.sequence IS NOT NULL THEN
-      EXECUTE format('SELECT * FROM %s.uid_sequence_next($1)', home) INTO counter USING c.sequence;
+      SELECT * INTO counter FROM uid_internal.uid_sequence_next(c.sequence);
     ELSE
       SELECT 1::numeric AS next, 1::bigint AS increment INTO counter;
     END IF;
@@ -2076,8 +1918,7 @@ BEGIN
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass);', c.relation, column_name,
                        s.name);
-    RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_move_notes($1, $2, $3)', home)
-      USING table_name, column_name, c.sequence;
+    RETURN QUERY SELECT * FROM uid_internal.uid_move_notes(table_name, column_name, c.sequence);
     RETURN;
   END IF;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
@@ -2096,19 +1937,17 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION uid_release_plan(regclass, name, bigint, text) IS
+COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, bigint, text) IS
   'Returns the lines of uid_release(): statements, and comments that begin with --.';
 
 -- Estimates of the recursive queries of the catalog are so high that PostgreSQL would compile them.
-CREATE FUNCTION uid_run_plan(table_name regclass, plan_query text, dry_run boolean) RETURNS SETOF text
+CREATE FUNCTION uid_internal.uid_run_plan(table_name regclass, plan_query text, dry_run boolean) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
 SET jit = off
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
   relation text := (SELECT format('%I.%I', n.nspname, t.relname) FROM pg_class t
                       JOIN pg_namespace n ON n.oid = t.relnamespace
                      WHERE t.oid = table_name AND t.relkind IN ('r', 'p') AND pg_has_role(t.relowner, 'USAGE'));
@@ -2123,7 +1962,7 @@ BEGIN
     END IF;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
   END IF;
-  EXECUTE format('SELECT array_agg(p.line) FROM %s.%s p(line)', home, plan_query) INTO plan;
+  EXECUTE format('SELECT array_agg(p.line) FROM uid_internal.%s p(line)', plan_query) INTO plan;
   FOREACH line IN ARRAY plan LOOP
     IF line LIKE '--%' THEN
       RETURN NEXT translate(line, E'\n\r', '  '); -- so that a name cannot end the comment
@@ -2139,45 +1978,37 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION uid_run_plan(regclass, text, boolean) IS
+COMMENT ON FUNCTION uid_internal.uid_run_plan(regclass, text, boolean) IS
   'Returns the lines of a plan of uid_adopt() or uid_release(), and runs its statements unless it is a dry run. '
   'Row-level security would hide ids, so it is an error where it applies.';
 
 CREATE FUNCTION uid_adopt(table_name regclass, column_name name, generator regclass DEFAULT NULL,
-    convert boolean DEFAULT false, dry_run boolean DEFAULT true) RETURNS SETOF text
+    dry_run boolean DEFAULT true) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
 BEGIN
-  RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_run_plan($1, $2, $3)', home)
-    USING table_name, format('uid_adopt_plan(%L::regclass, %L::name, %L::regclass, %L::boolean)', table_name::oid,
-                             column_name, generator::oid, coalesce(convert, false)), coalesce(dry_run, true);
+  RETURN QUERY SELECT * FROM uid_internal.uid_run_plan(table_name,
+    format('uid_adopt_plan(%L::regclass, %L::name, %L::regclass)', table_name::oid, column_name, generator::oid),
+    coalesce(dry_run, true));
 END
 $$;
-COMMENT ON FUNCTION uid_adopt(regclass, name, regclass, boolean, boolean) IS
+COMMENT ON FUNCTION uid_adopt(regclass, name, regclass, boolean) IS
   'Gives a column of a table a default of uidgen instead of a sequence: uid_next(), uid_next() of the given generator, '
   'or segment_next() if the argument is any other sequence. It returns the statements and comments, and runs the '
   'statements only with dry_run => false, in one transaction that locks the table for a short time (lock_timeout '
-  'applies). It fails unless all new ids are above those in the column. Columns of type integer, and those that refer '
-  'to them by foreign keys, are converted to bigint with convert => true. The sequence of the column is kept. Only the '
-  'owner of the table may call it. uid_release() goes back.';
+  'applies). It fails unless all new ids are above those in the column, and fit its type. The sequence of the column is '
+  'kept. Only the owner of the table may call it. uid_release() goes back.';
 
 CREATE FUNCTION uid_release(table_name regclass, column_name name, start bigint DEFAULT NULL,
     identity text DEFAULT NULL, dry_run boolean DEFAULT true) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
 BEGIN
-  RETURN QUERY EXECUTE format('SELECT * FROM %s.uid_run_plan($1, $2, $3)', home)
-    USING table_name, format('uid_release_plan(%L::regclass, %L::name, %L::bigint, %L::text)', table_name::oid,
-                             column_name, start, identity),
-          coalesce(dry_run, true);
+  RETURN QUERY SELECT * FROM uid_internal.uid_run_plan(table_name,
+    format('uid_release_plan(%L::regclass, %L::name, %L::bigint, %L::text)', table_name::oid, column_name, start, identity),
+    coalesce(dry_run, true));
 END
 $$;
 COMMENT ON FUNCTION uid_release(regclass, name, bigint, text, boolean) IS
@@ -2342,35 +2173,6 @@ COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
   'clock of the holder''s server minus that of the registry, at the last call, in microseconds';
 COMMENT ON COLUMN uid_fleet_node.last_heard IS 'time of the last call by the registry''s clock';
 
-CREATE TABLE uid_fleet_segment (
-  segment     text        NOT NULL,
-  host        text        NOT NULL,
-  port        text        NOT NULL,
-  database    text        NOT NULL,
-  first_value bigint      NOT NULL,
-  last_value  bigint      NOT NULL,
-  given_at    timestamptz NOT NULL,
-  version     text        NOT NULL,
-  PRIMARY KEY (segment, host, port, database)
-);
-COMMENT ON TABLE uid_fleet_segment IS
-  'One row for each segment and each member that has values of it: the last block that the registry gave. Nothing '
-  'depends on these rows, and a dump leaves them out.';
-COMMENT ON COLUMN uid_fleet_segment.segment IS 'name of the segment';
-COMMENT ON COLUMN uid_fleet_segment.host IS 'host name of the member''s server';
-COMMENT ON COLUMN uid_fleet_segment.port IS 'port of the member''s server';
-COMMENT ON COLUMN uid_fleet_segment.database IS 'database of the member';
-COMMENT ON COLUMN uid_fleet_segment.first_value IS 'first value of the block';
-COMMENT ON COLUMN uid_fleet_segment.last_value IS 'last value of the block';
-COMMENT ON COLUMN uid_fleet_segment.given_at IS 'time of the call, by the registry''s clock';
-COMMENT ON COLUMN uid_fleet_segment.version IS 'version of uidgen there';
-CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_fleet_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local('fleet');
-CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_fleet_segment
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local('fleet');
-ALTER TABLE uid_fleet_segment ENABLE ALWAYS TRIGGER uid_keep_local;
-ALTER TABLE uid_fleet_segment ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
-
 CREATE SEQUENCE uid_fleet_serial;
 COMMENT ON SEQUENCE uid_fleet_serial IS
   'Counter of the answers of a fleet''s registry. If a member shows a number above it, the registry has lost commits.';
@@ -2458,14 +2260,6 @@ COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
   'before it joined the fleet: if it was used beyond the returned time, ids may come again. It fails if the node was '
   'never granted, during a handover, and in a transaction block.';
-
-CREATE FUNCTION uid_fleet_forget(pool integer) RETURNS void
-LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_forget';
-COMMENT ON FUNCTION uid_fleet_forget(integer) IS
-  'Deletes a layout that no generator of the fleet uses any more, with the rows of its nodes. All grants must have '
-  'ended, so take over those that last, and reservations, with uid_fleet_takeover(). No generator of the layout may '
-  'begin to draw with a clock that is behind these grants: otherwise ids collide. If one that held a grant asks again, '
-  'the registry raises a fence. It fails during a fence or a handover, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
     epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL, without_standby boolean DEFAULT false,
@@ -2630,13 +2424,6 @@ COMMENT ON VIEW uid_fleet_pools IS
   'uid_fleet). Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '
   'fence. Readable by pg_monitor.';
 
-CREATE VIEW uid_fleet_segments AS
-SELECT s.segment, n.sequence, s.database, s.host, s.port, s.first_value, s.last_value, s.given_at, s.version
-  FROM uid_fleet_segment s JOIN uid_segment n ON n.name = s.segment;
-COMMENT ON VIEW uid_fleet_segments IS
-  'The members that have values of the registry''s segments, each with the last block that it was given, and when. '
-  'Readable by pg_monitor.';
-
 
 -- ---------------------------------------------------------------------------------------------------------
 -- From an id back to its server and its table
@@ -2658,18 +2445,34 @@ COMMENT ON VIEW uid_fleet_holder IS
   'The last holder of each node that the registry of a fleet has granted, with the layout and the ticks of the grant. '
   'uid_origin() reads it.';
 
-CREATE FUNCTION uid_origin(id bigint, generator regclass,
-    OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
-    OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
-RETURNS record
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION uid_internal.uid_chosen(generator regclass) RETURNS regclass
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
+  home text := uid_internal.uid_home();
+BEGIN
+  IF generator IS NULL THEN
+    EXECUTE format('SELECT %s.uid_decode(0::bigint)', home); -- fails without a default generator
+    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO generator;
+  END IF;
+  RETURN generator;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_chosen(regclass) IS 'Returns the given generator, or the default one for NULL.';
+
+CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
+    OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
+    OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
+RETURNS record
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := uid_internal.uid_home();
   parts record;
 BEGIN
+  generator := uid_internal.uid_chosen(generator);
   EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
 
   -- On the registry of a fleet the grant says it exactly: its ticks belong to one generator.
@@ -2723,7 +2526,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
-  'Returns where an id of a generator comes from: the server, the database and the generator of its row of worker_node, '
+  'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator of its row of worker_node, '
   'whose id is node_id, when that row was created and last modified, and the columns of this database whose default '
   'draws from the generator. All are NULL if no row fits. Of several rows with the id''s worker id, datacenter '
   'id and layout, those of the given generator come first. Of these it is the one in use at the id''s time: from its '
@@ -2732,27 +2535,6 @@ COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'of a row, it is the best match: the row in use at the nearest time. On the registry of a fleet the last grant of the node comes first: it is exact, node_id is NULL, created is the start of '
   'the grant, and modified is the time at which the registry last heard of the holder. The caller needs SELECT on '
   'worker_node.';
-
-CREATE FUNCTION uid_origin(id bigint,
-    OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
-    OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
-RETURNS record
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen');
-BEGIN
-  EXECUTE format('SELECT %s.uid_decode($1)', home) USING id; -- fails without a default generator
-  EXECUTE format('SELECT o.* FROM %1$s.uid_generator_config g, %1$s.uid_origin($1, g.generator) o WHERE g.is_default',
-                 home)
-    INTO host_name, port, system_identifier, timeline, database, generator_name, node_id, created, modified, columns
-    USING id;
-END
-$$;
-COMMENT ON FUNCTION uid_origin(bigint) IS
-  'Returns where an id of the default generator comes from, as uid_origin(bigint, regclass) does.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Ids as short texts. None of these functions is LEAKPROOF: their errors tell about their argument.
@@ -2827,13 +2609,12 @@ COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
 -- An id, explained for people
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_explain(id bigint, generator regclass) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION uid_explain(id bigint, generator regclass DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home   text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                   WHERE e.extname = 'uidgen');
+  home   text := uid_internal.uid_home();
   config record;
   total  integer;
   parts  record;
@@ -2844,6 +2625,10 @@ DECLARE
   lines  text[];
   notes  text[];
 BEGIN
+  generator := uid_internal.uid_chosen(generator);
+  IF id IS NULL THEN
+    RETURN NULL;
+  END IF;
   EXECUTE format('SELECT %s.uid_layout($1)', home) USING generator; -- fails if it is not a generator
   EXECUTE format('SELECT c.* FROM %s.uid_generator_config c WHERE c.generator = $1', home) INTO config USING generator;
   total := config.time_bits + config.datacenter_bits + config.worker_bits + config.sequence_bits;
@@ -2937,28 +2722,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_explain(bigint, regclass) IS
-  'Returns what is known of an id of a generator, as text for people: a picture of its fields, in bits and as numbers; '
+  'Returns what is known of an id of a generator (NULL: the default one), as text for people: a picture of its fields, in bits and as numbers; '
   'its time in the session''s time zone; the server, database and row of worker_node behind it, as uid_origin() finds '
   'them; and notes on what may be wrong. A number that is not an id of the generator is drawn, too, and a note says '
   'why. The text is not for programs: it may change.';
-
-CREATE FUNCTION uid_explain(id bigint) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home   text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                   WHERE e.extname = 'uidgen');
-  answer text;
-BEGIN
-  EXECUTE format('SELECT %s.uid_decode(0::bigint)', home); -- fails without a default generator
-  EXECUTE format('SELECT %1$s.uid_explain($1, g.generator) FROM %1$s.uid_generator_config g WHERE g.is_default', home)
-    INTO answer USING id;
-  RETURN answer;
-END
-$$;
-COMMENT ON FUNCTION uid_explain(bigint) IS
-  'Returns what is known of an id of the default generator, as uid_explain(bigint, regclass) does.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Privileges: all of them, and only here. Each object gets those that are named below, whatever ALTER DEFAULT PRIVILEGES
@@ -3016,28 +2783,31 @@ GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
 GRANT SELECT (name, sequence, step, max_step, description, registry_name, fleet, increment), INSERT ON uid_segment TO PUBLIC;
 GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
   uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
+-- In views and functions, with the rights of their callers.
+GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_internal.uid_generator_builtin(boolean), uid_internal.uid_slots(),
-  uid_internal.uid_stat_sequences(), uid_internal.uid_stat_totals() TO PUBLIC; -- in views, with their readers' rights
+GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_internal.uid_generator_builtin,
+  uid_internal.uid_slots, uid_internal.uid_stat_sequences, uid_internal.uid_stat_totals, uid_internal.uid_movable_column,
+  uid_internal.uid_narrow_columns, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
+  uid_internal.uid_above_plan, uid_internal.uid_keep_sequence_plan, uid_internal.uid_move_notes,
+  uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
-GRANT USAGE ON SCHEMA uid_internal TO pg_database_owner;
 GRANT SELECT ON uid_segment TO pg_database_owner;
 GRANT SELECT, INSERT ON worker_node, uid_internal.uid_key, uid_internal.uid_fleet_key, uid_fleet_state, uid_fleet_pool,
   uid_fleet_node TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
 -- Who sees the server and the fleet, and who administers them.
-GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_segments, uid_fleet_holder
-  TO pg_monitor;
+GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_holder TO pg_monitor;
 GRANT SELECT ON uid_fleet_holder TO pg_database_owner;
 REVOKE EXECUTE ON PROCEDURE uid_fleet_call, uid_fleet_block FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_handover,
-  uid_fleet_takeover, uid_fleet_forget, uid_fleet_reserve, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;
+  uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_forget, uid_fleet_reserve,
-  uid_fleet_admit, uid_fleet_expel TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit,
+  uid_fleet_expel TO pg_database_owner;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- What the role that creates the extension should know

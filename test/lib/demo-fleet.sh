@@ -162,8 +162,10 @@ for member in $members; do
 done
 on registry show "SELECT node, datacenter_id, worker_id, port, generator, granted_until, clock_offset FROM uid_fleet"
 claim "each member has a node of its own" "$(on registry value 'SELECT count(DISTINCT node) FROM uid_fleet')" -ge 3
-on registry show "SELECT segment, port, first_value, last_value, given_at FROM uid_fleet_segments"
-claim "each member has a block of the segment" "$(on registry value 'SELECT count(*) FROM uid_fleet_segments')" = 3
+for member in $members; do
+    on "$member" show "SELECT name, range_first, range_length, range_left FROM segment_status"
+    claim "$member has a block of the segment" "$(on "$member" value 'SELECT count(range_first) FROM segment_status')" = 1
+done
 
 say "4. A member is killed while it inserts, and goes on with the same node."
 node=$(on osaka value "SELECT node FROM uid_generator_status")

@@ -60,7 +60,7 @@ my %statements = (
 	segment_create => q{SELECT segment_create('s')},
 	segment_drop => q{SELECT segment_drop('other')},
 	default_set => q{SELECT uid_default_set('uid_generators.other')},
-	adopt => q{SELECT uid_adopt('adoptable', 'id', convert => true, dry_run => false)},
+	adopt => q{SELECT uid_adopt('adoptable', 'id', dry_run => false)},
 	release => q{SELECT uid_release('adopted', 'id', dry_run => false)},
 	insert => q{INSERT INTO t_sequence VALUES ('t', 0, 10)},
 	leaf => q{SELECT uid_leaf_alloc_create('elsewhere')});

@@ -101,24 +101,6 @@ bool take_over(Registry *registry, void *arg) {
                     errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools.")));
 }
 
-// While a grant lasts, or one may that was lost, the rows keep its node from others.
-bool forget(Registry *registry, void *arg) {
-    const int32_t pool = *static_cast<int32_t *>(arg);
-    const core::RegistryView &view = registry->state.view;
-    core::Layout layout;
-    check_open(registry);
-    if (!read_pool(pool, &layout))
-        report_no_pool(pool);
-    const int64_t end_us = Max(core::start_of(layout, read_last_until(pool)), core::fence_end_us(view)) + view.bound_us;
-    if (view.now_us < end_us)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("pool %d is in use", pool),
-                        errdetail("Its last grant ends at %s.", timestamptz_to_str(to_timestamptz(end_us))),
-                        errhint("Wait until then, or run SELECT uid_fleet_takeover(pool, node) for nodes whose holders "
-                                "no longer run.")));
-    delete_pool(pool);
-    return true;
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // Reservations.
 // ---------------------------------------------------------------------------------------------------------
@@ -270,7 +252,6 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
-UIDGEN_SQL_FUNCTION(uid_fleet_forget);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
 
 Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
@@ -288,12 +269,6 @@ Datum uid_fleet_takeover(PG_FUNCTION_ARGS) {
     Takeover takeover = {PG_GETARG_INT32(0), PG_GETARG_INT64(1), 0};
     administer(fcinfo, take_over, &takeover);
     return time_datum(takeover.free_at_us);
-}
-
-Datum uid_fleet_forget(PG_FUNCTION_ARGS) {
-    int32_t pool = PG_GETARG_INT32(0);
-    administer(fcinfo, forget, &pool, true);
-    PG_RETURN_VOID();
 }
 
 Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {

@@ -86,26 +86,12 @@ bool is_credible(const core::SequenceState &counter, const core::SequenceRule &r
            core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
 }
 
-Query note_member = {"INSERT INTO %1$s.uid_fleet_segment AS s VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
-                     "ON CONFLICT (segment, host, port, database) DO UPDATE SET first_value = EXCLUDED.first_value, "
-                     "last_value = EXCLUDED.last_value, given_at = EXCLUDED.given_at, version = EXCLUDED.version"};
-
-// Nothing depends on the rows, and a role that calls may name any member. So only the latest ones stay.
-Query forget_members = {"DELETE FROM %1$s.uid_fleet_segment WHERE segment = $1 AND given_at <= (SELECT given_at "
-                        "FROM %1$s.uid_fleet_segment WHERE segment = $1 ORDER BY given_at DESC OFFSET 1000 LIMIT 1)"};
-
-void note_block(const Registry *registry, const BlockCall &call, const char *name) {
-    execute(&note_member, parameters(name, call.caller.host, call.caller.port, call.caller.database, call.block.first,
-                                     call.block.last, Time{registry->state.view.now_us}, call.version));
-    execute(&forget_members, parameters(name));
-}
-
 bool refuse_unknown(BlockCall *call, const char *name) {
     const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",
                                    static_cast<long long>(call->shown), name);
-    ereport(LOG,
-            (errmsg("%s", message), errdetail("Database \"%s\" on %s:%s shows it as the last value that it was given.",
-                                              call->caller.database, call->caller.host, call->caller.port)));
+    ereport(LOG, (errmsg("%s", message),
+                  errdetail("Database \"%s\" on %s:%s, version %s, shows it as the last value that it was given.",
+                            call->caller.database, call->caller.host, call->caller.port, call->version)));
     return refuse(
         call, "unknown_value", message,
         psprintf("If the member had that value, run SELECT segment_set(%s, value) on the registry, with a value "
@@ -137,7 +123,6 @@ bool give_block(Registry *registry, void *arg) {
             call, "used_up", psprintf("segment \"%s\" has no value left at the registry", name),
             psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(sequence),
                      call->block_increment > 0 ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number"));
-    note_block(registry, *call, name);
     return true;
 }
 

@@ -147,8 +147,7 @@ MemberRefusal refuse_layout(const Call &call, const char *login) {
     return {"too_many_layouts",
             psprintf("role \"%s\" has brought %lld layouts to the fleet already", login,
                      static_cast<long long>(most_pools)),
-            "Use a layout that the fleet has. Or run SELECT uid_fleet_forget(pool) on the registry for layouts that no "
-            "generator uses."};
+            "Use a layout that the fleet has, or another role."};
 }
 
 } // namespace uidgen::pg

@@ -148,13 +148,6 @@ int32_t insert_pool(const core::Layout &layout, const char *preset, const char *
     return integer_of(1);
 }
 
-void delete_pool(int32_t pool) {
-    static Query nodes = {"DELETE FROM %1$s.uid_fleet_node WHERE pool = $1"};
-    static Query layout = {"DELETE FROM %1$s.uid_fleet_pool WHERE pool = $1"};
-    execute(&nodes, parameters(pool));
-    execute(&layout, parameters(pool));
-}
-
 bool read_pool(int32_t pool, core::Layout *layout) {
     static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_fleet_pool WHERE pool = $1"};
     if (execute(&query, parameters(pool)) == 0)
@@ -212,12 +205,6 @@ bool read_latest_node(int32_t pool, NodeRecord *record) {
     static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND line <> 0 "
                           "ORDER BY granted_until DESC LIMIT 1"};
     return read_record(&query, parameters(pool), record);
-}
-
-int64_t read_last_until(int32_t pool) {
-    static Query query = {"SELECT max(granted_until) FROM %1$s.uid_fleet_node WHERE pool = $1"};
-    execute(&query, parameters(pool));
-    return bigint_of(1);
 }
 
 bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record) {

@@ -68,7 +68,6 @@ int32_t find_pool(const core::Layout &layout);
 int64_t count_pools(const char *login);
 // `login` is the role whose call brings the layout; null: an administrator's.
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);
-void delete_pool(int32_t pool); // with its nodes
 bool read_pool(int32_t pool, core::Layout *layout);
 // The pool with the next higher number. False: there is none.
 bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout);
@@ -83,7 +82,6 @@ bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_no
 // Of the nodes that a line has, the one with the latest end.
 bool read_latest_node(int32_t pool, NodeRecord *record);
 // The latest end of all nodes, reserved ones too; 0: there is none.
-int64_t read_last_until(int32_t pool);
 // The node that this generator of this server held last under the policy sticky.
 bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record);
 // The first node by core::comes_before() whose `until` is at most `from`, among those in the table that no other
