@@ -89,6 +89,12 @@ void report_generator_field(const char *field, const char *value, const char *hi
                     detail != nullptr ? errdetail("%s", detail) : 0, errhint("%s", hint)));
 }
 
+void report_other_call(const char *function, const char *trigger) {
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("function \"%s\" must be called as a %s", function, trigger),
+                    errhint("Use it only on the tables of uidgen.")));
+}
+
 void report_newer_row(Oid sequence, const char *table) {
     ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                     errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",

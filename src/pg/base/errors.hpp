@@ -25,6 +25,9 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 [[noreturn]] void report_generator_field(const char *field, const char *value, const char *hint,
                                          const char *detail = nullptr);
 
+// A trigger function was called in another way than as that kind of trigger.
+[[noreturn]] void report_other_call(const char *function, const char *trigger);
+
 // The row was changed after the transaction's snapshot.
 [[noreturn]] void report_newer_row(Oid sequence, const char *table);
 

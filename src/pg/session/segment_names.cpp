@@ -164,9 +164,7 @@ UIDGEN_SQL_FUNCTION(uid_segment_changed);
 
 Datum uid_segment_changed(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("function \"uid_segment_changed\" must be called as a trigger"),
-                        errhint("Use it only on the tables uid_segment and uid_key.")));
+        report_other_call("uid_segment_changed", "trigger");
     const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
     CacheInvalidateRelcache(trigger->tg_relation);
     PG_RETURN_DATUM(0);

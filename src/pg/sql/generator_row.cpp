@@ -9,6 +9,7 @@
 
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
+#include "tables/extension.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
 #include "shared/nodes.hpp"
@@ -93,6 +94,16 @@ void row_inserted(Row row) {
     note_datacenter_id(generator, config);
 }
 
+// Null: another call of the function. A superuser may use it on other tables, whose columns are of other types.
+const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
+    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    const bool is_row =
+        trigger != nullptr && TRIGGER_FIRED_BEFORE(trigger->tg_event) && TRIGGER_FIRED_FOR_ROW(trigger->tg_event);
+    return is_row && RelationGetRelid(trigger->tg_relation) == required_table(find_extension().schema, "uid_generator")
+               ? trigger
+               : nullptr;
+}
+
 // Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
@@ -113,10 +124,9 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_generator_changing);
 
 Datum uid_generator_changing(PG_FUNCTION_ARGS) {
-    // Only superusers may use the function elsewhere.
-    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    const TriggerData *trigger = change_of_generators(fcinfo);
     if (trigger == nullptr)
-        elog(ERROR, "uid_generator_changing was not called as a trigger");
+        report_other_call("uid_generator_changing", "BEFORE trigger for each row of uid_generator");
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     CacheInvalidateRelcache(trigger->tg_relation);
     if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {

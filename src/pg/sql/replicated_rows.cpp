@@ -9,6 +9,7 @@
 // a worker looks for its key, the worker fails, and begins again unless its subscription has disable_on_error.
 
 #include "base/compat.hpp"
+#include "base/errors.hpp"
 #include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
@@ -32,12 +33,6 @@ namespace {
 const TriggerData *before_trigger(FunctionCallInfo fcinfo) {
     const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
     return trigger != nullptr && TRIGGER_FIRED_BEFORE(trigger->tg_event) ? trigger : nullptr;
-}
-
-[[noreturn]] void report_other_call(const char *function, const char *trigger) {
-    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                    errmsg("function \"%s\" must be called as a %s", function, trigger),
-                    errhint("Use it only on the tables of uidgen.")));
 }
 
 // What a BEFORE trigger for each row returns: the row, or nothing to leave out the change.

@@ -14,8 +14,6 @@ struct Row {
 // The number of a column; error if there is none of that name.
 AttrNumber column_number(TupleDesc desc, const char *name);
 
-// Whether the table has the column. It may lack one until ALTER EXTENSION UPDATE.
-
 // Error if the column has another type. In a moment in which the extension is dropped, the table may be one of the
 // schema's owner. So it comes before the use of a Datum as a pointer, and before a comparison in an index.
 void check_column_type(TupleDesc desc, const char *name, Oid type);
