@@ -65,7 +65,7 @@ SELECT regexp_replace(substr(e, strpos(e, 'made by')), 'worker_node \d+', 'worke
 SELECT regexp_replace(substr(e, strpos(e, 'made by')), 'worker_node \d+', 'worker_node <id>') FROM uid_explain(uid_encode('2026-01-01 12:00', 30, 29, 0)) e;
 
 -- NULL, what is no generator, a role that may not read worker_node, and a database without a default generator.
-SELECT uid_explain(NULL) IS NULL, uid_explain(NULL, 'uid_generators.js53') IS NULL, uid_explain(1, NULL) = uid_explain(1);
+SELECT uid_explain(NULL) IS NULL, uid_explain(NULL, 'uid_generators.js53') IS NULL, split_part(uid_explain(1, NULL), 'time', 1) = split_part(uid_explain(1), 'time', 1);
 CREATE SEQUENCE plain;
 SELECT outcome('SELECT uid_explain(1, ''plain'')'), outcome('SELECT uid_explain(1, ''orders'')'), outcome('SELECT uid_explain(1, 0)'),
        outcome('SELECT uid_explain(-1, ''plain'')');

@@ -452,15 +452,6 @@ CALL ask('z3', worker_bits => 6, any_node => true);
 -- Whatever was asked: nodes are in range.
 SELECT count(*) FILTER (WHERE node >= nodes) AS beyond FROM uid_fleet_node JOIN uid_fleet_pools USING (pool);
 
--- One row of worker_node for each node that a newcomer got.
-SELECT host_name, port, generator, worker_id, datacenter_id, system_identifier, timeline
-  FROM worker_node WHERE host_name = 'h1' OR datacenter_id > 0 ORDER BY id;
-
--- They do not count as drawn by a generator of this database.
-SELECT uid_generator_create('g', preset => 'leaf');
-SELECT worker_ids_used FROM uid_generator_limits WHERE generator = 'uid_generators.g'::regclass;
-SELECT uid_generator_drop('uid_generators.g');
-
 -- Any number of layouts would fill the disk. One login does not use up those of another one.
 SELECT born('full', 901), born('other', 902);
 INSERT INTO uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,

@@ -218,7 +218,7 @@ COMMENT ON FUNCTION uid_internal.uid_generator_changing() IS
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
-  'Trigger function of uid_generator, uid_segment, uid_key, and the tables of a fleet''s registry (with an argument). '
+  'Trigger function of uid_generator, uid_segment, uid_key, and the tables of a fleet''s registry. '
   'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
   'another server, and refuses TRUNCATE.';
 
@@ -226,12 +226,6 @@ CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
 CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
-CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
-CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_generator
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
-ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_keep_local;
-ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
 -- A row whose sequence no longer exists could not be restored. A drop leaves such a row if neither the event trigger
 -- nor the library runs.
 SELECT pg_catalog.pg_extension_config_dump('uid_generator',
@@ -673,12 +667,6 @@ COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the
 CREATE TRIGGER uid_check_registration
   BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_segments');
-CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
-CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_segment
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
-ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_keep_local;
-ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
 SELECT pg_catalog.pg_extension_config_dump('uid_segment',
   'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
@@ -1028,12 +1016,6 @@ CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_internal.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
 CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_internal.uid_key
   FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_segment_changed();
-CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON uid_internal.uid_key
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
-CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON uid_internal.uid_key
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
-ALTER TABLE uid_internal.uid_key ENABLE ALWAYS TRIGGER uid_keep_local;
-ALTER TABLE uid_internal.uid_key ENABLE ALWAYS TRIGGER uid_keep_local_truncate;
 SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_key',
   'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
@@ -2181,12 +2163,13 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['uid_fleet_state', 'uid_internal.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
+  FOREACH name IN ARRAY ARRAY['uid_generator', 'uid_segment', 'uid_internal.uid_key', 'uid_fleet_state',
+                              'uid_internal.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
     EXECUTE pg_catalog.format(
       'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$s
-         FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local(''fleet'');
+         FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
        CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON %1$s
-         FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local(''fleet'');
+         FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
        ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_keep_local;
        ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_keep_local_truncate', name);
   END LOOP;

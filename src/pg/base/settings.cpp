@@ -55,44 +55,8 @@ void define_fleet() {
 }
 
 #ifdef UIDGEN_FAULTS
-const config_enum_entry fault_names[] = {
-    {"none", static_cast<int>(Fault::none), false},
-    {"no_flush", static_cast<int>(Fault::no_flush), false},
-    {"delta_record", static_cast<int>(Fault::delta_record), false},
-    {"stale_log_cnt", static_cast<int>(Fault::stale_log_cnt), false},
-    {"resume_lease", static_cast<int>(Fault::resume_lease), false},
-    {"keep_slot", static_cast<int>(Fault::keep_slot), false},
-    {"release_lock", static_cast<int>(Fault::release_lock), false},
-    {"trust_clock", static_cast<int>(Fault::trust_clock), false},
-    {"trust_copy", static_cast<int>(Fault::trust_copy), false},
-    {"outlive_grant", static_cast<int>(Fault::outlive_grant), false},
-    {"no_fence", static_cast<int>(Fault::no_fence), false},
-    {"overreach", static_cast<int>(Fault::overreach), false},
-    {"blind_reserve", static_cast<int>(Fault::blind_reserve), false},
-    {"ignore_setval", static_cast<int>(Fault::ignore_setval), false},
-    {"draw_altered", static_cast<int>(Fault::draw_altered), false},
-    {"no_standby", static_cast<int>(Fault::no_standby), false},
-    {"forget_lost", static_cast<int>(Fault::forget_lost), false},
-    {"same_bit", static_cast<int>(Fault::same_bit), false},
-    {"short_block", static_cast<int>(Fault::short_block), false},
-    {"no_swap", static_cast<int>(Fault::no_swap), false},
-    {"keep_altered", static_cast<int>(Fault::keep_altered), false},
-    {"put_back", static_cast<int>(Fault::put_back), false},
-    {"stay_open", static_cast<int>(Fault::stay_open), false},
-    {"unwritten", static_cast<int>(Fault::unwritten), false},
-    {"stale_row", static_cast<int>(Fault::stale_row), false},
-    {"async_block", static_cast<int>(Fault::async_block), false},
-    {"unsafe_grant", static_cast<int>(Fault::unsafe_grant), false},
-    {"answer_early", static_cast<int>(Fault::answer_early), false},
-    {"no_wait", static_cast<int>(Fault::no_wait), false},
-    {"forget_until", static_cast<int>(Fault::forget_until), false},
-    {"late_asks", static_cast<int>(Fault::late_asks), false},
-    {"hide_use", static_cast<int>(Fault::hide_use), false},
-    {"any_fleet", static_cast<int>(Fault::any_fleet), false},
-    {"any_closing", static_cast<int>(Fault::any_closing), false},
-    {"any_answer", static_cast<int>(Fault::any_answer), false},
-    {nullptr, 0, false},
-};
+#define UIDGEN_FAULT(name) {#name, static_cast<int>(Fault::name), false},
+const config_enum_entry fault_names[] = {UIDGEN_FAULT(none) UIDGEN_ALL_FAULTS(UIDGEN_FAULT){nullptr, 0, false}};
 #endif
 
 } // namespace

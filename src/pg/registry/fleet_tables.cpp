@@ -290,15 +290,4 @@ void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t n
     execute(&query, parameters(pool, node, offset_us, Time{now_us}));
 }
 
-void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us) {
-    static Query query = {"INSERT INTO %1$s.worker_node (id, host_name, port, type, launch_date, modified, created, "
-                          "generator, worker_id, datacenter_id, system_identifier, timeline) "
-                          "VALUES ($1, left($2, 64), left($3, 64), 2, $4::date, $4, $4, $5, $6, $7, $8, $9) "
-                          "ON CONFLICT DO NOTHING"};
-    const int32_t bits = core::drawn_worker_bits(layout);
-    execute(&query, parameters(id, holder.host, holder.port, Time{now_us}, holder.generator,
-                               static_cast<int32_t>(node & core::largest(bits)), static_cast<int32_t>(node >> bits),
-                               holder.system_identifier, holder.timeline));
-}
-
 } // namespace uidgen::pg

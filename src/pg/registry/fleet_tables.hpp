@@ -103,7 +103,5 @@ bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after
 bool write_use_before(int32_t pool, const core::NodeRow &before, const core::NodeRow &after);
 // The clock of the holder of a node, which is refused an answer.
 void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t now_us);
-// A row of worker_node for a node that was granted.
-void insert_worker_node(int64_t id, const core::Layout &layout, int64_t node, const Holder &holder, int64_t now_us);
 
 } // namespace uidgen::pg

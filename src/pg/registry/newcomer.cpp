@@ -36,29 +36,18 @@ NodeRecord record_after_grant(const Newcomer &n, const core::NodeRow &before) {
     return record;
 }
 
-void write_draw(const Newcomer &n, int64_t id, int64_t node) {
-    if (!n.call->reserves)
-        insert_worker_node(id, n.call->layout, node, n.call->holder, n.registry->state.view.now_us);
-}
-
 // False: the node is in the table.
-bool take_unused(const Newcomer &n, int64_t id, int64_t node, NodeRecord *granted) {
+bool take_unused(const Newcomer &n, int64_t node, NodeRecord *granted) {
     core::NodeRow unused = {};
     unused.node = node;
     *granted = record_after_grant(n, unused);
-    if (!insert_node(n.pool, *granted, n.registry->state.view.now_us))
-        return false;
-    write_draw(n, id, node);
-    return true;
+    return insert_node(n.pool, *granted, n.registry->state.view.now_us);
 }
 
 // False: the row has changed.
 bool take_used(const Newcomer &n, const NodeRecord &before, NodeRecord *granted) {
     *granted = record_after_grant(n, before.row);
-    if (!update_node(n.pool, before, *granted, n.registry->state.view.now_us))
-        return false;
-    write_draw(n, draw_node_id(n.registry->schema), before.row.node);
-    return true;
+    return update_node(n.pool, before, *granted, n.registry->state.view.now_us);
 }
 
 bool is_in(NodeRange range, int64_t node) { return node >= range.first && node <= range.last; }
@@ -87,8 +76,7 @@ int64_t node_of_draw(const Newcomer &n, int64_t id) {
 
 bool take_by_draw(const Newcomer &n, NodeRecord *granted) {
     for (int i = 0; i < draws; i++) {
-        const int64_t id = draw_node_id(n.registry->schema);
-        if (take_unused(n, id, node_of_draw(n, id), granted))
+        if (take_unused(n, node_of_draw(n, draw_node_id(n.registry->schema)), granted))
             return true;
     }
     return false;
@@ -104,7 +92,7 @@ bool take_oldest(const Newcomer &n, bool avoid_asked, NodeRecord *granted) {
 bool take_any_unused(const Newcomer &n, NodeRecord *granted) {
     int64_t node = no_node;
     while (find_unused_node(n.pool, nodes_for(*n.call), &node)) {
-        if (take_unused(n, draw_node_id(n.registry->schema), node, granted))
+        if (take_unused(n, node, granted))
             return true;
         CHECK_FOR_INTERRUPTS(); // another session has taken it
     }
@@ -131,7 +119,7 @@ bool take_static(const Newcomer &n, NodeRecord *granted) {
     for (;;) {
         NodeRecord row;
         if (!read_node(n.pool, node, &row)) {
-            if (take_unused(n, draw_node_id(n.registry->schema), node, granted))
+            if (take_unused(n, node, granted))
                 return true;
         } else if (!is_free(n, row)) {
             *granted = row;

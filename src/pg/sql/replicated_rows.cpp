@@ -16,17 +16,13 @@ namespace uidgen::pg {
 namespace {
 
 // A worker can leave out rows, but not a TRUNCATE. So no session may send one.
-[[noreturn]] void refuse_truncate(Relation table, bool of_fleet) {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
-         errdetail("%s", of_fleet ? "Without its rows, nodes would be granted twice."
-                                  : "The rows of the table describe sequences."),
-         errhint("%s",
-                 of_fleet
-                     ? "Take the node of a holder that does not run any more with uid_fleet_takeover()."
-                     : "Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
-                       "SEQUENCE.")));
+[[noreturn]] void refuse_truncate(Relation table) {
+    ereport(ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+             errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
+             errdetail("Its rows describe sequences, or keep nodes from being granted twice."),
+             errhint("Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
+                     "SEQUENCE. Free a node whose holder does not run any more with uid_fleet_takeover().")));
 }
 
 // Null: another call of the function.
@@ -57,7 +53,7 @@ Datum uid_keep_local(PG_FUNCTION_ARGS) {
     if (trigger == nullptr)
         report_other_call("uid_keep_local", "BEFORE trigger");
     if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
-        refuse_truncate(trigger->tg_relation, trigger->tg_trigger->tgnargs > 0);
+        refuse_truncate(trigger->tg_relation);
     return result_of(trigger, IsLogicalWorker());
 }
 
