@@ -199,34 +199,28 @@ GRANT USAGE ON SCHEMA trap TO PUBLIC;
 GRANT INSERT ON trap.caught TO PUBLIC;
 CREATE FUNCTION trap.catch(what text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS
   'BEGIN INSERT INTO trap.caught (who, what) VALUES (session_user, what); END';
-CREATE FUNCTION trap.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''format''); RETURN NULL; END';
-CREATE FUNCTION trap.format(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''format''); RETURN NULL; END';
-CREATE FUNCTION trap.setval(regclass, bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''setval''); RETURN NULL; END';
-CREATE FUNCTION trap.setval(regclass, bigint, boolean) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''setval''); RETURN NULL; END';
-CREATE FUNCTION trap.octet_length(text) RETURNS integer LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''octet_length''); RETURN NULL; END';
-CREATE FUNCTION trap.quote_literal(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''quote_literal''); RETURN NULL; END';
-CREATE FUNCTION trap.md5(text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''md5''); RETURN NULL; END';
-CREATE FUNCTION trap.pg_has_role(oid, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_has_role''); RETURN NULL; END';
-CREATE FUNCTION trap.current_setting(text, boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''current_setting''); RETURN NULL; END';
-CREATE FUNCTION trap.has_sequence_privilege(oid, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''has_sequence_privilege''); RETURN NULL; END';
-CREATE FUNCTION trap.has_sequence_privilege(regclass, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''has_sequence_privilege''); RETURN NULL; END';
-CREATE FUNCTION trap.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_sequence_last_value''); RETURN NULL; END';
-CREATE FUNCTION trap.cardinality(oid[]) RETURNS integer LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''cardinality''); RETURN NULL; END';
-CREATE FUNCTION trap.to_jsonb(anyelement) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''to_jsonb''); RETURN NULL; END';
-CREATE FUNCTION trap.jsonb_build_object(VARIADIC text[]) RETURNS jsonb LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_build_object''); RETURN NULL; END';
-CREATE FUNCTION trap.jsonb_populate_record(anyelement, jsonb) RETURNS anyelement LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''jsonb_populate_record''); RETURN NULL; END';
-CREATE FUNCTION trap.pg_get_expr(pg_node_tree, oid) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''pg_get_expr''); RETURN NULL; END';
-CREATE FUNCTION trap.uid_decode(bigint) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_decode''); RETURN NULL; END';
-CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''now''); RETURN NULL; END';
-CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''clock_timestamp''); RETURN NULL; END';
-CREATE FUNCTION trap.uid_slots() RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''uid_slots''); RETURN NULL; END';
-CREATE FUNCTION trap.pg_event_trigger_dropped_objects() RETURNS oid LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''dropped''); RETURN NULL; END';
-CREATE FUNCTION trap.same(oid, oid) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
-CREATE FUNCTION trap.same(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
-CREATE FUNCTION trap.same(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
-CREATE FUNCTION trap.same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
-CREATE FUNCTION trap.same(bigint, integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''=''); RETURN true; END';
-CREATE FUNCTION trap.join(text, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN PERFORM trap.catch(''||''); RETURN NULL; END';
+DO $$
+DECLARE
+  f record;
+BEGIN
+  FOR f IN
+    SELECT * FROM (VALUES
+      ('format(text, VARIADIC text[])', 'text'), ('format(text)', 'text'), ('setval(regclass, bigint)', 'bigint'),
+      ('setval(regclass, bigint, boolean)', 'bigint'), ('octet_length(text)', 'integer'), ('quote_literal(text)', 'text'),
+      ('md5(text)', 'text'), ('pg_has_role(oid, text)', 'boolean'), ('current_setting(text, boolean)', 'text'),
+      ('has_sequence_privilege(oid, text)', 'boolean'), ('has_sequence_privilege(regclass, text)', 'boolean'),
+      ('pg_sequence_last_value(regclass)', 'bigint'), ('cardinality(oid[])', 'integer'), ('to_jsonb(anyelement)', 'jsonb'),
+      ('jsonb_build_object(VARIADIC text[])', 'jsonb'), ('jsonb_populate_record(anyelement, jsonb)', 'anyelement'),
+      ('pg_get_expr(pg_node_tree, oid)', 'text'), ('uid_decode(bigint)', 'text'), ('now()', 'timestamptz'),
+      ('clock_timestamp()', 'timestamptz'), ('uid_slots()', 'text'), ('pg_event_trigger_dropped_objects()', 'oid'),
+      ('same(oid, oid)', 'boolean'), ('same(text, text)', 'boolean'), ('same(regclass, regclass)', 'boolean'),
+      ('same(bigint, bigint)', 'boolean'), ('same(bigint, integer)', 'boolean'), ('join(text, text)', 'text')) v(signature, result)
+  LOOP
+    EXECUTE format('CREATE FUNCTION trap.%s RETURNS %s LANGUAGE plpgsql AS %L', f.signature, f.result,
+                   format('BEGIN PERFORM trap.catch(%L); RETURN NULL; END', f.signature));
+  END LOOP;
+END
+$$;
 CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap.same);
 CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.same);
 CREATE OPERATOR trap.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = trap.same);
@@ -252,7 +246,7 @@ GRANT ALL ON ALL TABLES IN SCHEMA trap TO PUBLIC;
 SQL
 	cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM pg_proc WHERE pronamespace = 'trap'::regnamespace"),
 		'>', 20, 'the trap is set');
-	is($node->safe_psql('postgres', "SET search_path = trap, public, pg_catalog; SELECT now() IS NULL; SELECT 1::oid = 2::oid"),
+	is($node->safe_psql('postgres', "SET search_path = trap, public, pg_catalog; SELECT now() IS NULL; SELECT (1::oid = 2::oid) IS NULL"),
 		"t\nt", 'and works');
 	$node->safe_psql('postgres', 'TRUNCATE trap.caught');
 

@@ -134,24 +134,24 @@ foreach my $chunk (64, 1)
 		{
 			my $stale = status($generator, 'discarded_stale');
 			$session->query_safe("BEGIN; SELECT uid_next('$generator') FROM generate_series(1, 3)");
-			Time::HiRes::sleep(0.5);
+			Time::HiRes::sleep(0.3);
 			$is_fresh->("$with, after a pause", $generator);
-			$session->query_safe("SELECT uid_next('$generator'), pg_sleep(0.5)");
+			$session->query_safe("SELECT uid_next('$generator'), pg_sleep(0.3)");
 			$is_fresh->("$with, after a pause within a statement", $generator);
 			cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
 
 			$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
 			is(session_error($session, 'SELECT 1 / 0'), '22012', 'an error');
 			$session->query_safe('ROLLBACK TO a');
-			Time::HiRes::sleep(0.5);
+			Time::HiRes::sleep(0.3);
 			$is_fresh->("$with, after an error under a savepoint", $generator);
 
 			$session->query_safe("DO \$\$ BEGIN PERFORM uid_next('$generator'); PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN PERFORM uid_next('$generator'); END \$\$");
-			Time::HiRes::sleep(0.5);
+			Time::HiRes::sleep(0.3);
 			$is_fresh->("$with, after an exception that was caught", $generator);
 
 			$session->query_safe("SELECT uid_next('$lasting'), uid_next('$generator')");
-			Time::HiRes::sleep(0.5);
+			Time::HiRes::sleep(0.3);
 			$is_fresh->("$with, beside one that may be older", $generator);
 			$session->query_safe('COMMIT');
 		}
