@@ -2114,7 +2114,6 @@ CREATE TABLE uid_fleet_node (
   generator         text,
   version           text,
   policy            text,
-  asked_datacenter  boolean     NOT NULL DEFAULT false,
   asked_length      bigint      NOT NULL DEFAULT 0,
   clock_offset_us   bigint,
   last_heard        timestamptz,
@@ -2122,7 +2121,6 @@ CREATE TABLE uid_fleet_node (
 );
 CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until, node);
 CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
-CREATE INDEX uid_fleet_node_asked ON uid_fleet_node (pool, node) WHERE asked_datacenter;
 CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
 COMMENT ON TABLE uid_fleet_node IS
   'One row for each node that was ever granted, with its last grant. Only uid_fleet_forget() deletes rows, so a node is '
@@ -2148,7 +2146,6 @@ COMMENT ON COLUMN uid_fleet_node.database IS 'database of the holder';
 COMMENT ON COLUMN uid_fleet_node.generator IS 'qualified name of the holder';
 COMMENT ON COLUMN uid_fleet_node.version IS 'version of uidgen there';
 COMMENT ON COLUMN uid_fleet_node.policy IS 'worker_policy of the holder; reserved: none';
-COMMENT ON COLUMN uid_fleet_node.asked_datacenter IS 'true: the holder asked for this datacenter id';
 COMMENT ON COLUMN uid_fleet_node.asked_length IS
   'length in ticks that the holder asked for last; at most half of it is how far ahead of its clock it draws';
 COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS

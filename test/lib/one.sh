@@ -199,8 +199,8 @@ one() {
         [ ! -e "$file" ] || { found=yes && tap_file "$file"; }
     done
     case $name in
-        core_test | search_test | stress_test) found=yes && unit_tests "check-$name" ;;
-        history_test | fleet_test | memory_order_test | weak_memory_test)
+        core_test | search_test) found=yes && unit_tests "check-$name" ;;
+        history_test | fleet_test | memory_order_test)
             found=yes && unit_file search_test "test/unit/$name.cpp"
             ;;
         *) [ ! -e "test/unit/$name.cpp" ] || { found=yes && unit_file core_test "test/unit/$name.cpp"; } ;;

@@ -9,18 +9,38 @@
 //
 // UIDGEN_LONG=1 adds histories that take minutes.
 #include "atomic_sites.hpp"
-#include "expect_outcomes.hpp"
 #include "memory_order_histories.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
 using namespace uidgen::test;
 
 namespace {
+
+uint64_t explored_schedules = 0;
+
+class SchedulesExplored : public ::testing::Environment {
+  public:
+    void TearDown() override { std::cout << "schedules explored: " << explored_schedules << std::endl; }
+};
+const auto *const announced = ::testing::AddGlobalTestEnvironment(new SchedulesExplored);
+
+const Explored &counted(const Explored &result) {
+    explored_schedules += result.schedules;
+    std::cout << "  " << result.schedules << " schedules" << std::endl;
+    return result;
+}
+
+// All outcomes of the table, and no others.
+void expect_exactly(const Explored &result, const Table &acceptable) {
+    EXPECT_EQ(counted(result).forbidden, "");
+    EXPECT_EQ(result.seen, acceptable) << "some acceptable outcomes never came";
+}
 
 struct History {
     std::string subject; // the file in src/core that it is about

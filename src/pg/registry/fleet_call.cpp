@@ -39,31 +39,9 @@ void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord 
                  errdetail("The limit is uidgen.registry_clock_bound, %.3f s.", static_cast<double>(bound_us) / 1e6)));
 }
 
-// A holder renews at half of its grant, which then must reach above core::last_lost_beginning() to survive a fence.
-bool is_too_short(const core::RegistryView &view, const core::Layout &layout, core::Ask ask, int64_t length) {
-    ask.length = length;
-    return core::grant_ticks(layout, view, ask) * layout.tick_us / 2 <= 2 * view.bound_us;
-}
-
-// Once for each member: a row that the member extends remembers the length that it asked for.
-void note_short_grant(const Registry *registry, const Call &call, const NodeRecord *before) {
-    const core::RegistryView &view = registry->state.view;
-    if (!is_too_short(view, call.layout, call.ask, call.ask.length) ||
-        (before != nullptr && is_too_short(view, call.layout, call.ask, before->holder.asked_length)))
-        return;
-    ereport(LOG,
-            (errmsg("grants of generator \"%s\" in database \"%s\" on %s:%s are too short to outlast lost commits",
-                    call.holder.generator, call.holder.database, call.holder.host, call.holder.port),
-             errdetail("They last %.3f s. After a failover that loses commits the generator waits for a new node.",
-                       static_cast<double>(core::grant_ticks(call.layout, view, call.ask) * call.layout.tick_us) / 1e6),
-             errhint("Set uidgen.registry_lease there to at least six times uidgen.registry_clock_bound.")));
-}
-
-Holder holder_of(const Call &call, int64_t node) {
+Holder holder_of(const Call &call) {
     Holder holder = call.holder;
     holder.asked_length = call.ask.length;
-    holder.asked_datacenter =
-        call.datacenter_id != any_datacenter && node >> core::drawn_worker_bits(call.layout) == call.datacenter_id;
     return holder;
 }
 
@@ -73,13 +51,11 @@ bool extend(const Registry *registry, const Exchange &e, const core::Ask &ask, c
     const Call &call = *e.call;
     const core::RegistryView &view = registry->state.view;
     *row = core::extended(call.layout, view, ask, before == nullptr ? nullptr : &before->row);
-    const NodeRecord after = {*row, false, holder_of(call, row->node)};
+    const NodeRecord after = {*row, false, holder_of(call)};
     const bool written =
         before == nullptr ? insert_node(e.pool, after, view.now_us) : update_node(e.pool, *before, after, view.now_us);
-    if (written) {
+    if (written)
         warn_of_clock(registry, call, before);
-        note_short_grant(registry, call, before);
-    }
     return written;
 }
 
@@ -91,7 +67,6 @@ Reply admit_newcomer(Registry *registry, const Exchange &e) {
                                                    : refuse_none_free(registry, e.pool, call),
                 {}};
     warn_of_clock(registry, call, nullptr);
-    note_short_grant(registry, call, nullptr);
     return {{}, granted.row};
 }
 

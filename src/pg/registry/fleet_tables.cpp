@@ -14,7 +14,7 @@ Oid oid_of(int column) { return static_cast<Oid>(bigint_of(column)); }
 
 #define NODE_COLUMNS                                                                                                   \
     "node, granted_from, granted_until, line, incarnation, term, serial, revoked, reserved, host, port, "              \
-    "system_identifier, timeline, database, generator, version, policy, asked_datacenter, clock_offset_us, "           \
+    "system_identifier, timeline, database, generator, version, policy, clock_offset_us, "                             \
     "asked_length"
 
 NodeRecord node_record() {
@@ -28,8 +28,8 @@ NodeRecord node_record() {
              bigint_of(7),
              static_cast<uint64_t>(bigint_of(8))};
     r.reserved = boolean_of(9);
-    r.holder = {text_of(10), text_of(11), bigint_of(12),  integer_of(13), text_of(14),  text_of(15),
-                text_of(16), text_of(17), boolean_of(18), bigint_of(19),  bigint_of(20)};
+    r.holder = {text_of(10), text_of(11), bigint_of(12), integer_of(13), text_of(14),
+                text_of(15), text_of(16), text_of(17),   bigint_of(18),  bigint_of(19)};
     return r;
 }
 
@@ -46,8 +46,8 @@ Parameters parameters_of(int32_t pool, const NodeRecord &record, int64_t now_us)
     const Holder &holder = record.holder;
     return parameters(pool, row.node, row.from, row.until, row.line, row.incarnation, row.term, row.serial, row.revoked,
                       record.reserved, holder.host, holder.port, holder.system_identifier, holder.timeline,
-                      holder.database, holder.generator, holder.version, holder.policy, holder.asked_datacenter,
-                      holder.clock_offset_us, holder.asked_length, Time{now_us});
+                      holder.database, holder.generator, holder.version, holder.policy, holder.clock_offset_us,
+                      holder.asked_length, Time{now_us});
 }
 
 Parameters in_range(int32_t pool, NodeRange range) { return parameters(pool, range.first, range.last); }
@@ -214,16 +214,11 @@ bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record) {
     return read_record(&query, parameters(pool, holder.generator, holder.database, holder.host, holder.port), record);
 }
 
-bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_asked, NodeRecord *record) {
-    static Query query = {
-        "SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node n WHERE pool = $1 AND node BETWEEN $2 AND $3 "
-        "AND granted_until <= $4 AND NOT ($5 AND EXISTS (SELECT FROM %1$s.uid_fleet_node a "
-        "JOIN %1$s.uid_fleet_pool p USING (pool) WHERE a.pool = $1 AND a.asked_datacenter "
-        "AND a.granted_until > $4 AND a.node >> p.drawn_worker_bits = n.node >> p.drawn_worker_bits)) "
-        "ORDER BY granted_until, node LIMIT 1 FOR UPDATE OF n SKIP LOCKED"};
+bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
+    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
+                          "AND granted_until <= $4 ORDER BY granted_until, node LIMIT 1 FOR UPDATE SKIP LOCKED"};
     Parameters p = in_range(pool, range);
     add(&p, from);
-    add(&p, avoid_asked);
     return read_record(&query, p, record);
 }
 
@@ -247,26 +242,18 @@ bool read_next_until(int32_t pool, NodeRange range, int64_t *until) {
     return true;
 }
 
-bool is_asked_for(int32_t pool, NodeRange range, int64_t from) {
-    static Query query = {"SELECT FROM %1$s.uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
-                          "AND asked_datacenter AND granted_until > $4 LIMIT 1"};
-    Parameters p = in_range(pool, range);
-    add(&p, from);
-    return execute(&query, p) > 0;
-}
-
 bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us) {
     static Query query = {"INSERT INTO %1$s.uid_fleet_node (pool, " NODE_COLUMNS ", last_heard) VALUES ($1, $2, $3, "
-                          "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) "
+                          "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) "
                           "ON CONFLICT DO NOTHING"};
     return execute(&query, parameters_of(pool, record, now_us)) > 0;
 }
 
 bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after, int64_t now_us) {
     static Query query = {"UPDATE %1$s.uid_fleet_node SET (" NODE_COLUMNS ", last_heard) = ($2, $3, $4, $5, $6, $7, "
-                          "$8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) "
-                          "WHERE pool = $1 AND node = $2 AND serial = $23 AND granted_until = $24 "
-                          "AND incarnation = $25 AND line = $26"};
+                          "$8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) "
+                          "WHERE pool = $1 AND node = $2 AND serial = $22 AND granted_until = $23 "
+                          "AND incarnation = $24 AND line = $25"};
     Parameters p = parameters_of(pool, after, now_us);
     add(&p, before.row.serial);
     add(&p, before.row.until);

@@ -40,7 +40,6 @@ struct Holder {
     const char *generator;
     const char *version;
     const char *policy;
-    bool asked_datacenter; // it asked for this datacenter id
     int64_t clock_offset_us;
     int64_t asked_length; // ticks that it asked for
 };
@@ -86,13 +85,11 @@ bool read_latest_node(int32_t pool, NodeRecord *record);
 bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record);
 // The first node by core::comes_before() whose `until` is at most `from`, among those in the table that no other
 // session is about to take. Locks it.
-bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, bool avoid_asked, NodeRecord *record);
+bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record);
 // A node that never was in the table.
 bool find_unused_node(int32_t pool, NodeRange range, int64_t *node);
 // When the next node ends; false: all are reserved.
 bool read_next_until(int32_t pool, NodeRange range, int64_t *until);
-// Whether a holder asked for a datacenter id, and so for a node in that range, and its grant ends above `from`.
-bool is_asked_for(int32_t pool, NodeRange range, int64_t from);
 
 // False: the node is there already.
 bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us);

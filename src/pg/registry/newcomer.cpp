@@ -17,9 +17,6 @@ struct Newcomer {
 // How many draws may meet a node that was used before. Each is a record in the log.
 constexpr int draws = 8;
 
-// How many datacenter ids a draw tries, if members have asked for them.
-constexpr int64_t prefixes = 32;
-
 NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
     const int64_t first = datacenter << core::drawn_worker_bits(layout);
     return {first, first + core::largest(core::drawn_worker_bits(layout))};
@@ -56,22 +53,9 @@ bool is_free(const Newcomer &n, const NodeRecord &record) {
     return !record.reserved && core::is_free(n.call->layout, n.registry->state.view, n.call->ask, record.row);
 }
 
-// The node of a draw. A datacenter id that other members have asked for is avoided, if there is another one.
 int64_t node_of_draw(const Newcomer &n, int64_t id) {
-    const core::Layout &layout = n.call->layout;
     const NodeRange range = nodes_for(*n.call);
-    const int64_t node = range.first + (id & (range.last - range.first)); // a power of two of them
-    if (n.call->datacenter_id != any_datacenter || layout.datacenter_bits == 0)
-        return node;
-    const int64_t all = core::largest(core::drawn_node_bits(layout));
-    const int64_t step = INT64_C(1) << core::drawn_worker_bits(layout);
-    const int64_t tries = Min(core::largest(layout.datacenter_bits) + 1, prefixes);
-    for (int64_t i = 0; i < tries; i++) {
-        const int64_t candidate = (node + i * step) & all;
-        if (!is_asked_for(n.pool, nodes_of_datacenter(layout, candidate / step), n.from))
-            return candidate;
-    }
-    return node;
+    return range.first + (id & (range.last - range.first)); // a power of two of them
 }
 
 bool take_by_draw(const Newcomer &n, NodeRecord *granted) {
@@ -82,9 +66,9 @@ bool take_by_draw(const Newcomer &n, NodeRecord *granted) {
     return false;
 }
 
-bool take_oldest(const Newcomer &n, bool avoid_asked, NodeRecord *granted) {
+bool take_oldest(const Newcomer &n, NodeRecord *granted) {
     NodeRecord oldest;
-    return lock_oldest_node(n.pool, nodes_for(*n.call), n.from, avoid_asked, &oldest) &&
+    return lock_oldest_node(n.pool, nodes_for(*n.call), n.from, &oldest) &&
            take_used(n, oldest, granted); // the row is locked, so it has not changed
 }
 
@@ -100,9 +84,7 @@ bool take_any_unused(const Newcomer &n, NodeRecord *granted) {
 }
 
 bool take_disposable(const Newcomer &n, NodeRecord *granted) {
-    const bool can_avoid = n.call->datacenter_id == any_datacenter && n.call->layout.datacenter_bits > 0;
-    return take_by_draw(n, granted) || (can_avoid && take_oldest(n, true, granted)) || take_oldest(n, false, granted) ||
-           take_any_unused(n, granted);
+    return take_by_draw(n, granted) || take_oldest(n, granted) || take_any_unused(n, granted);
 }
 
 bool take_sticky(const Newcomer &n, NodeRecord *granted) {
