@@ -658,7 +658,8 @@ RESET search_path;
 CALL ask('clock1', worker_bits => 7);
 
 DROP SCHEMA hostile CASCADE;
--- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser. The role then can be dropped.
+-- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser: what admit made goes, and other
+-- settings stay. The role then can be dropped.
 DROP TABLE known_fleet;
 CREATE ROLE uidgen_owner;
 SELECT datdba::regrole::text AS owner FROM pg_database WHERE datname = current_database() \gset
@@ -670,7 +671,7 @@ SELECT uid_fleet_expel('uidgen_fleet');
 SELECT uid_fleet_expel('uidgen_fleet');
 SELECT uid_fleet_expel(NULL);
 RESET ROLE;
-SELECT setconfig FROM pg_db_role_setting WHERE setrole = 'uidgen_fleet'::regrole;
+SELECT setdatabase <> 0 AS here, setconfig FROM pg_db_role_setting WHERE setrole = 'uidgen_fleet'::regrole ORDER BY 1;
 SELECT has_function_privilege('uidgen_fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname IN ('uid_fleet_call', 'uid_fleet_block');
 DROP ROLE uidgen_fleet;
 ALTER DATABASE contrib_regression OWNER TO :"owner";

@@ -1349,7 +1349,7 @@ BEGIN
     RAISE EXCEPTION 'no schema has been selected for table "leaf_alloc"'
       USING ERRCODE = 'invalid_schema_name', HINT = 'Pass the name of a schema.';
   END IF;
-  leaf := format('%I.leaf_alloc', schema);
+  leaf := format('%I.leaf_alloc', schema::name);
   IF to_regclass(leaf) IS NOT NULL THEN
     RAISE EXCEPTION 'relation "%" already exists', leaf
       USING ERRCODE = 'duplicate_table', HINT = 'Pass another schema, or rename the relation.';
@@ -2123,7 +2123,7 @@ CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until, node);
 CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
 CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
 COMMENT ON TABLE uid_fleet_node IS
-  'One row for each node that was ever granted, with its last grant. Only uid_fleet_forget() deletes rows, so a node is '
+  'One row for each node that was ever granted, with its last grant. No function deletes rows, so a node is '
   'never granted twice for the same time.';
 COMMENT ON COLUMN uid_fleet_node.pool IS 'pool of the node';
 COMMENT ON COLUMN uid_fleet_node.node IS
@@ -2321,8 +2321,9 @@ DECLARE
   home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                  WHERE e.extname = 'uidgen' FOR KEY SHARE);
   sequence text;
+  setting text;
   sessions bigint;
-  settings text;
+  others text;
 BEGIN
   IF role IS NULL THEN
     RAISE EXCEPTION 'role must not be null'
@@ -2343,12 +2344,18 @@ BEGIN
                                  home) USING role LOOP
     EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence, role);
   END LOOP;
-  -- Those of uid_fleet_admit(), and what the role has given itself.
-  EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET ALL', role, current_database());
-  settings := (SELECT array_to_string(s.setconfig, ', ') FROM pg_db_role_setting s WHERE s.setrole = role AND s.setdatabase = 0);
-  IF settings IS NOT NULL THEN
-    RAISE NOTICE 'role % has settings in all databases', role
-      USING DETAIL = settings, HINT = format('To remove them, run ALTER ROLE %s RESET ALL.', role);
+  FOREACH setting IN ARRAY ARRAY['statement_timeout', 'lock_timeout', 'client_connection_check_interval',
+      'idle_in_transaction_session_timeout', 'idle_session_timeout', 'default_transaction_isolation',
+      'default_transaction_read_only'] LOOP
+    EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET %s', role, current_database(), setting);
+  END LOOP;
+  others := (SELECT string_agg(array_to_string(s.setconfig, ', '), ', ' ORDER BY s.setdatabase)
+               FROM pg_db_role_setting s WHERE s.setrole = role
+                AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())));
+  IF others IS NOT NULL THEN
+    RAISE NOTICE 'role % has settings that uid_fleet_admit() has not made', role
+      USING DETAIL = others, HINT = format('To remove them, run ALTER ROLE %1$s RESET ALL and ALTER ROLE %1$s IN DATABASE '
+                                           '%2$I RESET ALL.', role, current_database());
   END IF;
   sessions := (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = current_database() AND s.usesysid = role);
   IF sessions > 0 THEN
@@ -2360,10 +2367,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
-  'Undoes uid_fleet_admit(): revokes what the role may call, its privileges on the sequences of segments, and all its '
-  'settings in this database. Nodes that were granted through the role stay with their holders until their grants end. '
-  'Sessions of the role go on, but they cannot call the registry. Only superusers and the owner of the database may '
-  'call it.';
+  'Undoes uid_fleet_admit(): takes back the settings that it made, and what the role may call. It also revokes the '
+  'role''s privileges on the sequences of segments. A NOTICE names other settings of the role, which stay. Nodes that '
+  'were granted through the role stay with their holders until their grants end. Sessions of the role go on, but they '
+  'cannot call the registry. Only superusers and the owner of the database may call it.';
 
 CREATE VIEW uid_fleet AS
 SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,

@@ -72,15 +72,15 @@ my @alone;
 # role or a schema that is not there.
 {
 	my %found = (
-		'uid_fleet_admit(0)' => '42704',
-		'uid_fleet_admit(4294967295)' => '42704',
-		q{uid_leaf_alloc_create('')} => '3F000',
-		'uid_sequence_next(NULL)' => '42809',
-		q{uid_sequence_next('things.plain')} => '42809',
-		q{uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
-		q{uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');
+		"$quoted_home.uid_fleet_admit(0)" => '42704',
+		"$quoted_home.uid_fleet_admit(4294967295)" => '42704',
+		"$quoted_home.uid_leaf_alloc_create('')" => '3F000',
+		'uid_internal.uid_sequence_next(NULL)' => '42809',
+		q{uid_internal.uid_sequence_next('things.plain')} => '42809',
+		q{uid_internal.uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
+		q{uid_internal.uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');
 	my @calls = sort keys %found;
-	my @states = run_calls($node, [ map { "SELECT $quoted_home.$_" } @calls ], dbname => 'rolled_back');
+	my @states = run_calls($node, [ map { "SELECT $_" } @calls ], dbname => 'rolled_back');
 	is($states[$_], $found{ $calls[$_] }, $calls[$_]) foreach 0 .. $#calls;
 }
 
@@ -96,6 +96,7 @@ my @counts = of($catalog{rolled_back}, \&with_counts_of_arguments);
 my @plain_states = sweep_database('a superuser, one argument at a time', \@one_by_one);
 sweep_database('a superuser, arguments at random', \@random);
 sweep_database('a superuser, too few and too many arguments', \@counts);
+sweep_database('a superuser, huge arguments', [ of($catalog{rolled_back}, \&with_huge_arguments) ]);
 my @table_states = sweep_database('a superuser changes tables and views', \@tables);
 {
 	my ($definitions, $firing) = triggers($catalog{rolled_back});

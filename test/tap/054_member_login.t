@@ -121,6 +121,7 @@ my $lies_of = sub {
 $lies_of->(\&call, \@of_call, %newcomer, former_node => ':h_node', former_until => $tick);
 $lies_of->(\&call, \@of_call, holder('l_'));
 $lies_of->(\&block, \@of_block, %block);
+push @hostile, map { call(%newcomer, host => "'invented$_'", clock_us => "$clock_us + 1892160000000000", lowest => "$tick + 1892160000000") } 1 .. 5;
 push @hostile, map { "SELECT segment_reserve('orders', $_)" } grep { $_ ne 'NULL' } @numbers;
 
 my $script = "\\set ON_ERROR_STOP off\n\\set fleet NULL\n\\set h_incarnation 4711\n\\set l_incarnation 4712\n";
@@ -202,6 +203,21 @@ eval { $sleeper->quit };
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, clock_us => "$clock_us + 3600000000"), @as_member);
 unlike($error, qr/clock of/, 'what the registry logs of a call is not sent to the caller');
+
+# A copy of the registry raises a fence of its own, and has the same key. What it has said stops the registry, which may
+# have been replaced, until an administrator says that it was not.
+sql('CREATE DATABASE copy');
+$registry->command_ok([ 'sh', '-c', 'pg_dump -d "$1" | psql -Xq -v ON_ERROR_STOP=1 -d "$2"', 'sh', $registry->connstr('postgres'), $registry->connstr('copy') ],
+	'a copy of the registry');
+my %of_copy = (%newcomer, fleet => ':fleet', term => ':c_term', seal => ':c_stamp', serial => 0);
+$registry->psql('postgres', "\\c copy\n" . keep('c_', %newcomer) . "\\c postgres\n" . keep('s_', %of_copy) . keep('n_', %newcomer)
+	  . "SELECT :'c_refusal', :'s_refusal', :'n_refusal'", @as_member, stdout => \$output);
+is($output, 'fenced|stale_registry|stale_registry', '... stops the registry when its answer is shown') or diag($error);
+sql('SELECT uid_fleet_fence()');
+sql('SELECT uid_fleet_fence(cancel => true)');
+$registry->psql('postgres', keep('n_', %newcomer) . "SELECT 'refused: ' || :'n_refusal'", @as_member, stdout => \$output);
+is($output, 'refused: ', '... until it raises a fence') or diag($error);
+sql('DROP DATABASE copy');
 
 # The login has leaked.
 sql("SELECT uid_fleet_expel('uid_fleet')");

@@ -23,7 +23,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_counts_of_arguments changes
+our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments with_counts_of_arguments changes
   triggers new_sweep_server run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
   differences check_end_of_sweep);
 
@@ -65,6 +65,17 @@ my %values = (
 		'{"created": null}', '{"nothing": 1}' ],
 	regclass => [],
 	regrole => []);
+
+# The caller passes SQL.
+my %by_contract = (uid_run_plan => qr/^42601$/);
+
+# No message repeats them.
+my %huge = (
+	(map { ($_ => "pg_catalog.repeat('x', 1048576)::pg_catalog.$_") } qw(text name varchar)),
+	_int8 => 'pg_catalog.array_fill(1::pg_catalog.int8, ARRAY[100000])',
+	bytea => q{pg_catalog.decode(pg_catalog.repeat('5e', 1048576), 'hex')},
+	_bytea => q{ARRAY[pg_catalog.decode(pg_catalog.repeat('5e', 1048576), 'hex')]},
+	jsonb => q{pg_catalog.jsonb_build_object(pg_catalog.repeat('x', 1048576), pg_catalog.repeat('x', 1048576))});
 
 # By the name of a parameter. Any other one without a default has a value by its type.
 my %typical = (
@@ -346,6 +357,21 @@ sub at_random
 	return call($function, @arguments);
 }
 
+# Each parameter that can be huge, but for SQL of the caller's.
+sub with_huge_arguments
+{
+	my ($function, $catalog) = @_;
+	my @params = @{ $function->{params} };
+	my @calls;
+	return if $by_contract{ $function->{bare} };
+	foreach my $i (grep { $huge{ $params[$_]{type} } } 0 .. $#params)
+	{
+		my @others = grep { $_ != $i && !$params[$_]{optional} } 0 .. $#params;
+		push @calls, call($function, (map { named($_, typical($function, $_, $catalog)) } @params[@others]), named($params[$i], $huge{ $params[$i]{type} }));
+	}
+	return @calls;
+}
+
 # Positional arguments without a type: none, up to one too many, and an array in the place of several.
 sub with_counts_of_arguments
 {
@@ -487,8 +513,6 @@ sub run_calls
 # SQLSTATEs that no call may end with: internal errors, a call that hangs or takes all memory, errors without a code of
 # their own, and statements that the extension has put together wrongly.
 my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
-# The caller passes SQL.
-my %by_contract = (uid_run_plan => qr/^42601$/);
 
 sub is_bad { return $_[0] =~ $bad }
 

@@ -54,9 +54,9 @@ const char *qualified_name(Oid relation) {
 }
 
 const char *shown(const char *value) {
+    constexpr int longest = 100;
     const int length = static_cast<int>(strlen(value));
-    return length < NAMEDATALEN ? value
-                                : pnstrdup(value, static_cast<Size>(pg_mbcliplen(value, length, NAMEDATALEN - 1)));
+    return length <= longest ? value : psprintf("%.*s...", pg_mbcliplen(value, length, longest), value);
 }
 
 void report_not_preloaded() {

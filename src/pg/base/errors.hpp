@@ -11,7 +11,7 @@ namespace uidgen::pg {
 // A relation's name for use in SQL, with its schema; its oid if it has no name any more.
 const char *qualified_name(Oid relation);
 
-// For messages: a value that the caller has passed. One that is longer than a name is cut short.
+// For messages: a value that the caller has passed. One that is long is cut short.
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
 

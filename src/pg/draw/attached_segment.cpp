@@ -25,8 +25,8 @@ struct Failure {
     ereport(ERROR,
             (errcode(failure.used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED
                                      : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             row.fleet != 0 ? errmsg("segment \"%s\" has no values from the registry", row.name)
-                            : errmsg("could not attach segment \"%s\"", row.name),
+             row.fleet != 0 ? errmsg("segment \"%s\" has no values from the registry", shown(row.name))
+                            : errmsg("could not attach segment \"%s\"", shown(row.name)),
              failure.message[0] != '\0' ? errdetail("The last request to the registry failed: %s", failure.message)
                                         : errdetail("The registry has not answered yet. The call waited %lld ms.",
                                                     static_cast<long long>(failure.waited_us / us_per_ms)),
@@ -55,7 +55,8 @@ bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_
     const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);
     const size_t length = strlcpy(ask.registry_name, name, sizeof(ask.registry_name));
     if (length >= sizeof(ask.registry_name))
-        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG), errmsg("segment name \"%s\" is too long", row.registry_name),
+        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
+                        errmsg("segment name \"%s\" is too long", pg::shown(row.registry_name)),
                         errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
     copy_clipped(ask.database, get_database_name(MyDatabaseId), sizeof(ask.database));
     return grants_epoch() != 0 && blocks_ask(segment, ask);
