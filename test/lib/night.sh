@@ -19,6 +19,6 @@ for file in test/tap/*.t; do
 done
 remaining=$(($1 - $(date +%s) + began))
 if [ "$remaining" -gt 0 ]; then
-    sh test/lib/torture/run.sh main - "$remaining" "$2" 1 0 0 || found=yes
+    sh test/lib/torture/run.sh main - "$remaining" "$2" 1 0 || found=yes
 fi
 [ -z "$found" ]

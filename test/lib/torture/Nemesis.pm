@@ -140,15 +140,12 @@ sub write_logs
 # ---------------------------------------------------------------------------------------------------------------
 
 # One fault after the other, until the time is over. The dice of a fault are its own, so the faults of a seed are the
-# same, and in the same order, however long each of them takes. $growth reads what processes hold, from when each statement
-# has run often.
+# same, and in the same order, however long each of them takes.
 sub attack_until
 {
-	my ($self, $end, $growth) = @_;
-	my $read_from = now() + ($end - now()) / 4;
+	my ($self, $end) = @_;
 	while (now() < $end && !@{ $self->{found} })
 	{
-		$growth->read_all($self->{servers}->nodes) if defined $growth && now() > $read_from;
 		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
 		sleep($dice->fraction * $dice->one_of($self->{setting}{dense} ? (0, 0, 0.1, 0.3) : (0, 0.2, 1, 2)));
 		my $name = $dice->weighted($self->weights);
@@ -174,11 +171,6 @@ sub choose_server
 my %is_short = map { $_ => 1 } qw(kill_backend kill_many kill_background stop_immediate terminate cancel checkpoint reload
   alter_generator alter_sequence move_counter attach_again move_member);
 
-# Those of a calm round end no session, and keep none from connecting or from its memory.
-my %is_calm = map { $_ => 1 } qw(freeze_session freeze_background freeze_server cancel checkpoint reload
-  alter_generator alter_sequence move_counter rotate_key use_up_locks recreate recreate_database freeze_long tamper cut_off
-  fence move_member attach_again wrong_fleet lie);
-
 sub weight
 {
 	my ($self, $name, $weight) = @_;
@@ -192,7 +184,6 @@ sub check_only
 	my @names = @{ $self->{only} };
 	my %known = (Nemesis->catalog, FleetNemesis->catalog);
 	$known{$_} || die "--only: there is no fault $_\n" foreach @names;
-	die "--only: no calm round has any of these faults: @names\n" if @names && $self->{setting}{calm} && !grep { $is_calm{$_} } @names;
 	return;
 }
 
@@ -202,7 +193,6 @@ sub weights
 	my ($self) = @_;
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
-	@names = grep { $is_calm{$_} } @names if $self->{setting}{calm};
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
 	return map { $_ => $self->weight($_, $catalog{$_}{weight}) } @possible if @possible;
 	$self->{say}->('   nothing of --only fits this round: checkpoints only') unless $self->{fits_nothing}++;

@@ -52,14 +52,12 @@ sub new
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
 		proxy_seed => $dice->part('proxy')->between(0, 2**30),
 		dense => $opts{dense},
-		calm => $opts{calm},
 		assertions => has_assertions(),
 		discard_caches => has_assertions() && $dice->part('discard_caches')->chance(50),
 		chosen => \%chosen }, $class;
 	$self->make_dense($dice->part('dense')) if $self->{dense};
 	# Some calls of the session that has no caches need seconds of a processor, for which only few others are to compete.
 	$self->{sessions} = min($self->{sessions}, 4) if $self->{discard_caches};
-	$self->make_calm if $self->{calm};
 	# Without it no call to flush is made that could fail.
 	$chosen{fsync} = 'on' if $self->{disk};
 	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
@@ -93,17 +91,6 @@ sub make_dense
 	return;
 }
 
-# So many sessions live for the whole round, and as many connect again every few seconds. With such a pause what they draw
-# in hours fits on the disk.
-sub make_calm
-{
-	my ($self) = @_;
-	$self->{sessions} = 2 * $self->{calm};
-	$self->{pace_us} = 50000;
-	$self->{disk} = $self->{clock} = $self->{few_connections} = $self->{parallel} = 0;
-	return;
-}
-
 # Every third round is a fleet's, so that each run of a minute has one.
 sub is_fleet
 {
@@ -119,11 +106,8 @@ sub make_fleet
 	$self->{topology} = 'fleet';
 	$self->{registry} = $dice->weighted(single => 4, synchronous => 3, asynchronous => 2, restored => 1);
 	$self->{members} = $dice->between(2, 4);
-	if (!$self->{calm})
-	{
-		$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
-		$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
-	}
+	$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
+	$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
@@ -193,14 +177,13 @@ sub errors_in_hot_standby
 	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
 }
 
-# How long a session's connection lasts at most, so that a smart shutdown comes to its end. 0: to the end of the round.
+# How long a session's connection lasts at most, so that a smart shutdown comes to its end.
 sub life_ms
 {
-	my ($self, $number) = @_;
-	return $number <= $self->{calm} ? 0 : 4000;
+	return 4000;
 }
 
-# In seconds, longer than a connection of a round that is not calm.
+# In seconds, longer than a connection.
 sub connection_s
 {
 	return 5;
@@ -217,7 +200,7 @@ sub few_sessions
 sub max_connections
 {
 	my ($self) = @_;
-	return $self->{few_connections} ? $self->{sessions} + $self->{dense} + 8 : 100 + 2 * $self->{calm};
+	return $self->{few_connections} ? $self->{sessions} + $self->{dense} + 8 : 100;
 }
 
 # Lines of postgresql.conf.
@@ -246,7 +229,6 @@ sub describe
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';
 	$kind .= ", $self->{dense} sessions in bulk" if $self->{dense};
-	$kind .= ', calm' if $self->{calm};
 	return "$kind, $self->{sessions} sessions in $self->{databases} databases, "
 	  . "pause $self->{pace_us} us, max_wait $self->{max_wait}"
 	  . join('', map { ", $_" } @marks) . "\n   $chosen";

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the extension, and tortures it: build-and-run.sh FAULT SECONDS SEED ROUND DENSE CALM NEMESIS,... Started by
+# Builds the extension, and tortures it: build-and-run.sh FAULT SECONDS SEED ROUND DENSE NEMESIS,... Started by
 # test/torture in a copy of the checkout, as an ordinary user.
 set -eu
 . test/lib/pg.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tortures a build of the extension: run.sh TREE FAULT SECONDS SEED ROUND DENSE CALM [NEMESIS,...], in a copy of the
+# Tortures a build of the extension: run.sh TREE FAULT SECONDS SEED ROUND DENSE [NEMESIS,...], in a copy of the
 # checkout, as an ordinary user (FAULT "-": leave it unset). Output goes to the caller; logs and servers to
 # log/torture-FAULT.
 set -eu
@@ -21,4 +21,4 @@ export PG_REGRESS="$pg_tests/regress/pg_regress"
 export PATH="$UIDGEN_WORK/tree-$tree$bindir:$PATH"
 export PERL5LIB="$pg_tests/perl:test/tap:test/lib/torture"
 export TZ=UTC
-exec perl test/lib/torture/torture.pl "$3" "$4" "$5" "$6" "$7" "$programs" "${8:-}" 2>"$directory/messages"
+exec perl test/lib/torture/torture.pl "$3" "$4" "$5" "$6" "$programs" "${7:-}" 2>"$directory/messages"

@@ -1,4 +1,4 @@
-# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE CALM PROGRAMS [NEMESIS,...]. Started by run.sh, in an
+# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE PROGRAMS [NEMESIS,...]. Started by run.sh, in an
 # environment like that of a TAP test. Prints what it does and finds; exits with 1 if it found anything.
 use strict;
 use warnings;
@@ -14,7 +14,6 @@ BEGIN
 
 use Dice;
 use Fleet;
-use Growth;
 use IPC::Run;
 use Nemesis;
 use PostgreSQL::Test::Cluster;
@@ -24,7 +23,7 @@ use Setting;
 use Time::HiRes qw(time);
 use UidgenTest;
 
-my ($seconds, $seed, $first, $dense, $calm, $programs, $only) = @ARGV;
+my ($seconds, $seed, $first, $dense, $programs, $only) = @ARGV;
 my $fault = $ENV{UIDGEN_FAULT};
 # The last one is an internal error of the extension's own processes. Errors of sessions are in their logs.
 my $complaints = "$ENV{server_complaints}|PANIC:|runtime error:|AddressSanitizer|inconsistent page"
@@ -69,14 +68,6 @@ sub stop_sessions
 	return;
 }
 
-sub check_growth
-{
-	my ($nemesis, $growth) = @_;
-	say_line('   ' . $growth->describe);
-	$nemesis->found($_) foreach $growth->findings($calm);
-	return;
-}
-
 sub check_server_logs
 {
 	my ($nemesis, @nodes) = @_;
@@ -109,7 +100,7 @@ sub run_round
 {
 	my ($number, $length_s) = @_;
 	my $dice = Dice->new("$seed/$number");
-	my $setting = Setting->new($dice->part('setting'), fault => $fault, number => $number, dense => $dense, calm => $calm);
+	my $setting = Setting->new($dice->part('setting'), fault => $fault, number => $number, dense => $dense);
 	my $directory = "$ENV{TESTDIR}/round$number";
 	my $kind = Setting::is_fleet($number) ? 'Fleet' : 'Servers';
 	my $servers = $kind->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
@@ -122,9 +113,7 @@ sub run_round
 	write_file("$directory/bound", join("\t", int($bound_s * 1e9), $nemesis->{began}) . "\n");
 
 	my @runs = $servers->start_sessions($dice->part('sessions'));
-	my $growth = $calm ? Growth->new : undef;
-	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9, $growth);
-	check_growth($nemesis, $growth) if defined $growth;
+	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9);
 	stop_sessions($directory, $nemesis, $bound_s, @runs);
 	$servers->check_end($nemesis) unless @{ $nemesis->{found} };
 	check_server_logs($nemesis, $servers->nodes);
@@ -143,14 +132,13 @@ sub run_rounds
 	for (my $number = $first; !$found; $number++)
 	{
 		my $left = $seconds - (time - $began);
-		last if $rounds > 0 && ($left < 25 || $calm);
-		# The last round takes what is left. A calm one is the only one, and takes all. A fleet's servers take a while to start
-		# and to stop.
+		last if $rounds > 0 && $left < 25;
+		# The last round takes what is left. A fleet's servers take a while to start and to stop.
 		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
 		my $beside = Setting::is_fleet($number) ? 20 : 5;
-		$length = $left - $beside if $calm || $length > $left - 25;
+		$length = $left - $beside if $length > $left - 25;
 		my $replay = "to replay: test/torture --seed $seed --round $number --seconds " . int($length + $beside)
-		  . ($dense ? " --dense $dense" : '') . ($calm ? " --calm $calm" : '') . ($only ? " --only $only" : '')
+		  . ($dense ? " --dense $dense" : '') . ($only ? " --only $only" : '')
 		  . (defined $fault ? " --fault $fault" : '');
 		my $of_round = eval { run_round($number, $length < 5 ? 5 : $length) } // die "$@$replay\n";
 		$rounds++;
