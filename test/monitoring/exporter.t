@@ -1,15 +1,9 @@
 # The queries and the dashboard of docs/monitoring, with Debian's prometheus-postgres-exporter: every metric of the query
 # file arrives, for a role that has pg_monitor and nothing else, with its type, its labels and a number. What the
 # dashboard and docs/operations.md ask for are such metrics.
-use strict;
-use warnings;
-
 use HTTP::Tiny;
 use IPC::Run;
 use JSON::PP;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my ($exporter) = grep { -x } map { "$_/prometheus-postgres-exporter" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};

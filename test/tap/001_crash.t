@@ -2,12 +2,6 @@
 #
 # The clock stands still, so the clock cannot be what keeps ids apart. Everything else is idle, and every process that
 # flushes WAL on its own is postponed, so another process's flush cannot be the reason either.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 # A node on which only uidgen itself flushes a range's record.

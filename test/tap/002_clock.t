@@ -4,12 +4,6 @@
 #
 # The default preset: a lease of 1 s, ids up to 2 s ahead of the clock. All clocks stand still at instants that the test
 # chooses, so nothing depends on the machine.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 skip_with_assertions();

@@ -3,12 +3,6 @@
 #
 # Expected: kill -9 of any process leads to PostgreSQL's crash restart. SIGTERM ends one session or delays callers a
 # little. Service resumes by itself. No value is issued twice.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest;
 

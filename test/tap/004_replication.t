@@ -5,12 +5,6 @@
 # surviving row survives too.
 #
 # All clocks stand still at one instant, so the counter keeps ids apart, not the clock.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 # Each standby compares each page that it replays with the primary's.

@@ -1,11 +1,5 @@
 # Databases and sequences that are dropped and created again. Their slots in shared memory must be freed with them, must
 # stay if the DROP does not happen, and must never block a DROP or a copy.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('database');

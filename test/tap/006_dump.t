@@ -1,11 +1,5 @@
 # Dumps: whichever way a database is dumped and restored, its generators, segments and worker ids continue above
 # everything in the restored rows.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $source = new_node('source');

@@ -1,11 +1,5 @@
 # Missing room, missing shared memory and invalid settings; sessions that are ended in the middle; and a search_path
 # that leads to another role's code.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('limits', conf => "uidgen.max_slots = 4\n");

@@ -1,11 +1,5 @@
 # Which roles may draw and which may create generators and segments; and that worker_node is written whichever role
 # draws.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('roles');

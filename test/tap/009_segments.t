@@ -1,11 +1,5 @@
 # Segments together with everything else that uses a sequence: nextval on the same one, commands of other sessions,
 # transactions of every kind, and the rows that the views show of them.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest;
 

@@ -2,12 +2,6 @@
 # other systems' algorithms are here in short form. Each node serves from a block of its own, and is in mid-block at the
 # migration. Expected: every value of the segment is above all values that any node ever handed out.
 # Then uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('migration', conf => "autovacuum = off\n");

@@ -1,13 +1,6 @@
 # More sequences than slots. Each change of slots discards what the slot had reserved: two ranges at most. Expected
 # throughout: no value twice, ascending values of each segment, gaps within that bound, and no slot taken from an open
 # transaction.
-use strict;
-use warnings;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $step = 10;
@@ -38,22 +31,6 @@ sub change_all_slots
 	return;
 }
 
-# Statements, one list for each of several sessions at a time; what each of them returned.
-sub run_at_once
-{
-	my @lists = @_;
-	my @runs;
-	foreach my $list (@lists)
-	{
-		my $output = '';
-		my $input = join '', map { "$_;\n" } @$list;
-		push @runs, [ IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-				'<', \$input, '>', \$output), \$output ];
-	}
-	$_->[0]->finish foreach @runs;
-	return map { [ split /\n/, ${ $_->[1] } ] } @runs;
-}
-
 sql(sprintf $make_sequences, 100);
 
 # ---------------------------------------------------------------------------
@@ -69,7 +46,7 @@ sql(sprintf $make_sequences, 100);
 				  : "SELECT $number, v FROM unnest(segment_next_array('s$number', 3)) AS v";
 			} 1 .. 500 ]
 	} 1 .. 4;
-	my @logs = run_at_once(@lists);
+	my @logs = map { [ split /\n/, $_->[0] ] } psql_at_once($node, map { join '', map { "$_;\n" } @$_ } @lists);
 	my (%seen, $disorder);
 	foreach my $log (@logs)
 	{

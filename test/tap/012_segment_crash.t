@@ -3,12 +3,6 @@
 # Reserved are the rest of the range in use and, once it is reserved, the next range: everything up to the sequence's
 # counter. Expected after a crash, after a promotion and in a restored dump: the next value is above every one handed
 # out, and at most the reserved values are lost, which are never more than two ranges. A clean stop is no exception.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 # Nobody flushes but who has to.

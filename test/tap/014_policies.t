@@ -4,12 +4,7 @@
 #
 # The tables of that page are this test's table. All clocks stand still at instants that the test chooses, in the middle
 # of a tick of every layout. uidgen.max_wait is 0, so a wait shows as its error, and nothing else waits.
-use strict;
-use warnings;
-
 use POSIX ();
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::Local ();
 use UidgenTest;
 

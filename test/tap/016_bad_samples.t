@@ -1,11 +1,6 @@
 # A single reading of the clock that is a year ahead does not move a generator: before a lease far above the last one,
 # the clock must show that time again. A build with UIDGEN_FAULTS has the setting uidgen.bad_samples: every hundredth
 # reading on the slow path is a year ahead. Other builds have nothing to test here.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my ($libraries) = run_command([ 'pg_config', '--pkglibdir' ]);

@@ -1,12 +1,6 @@
 # Ids of 53 bits in practice: the preset js53 as the default of a web team's database, read by Node.js, as JSON and
 # through its client pg. Ids of the default layout show that the test would notice a loss.
-use strict;
-use warnings;
-
 use File::Basename;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $script = dirname(__FILE__) . '/../js/ids.js';

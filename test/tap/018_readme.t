@@ -2,13 +2,6 @@
 # README.md and docs/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one server, or a shell,
 # is run by another test, which reads it from the page.
 
-use strict;
-use warnings;
-
-use Test::More;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use UidgenTest;
 
 # Snippets as [language, text]: of one section, or of the whole file.

@@ -1,12 +1,5 @@
 # Cached mode on a real server: ids are unique whatever process is killed, the refiller helps but is never needed, no id
 # is too old, and memory is returned. (021_cached_clock.t moves the clock.)
-use strict;
-use warnings;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest;
 
@@ -66,39 +59,19 @@ sub gets_filled
 	return poll_until('full', sub { sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 3000))"); status($generator, 'ring_filled') > 0.7 });
 }
 
-sub stop_process
-{
-	my ($pid) = @_;
-	kill 'STOP', $pid or die "could not stop process $pid: $!";
-	Time::HiRes::sleep(0.01) until slurp_file("/proc/$pid/stat") =~ /^\d+ \(.*\) T/;
-	return;
-}
-
 sub session_error
 {
 	my ($session, $sql) = @_;
 	return scalar sqlstate($session, $sql);
 }
 
-# Several sessions at a time, each with a list of statements; what each of them returned.
+# What each of several sessions draws at the same time.
 sub at_once
 {
 	my ($clients, $sql) = @_;
-	my $file = PostgreSQL::Test::Utils::tempdir() . '/input';
-	append_to_file($file, $sql);
-	my @runs;
-	foreach (1 .. $clients)
-	{
-		my ($out, $err) = ('', '');
-		push @runs, [ IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-				'<', $file, '>', \$out, '2>', \$err), \$out, \$err ];
-	}
-	foreach my $run (@runs)
-	{
-		$run->[0]->finish;
-		diag(${ $run->[2] }) if ${ $run->[2] } ne '';
-	}
-	return map { [ grep { /^\d/ } split /\n/, ${ $_->[1] } ] } @runs;
+	my @said = psql_at_once($node, ($sql) x $clients);
+	diag($_->[1]) foreach grep { $_->[1] ne '' } @said;
+	return map { [ grep { /^\d/ } split /\n/, $_->[0] ] } @said;
 }
 
 # ---------------------------------------------------------------------------
@@ -128,7 +101,7 @@ foreach my $chunk (64, 1)
 	foreach my $stopped (0, 1)
 	{
 		my $pid = refiller($chunked);
-		stop_process($pid) if $stopped;
+		freeze_process($pid) if $stopped;
 		my $with = $stopped ? 'refiller stopped' : 'refiller at work';
 		foreach my $generator ($chunked, $single)
 		{
@@ -155,7 +128,7 @@ foreach my $chunk (64, 1)
 			$is_fresh->("$with, beside one that may be older", $generator);
 			$session->query_safe('COMMIT');
 		}
-		kill 'CONT', $pid;
+		thaw($pid);
 	}
 
 	# PostgreSQL's own timeouts work in a session that draws from rings.
@@ -323,7 +296,7 @@ foreach my $case (
 	is(scalar(padders()), 1, 'there is one refiller for all of them');
 
 	$pid = refiller($generator);
-	stop_process($pid);
+	freeze_process($pid);
 	is(scalar(() = sql("SELECT unnest(uid_next_array('$generator', 5000))") =~ /\d+/g), 5000, 'the refiller stands still: pad carries on');
 	# What is left of the ring and of the lease comes, then nothing.
 	my ($state, $message);
@@ -348,7 +321,7 @@ foreach my $case (
 	my $event = wait_event($node, 'UidgenRing');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%uid_next%' AND pid <> pg_backend_pid()"),
 		"a caller that waits for the refiller shows wait event $event");
-	kill 'CONT', $pid;
+	thaw($pid);
 	is((finish_query($session))[0], 't', '... and gets its id when the refiller goes on');
 	$session->quit;
 	sql("SELECT uid_generator_drop(g) FROM unnest('{$waits,$errs}'::regclass[]) AS g");

@@ -7,13 +7,6 @@
 # run, or counted as thrown away. No id is further ahead of the clock than max_ahead, or older than max_staleness. The
 # high-water mark stays near the clock. If a session waits for a standby, the standby has the record before the value is
 # handed out.
-use strict;
-use warnings;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";
@@ -52,27 +45,12 @@ sub position
 	return ($id >> (22 + $bits)) << $bits | ($id & ((1 << $bits) - 1));
 }
 
-# Several psql at a time, each with the same input; what each received, up to its first error.
+# What several sessions draw at the same time, each up to its first error, and the errors.
 sub at_once
 {
-	my ($clients, $input) = @_;
-	my $file = PostgreSQL::Test::Utils::tempdir() . '/input';
-	my @runs;
-	append_to_file($file, $input);
-	foreach (1 .. $clients)
-	{
-		my ($out, $err) = ('', '');
-		push @runs, [ IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-				'<', $file, '>', \$out, '2>', \$err), \$out, \$err ];
-	}
-	my (@ids, $errors);
-	foreach my $run (@runs)
-	{
-		$run->[0]->finish;
-		push @ids, grep { /^\d+$/ } split /\n/, ${ $run->[1] };
-		$errors .= ${ $run->[2] };
-	}
-	return (\@ids, $errors);
+	my ($clients, $sql) = @_;
+	my @said = psql_at_once($node, ($sql) x $clients);
+	return ([ grep { /^\d+$/ } map { split /\n/, $_->[0] } @said ], join '', map { $_->[1] } @said);
 }
 
 # ---------------------------------------------------------------------------

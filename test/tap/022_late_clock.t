@@ -1,12 +1,6 @@
 # Clocks beyond 2262-04-11 23:47:16.854775807, where 2^63 nanoseconds since 1970 end. Expected: whatever the clock
 # shows, and however it got there, each call returns an id or an error within uidgen.max_wait. An id's time is that of
 # the clock. A layout that reaches so far draws there, and one that does not reports that its time bits are used up.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 skip_with_assertions();

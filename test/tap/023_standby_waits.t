@@ -2,12 +2,6 @@
 # PostgreSQL's own queue of commits, which allows each LSN once. Each can be canceled, can time out, can be terminated,
 # and gets a message that is true: no value was handed out, and nothing about a commit. When the standby answers, all
 # others go on, each with its own value. uid_generator_raise() waits as a draw does.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $conf = "autovacuum = off\nupdate_process_title = on\n";

@@ -1,11 +1,5 @@
 # What the server remembers of lost generators: a generator that is created again starts above them. A generator that
 # lives on is not lost, whatever happened to its slot, and delays no other generator.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 skip_with_assertions();

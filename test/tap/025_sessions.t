@@ -1,11 +1,5 @@
 # The state of a session: its last values, which DISCARD resets, and its memory for sequences, which is freed when they
 # are dropped.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('sessions', conf => "autovacuum = off\n");

@@ -1,11 +1,5 @@
 # Logical replication of all tables, with the extension on both sides: rows of user tables arrive, and the rows that
 # describe each side's generators and segments stay local.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $conf = "wal_level = logical\nmax_logical_replication_workers = 12\nmax_worker_processes = 20\nwal_retrieve_retry_interval = 100ms\n";

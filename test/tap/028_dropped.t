@@ -1,12 +1,6 @@
 # Rows of uid_generator and uid_segment are deleted with their sequence however it is dropped, even where event triggers
 # are off. A row that was left behind does no harm.
-use strict;
-use warnings;
-
 use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('dropped', conf => "max_connections = 80\n");

@@ -1,11 +1,6 @@
 # What keeps databases apart that were told nothing: their nodes come from a hash of the database, and where a tick's
 # sequence numbers start is a secret of the incarnation. And what is said of it. All clocks stand still, so two servers
 # draw in the same ticks.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 0\n";

@@ -5,12 +5,6 @@
 #
 # From PostgreSQL 16 on "origin = none" keeps each server from sending back what it has received. In PostgreSQL 15 a row
 # filter does that for inserts, and a blue/green switchover has one direction at a time.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $conf = "wal_level = logical\n";

@@ -6,12 +6,6 @@
 #   2. A column that the foreign table does not have: on the shard.
 #   3. A column of the foreign table without a default: nowhere. The router sends NULL.
 #   4. A partitioned table's default, for a row that goes to a foreign partition: on the router.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $sharedir = `pg_config --sharedir`;

@@ -5,12 +5,6 @@
 # Expected: no value belongs to two of them, however a node reads its row, as long as all nodes of one row read it in the
 # same way. Also not across a crash of the server with synchronous_commit off, a restore, a rollback, and when the
 # counter is set to 0.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 # Nobody flushes but who has to.

@@ -1,11 +1,5 @@
 # Keys that ids are concealed with: dumped and restored, moved to another server, on a standby, in sessions that are
 # open while a key changes, without the library preloaded; and no log has a secret.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 # All that PostgreSQL can be told to log, and what two of its modules keep.

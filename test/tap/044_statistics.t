@@ -1,11 +1,5 @@
 # The statistics: ids are counted exactly, although no call counts them, and no counter goes back while sessions draw.
 # The server's totals survive what frees a slot. All begin at zero at a start of the server.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $conf = "autovacuum = off\nuidgen.max_slots = 20\nuidgen.max_wait = 100ms\n";

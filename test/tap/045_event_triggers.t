@@ -4,13 +4,7 @@
 #
 # Expected: the statement succeeds, or it fails with an SQLSTATE that is no internal error, and then nothing has changed.
 # What was committed never leads to an internal error later: not in a draw, not in a view, not in DROP EXTENSION.
-use strict;
-use warnings;
-
 use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my $node = new_node('events', conf => <<'END');

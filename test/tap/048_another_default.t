@@ -4,11 +4,6 @@
 # whole node, rows of another database, a fleet that was joined later. Each new default is compared with all earlier ones.
 #
 # All clocks stand still at instants that the test chooses. uidgen.max_wait is 0, so no call waits for the clock.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 skip_with_assertions();

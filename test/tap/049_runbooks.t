@@ -10,12 +10,6 @@
 #   <!-- test: prints t -->           that is all that it prints
 #   <!-- test: lists NAME NAME -->    each begins a row
 #   <!-- test: says WORDS -->         which are in what it prints
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 skip_with_assertions();

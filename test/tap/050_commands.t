@@ -1,12 +1,6 @@
 # The commands of docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet whose
 # members have the registry's password in a file, its registry that moves to another server, and a database that is
 # dumped.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 my ($old, $new) = map { new_node($_) } 'old', 'new';

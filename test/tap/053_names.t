@@ -3,13 +3,7 @@
 # add a function or an operator whose arguments match better. Expected: it is never chosen.
 #
 # The test reads PostgreSQL's own parse trees, from the catalogs and from the server's log (debug_print_parse).
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Sweep;
-use Test::More;
 use UidgenTest;
 
 my $node = new_sweep_server('names', <<'END');

@@ -1,4 +1,5 @@
 # Helpers of the TAP tests, on top of UidgenNode, which is PostgreSQL::Test::Cluster (15 and later) with fewer processes.
+# A test begins with "use UidgenTest;" (see import).
 #
 #   my $node = new_node('primary');            # initdb, preloaded
 #   start_uidgen($node);                       # start, CREATE EXTENSION
@@ -31,6 +32,7 @@
 #   goes_on('...', @loops);                    # an assertion: every client of them receives values again
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out. Both take a number of seconds.
 #   my $rows = try_sql($node, $sql);           # '' while the server is down
+#   my @said = psql_at_once($node, @scripts);  # output and messages of a psql for each, all at the same time
 #   sql_with_path($node, 'shop', @sql);        # in a database whose extension is in the schema uidgen
 #   my $sql = sql_to_use_up_locks($then);      # fills the lock table, and then runs a statement of PL/pgSQL
 #   wait_for_service($node);                   # after the server has restarted by itself
@@ -50,7 +52,7 @@ package UidgenTest;
 use strict;
 use warnings;
 
-use Exporter 'import';
+use Exporter ();
 use File::Basename;
 use File::Spec;
 use IPC::Run;
@@ -65,8 +67,22 @@ use UidgenNode;
 our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until try_sql sql_with_path sql_to_use_up_locks wait_for_service wait_event
+  load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
+
+# A test needs no other line to begin with: beside the helpers it gets strict, warnings, Test::More, and the functions of
+# PostgreSQL::Test::Utils. A module that uses this one gets the helpers only.
+sub import
+{
+	my ($class) = @_;
+	my $user = caller;
+	Exporter::export($class, $user);
+	return if $user ne 'main';
+	strict->import;
+	warnings->import;
+	Exporter::export($_, $user) foreach 'PostgreSQL::Test::Utils', 'Test::More';
+	return;
+}
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
@@ -265,6 +281,23 @@ sub wait_for_loop
 {
 	waitpid $_, 0 foreach map { @{ $_->{pids} } } @_;
 	return;
+}
+
+# A psql for each script, which ends with its first error.
+sub psql_at_once
+{
+	my ($node, @scripts) = @_;
+	my @psql = ($node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'));
+	my @runs;
+	foreach my $script (@scripts)
+	{
+		my $input = PostgreSQL::Test::Utils::tempdir() . '/script';
+		append_to_file($input, $script);
+		my ($output, $messages) = ('', '');
+		push @runs, [ IPC::Run::start(\@psql, '<', $input, '>', \$output, '2>', \$messages), \$output, \$messages ];
+	}
+	$_->[0]->finish foreach @runs;
+	return map { [ ${ $_->[1] }, ${ $_->[2] } ] } @runs;
 }
 
 # One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a

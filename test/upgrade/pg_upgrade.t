@@ -3,12 +3,6 @@
 #
 # Both servers' clocks stand still at the same instant: were they to run, ids would rise even if the counters were
 # lost. test/lib/majors.sh puts the older PostgreSQL into the work directory.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest;
 
 # PostgreSQL 18 has checksums unless told otherwise, older ones only if told so, and pg_upgrade wants them alike.
