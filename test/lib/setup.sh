@@ -114,38 +114,12 @@ setup_tool() {
     fi
 }
 
-# Node.js and its client pg, which one test reads ids with: Debian's packages, or, where Debian's pg does not go with
-# the Node.js that is installed, the same version from npm's registry, into the work directory. Without them that test
-# says that it skips.
-setup_javascript() {
-    if [ "$(id -u)" = 0 ] && ! has_node_pg; then
-        echo "Installing packages: nodejs node-pg ..."
-        try_install "$work/log/node-pg" nodejs node-pg ||
-            { ! command -v node >/dev/null && refresh_lists && try_install "$work/log/node-pg" nodejs node-pg; } || true
-    fi
-    if ! has_node_pg && command -v node >/dev/null && command -v npm >/dev/null; then
-        echo "Installing the client pg of Node.js into the work directory ..."
-        mkdir "$work/npm"
-        install_node_modules "$top/test/js" "$work/npm" npm
-        # Node.js looks for modules in the directories above a script.
-        [ ! -d "$work/npm/node_modules/pg" ] || mv "$work/npm/node_modules" "$work/node_modules"
-        rm -rf "$work/npm"
-    fi
-    if ! has_node_pg && [ ! -d "$work/node_modules/pg" ]; then
-        echo "Node.js or its client pg cannot be installed: the test that needs it skips."
-    fi
-}
-
 # install_node_modules directory-of-the-lock-file destination log: makes destination/node_modules.
 install_node_modules() {
     cp "$1/package.json" "$1/package-lock.json" "$2"
     (cd "$2" && timeout 300 npm ci --ignore-scripts --omit=optional --omit=peer --no-audit --no-fund \
         --fetch-retries=1 --cache "$2/cache") >"$work/log/$3" 2>&1 </dev/null || true
     rm -rf "$2/cache"
-}
-
-has_node_pg() {
-    (cd / && node -e "require('pg')") 2>/dev/null
 }
 
 # Patroni and etcd, which the section patroni runs, without whose packages it says that it skips.

@@ -50,8 +50,11 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_added);
 
+#ifndef ADDED
+#define ADDED $answer
+#endif
 Datum uid_added(PG_FUNCTION_ARGS) {
-    PG_RETURN_INT32($answer);
+    PG_RETURN_INT32(ADDED);
 }
 }
 END
@@ -75,10 +78,12 @@ passes('test/one sql/added.sql workers', qr/added .*workers /s, 'then the test p
 
 write_function(42);
 fails('test/one added', qr/^- *41\n\+ *42$/m, 'a change of a source shows');
+append_to_file("$checkout/src/pg/base/postgres.hpp", "#define ADDED 43\n");
+fails('test/one added', qr/^- *41\n\+ *43$/m, 'and one of the header that all sources include');
 passes('test/server -Atc "SELECT uid_next() > 0"', qr/^t$/m, 'test/server has a database with the extension');
 
-write_function('broken');
-fails('test/one added', qr/error: .*broken.* was not declared/, 'what cannot be compiled is shown');
+append_to_file("$checkout/src/pg/sql/added.cpp", "broken;\n");
+fails('test/one added', qr/error: .*broken/, 'what cannot be compiled is shown');
 unlink "$checkout/src/pg/sql/added.cpp" or die;
 fails('test/one added', qr/could not find function "uid_added"/, 'what is deleted is no longer built');
 unlink "$checkout/sql/added.sql" or die;
