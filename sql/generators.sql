@@ -181,18 +181,10 @@ SELECT * FROM uid_generator_columns ORDER BY generator::text, table_name::text, 
 
 -- What they hold.
 SELECT uid_generator_create('j', 'js53'), uid_generator_create('s', 'sonyflake');
-SELECT generator, preset, ends, life_used > 0 AND life_used < 1 AS life_used, ids_per_second, worker_ids, worker_ids_used, worker_ids_left
+SELECT generator, preset, ends, life_used > 0 AND life_used < 1 AS life_used, ids_per_second
   FROM uid_generator_limits ORDER BY generator::text;
 SELECT round(life_used::numeric, 3) = round((extract(epoch FROM now() - '2026-01-01 00:00+00') / (2.0 ^ 41 / 1000))::numeric, 3) AS life_used
   FROM uid_generator_limits WHERE generator = 'uid_generators.c'::regclass;
-SELECT uid_next('uid_generators.j') > 0 AS draws;
-\getenv source PG_ABS_SRCDIR
-\set rows_of :source '/test/rows_of.sql'
-\i :rows_of
-SELECT rows_of('uid_generators.j', 1);
-SELECT worker_ids, worker_ids_used, worker_ids_left FROM uid_generator_limits WHERE generator = 'uid_generators.j'::regclass;
-
-DROP FUNCTION rows_of(text, bigint);
 DROP SCHEMA "Other" CASCADE;
 DROP TABLE invoices, id;
 SET client_min_messages = warning;

@@ -218,7 +218,7 @@ COMMENT ON FUNCTION uid_internal.uid_generator_changing() IS
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
-  'Trigger function of uid_generator, uid_segment, uid_key, and the tables of a fleet''s registry. '
+  'Trigger function of uid_generator, uid_segment, uid_key, worker_node, and the tables of a fleet''s registry. '
   'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
   'another server, and refuses TRUNCATE.';
 
@@ -614,16 +614,9 @@ COMMENT ON FUNCTION uid_internal.uid_number_node() IS
 CREATE TRIGGER uid_number_node BEFORE INSERT ON worker_node
   FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION uid_internal.uid_number_node();
 
--- Databases of one server, a server and its physical copies, and a registry and its members may each have a row with the
--- same key. A key that is taken would stop the subscription.
-CREATE FUNCTION uid_internal.uid_keep_node() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_node';
-COMMENT ON FUNCTION uid_internal.uid_keep_node() IS
-  'Trigger function of worker_node. It leaves out what logical replication brings if it would replace another row, or '
-  'delete a row that a generator of this database has drawn.';
-CREATE TRIGGER uid_keep_node BEFORE INSERT OR UPDATE OR DELETE ON worker_node
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_node();
-ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_node;
+CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON worker_node
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
+ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_local;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Segments
@@ -1154,28 +1147,15 @@ SELECT g.generator, g.preset, e.ends,
        (2::float8 OPERATOR(pg_catalog.^)
           (g.sequence_bits
            + CASE WHEN g.when_full::text OPERATOR(pg_catalog.=) 'backup'::text THEN 1 ELSE 0 END)::float8)
-         OPERATOR(pg_catalog.*) 1000000::float8 OPERATOR(pg_catalog./) g.tick_us::float8 AS ids_per_second,
-       n.numbers AS worker_ids, u.used AS worker_ids_used, n.numbers - u.used AS worker_ids_left
+         OPERATOR(pg_catalog.*) 1000000::float8 OPERATOR(pg_catalog./) g.tick_us::float8 AS ids_per_second
   FROM uid_generator_config g
- CROSS JOIN LATERAL (SELECT 1::bigint << (g.worker_bits - g.backup_worker::integer) AS numbers) n
  CROSS JOIN LATERAL (SELECT (2::float8 OPERATOR(pg_catalog.^) g.time_bits::float8) OPERATOR(pg_catalog.*)
                             (g.tick_us::float8 OPERATOR(pg_catalog./) 1000000::float8) AS seconds) l
  CROSS JOIN LATERAL (SELECT pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8
-                                                    OPERATOR(pg_catalog.+) l.seconds) AS ends) e
- CROSS JOIN LATERAL (SELECT pg_catalog.count(DISTINCT w.worker_id) AS used FROM worker_node w
-                       JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) g.generator::oid
-                      WHERE w.system_identifier OPERATOR(pg_catalog.=)
-                            (SELECT s.system_identifier FROM pg_catalog.pg_control_system() s)
-                        AND w.database OPERATOR(pg_catalog.=)
-                            (SELECT d.oid FROM pg_catalog.pg_database d
-                              WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
-                        AND w.generator OPERATOR(pg_catalog.=)
-                            pg_catalog.format('%I.%I'::text, c.relnamespace::regnamespace::text, c.relname)) u;
+                                                    OPERATOR(pg_catalog.+) l.seconds) AS ends) e;
 COMMENT ON VIEW uid_generator_limits IS
   'Capacity of each generator''s layout: the end of its time bits, the share of its life that is used, and the '
-  'highest sustainable rate. worker_ids is the number of worker ids, worker_ids_used counts those that worker_node '
-  'records as drawn at least once in this database on this server, and worker_ids_left is the difference. In the last two years before the end, '
-  'uidgen issues a WARNING.';
+  'highest sustainable rate. In the last two years before the end, uidgen issues a WARNING.';
 
 CREATE VIEW uid_generator_columns AS
 SELECT g.generator, d.adrelid::regclass AS table_name, a.attname AS column_name,
@@ -1665,72 +1645,6 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_keep_sequence_plan(regclass, text, name) IS
   'Returns the statements that end the identity of a column and keep its sequence, owned by the column.';
 
-CREATE FUNCTION uid_internal.uid_move_notes(table_name regclass, column_name name, draws_from regclass) RETURNS SETOF text
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  c record;
-BEGIN
-  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
-  RETURN QUERY
-    SELECT format('-- note: child %s: its former default was %s', a.attrelid::regclass,
-                  pg_get_expr(d.adbin, d.adrelid))
-      FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-     WHERE a.attrelid = ANY (c.tree) AND a.attrelid <> table_name AND a.attname = column_name
-       AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM c.expression
-     ORDER BY 1;
-  RETURN QUERY
-    SELECT format('-- note: %s is a foreign table; this changes nothing on its server', r.oid::regclass)
-      FROM pg_class r WHERE r.oid = ANY (c.tree) AND r.relkind = 'f' ORDER BY 1;
-  RETURN QUERY
-    SELECT format('-- note: trigger %I runs before INSERT and may set the column itself', t.tgname)
-      FROM pg_trigger t
-     WHERE t.tgrelid = table_name AND NOT t.tgisinternal AND t.tgtype & 6 = 6 ORDER BY t.tgname;
-  RETURN QUERY
-    SELECT format('-- note: %s must allow the new values', o.object)
-      FROM (SELECT format('constraint %I: %s', k.conname, pg_get_constraintdef(k.oid)) AS object FROM pg_constraint k
-             WHERE k.contype = 'c' AND (k.conrelid = table_name AND c.attnum = ANY (k.conkey) OR k.contypid = c.type)) o
-     ORDER BY o.object;
-  RETURN QUERY
-    SELECT format('-- note: %s is partitioned by the column and needs partitions for the new values',
-                  p.partrelid::regclass)
-      FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = column_name
-     WHERE p.partrelid = ANY (c.tree) AND a.attnum = ANY (p.partattrs) ORDER BY 1;
-  RETURN QUERY
-    SELECT format('-- note: publication %I sends rows of %I.%I; subscribers keep their own type and default',
-                  p.pubname, p.schemaname, p.tablename)
-      FROM pg_publication_tables p
-     WHERE format('%I.%I', p.schemaname, p.tablename)::regclass = ANY (c.tree)
-     ORDER BY p.pubname, p.schemaname, p.tablename;
-  RETURN QUERY
-    SELECT format('-- note: subscription %I brings rows of %s with ids of the publisher', s.subname,
-                  r.srrelid::regclass)
-      FROM pg_subscription_rel r JOIN pg_subscription s ON s.oid = r.srsubid
-     WHERE r.srrelid = ANY (c.tree) ORDER BY 1;
-  RETURN QUERY
-    SELECT format('-- note: %1$s may insert, but not draw: GRANT USAGE ON SEQUENCE %2$s TO %1$s',
-                  CASE r.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.grantee)) END, draws_from)
-      FROM (SELECT c.owner AS grantee
-             UNION SELECT x.grantee FROM pg_class t, aclexplode(t.relacl) x
-                    WHERE t.oid = table_name AND x.privilege_type = 'INSERT'
-             UNION SELECT x.grantee FROM pg_attribute a, aclexplode(a.attacl) x
-                    WHERE a.attrelid = table_name AND x.privilege_type = 'INSERT') r
-     WHERE NOT CASE r.grantee WHEN 0 THEN has_sequence_privilege('public', draws_from, 'USAGE, UPDATE')
-                    ELSE has_sequence_privilege(r.grantee, draws_from, 'USAGE, UPDATE') END
-     ORDER BY 1;
-  RETURN QUERY
-    SELECT format('-- note: no index begins with the column, so max(%I) reads the whole table while it is locked',
-                  column_name)
-     WHERE (c.drawn_by LIKE 'segment_next%' AND c.source = draws_from) IS NOT TRUE
-       AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = table_name AND i.indkey[0] = c.attnum
-                          AND i.indpred IS NULL);
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_move_notes(regclass, name, regclass) IS
-  'Returns comments about what a new default of a column does not change, or may conflict with: defaults of children, '
-  'triggers, constraints, partitions, publications, subscriptions, privileges on the sequence that it draws from.';
-
 CREATE FUNCTION uid_internal.uid_adopt_plan(table_name regclass, column_name name, generator regclass)
 RETURNS SETOF text
 LANGUAGE plpgsql
@@ -1741,16 +1655,18 @@ DECLARE
   draw record;
   narrow text;
   conversions text;
+  draws_from regclass;
   repeated numeric;
   up boolean;
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
   SELECT * INTO draw FROM uid_internal.uid_draw_expression(generator);
+  draws_from := coalesce(draw.generator, draw.sequence);
   IF c.base NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
     RAISE EXCEPTION 'column "%" of table % is of type %', column_name, c.relation, format_type(c.type, NULL)
       USING ERRCODE = 'datatype_mismatch', HINT = 'Only columns of type bigint, integer or smallint can draw ids.';
   END IF;
-  IF c.drawn_by = draw.drawn_by AND c.source = coalesce(draw.generator, draw.sequence) THEN
+  IF c.drawn_by = draw.drawn_by AND c.source = draws_from THEN
     RETURN NEXT format('-- column "%s" of table %s has DEFAULT %s already', column_name, c.relation, c.expression);
     RETURN;
   END IF;
@@ -1805,7 +1721,17 @@ BEGIN
        AND NOT (r.relispartition AND current_setting('server_version_num')::int >= 170000)
      ORDER BY 1;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', c.relation, column_name, draw.expression);
-  RETURN QUERY SELECT * FROM uid_internal.uid_move_notes(table_name, column_name, coalesce(draw.generator, draw.sequence));
+  RETURN QUERY
+    SELECT format('-- note: %1$s may insert, but not draw: GRANT USAGE ON SEQUENCE %2$s TO %1$s',
+                  CASE r.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.grantee)) END, draws_from)
+      FROM (SELECT c.owner AS grantee
+             UNION SELECT x.grantee FROM pg_class t, aclexplode(t.relacl) x
+                    WHERE t.oid = table_name AND x.privilege_type = 'INSERT'
+             UNION SELECT x.grantee FROM pg_attribute a, aclexplode(a.attacl) x
+                    WHERE a.attrelid = table_name AND x.privilege_type = 'INSERT') r
+     WHERE NOT CASE r.grantee WHEN 0 THEN has_sequence_privilege('public', draws_from, 'USAGE, UPDATE')
+                    ELSE has_sequence_privilege(r.grantee, draws_from, 'USAGE, UPDATE') END
+     ORDER BY 1;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) IS
@@ -1900,7 +1826,6 @@ BEGIN
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass);', c.relation, column_name,
                        s.name);
-    RETURN QUERY SELECT * FROM uid_internal.uid_move_notes(table_name, column_name, c.sequence);
     RETURN;
   END IF;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
@@ -2421,17 +2346,6 @@ LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
 COMMENT ON FUNCTION uid_layout(regclass) IS
   'Returns the layout of a generator''s ids in the form of worker_node.layout.';
 
-CREATE VIEW uid_fleet_holder AS
-SELECT p.epoch, p.tick_us, p.time_bits, p.datacenter_bits, p.worker_bits, p.sequence_bits, p.sequence_first,
-       p.backup_worker, n.node >> p.drawn_worker_bits AS datacenter_id,
-       n.node & ((1::bigint << p.drawn_worker_bits) - 1::bigint) AS worker_id, n.granted_from, n.granted_until,
-       n.host, n.port, n.system_identifier, n.timeline, n.database, n.generator, n.last_heard
-  FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
- WHERE n.line <> 0::bigint;
-COMMENT ON VIEW uid_fleet_holder IS
-  'The last holder of each node that the registry of a fleet has granted, with the layout and the ticks of the grant. '
-  'uid_origin() reads it.';
-
 CREATE FUNCTION uid_internal.uid_chosen(generator regclass) RETURNS regclass
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -2462,29 +2376,10 @@ BEGIN
   generator := uid_internal.uid_chosen(generator);
   EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
 
-  -- On the registry of a fleet the grant says it exactly: its ticks belong to one generator.
-  IF has_table_privilege(format('%s.uid_fleet_holder', home), 'SELECT') THEN
-    EXECUTE format($query$
-      SELECT h.host, h.port, h.system_identifier, h.timeline, h.database, h.generator,
-             h.epoch + make_interval(secs => h.tick_us::float8 / 1000000 * h.granted_from), h.last_heard
-        FROM %1$s.uid_generator_config g
-        JOIN %1$s.uid_fleet_holder h
-          ON (h.epoch, h.tick_us, h.time_bits, h.datacenter_bits, h.worker_bits, h.sequence_bits, h.sequence_first,
-              h.backup_worker)
-           = (g.epoch, g.tick_us, g.time_bits, g.datacenter_bits, g.worker_bits, g.sequence_bits, g.sequence_first,
-              g.backup_worker)
-       WHERE g.generator = $2 AND h.datacenter_id = $3 AND h.worker_id = $4
-         AND $1 >> (g.datacenter_bits + g.worker_bits + g.sequence_bits) >= h.granted_from
-         AND $1 >> (g.datacenter_bits + g.worker_bits + g.sequence_bits) < h.granted_until $query$, home)
-      INTO host_name, port, system_identifier, timeline, database, generator_name, created, modified
-      USING id, generator, parts.datacenter_id, parts.worker_id;
-  END IF;
-
   -- A row is in use until the generator's next row is created. Of the rows with the node, the one in use at the time
   -- nearest to the id's counts. An id is created before its row only by the age that it may have in cached mode, by the
   -- time that its draw took (a second is plenty), or by the backup worker.
-  IF host_name IS NULL THEN
-    EXECUTE format($query$
+  EXECUTE format($query$
       SELECT w.host_name, w.port, w.system_identifier, w.timeline,
              coalesce((SELECT d.datname::text FROM pg_database d, pg_control_system() s
                         WHERE d.oid = w.database AND s.system_identifier = w.system_identifier), w.database::text),
@@ -2501,9 +2396,8 @@ BEGIN
        ORDER BY w.generator = format('%%I.%%I', s.nspname, c.relname) DESC,
                 greatest(w.created - $4, $4 - w.ended, interval '0'), w.created DESC
        LIMIT 1 $query$, home)
-      INTO host_name, port, system_identifier, timeline, database, generator_name, node_id, created, modified
-      USING generator, parts.datacenter_id, parts.worker_id, parts.generated_at, parts.backup;
-  END IF;
+    INTO host_name, port, system_identifier, timeline, database, generator_name, node_id, created, modified
+    USING generator, parts.datacenter_id, parts.worker_id, parts.generated_at, parts.backup;
 
   IF host_name IS NOT NULL THEN
     EXECUTE format('SELECT array_agg(format(''%%s.%%I'', c.table_name, c.column_name) '
@@ -2519,8 +2413,7 @@ COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'id and layout, those of the given generator come first. Of these it is the one in use at the id''s time: from its '
   'creation until the next row of its generator. That is exact while the clock was right, the rows are complete and no '
   'other database had the same node. Otherwise, and for ids made within max_ahead_ms of the creation '
-  'of a row, it is the best match: the row in use at the nearest time. On the registry of a fleet the last grant of the node comes first: it is exact, node_id is NULL, created is the start of '
-  'the grant, and modified is the time at which the registry last heard of the holder. The caller needs SELECT on '
+  'of a row, it is the best match: the row in use at the nearest time. The caller needs SELECT on '
   'worker_node.';
 
 -- ---------------------------------------------------------------------------------------------------------
@@ -2687,8 +2580,7 @@ BEGIN
         lines := lines || ARRAY[
           format('made by    %s in database %s, host %s, port %s', origin.generator_name, origin.database,
                  origin.host_name, origin.port),
-          format('row        %s, drawn at %s, last noted at %s',
-                 coalesce(format('worker_node %s', origin.node_id), 'grant of the registry'), origin.created,
+          format('row        worker_node %s, drawn at %s, last noted at %s', origin.node_id, origin.created,
                  origin.modified)];
         EXECUTE format('SELECT string_agg(format(''%%s.%%I'', c.table_name, c.column_name), '', '' '
                        'ORDER BY c.table_name::text COLLATE "C", c.column_name) FROM %s.uid_generator_columns c '
@@ -2776,8 +2668,8 @@ REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_internal.uid_generator_builtin,
   uid_internal.uid_slots, uid_internal.uid_stat_sequences, uid_internal.uid_stat_totals, uid_internal.uid_movable_column,
   uid_internal.uid_narrow_columns, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
-  uid_internal.uid_above_plan, uid_internal.uid_keep_sequence_plan, uid_internal.uid_move_notes,
-  uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
+  uid_internal.uid_above_plan, uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan,
+  uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
@@ -2787,8 +2679,7 @@ GRANT SELECT, INSERT ON worker_node, uid_internal.uid_key, uid_internal.uid_flee
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
 -- Who sees the server and the fleet, and who administers them.
-GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_holder TO pg_monitor;
-GRANT SELECT ON uid_fleet_holder TO pg_database_owner;
+GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools TO pg_monitor;
 REVOKE EXECUTE ON PROCEDURE uid_fleet_call, uid_fleet_block FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_handover,
   uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;

@@ -113,8 +113,8 @@ is(sql($right, $count), "left|400|400\nright|300|300", 'all rows are there, made
 is(sql($left, $count), $both_ways ? "left|400|400\nright|300|300" : 'left|400|400', 'on the other side as well');
 is(sql($right, "SELECT DISTINCT datacenter_id FROM rows, uid_decode(id) WHERE made_by = 'right'"), 2, 'ids tell the side');
 is(sql($right, "SELECT datacenter_id FROM rows, uid_decode(id, 'uid_generators.uid_default') WHERE made_by = 'left' ORDER BY n DESC LIMIT 1"), 1, 'also those that arrived');
-is(sql($right, 'SELECT count(*) > 0 FROM worker_node WHERE system_identifier <> (SELECT system_identifier FROM pg_control_system())'),
-	't', 'and the server, as rows of worker_node arrive');
+is(sql($right, 'SELECT count(*) FROM worker_node WHERE system_identifier <> (SELECT system_identifier FROM pg_control_system())'),
+	0, 'rows of worker_node do not arrive');
 
 # A TRUNCATE could not be left out, so it is refused where it would begin.
 is(sqlstate($left, 'TRUNCATE uid_generator'), '0A000', 'nobody truncates uid_generator');
@@ -130,107 +130,24 @@ arrived($left, $right);
 is(sql($right, "SELECT count(*) FROM rows WHERE made_by = 'left'"), 410, 'made there, replication goes on');
 like(sql($right, $own), qr/^only left\|/m, 'with the row as it was made there');
 
-# Between two databases of one server, whose rows of worker_node have the same keys: those that an application inserts, and
-# those of live generators.
-sql($left, 'CREATE DATABASE twin');
-sub twin { return $left->safe_psql('twin', $_[0]) }
-sub receiver { return $left->safe_psql('receiver', $_[0]) }
-sub row_of_application
-{
-	my ($id, $host, $database) = @_;
-	return 'INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created, database)'
-	  . " VALUES ($id, '$host', 0, 2, now(), now(), clock_timestamp(), " . ($database // 'NULL') . ')';
-}
-
-sub caught_up
-{
-	my ($what) = @_;
-	$left->wait_for_catchup('twin');
-	my $rows = twin('SELECT count(*) FROM rows');
-	is(receiver('SELECT count(*) FROM rows'), $rows, "$what: the subscription goes on");
-	return;
-}
-
-twin('CREATE EXTENSION uidgen; CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint);'
-	  . q{SELECT uid_generator_create('sticky', worker_policy => 'sticky')});
-twin('CREATE PUBLICATION everything FOR ALL TABLES');
-twin(q{SELECT pg_create_logical_replication_slot('twin', 'pgoutput')});
-sql($left, 'CREATE DATABASE receiver TEMPLATE twin');
-receiver(row_of_application($_, 'receiver')) foreach 1 .. 9;
-receiver(q{SELECT uid_generator_create('other', 'baidu'), setval('worker_node_id_seq', 9)});
-foreach my $name ('sticky', 'other')
-{
-	receiver("SELECT uid_next('uid_generators.$name')");
-	wait_for_node_rows($left, "%$name", 1, dbname => 'receiver');
-}
-receiver("CREATE SUBSCRIPTION twin CONNECTION '" . $left->connstr . " dbname=twin' PUBLICATION everything WITH (create_slot = false, copy_data = false)");
-my $nodes = 'SELECT * FROM worker_node ORDER BY id';
-my $own_nodes = receiver($nodes);
-my $sticky = 'SELECT worker_id FROM worker_node WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database())'
-  . q{ AND generator LIKE '%sticky' ORDER BY created DESC LIMIT 1};
-my $own_worker = receiver($sticky);
-
-# Row 1 is of an application at the receiver, and row 11 of the receiver's `other`. The node of row 10 is taken.
-twin('INSERT INTO rows DEFAULT VALUES');
-wait_for_node_rows($left, '%uid_default', 1, dbname => 'twin');
-twin(q{SELECT setval('worker_node_id_seq', 9); SELECT uid_next('uid_generators.sticky')});
-wait_for_node_rows($left, '%sticky', 1, dbname => 'twin');
-is(twin('SELECT array_agg(id ORDER BY id) FROM worker_node'), '{1,11}', 'rows of live generators have the same keys');
-caught_up('rows whose keys are taken');
-twin(q{UPDATE worker_node SET tags = '{"a": 1}'; INSERT INTO rows DEFAULT VALUES});
-caught_up('they change');
-twin('UPDATE worker_node SET id = 8 WHERE id = 1; INSERT INTO rows DEFAULT VALUES');
-caught_up('one gets another key that is taken');
-twin('DELETE FROM worker_node WHERE id = 11; INSERT INTO rows DEFAULT VALUES');
-caught_up('one is deleted');
-twin(row_of_application(40, 'copy', q{(SELECT oid FROM pg_database WHERE datname = 'receiver')}) . '; INSERT INTO rows DEFAULT VALUES');
-caught_up('one says that it is of the receiver, as those of a physical copy');
-is(receiver($nodes), $own_nodes, 'the rows of the receiver stay');
-twin('DELETE FROM worker_node WHERE id IN (8, 40); INSERT INTO rows DEFAULT VALUES');
-caught_up('others are deleted');
-is(receiver('SELECT count(*) FROM worker_node WHERE id = 8'), 0, 'that of an application goes, because a DELETE brings only the key');
-
-# Rows that have arrived follow the publisher's, up to a key that is taken.
-twin(row_of_application($_, 'twin')) foreach 30, 31;
-twin(q{UPDATE worker_node SET tags = '{"b": 2}' WHERE id = 30; UPDATE worker_node SET id = 9 WHERE id = 31; INSERT INTO rows DEFAULT VALUES});
-caught_up('others arrive');
-is(receiver('SELECT id, tags FROM worker_node WHERE id > 11 ORDER BY id'), qq(30|{"b": 2}\n31|{}), 'but a change to a key that is taken does not');
-twin('DELETE FROM worker_node WHERE id IN (9, 30); INSERT INTO rows DEFAULT VALUES');
-caught_up('they are deleted');
-is(receiver('SELECT count(*) FROM worker_node WHERE id = 30'), 0, 'here, too');
-
 # Only what replication brings is left out, whatever a restore has set.
-my $as_replica = 'SET session_replication_role = replica';
-is($left->psql('receiver', "$as_replica; " . row_of_application(10, 'restore')), 3, 'a session that restores is told of a key that is taken');
-is(receiver("$as_replica; UPDATE worker_node SET created = now() WHERE id = 31 RETURNING id"), 31, 'and may change a row');
-is(receiver("$as_replica; DELETE FROM worker_node WHERE id = 31 RETURNING id"), 31, 'and delete one');
+sql($right, "SET session_replication_role = replica; INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)"
+	  . " VALUES (4711, 'restored', 0, 2, now(), now(), now())");
+is(sql($right, 'SELECT host_name FROM worker_node WHERE id = 4711'), 'restored', 'a session that restores writes rows');
 
 # A restore with disabled triggers leaves them in another state. As docs/operations.md says:
-receiver('ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_segment ENABLE TRIGGER ALL');
-receiver(block_of('docs/operations.md', qr/ENABLE ALWAYS TRIGGER/));
-my $states = q{SELECT count(*) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid WHERE proname IN ('uid_keep_local', 'uid_keep_node') AND tgenabled <> 'A'};
-is(receiver($states), 0, 'all triggers that keep rows act on replication again');
+sql($right, 'ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_segment ENABLE TRIGGER ALL');
+sql($right, block_of('docs/operations.md', qr/ENABLE ALWAYS TRIGGER/));
+is(sql($right, q{SELECT count(*) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid WHERE proname = 'uid_keep_local' AND tgenabled <> 'A'}),
+	0, 'all triggers that keep rows act on replication again');
+sql($left, q{INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (4711, 'left', 0, 2, now(), now(), now())});
+insert($left, 10);
+arrived($left, $right);
+is(sql($right, 'SELECT host_name FROM worker_node WHERE id = 4711'), 'restored', 'a row with the same key stops nothing');
 
-# The latest row of a generator of that name is the other database's.
-twin(q{INSERT INTO rows DEFAULT VALUES; SELECT uid_generator_alter('uid_generators.sticky', lease_ms => 700)});
-twin(q{SELECT setval('worker_node_id_seq', 50); SELECT uid_next('uid_generators.sticky')});
-wait_for_node_rows($left, '%sticky', 1, dbname => 'twin');
-twin(row_of_application(5, 'twin') . '; INSERT INTO rows DEFAULT VALUES');
-caught_up('a later row of the other database, and one whose key is taken');
-$left->stop;
-start_node($left);
-receiver(q{SELECT uid_next('uid_generators.sticky')});
-wait_for_node_rows($left, '%sticky', 3, dbname => 'receiver');
-is(receiver($sticky), $own_worker, 'sticky keeps the node of its own database');
-is(receiver('SELECT count(*) FROM worker_node WHERE id BETWEEN 2 AND 7'), 6, 'rows of applications are there');
-twin('TRUNCATE worker_node; INSERT INTO rows DEFAULT VALUES');
-caught_up('TRUNCATE');
-is(receiver('SELECT count(*) FROM worker_node WHERE id BETWEEN 2 AND 7'), 0, 'no row of applications is left on either side');
-receiver('DROP SUBSCRIPTION twin');
-
-# The trigger looks for keys in the table that it is on.
+# Only the extension's tables have the trigger.
 sql($left, 'CREATE ROLE somebody; CREATE TABLE mine (LIKE worker_node); ALTER TABLE mine OWNER TO somebody');
-my $trigger = 'CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_node()';
+my $trigger = 'CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local()';
 is(sqlstate($left, "SET ROLE somebody; $trigger"), '42501', 'a role cannot have it on a table of its own');
 
 done_testing();

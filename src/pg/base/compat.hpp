@@ -71,12 +71,6 @@ inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint3
 inline uint32 status_of(SyncState state) { return state >> 8; }
 inline int commit_of(SyncState state) { return static_cast<int>(state & 0xff); }
 
-#if PG_VERSION_NUM >= 180000
-inline Oid primary_key_index(Relation rel) { return RelationGetPrimaryKeyIndex(rel, false); }
-#else
-inline Oid primary_key_index(Relation rel) { return RelationGetPrimaryKeyIndex(rel); }
-#endif
-
 // PostgreSQL 19 replaced some ints by types of their own, and gave shared hash tables one size instead of two.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }

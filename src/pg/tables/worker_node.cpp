@@ -86,62 +86,7 @@ int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout)
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
-// A repeated draw has another time, and so has a row with the same key that another server has written.
-bool is_same_row(HeapTuple one, HeapTuple other, TupleDesc desc) {
-    return node_column(one, desc, node_created) == node_column(other, desc, node_created);
-}
-
-bool has_same_key(HeapTuple one, HeapTuple other, TupleDesc desc) {
-    return node_column(one, desc, node_system_identifier) == node_column(other, desc, node_system_identifier) &&
-           node_column(one, desc, node_id) == node_column(other, desc, node_id);
-}
-
-// Invalid unless the primary key is that of worker_node.
-Oid index_of_keys(Relation table) {
-    const Oid primary = primary_key_index(table);
-    if (!OidIsValid(primary))
-        return InvalidOid;
-    Relation index = index_open(primary, AccessShareLock);
-    const Form_pg_index key = index->rd_index;
-    const bool is_ours = index->rd_rel->relam == BTREE_AM_OID && key->indnatts == 2 &&
-                         key->indkey.values[0] == node_system_identifier && key->indkey.values[1] == node_id;
-    index_close(index, AccessShareLock);
-    return is_ours ? primary : InvalidOid;
-}
-
-bool key_is_taken(Relation table, HeapTuple by) {
-    const TupleDesc desc = RelationGetDescr(table);
-    const Oid index = index_of_keys(table);
-    ScanKeyData keys[2];
-    ScanKeyInit(&keys[0], node_system_identifier, BTEqualStrategyNumber, F_INT8EQ,
-                node_column(by, desc, node_system_identifier));
-    ScanKeyInit(&keys[1], node_id, BTEqualStrategyNumber, F_INT8EQ, node_column(by, desc, node_id));
-    SysScanDesc scan = systable_beginscan(table, index, OidIsValid(index), nullptr, lengthof(keys), keys);
-    const bool is_taken = HeapTupleIsValid(systable_getnext(scan));
-    systable_endscan(scan);
-    return is_taken;
-}
-
-// This database writes its rows itself. One that comes from elsewhere is of a physical copy.
-bool may_come(Relation table, HeapTuple row) {
-    return !is_of_this_database(row, RelationGetDescr(table)) && !key_is_taken(table, row);
-}
-
 } // namespace
-
-bool is_for_other_row(const TriggerData &change) {
-    const TupleDesc desc = RelationGetDescr(change.tg_relation);
-    const HeapTuple tuple = change.tg_trigtuple;
-    // Anybody may have such a trigger on a table of any kind.
-    if (change.tg_relation->rd_rel->relkind != RELKIND_RELATION || !has_columns_of_nodes(desc))
-        return false;
-    if (TRIGGER_FIRED_BY_DELETE(change.tg_event))
-        return is_of_this_database(tuple, desc);
-    if (!TRIGGER_FIRED_BY_UPDATE(change.tg_event))
-        return !may_come(change.tg_relation, tuple);
-    return !is_same_row(tuple, change.tg_newtuple, desc) ||
-           (!has_same_key(tuple, change.tg_newtuple, desc) && !may_come(change.tg_relation, change.tg_newtuple));
-}
 
 // If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {

@@ -44,13 +44,6 @@ struct NodeHistory {
 };
 NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout);
 
-// Whether a worker of logical replication would change another row than the publisher has changed. Databases of one
-// server, a server and its physical copies, and a registry and its members may each have a row with the same key.
-//   INSERT: there is a row with that key, or it is a row of this database, which a physical copy has written.
-//   UPDATE: the row was drawn at another time, or it would get a key that another row has.
-//   DELETE: only the key is known. The rows that generators of this database have drawn stay.
-bool is_for_other_row(const TriggerData &change);
-
 // How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are.
 const char *layout_text(const core::Layout &layout);
 
