@@ -94,7 +94,7 @@ SELECT ids_of('uid_generators.counted');
 SELECT segment_drop('counted');
 DROP SEQUENCE short;
 SELECT count(*) FROM uid_stat WHERE kind = 'segment';
-SELECT ids - :server_ids AS by_server, slots_used > 0 AS slots_used, slots_of_segments, slots_max, slots_reclaimed,
+SELECT ids - :server_ids AS by_server, slots_used > 0 AS slots_used, slots_max, slots_reclaimed,
        refused_no_slot, refused_standby, refused_used_up - :refused_before AS refused_used_up
   FROM uid_stat_server;
 
@@ -112,7 +112,7 @@ SET ROLE regress_stat_monitor;
 SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.counted'::regclass;
 RESET ROLE;
 
--- A drop that is not committed yet: the row stays if it is rolled back.
+-- A drop that is not committed yet; if it is rolled back, the counters begin again, as after an alteration.
 BEGIN;
 SELECT uid_generator_drop('uid_generators.counted');
 SELECT count(*) FROM uid_stat WHERE sequence::text = 'uid_generators.counted';

@@ -2,7 +2,6 @@
 
 #include "shared/blocks.hpp"
 #include "session/discard.hpp"
-#include "session/drop_hooks.hpp"
 #include "fleet/grant_file.hpp"
 #include "shared/grants.hpp"
 #include "shared/incarnation.hpp"
@@ -90,7 +89,6 @@ void _PG_init(void) {
     shmem_request_hook = request_memory;
     next_shmem_startup_hook = shmem_startup_hook;
     shmem_startup_hook = attach_memory;
-    drop_hooks_install();
     discard_hook_install();
 }
 }

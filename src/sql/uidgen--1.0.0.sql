@@ -226,8 +226,7 @@ CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
 CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
--- A row whose sequence no longer exists could not be restored. A drop leaves such a row if neither the event trigger
--- nor the library runs.
+-- A row whose sequence no longer exists could not be restored. A drop leaves such a row where event triggers are off.
 SELECT pg_catalog.pg_extension_config_dump('uid_generator',
   'WHERE generator::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
@@ -668,7 +667,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
 COMMENT ON FUNCTION uid_internal.uid_segment_changed() IS
   'Trigger function of uid_segment and uid_key. It makes every session look up segment names again, or keys.';
 CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OF name, sequence OR DELETE ON uid_segment
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_segment_changed();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
 
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
     max_step bigint DEFAULT NULL, description text DEFAULT NULL, increment bigint DEFAULT NULL,
@@ -1008,7 +1007,7 @@ CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_internal.uid_key
 CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_internal.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
 CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_internal.uid_key
-  FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_segment_changed();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
 SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_key',
   'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
@@ -1054,8 +1053,57 @@ COMMENT ON FUNCTION uid_reveal(bigint, text) IS
 -- A drop of a sequence deletes its row. Otherwise the row could later match another sequence with the same OID.
 -- ---------------------------------------------------------------------------------------------------------
 
+-- The body is bound to the tables here, so it finds them whatever their schema is called when it runs. Returns whether
+-- the builtin generator has a row, if the default's row was deleted; else NULL.
+CREATE FUNCTION uid_internal.uid_delete_rows(dropped pg_catalog.oid[]) RETURNS boolean
+LANGUAGE sql
+BEGIN ATOMIC
+  DELETE FROM uid_segment WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped);
+  DELETE FROM uid_internal.uid_key WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped);
+  WITH deleted AS (
+    DELETE FROM uid_generator WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped) RETURNING is_default
+  )
+  SELECT EXISTS (SELECT FROM uid_generator WHERE builtin) FROM deleted WHERE is_default;
+END;
+COMMENT ON FUNCTION uid_internal.uid_delete_rows(oid[]) IS
+  'Deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
+
+-- The caller owns what it has dropped, and needs no right to the tables.
 CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_forget_dropped';
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  dropped oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
+                          WHERE object_type = 'sequence' AND objsubid = 0);
+  builtin_has_row boolean;
+BEGIN
+  IF dropped = '{}' THEN
+    RETURN;
+  END IF;
+  BEGIN
+    builtin_has_row := uid_internal.uid_delete_rows(dropped);
+  EXCEPTION WHEN OTHERS THEN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'uidgen') THEN
+      RAISE;
+    END IF;
+    RETURN; -- another session has dropped the extension, too
+  END;
+  -- Without a row the builtin generator would become the default again, and its ids could collide with those of the
+  -- dropped one. uid_default_set() makes the row. It is missing only if the default's row was written by hand.
+  IF NOT builtin_has_row THEN
+    RAISE EXCEPTION 'cannot drop the default generator'
+      USING ERRCODE = 'dependent_objects_still_exist',
+            DETAIL = 'The generator became the default without uid_default_set().',
+            HINT = 'Run SELECT uid_default_set(''uid_generators.uid_default'') first.';
+  ELSIF builtin_has_row THEN
+    RAISE WARNING 'the database no longer has a default generator'
+      USING DETAIL = 'Calls of uid_next() without a generator fail from now on.',
+            HINT = 'Choose a default with uid_default_set(). To stay above the ids of the dropped generator, pass the '
+                   'largest of them to uid_generator_create() as the parameter above.';
+  END IF;
+END
+$$;
 COMMENT ON FUNCTION uid_internal.uid_forget_dropped() IS
   'Event trigger function. It deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
 CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_internal.uid_forget_dropped();

@@ -1,5 +1,5 @@
-# Databases and sequences that are dropped and created again. Their slots in shared memory must be freed with them, must
-# stay if the DROP does not happen, and must never block a DROP or a copy.
+# Databases and sequences that are dropped and created again. Later ones must not meet the slots of former ones, draws
+# must go on if the DROP does not happen, and a slot must never block a DROP or a copy.
 use UidgenTest;
 
 my $node = new_node('database');
@@ -67,7 +67,7 @@ sub session_failure
 	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'ids go on above');
 	assert_unique(stop_loop($ids));
 
-	# The same in one transaction that fails later: DROP DATABASE notes the database before its checks.
+	# The same in a transaction that fails later.
 	$session->query_safe('SELECT 1');
 	like(failure('postgres', 'BEGIN; DROP DATABASE busy'), qr/25001/, 'DROP DATABASE in a transaction block');
 	is($session->query_safe("SELECT segment_next('s'::regclass)"),
@@ -140,7 +140,7 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	$node->safe_psql('postgres', 'DROP DATABASE encoded');
 }
 
-# A sequence's slot goes with a DROP that commits, and with no other.
+# A sequence's slot is of no use after a DROP that commits, and after no other.
 {
 	$node->safe_psql('postgres', "CREATE SEQUENCE s; SELECT segment_create('named'), uid_generator_create('g')");
 	my $slots = "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^(s|uid_segments.named|uid_generators.g|[0-9]+)\$'";
@@ -151,14 +151,14 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	is($session->query_safe($draws), '1|1|t', 'three slots come into use');
 	is($node->safe_psql('postgres', $slots), 3, 'uid_slots() shows them');
 	$node->safe_psql('postgres', "BEGIN; $all; ROLLBACK");
-	is($node->safe_psql('postgres', $slots), 3, 'a DROP that is rolled back keeps them');
+	is($node->safe_psql('postgres', $slots), 2, "a DROP that is rolled back keeps those of segments; a generator's is made again, as after an alteration");
 	is($session->query_safe($draws), '2|2|t', 'with the ranges in hand');
 	$node->safe_psql('postgres', "BEGIN; SAVEPOINT a; $all; ROLLBACK TO a; COMMIT");
 	is($session->query_safe($draws), '3|3|t', 'and so does one in a savepoint that is rolled back');
 	like(failure('postgres', "BEGIN; $all; SELECT 1 / 0"), qr/22012/, 'and one in a transaction that fails');
 	is($session->query_safe($draws), '4|4|t', 'and draws go on');
 	$node->safe_psql('postgres', $all);
-	is($node->safe_psql('postgres', $slots), 0, 'a DROP that commits frees them');
+	is($node->safe_psql('postgres', $slots), 0, 'after a DROP that commits none is shown');
 	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_generator WHERE NOT builtin"),
 		0, 'and leaves no row');
 	like(session_failure($session, $draws), qr/does not exist/, 'the session that used them gets an error');

@@ -63,7 +63,8 @@ sub parallel_draw
 	$node->safe_psql('postgres', "BEGIN; SELECT segment_create('passing'); SELECT segment_drop('a'); ROLLBACK");
 	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), '53400', 'a rolled back DROP frees nothing');
 	$node->safe_psql('postgres', "SELECT segment_drop('a')");
-	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), 100, 'a dropped segment frees its slot');
+	is($node->safe_psql('postgres', "SELECT segment_next('c')"), 1, "the next slot that is made takes a dropped segment's");
+	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), 100, '... which parallel workers may use');
 	is(parallel_draw("uid_next('uid_generators.g')"), '53400', 'one slot only');
 	is($node->safe_psql('postgres', "SELECT segment_next('b')"), 4, 'b goes on');
 	$node->safe_psql('postgres', "SELECT segment_drop('b')");
@@ -289,6 +290,8 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 	}
 	like(failure($bare, "LOAD 'uidgen'; SELECT uid_next()"), qr/ERROR:  55000/, 'loading it into the session does not help');
 	like(failure($bare, "SELECT uid_last()"), qr/ERROR:  55000/, 'nothing was drawn');
+	is($bare->safe_psql('postgres', "CREATE SEQUENCE plain; DROP SEQUENCE plain; SELECT count(*) FROM pg_settings WHERE name LIKE 'uidgen.%'"),
+		0, 'a DROP of a plain sequence does not load the library');
 	is( $bare->safe_psql('postgres',
 			"SELECT uid_encode('2026-01-01 00:00:00.001+00', 1, 2, 3), datacenter_id, worker_id, sequence, generated_at = uid_timestamp(4333571) "
 			  . "FROM uid_decode(4333571)"),

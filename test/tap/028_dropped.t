@@ -1,5 +1,5 @@
-# Rows of uid_generator and uid_segment are deleted with their sequence however it is dropped, even where event triggers
-# are off. A row that was left behind does no harm.
+# Rows of uid_generator and uid_segment are deleted with their sequence, in the transaction that drops it. A row that is
+# left behind where event triggers are off does no harm.
 use IPC::Run;
 use UidgenTest;
 
@@ -28,37 +28,25 @@ my $names = "SELECT string_agg(generator::text, ' ' ORDER BY generator::text) FR
 
 sql("SELECT uid_generator_create(n), segment_create(n) FROM unnest(ARRAY['a', 'b', 'c', 'kept']) AS n");
 sql("SELECT uid_next('uid_generators.a'), segment_next('a')");
-my $output = single_user(<<'SQL');
-DROP SEQUENCE uid_generators.a, uid_segments.a
-DROP SCHEMA no_such_schema
-BEGIN
-DROP SEQUENCE uid_generators.kept, uid_segments.kept
-ROLLBACK
-BEGIN
-SAVEPOINT s
-DROP SEQUENCE uid_generators.kept
-ROLLBACK TO s
-DROP SEQUENCE uid_generators.b, uid_segments.b
-COMMIT
-SQL
-like($output, qr/schema "no_such_schema" does not exist/, 'single-user mode');
-is(sql($names), "uid_generators.c uid_generators.kept\nc kept", 'DROP SEQUENCE in single-user mode takes rows along, if it is committed');
+sql('BEGIN; DROP SEQUENCE uid_generators.kept, uid_segments.kept; ROLLBACK');
+sql('BEGIN; SAVEPOINT s; DROP SEQUENCE uid_generators.kept; ROLLBACK TO s; DROP SEQUENCE uid_generators.b, uid_segments.b; COMMIT');
+sql("BEGIN; DROP SEQUENCE uid_generators.a, uid_segments.a; PREPARE TRANSACTION 'a'");
+is(sql($names), "uid_generators.a uid_generators.c uid_generators.kept\na c kept", 'rows go with a DROP that commits, and with no other');
+sql("COMMIT PREPARED 'a'");
+is(sql($names), "uid_generators.c uid_generators.kept\nc kept", '... also a prepared one');
 is(sql("SELECT uid_next('uid_generators.kept') > 0, segment_next('kept'), uid_next() > 0"), 't|1|t', 'what is there draws');
 
-# The default, and the whole extension.
+# A transaction on an old snapshot drops what it can see.
+is(sqlstate($node, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM uid_generator; DROP SEQUENCE uid_generators.c, uid_segments.c; COMMIT"), '00000', 'in REPEATABLE READ');
+is(sql($names), "uid_generators.kept\nkept", '... as well');
+
+# The default.
 sql("SELECT uid_generator_create('chosen', 'twitter'); SELECT uid_default_set('uid_generators.chosen'); SELECT uid_next()");
-like(single_user("DROP SEQUENCE uid_generators.chosen\n"), qr/WARNING:  the database no longer has a default generator/, 'the default, with the same warning');
+like(($node->psql('postgres', 'DROP SEQUENCE uid_generators.chosen'))[2], qr/WARNING:  the database no longer has a default generator/, 'the default, with a warning');
 is(sqlstate($node, 'SELECT uid_next()'), '42704', 'and the database has none');
 sql("SELECT uid_default_set('uid_generators.uid_default')");
-unlike(single_user("BEGIN\nDROP EXTENSION uidgen CASCADE\nROLLBACK\n"), qr/ERROR/, 'the extension can be dropped');
-is(sql($names), "uid_generators.c uid_generators.kept uid_generators.uid_default\nc kept", 'and is there after a rollback');
-
-SKIP:
-{
-	skip 'PostgreSQL before 17 has no setting event_triggers', 1 if $node->pg_version < 17;
-	sql('SET event_triggers = off; DROP SEQUENCE uid_generators.c, uid_segments.c');
-	is(sql($names), "uid_generators.kept uid_generators.uid_default\nkept", 'with event_triggers = off');
-}
+sql('BEGIN; DROP EXTENSION uidgen CASCADE; ROLLBACK');
+is(sql($names), "uid_generators.kept uid_generators.uid_default\nkept", 'the extension is there after a rollback of its DROP');
 
 # Each call waits in a session of its own, while another session drops something. Then it says what is missing.
 sub while_dropped
@@ -132,10 +120,10 @@ while_dropped('LOCK TABLE uid_internal.uid_key; DROP SEQUENCE uid_keys.k', map {
 sql("SELECT uid_generator_create('former'), uid_generator_create('next'); SELECT uid_default_set('uid_generators.former')", 'going');
 while_dropped('DROP SEQUENCE uid_generators.former', "SELECT uid_default_set('uid_generators.next')" => '00000');
 
-# Where the library is not loaded either, the row stays. It is not dumped, nor in anybody's way.
+# Where event triggers are off, the row stays. It is not dumped, nor in anybody's way.
 sql("SELECT uid_generator_create('left'), segment_create('left')");
-single_user("DROP SEQUENCE uid_generators.left, uid_segments.left\n", '-c', 'shared_preload_libraries=');
-is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'") . sql("SELECT count(*) FROM uid_segment WHERE name = 'left'"), '11', 'rows can be left behind without the library');
+single_user("DROP SEQUENCE uid_generators.left, uid_segments.left\n");
+is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'") . sql("SELECT count(*) FROM uid_segment WHERE name = 'left'"), '11', 'rows can be left behind in single-user mode');
 $node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/left.dump", '-d', $node->connstr('postgres') ], 'such a database is dumped');
 sql('CREATE DATABASE restored');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), "$directory/left.dump" ], 'and its dump restored');

@@ -56,6 +56,7 @@ my %values = (
 	interval => [ map { literal($_, 'interval') } '0', '-1 us', '1 ms', '-178000000 years', '178000000 years', '100 years', 'infinity' ],
 	float8 => [ map { literal($_, 'float8') } 'NaN', 'infinity', '-infinity', '-0', '1e308', '1e-320' ],
 	oid => [ map { literal($_, 'oid') } 0, 1, 4294967295 ],
+	_oid => [ map { literal($_, '_oid') } '{}', '{NULL}', '{0}', '{1,4294967295}' ],
 	uuid => [ map { literal($_, 'uuid') } '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff',
 		'017f22e2-79b0-7cc3-98c4-dc0c0c07398f', '017f22e2-79b0-4cc3-98c4-dc0c0c07398f' ],
 	bytea => [ map { literal($_, 'bytea') } '', '\\x00', '\\x' . '5e' x 32, '\\x' . 'ff' x 33 ],

@@ -65,6 +65,18 @@ inline bool standbys_are_awaited(uint32 status) { return max_wal_senders > 0 && 
 #endif
 inline bool standbys_are_awaited() { return standbys_are_awaited(standby_status()); }
 
+// Whether this process holds a lock that allows writes, or a stronger one.
+inline bool holds_lock(const LOCKTAG &tag) {
+#if PG_VERSION_NUM >= 170000
+    return LockHeldByMe(&tag, RowExclusiveLock, true);
+#else
+    bool holds = false;
+    for (LOCKMODE mode = RowExclusiveLock; mode <= AccessExclusiveLock; mode++)
+        holds = holds || LockHeldByMe(&tag, mode);
+    return holds;
+#endif
+}
+
 // What synchronous replication requires of this session's commits, as one number to compare.
 using SyncState = uint32;
 inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }

@@ -11,7 +11,7 @@ namespace uidgen::pg {
     FAULT(delta_record)  /* the record carries what changed on the page, not the page */                               \
     FAULT(stale_log_cnt) /* the page keeps nextval's count of values logged ahead */                                   \
     FAULT(resume_lease)  /* after a start a generator goes on inside the lease that it finds */                        \
-    FAULT(keep_slot)     /* DROP DATABASE leaves the database's slots behind */                                        \
+    FAULT(keep_slot)     /* a database that gets the oid of another one meets its slots */                             \
     FAULT(release_lock)  /* the lock on the sequence belongs to the subtransaction */                                  \
     FAULT(trust_clock)   /* one reading of the wall clock is enough, however far ahead it is */                        \
     FAULT(trust_copy)    /* a server's file of grants counts in a copy of its directory, too */                        \

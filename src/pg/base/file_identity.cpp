@@ -26,6 +26,16 @@ bool identify(int file, FileIdentity *identity) {
     return true;
 }
 
+bool birth_of(const char *path, uint64 *born) {
+    struct statx about;
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME | STATX_MTIME, &about) != 0)
+        return false;
+    const auto &time = (about.stx_mask & STATX_BTIME) != 0 ? about.stx_btime : about.stx_mtime;
+    const uint64 parts[] = {about.stx_ino, static_cast<uint64>(time.tv_sec), time.tv_nsec};
+    *born = hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
+    return true;
+}
+
 const char *difference(const FileIdentity &then, const FileIdentity &now) {
     if (fault_is(Fault::trust_copy))
         return nullptr;

@@ -27,6 +27,10 @@ struct FileIdentity {
 // Of the open file, this directory and this host. False: the system does not tell.
 bool identify(int file, FileIdentity *identity);
 
+// A number that no file of this path has that is made later. (Where the file system keeps no time of birth, the time of
+// the last change counts.) False: the file cannot be looked at, and errno says why.
+bool birth_of(const char *path, uint64 *born);
+
 // Null: they are the same.
 const char *difference(const FileIdentity &then, const FileIdentity &now);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
 constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696703;
+constexpr uint32 file_format = 0x75696704;
 
 // All bytes of these are set, so that they can be summed.
 struct Header {

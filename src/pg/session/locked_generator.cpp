@@ -8,6 +8,7 @@
 #include "tables/owner_rights.hpp"
 #include "tables/sequence_page.hpp"
 #include "session.hpp"
+#include "shared/sweep.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -73,9 +74,16 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
 
 void end_lease(Oid generator) {
     if (slots_exist() && !fault_is(Fault::keep_altered))
-        slot_free({MyDatabaseId, generator}, Fate::lives_on);
+        slot_free(slot_key(generator), Fate::lives_on);
     CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
     open_all_again();
+}
+
+void forget_dropped_generator(Oid generator) {
+    if (!slots_exist())
+        return;
+    close_all_windows(); // which counts what this transaction has drawn
+    give_up_slot(slot_key(generator), Fate::lives_on);
 }
 
 int64_t high_water_mark_of(Oid generator) {

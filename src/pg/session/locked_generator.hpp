@@ -21,8 +21,12 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 // Frees the generator's slot. Under lock_generator().
 void end_lease(Oid generator);
 
+// The same for a generator whose sequence this transaction has dropped. If the drop is rolled back, it goes on as after
+// an alteration.
+void forget_dropped_generator(Oid generator);
+
 // What the generator's sequence says; without a sequence, that it never wrote a lease. (A row may outlive its sequence
-// where the library is not loaded.) It may rise at once, except under lock_generator().
+// where event triggers are off.) It may rise at once, except under lock_generator().
 int64_t high_water_mark_of(Oid generator);
 
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.

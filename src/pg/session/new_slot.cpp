@@ -6,6 +6,7 @@
 #include "tables/lease_sequence.hpp"
 #include "shared/lost_generators.hpp"
 #include "shared/reclaim.hpp"
+#include "shared/sweep.hpp"
 #include "tables/sequence_page.hpp"
 #include "shared/ring_memory.hpp"
 #include "shared/statistics.hpp"
@@ -36,10 +37,10 @@ bool rewritten_by_leader(Relation rel) {
 // extension that is made anew does not repeat ids.
 void set_first_position(SlotInit *init) {
     const core::SequenceState &state = init->expected.counter;
-    const int64_t last = last_tick_of_lost(init->config);
     const core::ClockPolicy &policy = init->config.policy;
     init->first_position = core::position_above(policy, state.last_value);
-    if (state.last_value > core::no_lease_yet || last < 0)
+    const int64_t last = state.last_value > core::no_lease_yet ? -1 : last_tick_of_lost(init->config);
+    if (last < 0)
         return;
     const uint64_t above_others = core::position_above(policy, last);
     if (above_others > init->first_position)
@@ -87,6 +88,7 @@ SlotInit segment_init(Relation rel, Oid function) {
 }
 
 Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
+    sweep_slots();
     for (;;) {
         Slot *slot = slot_find_or_make(key, init);
         if (slot != nullptr)
@@ -109,7 +111,10 @@ void refuse_rewritten(Relation rel) {
 }
 
 int64_t last_tick_of_lost(const GeneratorConfig &config) {
-    const int64_t last_us = slots_exist() && !fault_is(Fault::forget_lost) ? lost_until_us(config.layout) : 0;
+    if (!slots_exist() || fault_is(Fault::forget_lost))
+        return -1;
+    note_lost_generators();
+    const int64_t last_us = lost_until_us(config.layout);
     return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
 }
 
@@ -128,7 +133,7 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
     init.ring_memory = cached ? ring_memory_make(init.config.cached.cells) : DSM_HANDLE_INVALID;
     Slot *slot = nullptr;
     PG_TRY();
-    { slot = make_slot({MyDatabaseId, RelationGetRelid(rel)}, init, used_here); }
+    { slot = make_slot(slot_key(RelationGetRelid(rel)), init, used_here); }
     PG_CATCH();
     {
         if (cached)
@@ -145,7 +150,7 @@ Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
 }
 
 Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here) {
-    return make_slot({MyDatabaseId, RelationGetRelid(rel)}, segment_init(rel, function), used_here);
+    return make_slot(slot_key(RelationGetRelid(rel)), segment_init(rel, function), used_here);
 }
 
 } // namespace uidgen::pg

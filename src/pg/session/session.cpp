@@ -7,6 +7,8 @@
 #include "tables/node_writer.hpp"
 #include "shared/ring_memory.hpp"
 #include "shared/statistics.hpp"
+#include "shared/sweep.hpp"
+#include "tables/row.hpp"
 
 namespace uidgen::pg {
 
@@ -39,6 +41,7 @@ struct EntryPlace {
 entry_table_hash *entries = nullptr;
 
 bool rings_may_be_stale = false; // a mapped ring may belong to a dropped or altered generator
+uint64_t new_sequences_in = 0;   // the last transaction that has drawn from a sequence that it had created
 uint64_t rings_freed_before = 0; // as slots_rings_freed() told at the last look
 
 // Calls visit(entry) for each entry.
@@ -102,22 +105,10 @@ void unmap_stale_rings() {
     });
 }
 
-// Bypasses the caches, which would remember each oid that does not exist.
-bool is_in_catalog(Oid relation) {
-    ScanKeyData key;
-    ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-    Relation catalog = table_open(RelationRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(catalog, ClassOidIndexId, true, nullptr, 1, &key);
-    const bool found = HeapTupleIsValid(systable_getnext(scan));
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
-    return found;
-}
-
-// Keeps sessions small that keep creating and dropping sequences. A slot ends with its sequence, so an entry with a
-// slot needs no look-up. A look-up may process invalidations, so no entry is freed before all dropped ones are found.
+// Keeps sessions small that keep creating and dropping sequences. A look-up may process invalidations, so no entry is
+// freed before all dropped ones are found.
 void free_dropped_entries() {
-    for_each_entry([](SessionEntry *e) { e->dropped = slot_was_freed(e) && !is_in_catalog(e->sequence); });
+    for_each_entry([](SessionEntry *e) { e->dropped = !is_relation(e->sequence); });
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
@@ -199,7 +190,7 @@ void map_ring(SessionEntry *e, Slot *slot) {
 void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     unmap_ring(e);
     e->slot = nullptr;
-    Slot *slot = slot_find({MyDatabaseId, e->sequence});
+    Slot *slot = slot_find(slot_key(e->sequence));
     if (slot == nullptr) {
         slot = kind == SlotKind::generator ? new_generator_slot(rel, e->function, used_in_this_transaction)
                                            : new_segment_slot(rel, e->function, used_in_this_transaction);
@@ -210,6 +201,7 @@ void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
         map_ring(e, slot);
     e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
+    e->found_in = GetCurrentSubTransactionId();
 }
 
 bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {
@@ -266,6 +258,10 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
         report_lease_sequence(sequence);
     }
     compare_with_page(e, rel);
+    if (rel->rd_createSubid == InvalidSubTransactionId)
+        e->found_in = InvalidSubTransactionId;
+    else
+        new_sequences_in = transaction_number;
     relation_close(rel, NoLock);
     e->slot->used_at.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
     if (kind == SlotKind::generator)
@@ -353,10 +349,26 @@ void session_relation_changed(Oid relation) {
     rings_may_be_stale = rings_may_be_stale || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
 }
 
-// No later transaction may use these windows, so they are closed, which counts.
-void session_transaction_ends() {
+// A slot of a sequence that this transaction has created: the sequence may be gone by now, or the row that the slot was
+// made from. No other session has used it. Slots of others, and those that only parallel workers have used, go later
+// (shared/sweep.hpp).
+void session_rolls_back(SubTransactionId mine) {
+    if (new_sequences_in == transaction_number)
+        for_each_entry([mine](SessionEntry *e) {
+            if (e->found_in < mine || e->locked_in != transaction_number || slot_was_freed(e))
+                return;
+            close(e);
+            give_up_slot(slot_key(e->sequence), Fate::lives_on);
+        });
+    open_all_again();
+}
+
+// No later transaction may use the windows on runs of its own, so they are closed, which counts.
+void session_transaction_ends(bool aborted) {
     while (own_windows != nullptr)
         close(own_windows);
+    if (aborted)
+        session_rolls_back(TopSubTransactionId);
 }
 
 void session_transaction_ended() {
@@ -364,7 +376,7 @@ void session_transaction_ended() {
     if (!fault_is(Fault::stay_open))
         open_all_again();
     if (rings_may_be_stale || rings_freed_before != slots_rings_freed())
-        unmap_stale_rings(); // after the slots of sequences that this transaction dropped were freed
+        unmap_stale_rings();
 }
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {

@@ -51,8 +51,9 @@ struct SessionEntry {
 
     // The slow path.
     Oid sequence;
-    Oid function;       // the last SQL function called, which leads to the extension's tables
-    uint64_t locked_in; // the transaction that took the lock
+    Oid function;              // the last SQL function called, which leads to the extension's tables
+    uint64_t locked_in;        // the transaction that took the lock
+    SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
     Slot *slot;
     uint64_t generation;    // of the slot
     Buffer buffer;          // where the page was last found
@@ -166,9 +167,10 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 
-// For session_events.cpp. InvalidOid: any relation. A transaction ends before it frees slots; it has ended afterwards.
+// For session_events.cpp. InvalidOid: any relation.
 void session_relation_changed(Oid relation);
-void session_transaction_ends();
+void session_rolls_back(SubTransactionId mine); // what it and its children have done
+void session_transaction_ends(bool aborted);
 void session_transaction_ended();
 
 } // namespace uidgen::pg

@@ -164,14 +164,6 @@ void blocks_forget(SlotKey segment) {
     LWLockRelease(lock);
 }
 
-void blocks_forget_database(Oid database) {
-    LWLockAcquire(lock, LW_EXCLUSIVE);
-    for (int32_t i = 0; i < directory.ever_used(); i++)
-        if (cells[i].state != BlockState::none && cells[i].key.database == database)
-            give_up(&cells[i]);
-    LWLockRelease(lock);
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // For the registrar.
 // ---------------------------------------------------------------------------------------------------------

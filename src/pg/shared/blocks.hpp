@@ -77,7 +77,6 @@ void blocks_wait(SlotKey segment, int64_t timeout_us);
 
 // The segment was dropped, or begins anew.
 void blocks_forget(SlotKey segment);
-void blocks_forget_database(Oid database);
 
 // ---------------------------------------------------------------------------------------------------------
 // For the registrar.

@@ -1,5 +1,7 @@
 #include "directory.hpp"
 
+#include "base/faults.hpp"
+#include "base/file_identity.hpp"
 #include "base/settings.hpp"
 
 namespace uidgen::pg {
@@ -10,7 +12,28 @@ struct Entry {
     int32_t cell;
 };
 
+// The database's directory is made with the database, and this file in it.
+uint64_t birth_of_database() {
+    if (fault_is(Fault::keep_slot))
+        return 0;
+    const char *file = psprintf("%s/PG_VERSION", DatabasePath);
+    uint64_t born = 0;
+    if (!birth_of(file, &born))
+        ereport(ERROR, (errcode_for_file_access(), errmsg("could not stat file \"%s\": %m", file)));
+    return born;
+}
+
 } // namespace
+
+SlotKey slot_key(Oid sequence) {
+    static bool known = false;
+    static uint64_t born = 0;
+    if (unlikely(!known)) {
+        born = birth_of_database();
+        known = true;
+    }
+    return {MyDatabaseId, sequence, born};
+}
 
 Size Directory::free_cells_bytes() {
     return add_size(offsetof(FreeCells, next), mul_size(static_cast<Size>(settings::max_slots), sizeof(int32_t)));

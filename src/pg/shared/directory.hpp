@@ -11,14 +11,22 @@
 
 namespace uidgen::pg {
 
+// `born` tells two databases apart that had one oid, one after the other. Their sequences may have the same oids, files
+// and values.
 struct SlotKey {
     Oid database;
     Oid sequence;
+    uint64_t born;
 };
 
 inline bool same_key(const SlotKey &a, const SlotKey &b) {
-    return a.database == b.database && a.sequence == b.sequence;
+    return a.database == b.database && a.sequence == b.sequence && a.born == b.born;
 }
+
+// The key of a sequence of this session's database.
+SlotKey slot_key(Oid sequence);
+
+inline bool is_of_this_database(const SlotKey &key) { return same_key(key, slot_key(key.sequence)); }
 
 constexpr int32_t no_cell = -1;
 

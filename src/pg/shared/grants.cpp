@@ -112,7 +112,7 @@ GrantError grants_last_error(int place) {
 }
 
 // A place of the generator that the caller could not see would have been made under a lock on the sequence, which the
-// DROP has waited for.
+// caller excludes.
 void grants_forget(SlotKey generator) {
     if (grants_places() == 0)
         return;
@@ -120,17 +120,6 @@ void grants_forget(SlotKey generator) {
     Place *place = find_place(generator);
     if (place != nullptr)
         give_up_place(place);
-    unlock_places();
-}
-
-void grants_forget_database(Oid database) {
-    const int32_t count = grants_places();
-    if (count == 0)
-        return;
-    lock_places(LW_EXCLUSIVE);
-    for (int32_t i = 0; i < count; i++)
-        if (place_at(i)->used && place_at(i)->key.database == database)
-            give_up_place(place_at(i));
     unlock_places();
 }
 

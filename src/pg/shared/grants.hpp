@@ -38,6 +38,5 @@ GrantError grants_last_error(int place);
 
 // The generator was dropped.
 void grants_forget(SlotKey generator);
-void grants_forget_database(Oid database);
 
 } // namespace uidgen::pg

@@ -6,7 +6,7 @@ namespace uidgen::pg {
 namespace {
 
 constexpr char name[] = "uidgen lost generators";
-constexpr int32_t places = 1024;
+constexpr int32_t places = most_last_times;
 
 // Guarded by the lock.
 struct Table {
@@ -78,12 +78,14 @@ void generator_is_lost(Oid database, Oid generator) {
     LWLockRelease(table_lock);
 }
 
-void forget_last_times(Oid database) {
-    LWLockAcquire(table_lock, LW_EXCLUSIVE);
-    for (int32_t i = 0; i < table->used; i++)
-        if (table->last[i].database == database)
-            table->last[i] = {};
+int remembered_generators(Oid *generators, int most) {
+    int count = 0;
+    LWLockAcquire(table_lock, LW_SHARED);
+    for (int32_t i = 0; i < table->used && count < most; i++)
+        if (table->last[i].database == MyDatabaseId && OidIsValid(table->last[i].generator))
+            generators[count++] = table->last[i].generator;
     LWLockRelease(table_lock);
+    return count;
 }
 
 } // namespace uidgen::pg

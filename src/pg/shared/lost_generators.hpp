@@ -32,6 +32,8 @@ void remember_last_time(const LastTime &last);
 // The generator is dropped: what is remembered under its oid counts from now on.
 void generator_is_lost(Oid database, Oid generator);
 
-void forget_last_times(Oid database);
+// The generators of this database that are remembered under their oids: up to `most`. Returns how many.
+constexpr int most_last_times = 1024;
+int remembered_generators(Oid *generators, int most);
 
 } // namespace uidgen::pg

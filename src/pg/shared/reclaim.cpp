@@ -41,7 +41,7 @@ Rank rank_of(const Slot *slot) {
 void consider(Slot *slot, void *arg) {
     auto *search = static_cast<Search *>(arg);
     if ((slot->kind == SlotKind::generator && search->only_segments) ||
-        (slot->key.database == MyDatabaseId && search->used_here(slot->key.sequence)))
+        (is_of_this_database(slot->key) && search->used_here(slot->key.sequence)))
         return;
     const Candidate candidate = {true, rank_of(slot), slot->used_at.load(std::memory_order_relaxed), slot->key};
     if (search->after.found && !before(search->after, candidate))

@@ -19,6 +19,7 @@ Slot *slots = nullptr;
 struct Header {
     int32_t segments;                  // slots of segments; guarded by the directory lock
     std::atomic<uint64_t> rings_freed; // how many slots with a ring were freed
+    std::atomic<uint32_t> next_look;   // where slots_to_look_at() goes on
     Stats freed;                       // what the slots counted that were freed
 };
 Header *header = nullptr;
@@ -220,6 +221,7 @@ void slots_attach_memory() {
         memset(static_cast<void *>(slots), 0, slots_bytes()); // every slot unused
         header->segments = 0;
         header->rings_freed.store(0, std::memory_order_relaxed);
+        header->next_look.store(0, std::memory_order_relaxed);
         header->freed = {};
     }
     LWLockRelease(AddinShmemInitLock);
@@ -276,7 +278,7 @@ void slot_free(SlotKey key, Fate fate) {
         remember_last_time(last);
 }
 
-bool slot_note_drop(SlotKey key) {
+void slot_note_loss(SlotKey key) {
     LastTime last = {};
     LWLockAcquire(directory_lock, LW_SHARED);
     const Slot *slot = find(key);
@@ -285,38 +287,25 @@ bool slot_note_drop(SlotKey key) {
     if (has_last)
         remember_last_time(last);
     generator_is_lost(key.database, key.sequence);
-    return slot != nullptr;
 }
 
-// Frees slots of the database from a place on, some thousand at a time; the memory of rings goes into *memories, as
-// many as *rings says. Returns the place to go on from; -1: all are free.
-static int32_t free_some(Oid database, int32_t place, dsm_handle *memories, int32_t most, int32_t *rings) {
-    constexpr int32_t places_at_a_time = 4096;
-    const int32_t end = place + places_at_a_time;
-    *rings = 0;
-    LWLockAcquire(directory_lock, LW_EXCLUSIVE);
-    for (; place < Min(end, directory.ever_used()) && *rings < most; place++) {
-        if (slots[place].kind == SlotKind::unused || slots[place].key.database != database)
-            continue;
-        const dsm_handle memory = free_under_lock(&slots[place]);
-        if (memory != DSM_HANDLE_INVALID)
-            memories[(*rings)++] = memory;
+int slots_to_look_at(SlotKey *keys, int most) {
+    int count = 0;
+    LWLockAcquire(directory_lock, LW_SHARED);
+    const int32_t in_use = directory.ever_used();
+    for (int32_t i = 0; i < Min(most, in_use); i++) {
+        const Slot &slot =
+            slots[header->next_look.fetch_add(1, std::memory_order_relaxed) % static_cast<uint32_t>(in_use)];
+        if (slot.kind != SlotKind::unused)
+            keys[count++] = slot.key;
     }
-    const bool more = place < directory.ever_used();
     LWLockRelease(directory_lock);
-    return more ? place : -1;
+    return count;
 }
 
-void slots_free_database(Oid database) {
-    constexpr int32_t at_a_time = 32;
-    dsm_handle memories[at_a_time];
-    for (int32_t place = 0; place >= 0;) {
-        int32_t rings = 0;
-        place = free_some(database, place, memories, at_a_time, &rings);
-        for (int32_t i = 0; i < rings; i++)
-            unpin(memories[i]);
-    }
-    forget_last_times(database);
+int64_t slot_last_time(const Slot &slot) {
+    LastTime last = {};
+    return last_time_of(slot, Fate::lost, &last) ? last.until_us : 0;
 }
 
 // Relaxed: a session that sees it late unmaps the ring after a later transaction.

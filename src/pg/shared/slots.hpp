@@ -5,17 +5,17 @@
 //      palloc happens under it. It comes after every heavyweight lock, and no other lock is taken under it. Making and
 //      freeing a slot take it exclusively, for a time that does not depend on the number of slots. Setting a worker id
 //      scans all slots under it.
-//   2. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. While the database exists,
-//      a slot is freed only under a lock that excludes all users: DROP's AccessExclusiveLock, the ExclusiveLock of a
-//      reclaim (reclaim.hpp), or an alteration's ShareRowExclusiveLock (locked_generator.hpp). A view has no such lock
-//      (status.cpp): it copies the slot, and afterwards checks that the generation is unchanged.
+//   2. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is freed only under
+//      a lock that excludes all users: the ExclusiveLock of the sweep (sweep.hpp) or of a reclaim (reclaim.hpp), an
+//      alteration's ShareRowExclusiveLock (locked_generator.hpp), or that of a creation that is rolled back. A view has
+//      no such lock (status.cpp): it copies the slot, and afterwards checks that the generation is unchanged.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. All other fields are atomics, or never change while the slot is in use.
 //
-// A slot may outlive its sequence without harm. A session that opens an entry compares the page with `expected` and the
-// file with `file`; if they differ, it invalidates the reserved range. This comparison cannot detect an identical
-// database made again (same oids, files and values), so DROP DATABASE frees the database's slots (drop_hooks.cpp).
+// A slot may outlive its sequence without harm (sweep.hpp). A session that opens an entry compares the page with
+// `expected` and the file with `file`; if they differ, it invalidates the reserved range. This comparison cannot detect
+// an identical database made again (same oids, files and values), so keys say which database it is (directory.hpp).
 #pragma once
 
 #include <atomic>
@@ -216,11 +216,16 @@ enum class Fate { lives_on, lost };
 
 // Does nothing if there is none.
 void slot_free(SlotKey key, Fate fate);
-void slots_free_database(Oid database);
 
-// The sequence is about to be dropped. Its generator counts as lost at once, so that a generator made in the same
-// transaction starts above it. Returns whether the sequence has a slot.
-bool slot_note_drop(SlotKey key);
+// The generator counts as lost, though its slot is not free yet.
+void slot_note_loss(SlotKey key);
+
+// Start of the latest tick in an id of the slot's generator; 0: it has none. Under the directory lock, as in
+// slots_visit().
+int64_t slot_last_time(const Slot &slot);
+
+// The keys of the next slots, so many at most, in turn.
+int slots_to_look_at(SlotKey *keys, int most);
 
 // Calls visit(slot, arg) for every slot in use, under the shared directory lock. visit must not raise an error.
 void slots_visit(void (*visit)(Slot *slot, void *arg), void *arg);

@@ -50,7 +50,7 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
-    const FleetBlock found = look_up({MyDatabaseId, sequence}, row);
+    const FleetBlock found = look_up(slot_key(sequence), row);
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)};
     bool nulls[] = {false, false};
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));

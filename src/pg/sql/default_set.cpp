@@ -54,7 +54,7 @@ struct Change {
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
     if (config.worker_policy == WorkerPolicy::fixed)
         return config.worker_number;
-    const Slot *slot = slot_find({MyDatabaseId, generator});
+    const Slot *slot = slot_find(slot_key(generator));
     return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
 }
 
@@ -74,7 +74,7 @@ bool is_granted(const Change &c) {
     Member member;
     const int places = grants_places();
     for (int place = 0; place < places; place++)
-        if (grants_copy(place, &member) && same_key(member.key, {MyDatabaseId, c.other}))
+        if (grants_copy(place, &member) && same_key(member.key, slot_key(c.other)))
             return member.membership.holds && member.membership.held.from <= c.now &&
                    c.mark < member.membership.held.until;
     return false;

@@ -13,7 +13,6 @@
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
 #include "shared/nodes.hpp"
-#include "tables/new_rows.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -90,7 +89,6 @@ void row_inserted(Row row) {
     if (builtin)
         check_change(generator, builtin_row(generator, true, row.desc), row);
     end_lease(generator);
-    note_new_row(generator);
     note_datacenter_id(generator, config);
 }
 
@@ -104,13 +102,17 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
                : nullptr;
 }
 
-// Only the builtin generator remains a generator without its row. (The sequence of another one may be dropped already.)
+// Only the builtin generator remains a generator without its row. If the sequence is gone, this transaction or an
+// earlier one has dropped it, and no session draws from it.
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
-    if (generator != builtin_generator())
+    if (!is_relation(generator)) {
+        forget_dropped_generator(generator);
         return;
+    }
     lock_generator(generator);
-    check_change(generator, row, builtin_row(generator, true, row.desc));
+    if (generator == builtin_generator())
+        check_change(generator, row, builtin_row(generator, true, row.desc));
     end_lease(generator);
 }
 

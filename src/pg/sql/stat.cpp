@@ -37,7 +37,7 @@ void count_slot(Slot *, void *arg) { ++*static_cast<int *>(arg); }
 
 void copy_row(Slot *slot, void *arg) {
     auto *rows = static_cast<Rows *>(arg);
-    if (slot->key.database == MyDatabaseId && rows->used < rows->capacity)
+    if (is_of_this_database(slot->key) && rows->used < rows->capacity)
         rows->rows[rows->used++] = {slot->key.sequence, slot->kind, slot_counted(slot)};
 }
 

@@ -18,7 +18,7 @@ struct Listing {
 
 void list_sequence(Slot *slot, void *arg) {
     auto *listing = static_cast<Listing *>(arg);
-    if (slot->key.database == MyDatabaseId && listing->used < listing->capacity)
+    if (is_of_this_database(slot->key) && listing->used < listing->capacity)
         listing->sequences[listing->used++] = slot->key.sequence;
 }
 
@@ -224,7 +224,7 @@ void add_row(ReturnSetInfo *result, Oid sequence) {
         return;
     SlotCopy copy;
     // AccessShareLock excludes DROP, but not an alteration or a reclaim.
-    if (slot_copy({MyDatabaseId, sequence}, &copy) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+    if (slot_copy(slot_key(sequence), &copy) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
         const Slot *slot = copy.slot;
         Datum values[columns] = {};
         bool nulls[columns] = {};

@@ -112,7 +112,7 @@ void count_slot(Slot *, void *arg) { static_cast<DueRows *>(arg)->places++; }
 
 void collect(Slot *slot, void *arg) {
     auto *due = static_cast<DueRows *>(arg);
-    if (slot->kind != SlotKind::generator || slot->key.database != MyDatabaseId || due->used == due->places)
+    if (slot->kind != SlotKind::generator || !is_of_this_database(slot->key) || due->used == due->places)
         return;
     const GeneratorState &generator = slot->generator;
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
@@ -146,7 +146,7 @@ void note_result(Slot *slot, void *arg) {
     const auto *result = static_cast<const Result *>(arg);
     GeneratorState &generator = slot->generator;
     int64_t draw = result->row->draw;
-    if (slot->kind != SlotKind::generator || slot->key.database != MyDatabaseId ||
+    if (slot->kind != SlotKind::generator || !is_of_this_database(slot->key) ||
         slot->key.sequence != result->row->generator ||
         !generator.worker_draw.compare_exchange_strong(draw, result->id, std::memory_order_relaxed))
         return;

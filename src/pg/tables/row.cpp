@@ -22,7 +22,21 @@ Oid unique_index_on(Relation table, AttrNumber number) {
     return found;
 }
 
+bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
+    ScanKeyData key;
+    ScanKeyInit(&key, oid_column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+    Relation table = table_open(catalog, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(table, index, true, nullptr, 1, &key);
+    const bool found = HeapTupleIsValid(systable_getnext(scan));
+    systable_endscan(scan);
+    table_close(table, AccessShareLock);
+    return found;
+}
+
 } // namespace
+
+bool is_relation(Oid oid) { return is_in(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
+bool is_database(Oid oid) { return is_in(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
 
 AttrNumber column_number(TupleDesc desc, const char *name) {
     const int number = SPI_fnumber(desc, name);

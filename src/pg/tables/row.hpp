@@ -26,4 +26,9 @@ const char *text_column(Row row, const char *name); // "" for NULL
 // column alone, if there is one.
 SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value);
 
+// Whether the catalogs have the relation, or the database. They bypass the caches, which would remember each oid that
+// does not exist.
+bool is_relation(Oid oid);
+bool is_database(Oid oid);
+
 } // namespace uidgen::pg
