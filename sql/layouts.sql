@@ -137,16 +137,8 @@ SELECT uid_generator_create('positions', 'leaf', 5);
 -- What is refused, and that nothing is left of it.
 SELECT count(*) AS generators FROM uid_generator \gset
 SELECT arguments, outcome(format('SELECT uid_generator_create(''refused'', %s)', arguments)) FROM (VALUES
-  ('''snowflake'', tick_us => 0'), ('''snowflake'', tick_us => 3600000001'), ('''snowflake'', epoch => ''infinity'''),
-  ('''snowflake'', epoch => ''1969-12-31 23:59:59.999999+00'''), ('''snowflake'', time_bits => 0'), ('''snowflake'', time_bits => 48'),
-  ('''snowflake'', time_bits => 42'), ('''snowflake'', datacenter_bits => -1'), ('''snowflake'', worker_bits => 32'), ('''snowflake'', sequence_bits => 13'),
-  ('''snowflake'', sequence_bits => 32768'), ('''snowflake'', time_bits => 65577'),
-  ('''snowflake'', worker_bits => 0, backup_worker => true'), ('''snowflake'', tick_us => 3600000000, time_bits => 47, sequence_bits => 0'),
-  ('''snowflake'', lease_ms => 0'), ('''snowflake'', lease_ms => 2001'), ('''snowflake'', max_ahead_ms => 999'), ('''snowflake'', max_ahead_ms => 600001'),
-  ('''snowflake'', tolerance_ms => -2'), ('''snowflake'', when_full => ''never'''), ('''snowflake'', when_full => ''backup'''),
-  ('''snowflake'', when_back => ''jump'''), ('''snowflake'', when_back => ''backup'''),
-  ('''snowflake'', worker_policy => ''any'''), ('''snowflake'', worker_policy => ''static'''),
-  ('''snowflake'', worker_policy => ''static'', worker_number => 32'), ('''snowflake'', worker_policy => ''static'', worker_number => -1'),
+  ('''snowflake'', tick_us => 0'), ('''snowflake'', sequence_bits => 32768'), ('''snowflake'', time_bits => 65577'),
+  ('''snowflake'', lease_ms => 2001'), ('''snowflake'', tolerance_ms => -2'), ('''snowflake'', when_full => ''never'''),
   ('''js53'', worker_policy => ''static'', worker_number => 16'), ('''js53'', worker_bits => 0'), ('''js53'', backup_worker => false'),
   ('''Snowflake'''), ('NULL')) AS v(arguments);
 SELECT count(*) = :generators AS as_before, to_regclass('uid_generators.refused') IS NULL AS no_sequence FROM uid_generator;

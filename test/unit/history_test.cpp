@@ -564,16 +564,6 @@ TEST(Spread, StartsInsideItsCount) {
     EXPECT_EQ((Spread{1, UINT64_MAX}.start(12345)), 0u);
 }
 
-TEST(Spread, ReachesEveryStart) {
-    for (int32_t bits : {1, 2, 5, 8, 11, 12, 13, 22}) {
-        const Spread spread = {spread_for(bits).count, UINT64_C(0xD1B54A32D192ED03)};
-        std::vector<bool> reached(spread.count);
-        for (int64_t tick = 0; tick < 20 * static_cast<int64_t>(spread.count); tick++)
-            reached[spread.start(tick)] = true;
-        EXPECT_EQ(std::count(reached.begin(), reached.end(), false), 0) << bits;
-    }
-}
-
 // How evenly ids modulo n are distributed: chi-square over n - 1, which is about 1 for ids drawn at random. Evenly
 // spread starts give less. A low bit that is always 0 gives the number of ids over n, and more.
 double chi_square_ratio(const std::vector<int64_t> &ids, int64_t n) {
@@ -638,53 +628,6 @@ TEST(Spread, ASaltMovesEveryStartByTheSameDistance) {
     }
     EXPECT_LT(chi_square_ratio(distances, 300), 1.5);
     EXPECT_GT(chi_square_ratio(distances, 300), 0.6);
-}
-
-// The test notices a missing spread: all ids are even then, and all have one residue modulo 8.
-TEST(Spread, WithoutOneTheyAreNot) {
-    int64_t tick = 12345678;
-    const std::vector<int64_t> ids = first_ids(quiet_layout, {0}, [&] { return tick += 1000; });
-    for (int64_t n : {2, 8, 1000})
-        EXPECT_GT(chi_square_ratio(ids, n), 100) << n;
-}
-
-// Takes everything that a clock which goes on tick by tick allows. Returns how many positions that were.
-uint64_t saturate(const ClockPolicy &p, int64_t ticks) {
-    PositionAllocator<> word;
-    const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
-    word.reset(position(1));
-    uint64_t taken = 0;
-    for (int64_t now = 1; now <= ticks; now++)
-        for (Decision d{}; d.action != ClockAction::wait;) {
-            d = decide(p, {now, now - 1, word.last(), word.usable(Durability::local), word.written_range().until});
-            if (d.reserve_until > 0)
-                word.publish(0, position(d.reserve_until), 0);
-            if (d.action == ClockAction::confirm)
-                word.confirm(Durability::local, word.written_range().until);
-            if (d.action == ClockAction::take)
-                taken += word.take(d.floor, d.limit, UINT64_MAX).count;
-        }
-    return taken;
-}
-
-// A generator at full speed is ahead of the clock, where only the positions before its first tick's start are left out.
-TEST(Spread, TheBusyLoseNothing) {
-    ClockPolicy p = {12, INT64_C(1) << 41, 10, 20};
-    const uint64_t plain = saturate(p, 200);
-    p.spread = spread_for(12);
-    EXPECT_EQ(saturate(p, 200), plain - p.spread.start(1));
-    EXPECT_GE(plain, UINT64_C(220) << 12);
-}
-
-// A caller that waits for each tick begins it at its start.
-TEST(Spread, WhoWaitsLosesWhatIsBelowTheStart) {
-    ClockPolicy p = {12, INT64_C(1) << 41, 10, 20, WhenFull::wait};
-    EXPECT_EQ(saturate(p, 200), UINT64_C(200) << 12);
-    p.spread = spread_for(12);
-    uint64_t below = 0;
-    for (int64_t tick = 1; tick <= 200; tick++)
-        below += p.spread.start(tick);
-    EXPECT_EQ(saturate(p, 200), (UINT64_C(200) << 12) - below);
 }
 
 } // namespace
