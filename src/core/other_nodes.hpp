@@ -15,6 +15,7 @@
 //      have come with a restore, from another database. Then nothing is known.
 //   5. If a row shows a node that follows from none of the numbers of (2), nothing is known. Such is the node of a
 //      grant, or of another datacenter id.
+//   6. A number above the sequence's last, of a generator or a row, shows that it was set back. Then (3) does not hold.
 //
 // A node that a person gave follows from no number. Only the rows tell whether one of the ids has it.
 #pragma once
@@ -98,6 +99,13 @@ constexpr bool follows(const OtherNodes &o, int64_t since, int64_t node) noexcep
            above <= static_cast<uint64_t>(o.last_number - since);
 }
 
+constexpr bool was_set_back(const OtherNodes &o) noexcept {
+    int64_t highest = std::max(o.former.number, o.next.number);
+    for (int32_t i = 0; i < o.row_count; i++)
+        highest = std::max(highest, o.rows[i].id);
+    return highest > o.last_number;
+}
+
 } // namespace detail
 
 constexpr Meeting judge_nodes(const OtherNodes &o) noexcept {
@@ -109,7 +117,7 @@ constexpr Meeting judge_nodes(const OtherNodes &o) noexcept {
         return {NodesMeet::given, 0};
     const bool has_drawn_here = o.row_count > 0 || o.former.number >= 0;
     if (!has_drawn_here || o.rows_of_another || o.former.source.datacenter_id != o.next.source.datacenter_id ||
-        detail::is_given(o, o.former))
+        detail::is_given(o, o.former) || detail::was_set_back(o))
         return {NodesMeet::perhaps, 0};
     // The new generator may have drawn its number before.
     const int64_t drawn = o.next.number >= 0 ? o.next.number : first;

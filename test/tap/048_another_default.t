@@ -106,7 +106,7 @@ my $loop = background_loop($node, clients => 3, on_error_stop => 0, pace => 0.02
 my $warning = said($statements);
 like($warning, qr/^WARNING:  01000: generator "uid_default_next" starts at the clock, below ids of generator "uid_default"$/m,
 	'while sessions try to draw: it becomes the default');
-like($warning, qr/DETAIL:  From 2026-11-21 13:00:00\+00 to 2026-12-21 12:00:01(\.\d+)?\+00, new ids do not sort after those\. They are unique, because/,
+like($warning, qr/DETAIL:  From 2026-11-21 13:00:00\+00 to 2026-12-21 12:00:01(\.\d+)?\+00, new ids do not sort after those\. They are unique, because the next \d+ worker ids to be drawn differ from theirs, unless those had another uidgen\.datacenter_id, or worker_node_id_seq was set back since\./,
 	'... and says between which times there is no order');
 goes_on('... the sessions draw', $loop);
 push @{ $ids{postgres} }, map { split /\n/, slurp_file($_) } stop_loop($loop);
@@ -186,7 +186,7 @@ draws('... it draws', 'whole');
 # Eight nodes, of which each start takes another one.
 make('few', "datacenter_bits => 0, worker_bits => 3, sequence_bits => 5, spread => false");
 like(replaced('few', 'second', "datacenter_bits => 0, worker_bits => 3, sequence_bits => 5, spread => false"),
-	qr/because the next 7 worker ids to be drawn differ from theirs\./, 'few worker ids: the warning says how many are left');
+	qr/because the next 7 worker ids to be drawn differ from theirs,/, 'few worker ids: the warning says how many are left');
 foreach my $start (1 .. 7)
 {
 	restart($at + 2 * $hour + $start * 60);
@@ -209,6 +209,10 @@ freeze_clock($node, $at);
 make('restored', 'spread => false');
 $node->safe_psql('restored', 'UPDATE worker_node SET database = 1');
 like(replaced('restored', 'second', 'spread => false'), $unknown, 'rows of another database: not known');
+
+make('setback', 'spread => false');
+$node->safe_psql('setback', 'TRUNCATE worker_node RESTART IDENTITY');
+like(replaced('setback', 'second', 'spread => false'), $unknown, 'the sequence of worker ids was set back: not known');
 
 make('template', 'spread => false');
 $node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE template');
@@ -273,6 +277,49 @@ $node->safe_psql('long', "CREATE EXTENSION uidgen; SELECT uid_generator_create('
 like(said($statements, 'long'), qr/WARNING:.*They are unique, because the next/s, 'a name of 63 bytes: the statements of the hint make another generator');
 draws('... it draws', 'long');
 
+# A generator that was dropped while it was ahead of the clock. New generators of its layout start above its ids.
+$node->safe_psql('postgres', 'CREATE DATABASE lost');
+freeze_clock($node, $at);
+$node->safe_psql('lost', "CREATE EXTENSION uidgen; SELECT uid_generator_create('x'); SELECT uid_next('uid_generators.x')");
+freeze_clock($node, $at + $month);
+$node->safe_psql('lost', "SELECT uid_next('uid_generators.x')");
+($statements) = month_ahead($at, 'lost') =~ /use another generator: (.*)\n/;
+$node->safe_psql('lost', "SELECT uid_generator_drop('uid_generators.x'); SELECT uid_generator_create('y')");
+like(said($statements, 'lost'), qr/below ids of a generator that was dropped\n.*They are unique if the worker ids differ, which is not known\./ms,
+	'a generator was dropped: the statements of the hint say that its worker ids are not known');
+draws('... and make a generator that draws', 'lost');
+freeze_clock($node, $at + $month);
+draws('... where there are ids already', 'lost');
+unique('... no id came twice', 'lost');
+freeze_clock($node, $at + $hour);
+like(said(q{SELECT uid_next('uid_generators.y')}, 'lost'), qr/HINT:  The generator starts above ids of a generator of its layout that was dropped, .*restart the server/,
+	'... and for a generator that is not the default, the hint names what helps');
+
+# Without node bits no generator of the same layout can take over. One with an earlier epoch starts above the ids.
+foreach my $policy ("when_back => 'hold'", "when_back => 'error'")
+{
+	my $nodeless = "datacenter_bits => 0, worker_bits => 0, $policy";
+	my $database = $policy =~ /hold/ ? 'nodeless' : 'nodeless2';
+	($statements) = make($database, $nodeless) =~ /use another generator: (.*)\n/;
+	my ($first) = $ids{$database}[-1];
+	my $earlier = qr/HINT:  Use a generator with an earlier epoch: SELECT uid_generator_create\('first_next', preset, epoch => epoch - interval '\d+ s', /;
+	like(replaced($database, 'same', $nodeless), qr/$refused.*The layout has no datacenter and worker bits, .*$earlier/ms, 'no node bits: the same layout is refused');
+	like(replaced($database, 'other', 'datacenter_bits => 0, worker_bits => 10, sequence_bits => 2'), qr/$refused.*$earlier/ms, '... and so is another one');
+	is(said($statements, $database), '', '... the statements of the hint make a generator that starts above');
+	draws('... it draws', $database);
+	cmp_ok($ids{$database}[-20], '>', $first, '... above');
+}
+
+# A layout whose node is a datacenter id.
+make('wide', "datacenter_bits => 10, worker_bits => 0, datacenter_id => 5");
+like(replaced('wide', 'same', "datacenter_bits => 10, worker_bits => 0, datacenter_id => 5"),
+	qr/$refused.*HINT:  Choose a datacenter id N that no id from \d+ on has, and run SELECT uid_generator_alter\('uid_generators.same', datacenter_id => N\)/ms,
+	'no worker bits: the hint asks for a datacenter id');
+like(said(q{SELECT uid_generator_alter('uid_generators.same', datacenter_id => 6);
+			SELECT uid_default_set('uid_generators.same', above => false)}, 'wide'),
+	qr/As far as is known, they do/, '... and the statement helps');
+draws('... it draws', 'wide');
+
 # ---------------------------------------------------------------------------
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
 # ---------------------------------------------------------------------------
@@ -285,7 +332,9 @@ start_uidgen($registry);
 make_registry($registry);
 $node->append_conf('postgresql.conf', "uidgen.max_wait = '1min'\nuidgen.registry = '" . registry_line($registry) . "'\n");
 $node->restart;
-like(replaced('joins', 'second', 'spread => false'), $unknown, 'a fleet that was joined later: not known');
+like(replaced('joins', 'second', 'spread => false'),
+	qr/They are unique if this server was in its fleet when those were drawn, .*HINT:  If it was not, choose a worker id N that no id from/s,
+	'a fleet that was joined later: only a person knows');
 draws('... the registry grants the new default a node', 'joins');
 is($node->safe_psql('joins', q{SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.second'::regclass}), 'registry', '... of its own');
 

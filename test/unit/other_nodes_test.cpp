@@ -119,6 +119,17 @@ TEST(JudgeNodes, AWorkerIdThatWasGiven) {
     expect(o, NodesMeet::given);
 }
 
+// TRUNCATE worker_node RESTART IDENTITY
+TEST(JudgeNodes, TheSequenceWasSetBack) {
+    OtherNodes o = drawn({}, 0, now_ms);
+    o.former.number = 6;
+    expect(o, NodesMeet::perhaps);
+    o.former.number = 0;
+    o.next.number = 5;
+    expect(o, NodesMeet::perhaps);
+    expect(drawn(some_rows, 5, now_ms), NodesMeet::perhaps);
+}
+
 // Of both generators a datacenter id is the whole node.
 TEST(JudgeNodes, ADatacenterIdWithoutAField) {
     OtherNodes o = drawn({}, 0, now_ms);

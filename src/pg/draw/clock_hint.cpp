@@ -1,6 +1,7 @@
 #include "clock_hint.hpp"
 
 #include "base/time_source.hpp"
+#include "session/locked_generator.hpp"
 #include "shared/trusted_clock.hpp"
 #include "tables/config_table.hpp"
 #include "tables/similar_generator.hpp"
@@ -13,9 +14,16 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
     const int64_t now_us = wall_clock_us();
     if (ahead_us < core::longest_ahead_ms * us_per_ms || now_us < e->slot->generator.config.layout.epoch_us)
         return soon;
-    const SimilarGenerator other = similar_generator(e->sequence);
+    const GeneratorConfig &config = e->slot->generator.config;
     const bool is_default = find_default_generator(schema_of_function(e->function)) == e->sequence;
-    const char *use = is_default ? psprintf("SELECT uid_default_set(%s, above => false);", other.name)
+    if (!is_default && core::drawn_node_bits(config.layout) > 0 &&
+        high_water_mark_of(e->sequence) == core::no_lease_yet)
+        return "The generator starts above ids of a generator of its layout that was dropped, as each new one does. "
+               "Wait, or restart the server, which then forgets the dropped generator.";
+    const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
+    const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
+    const char *unless_above = other.is_above ? "" : ", above => false";
+    const char *use = is_default ? psprintf("SELECT uid_default_set(%s%s);", other.name, unless_above)
                                  : psprintf("Then draw with uid_next(%s).", other.name);
     return psprintf("%sIf the clock is right now, %s, use another generator: %s %s",
                     clock_is_as_at_start() ? "" : "If the clock is wrong, correct it. ",

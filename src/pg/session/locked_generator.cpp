@@ -37,12 +37,12 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
          errhint("%s", hint != nullptr ? hint : "Use a layout with more bits, an earlier epoch or shorter ticks.")));
 }
 
-void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
+void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick, bool below_lost) {
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(RelationGetRelid(rel));
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
-    if (page_state(rel).counter.last_value == core::no_lease_yet)
+    if (!below_lost && page_state(rel).counter.last_value == core::no_lease_yet)
         mark = Max(mark, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
@@ -101,10 +101,10 @@ bool may_start_above(const GeneratorConfig &config, int64_t id) {
     return tick <= core::tick_at(config.layout, wall_clock_us()) + config.policy.max_ahead && tick < config.policy.end;
 }
 
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint, bool below_lost) {
     if (!may_start_above(config, id))
         report_cannot_start(generator, config, id, hint);
-    raise_high_water_mark(generator, config, tick_above(config.layout, id));
+    raise_high_water_mark(generator, config, tick_above(config.layout, id), below_lost);
     end_lease(generator);
 }
 

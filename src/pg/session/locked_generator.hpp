@@ -32,8 +32,10 @@ int64_t high_water_mark_of(Oid generator);
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.
 bool may_start_above(const GeneratorConfig &config, int64_t id);
 
-// Raises the high-water mark, so that every id to come is above `id`, and makes it durable. Error with the hint if the
-// layout has no such ids, or none yet; the usual hint is about layouts. Under lock_generator().
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = nullptr);
+// Raises the high-water mark, so that every id to come is above `id`, and makes it durable. A first mark is also above
+// the ids of lost generators, unless `below_lost`. Error with the hint if the layout has no such ids, or none yet; the
+// usual hint is about layouts. Under lock_generator().
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = nullptr,
+                    bool below_lost = false);
 
 } // namespace uidgen::pg

@@ -3,9 +3,9 @@
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "session/locked_generator.hpp"
+#include "session/new_slot.hpp"
 #include "session/session.hpp"
 #include "shared/grants.hpp"
-#include "shared/memberships.hpp"
 #include "shared/nodes.hpp"
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
@@ -41,7 +41,7 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
 // The new default, and a generator that may have been the default before it, with ids ahead of the clock.
 struct Change {
     Oid schema;
-    Oid other;
+    Oid other; // invalid: it was dropped
     Oid next;
     GeneratorConfig other_config;
     GeneratorConfig config;
@@ -68,81 +68,88 @@ core::Meeting judge_nodes(const Change &c) {
                               history.rows, history.count, history.rows_of_another, last_node_id(c.schema), c.now});
 }
 
-// In a fleet: whether the other generator's ids ahead of the clock lie in its present grant. Then no other grant of the
-// node begins before they end. Without a grant, or with one that began later, they may be older than the fleet.
-bool is_granted(const Change &c) {
-    Member member;
-    const int places = grants_places();
-    for (int place = 0; place < places; place++)
-        if (grants_copy(place, &member) && same_key(member.key, slot_key(c.other)))
-            return member.membership.holds && member.membership.held.from <= c.now &&
-                   c.mark < member.membership.held.until;
-    return false;
-}
-
 const char *show_tick(const core::Layout &layout, int64_t tick) {
     return pstrdup(timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))));
 }
 
-const char *ask_for_worker(const Change &c) {
-    return psprintf("Choose a worker id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, "
-                    "worker_policy => 'static', worker_number => N).",
+const char *name_of_other(const Change &c) {
+    return OidIsValid(c.other) ? psprintf("generator \"%s\"", get_rel_name(c.other)) : "a generator that was dropped";
+}
+
+int64_t end_of_other(const Change &c) { return core::tick_of_mark(c.other_config.policy, c.mark) + 1; }
+
+// `choose` begins the sentence.
+const char *ask_for_node(const Change &c, const char *choose) {
+    const bool has_workers = core::drawn_worker_bits(c.config.layout) > 0;
+    return psprintf("%s a %s id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, %s => N).",
+                    choose, has_workers ? "worker" : "datacenter",
                     static_cast<long long>(core::first_id_of(c.config.layout, c.now)),
-                    quote_literal_cstr(qualified_name(c.next)));
+                    quote_literal_cstr(qualified_name(c.next)),
+                    has_workers ? "worker_policy => 'static', worker_number" : "datacenter_id");
 }
 
-[[noreturn]] void report_other_layout(const Change &c) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
-                           get_rel_name(c.other)),
-                    errdetail("Its layout is another one, so its ids could be equal to those."),
-                    errhint("Use a generator of the same layout: %s", similar_generator(c.other).statements)));
+// Another generator that can take over from the other one.
+const char *ask_for_generator(const Change &c) {
+    const core::Layout &layout = c.other_config.layout;
+    const Oid like = OidIsValid(c.other) ? c.other : c.next;
+    const SimilarGenerator similar =
+        similar_generator(like, layout, core::start_of(layout, end_of_other(c)) - wall_clock_us());
+    return psprintf("Use a generator %s: %s", similar.is_above ? "with an earlier epoch" : "of the same layout",
+                    similar.statements);
 }
 
-[[noreturn]] void report_same_node(const Change &c) {
+[[noreturn]] void report_cannot_start_below(const Change &c, const char *why, const char *hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
-                           get_rel_name(c.other)),
-                    errdetail("Both have the same datacenter and worker id, so its ids could be equal to those."),
-                    errhint("%s", ask_for_worker(c))));
+                    errmsg("generator \"%s\" cannot start below ids of %s", get_rel_name(c.next), name_of_other(c)),
+                    errdetail("%s, so its ids could be equal to those.", why), errhint("%s", hint)));
 }
 
 // What is known of the nodes, as a sentence. `hint` stays null if nothing is left to do.
 const char *say_nodes(const Change &c, const core::Meeting &meeting, const char **hint) {
     switch (meeting.when) {
     case core::NodesMeet::later:
-        return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs.",
+        return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs, unless "
+                        "those had another uidgen.datacenter_id, or worker_node_id_seq was set back since.",
                         static_cast<long long>(meeting.left));
     case core::NodesMeet::given:
         *hint = psprintf("Make sure that no id from %lld on has the worker id of the new generator.",
                          static_cast<long long>(core::first_id_of(c.config.layout, c.now)));
         return "They are unique if the worker ids differ. As far as is known, they do.";
     case core::NodesMeet::now:
-        report_same_node(c);
+        report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c, "Choose"));
     case core::NodesMeet::perhaps:
         break;
     }
-    *hint = ask_for_worker(c);
+    *hint = ask_for_node(c, "Choose");
     return "They are unique if the worker ids differ, which is not known.";
 }
 
+// The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
 const char *say_nodes_in_fleet(const Change &c, const char **hint) {
-    return is_granted(c) ? "They are unique, because the registry grants another node."
-                         : say_nodes(c, {core::NodesMeet::perhaps, 0}, hint);
+    *hint = ask_for_node(c, "If it was not, choose");
+    return "They are unique if this server was in its fleet when those were drawn, because the registry then grants "
+           "another node.";
 }
 
 // The new default begins at the clock, although ids of the other generator lie ahead of it.
 void begin_at_clock(const Change &c) {
     const char *hint = nullptr;
-    const char *nodes = !c.has_same_layout()  ? "If that generator was the default, new ids can be equal to those."
-                        : grants_epoch() != 0 ? say_nodes_in_fleet(c, &hint)
-                                              : say_nodes(c, judge_nodes(c), &hint);
-    const int64_t end = core::tick_of_mark(c.other_config.policy, c.mark) + 1;
-    ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
-                             get_rel_name(c.next), get_rel_name(c.other)),
-                      errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
-                                show_tick(c.other_config.layout, end), nodes),
-                      hint != nullptr ? errhint("%s", hint) : 0));
+    const char *nodes = nullptr;
+    if (!c.has_same_layout())
+        nodes = "If that generator was the default, new ids can be equal to those.";
+    else if (core::drawn_node_bits(c.config.layout) == 0)
+        report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
+    else if (grants_epoch() != 0)
+        nodes = say_nodes_in_fleet(c, &hint);
+    else if (OidIsValid(c.other))
+        nodes = say_nodes(c, judge_nodes(c), &hint);
+    else
+        nodes = say_nodes(c, {core::NodesMeet::perhaps, 0}, &hint);
+    ereport(WARNING,
+            (errmsg("generator \"%s\" starts at the clock, below ids of %s", get_rel_name(c.next), name_of_other(c)),
+             errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
+                       show_tick(c.other_config.layout, end_of_other(c)), nodes),
+             hint != nullptr ? errhint("%s", hint) : 0));
 }
 
 const char *why_above(bool has_same_layout, Oid generator) {
@@ -164,6 +171,18 @@ bool may_meet(const Change &c) {
     return c.mark > now + c.other_config.policy.max_ahead &&
            core::first_id_of(layout, now) <=
                core::largest_leased_id(c.config.layout, c.config.policy, c.config.policy.end);
+}
+
+// Whether the new default begins at the clock, although it would begin above lost generators.
+bool begin_below_lost(Change c) {
+    c.other = InvalidOid;
+    c.other_config = c.config;
+    c.mark = last_tick_of_lost(c.config);
+    const bool is_below = c.mark >= 0 && high_water_mark_of(c.next) == core::no_lease_yet &&
+                          !may_start_above(c.config, core::largest_leased_id(c.config.layout, c.config.policy, c.mark));
+    if (is_below)
+        begin_at_clock(c);
+    return is_below;
 }
 
 // Has the new default start above the ids of all generators, because any of them may have been the default. Where it
@@ -192,14 +211,17 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
             continue;
         }
         if (is_former && !c.has_same_layout())
-            report_other_layout(c);
+            report_cannot_start_below(c, "Its layout is another one", ask_for_generator(c));
         if (is_former || may_meet(c)) {
             begin_at_clock(c);
             highest = Max(highest, below_clock);
         }
     }
+    const bool below_lost = !above && begin_below_lost(c);
+    if (below_lost)
+        highest = Max(highest, below_clock);
     if (highest >= 0)
-        raise_above_id(generator, c.config, highest, hint);
+        raise_above_id(generator, c.config, highest, hint, below_lost);
 }
 
 } // namespace
