@@ -114,14 +114,6 @@ setup_tool() {
     fi
 }
 
-# install_node_modules directory-of-the-lock-file destination log: makes destination/node_modules.
-install_node_modules() {
-    cp "$1/package.json" "$1/package-lock.json" "$2"
-    (cd "$2" && timeout 300 npm ci --ignore-scripts --omit=optional --omit=peer --no-audit --no-fund \
-        --fetch-retries=1 --cache "$2/cache") >"$work/log/$3" 2>&1 </dev/null || true
-    rm -rf "$2/cache"
-}
-
 # Patroni and etcd, which the section patroni runs, without whose packages it says that it skips.
 setup_patroni() {
     unpack_packages patroni patroni etcd-server
@@ -160,7 +152,8 @@ try_unpack() {
 }
 
 # What the programs of test/clients need: Debian's packages, PgBouncer unpacked, and packages of npm's registry in the
-# versions of test/clients/package-lock.json. A program without its client is skipped.
+# versions of test/clients/package.json. npm takes those versions of what they need that were the newest before a fixed
+# day. A program without its client is skipped.
 setup_clients() {
     if [ "$(id -u)" = 0 ]; then
         echo "Installing packages: drivers and frameworks ..."
@@ -173,7 +166,10 @@ setup_clients() {
     unpack_packages clients pgbouncer
     if command -v npm >/dev/null; then
         echo "Installing clients of Node.js into the work directory ..."
-        install_node_modules "$top/test/clients" "$work/clients" npm-clients
+        cp "$top/test/clients/package.json" "$work/clients"
+        (cd "$work/clients" && timeout 300 npm install --no-package-lock --before=2026-11-20 --ignore-scripts --omit=optional \
+            --omit=peer --no-audit --no-fund --fetch-retries=1 --cache "$work/npm") >"$work/log/npm-clients" 2>&1 </dev/null || true
+        rm -rf "$work/npm"
     fi
     [ "$(id -u)" != 0 ] || chown -R postgres: "$work/clients"
 }
