@@ -12,7 +12,7 @@ assertions_hindrance() {
 }
 
 section_assertions() {
-    on_server_with_assertions assertions regress_there isolation tap_with_assertions torture_there
+    on_server_with_assertions assertions regress_there+isolation+tap_with_assertions torture_there
 }
 
 section_valgrind() {
@@ -29,11 +29,7 @@ on_server_with_assertions() {
         add 0 0 1
         return 0
     fi
-    package=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
-    version=$(dpkg-query -W -f='${source:Version}' "$package" 2>/dev/null) || version=any
-    mkdir -p "$there/tmp" "$there/log" "$cache/$package-assertions"
-    cp -R "$work/src" "$there/src"
-    chown -R postgres: "$there" "$cache/$package-assertions"
+    prepare_server_with_assertions
     echo "Building $package with assertions in $cache/$package-assertions, or finding it there ..."
     if ! assertion_server make >"$work/log/assertions" 2>&1; then
         fail "to build $package with assertions" "$work/log/assertions"
@@ -45,6 +41,21 @@ on_server_with_assertions() {
     status=0
     assertion_server run "$@" || status=$?
     add_sections "$there" "$status"
+}
+
+prepare_server_with_assertions() {
+    package=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+    version=$(dpkg-query -W -f='${source:Version}' "$package" 2>/dev/null) || version=any
+    mkdir -p "$there/tmp" "$there/log" "$cache/$package-assertions"
+    [ -e "$there/src" ] || cp -R "$work/src" "$there/src"
+    chown -R postgres: "$there" "$cache/$package-assertions"
+}
+
+# Builds it while other sections wait for servers. The section then finds it there, or waits for it.
+start_server_with_assertions() {
+    there=$work/assertions
+    prepare_server_with_assertions
+    (assertion_server make) >"$work/log/assertions-ahead" 2>&1 &
 }
 
 # assertion_server command section...

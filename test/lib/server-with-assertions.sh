@@ -68,7 +68,7 @@ configure() {
 }
 
 build() {
-    make -s -C "$scratch/source" -j"$(nproc)"
+    nice make -s -C "$scratch/source" -j"$(nproc)"
 }
 
 install_server() {
