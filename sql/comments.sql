@@ -52,7 +52,7 @@ SELECT c.oid::regclass AS relation, array_agg(a.privilege_type ORDER BY a.privil
  GROUP BY c.oid ORDER BY c.oid::regclass::text COLLATE "C";
 -- Triggers that guard the tables.
 SELECT tgrelid::regclass AS "table", tgname, tgfoid::regproc AS function FROM pg_trigger
- WHERE tgrelid IN ('uid_generator'::regclass, 'uid_segment'::regclass, 'uid_internal.uid_key'::regclass, 'worker_node'::regclass) AND NOT tgisinternal
+ WHERE tgrelid IN ('uid_generator'::regclass, 'uid_segment'::regclass, 'uid_secrets.uid_key'::regclass, 'worker_node'::regclass) AND NOT tgisinternal
  ORDER BY 1, 2;
 SELECT evtname, evtevent, evtenabled FROM pg_event_trigger;
 

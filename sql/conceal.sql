@@ -47,10 +47,10 @@ $$;
 CREATE SEQUENCE uid_keys.known63;
 CREATE SEQUENCE uid_keys.known20;
 SELECT uid_key_create('any');
-SELECT left(secrets, -64) AS warning FROM uid_internal.uid_key \gset
+SELECT left(secrets, -64) AS warning FROM uid_secrets.uid_key \gset
 SELECT octet_length(:'warning');
 DROP SEQUENCE uid_keys.any;
-INSERT INTO uid_internal.uid_key (sequence, width, secrets)
+INSERT INTO uid_secrets.uid_key (sequence, width, secrets)
 SELECT k.sequence, k.width, :'warning' || string_agg(lpad(to_hex(i), 2, '0'), '' ORDER BY i)
   FROM (VALUES ('uid_keys.known63'::regclass, 63), ('uid_keys.known20', 20)) AS k (sequence, width), generate_series(0, 31) AS i
  GROUP BY 1, 2;
@@ -62,7 +62,7 @@ SELECT uid_reveal(8644528584386371073, 'known63'), uid_reveal(424460028090382777
 -- Keys of the server's own. Each has another secret.
 SELECT uid_key_create('orders'), uid_key_create('web', 53, 4), uid_key_create('small', width => 20);
 SELECT name, sequence, width, version_bits, versions, created = now(), rotated, largest_id FROM uid_key_config ORDER BY 1;
-SELECT count(DISTINCT secrets), bool_and(secrets LIKE :'warning' || repeat('_', 64)) FROM uid_internal.uid_key WHERE sequence::text !~ 'known';
+SELECT count(DISTINCT secrets), bool_and(secrets LIKE :'warning' || repeat('_', 64)) FROM uid_secrets.uid_key WHERE sequence::text !~ 'known';
 SELECT bool_and(uid_reveal(uid_conceal(id, 'orders'), 'orders') = id) FROM unnest(uid_next_array(1000) || '{0, 9223372036854775807}') AS id;
 SELECT count(DISTINCT uid_conceal(id, 'small')), min(uid_conceal(id, 'small')) >= 0, max(uid_conceal(id, 'small')) < 2^20 FROM generate_series(0, 20000) AS id;
 SELECT bool_and(uid_conceal(id, 'web') BETWEEN 0 AND 2^49 - 1) FROM generate_series(0, 1000) AS id;
@@ -91,14 +91,14 @@ DROP SEQUENCE uid_keys."Odd ""name""; --";
 
 -- A secret does not change, and no message shows it.
 CREATE SEQUENCE uid_keys.bad;
-SELECT outcome(format('INSERT INTO uid_internal.uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
+SELECT outcome(format('INSERT INTO uid_secrets.uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
   FROM (VALUES (''), (:'warning'), (repeat('5e', 32)), ('x' || :'warning' || repeat('5e', 32)), (:'warning' || repeat('5E', 32)),
                (:'warning' || repeat('5e', 64)), (:'warning' || repeat('5e', 31) || '5'), (:'warning' || repeat('5é', 32))) AS v (secrets);
-SELECT outcome('INSERT INTO uid_internal.uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_internal.uid_key LIMIT 1');
-SELECT regexp_replace(outcome('INSERT INTO uid_internal.uid_key SELECT * FROM uid_internal.uid_key WHERE sequence = ''uid_keys.orders''::regclass'), '=\(\d+\)', '=(N)');
-SELECT outcome('UPDATE uid_internal.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')'), outcome('UPDATE uid_internal.uid_key SET width = 21'), outcome('UPDATE uid_internal.uid_key SET versions = 0');
-SELECT outcome('UPDATE uid_internal.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE sequence = ''uid_keys.web''::regclass');
-SELECT outcome('TRUNCATE uid_internal.uid_key');
+SELECT outcome('INSERT INTO uid_secrets.uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_secrets.uid_key LIMIT 1');
+SELECT regexp_replace(outcome('INSERT INTO uid_secrets.uid_key SELECT * FROM uid_secrets.uid_key WHERE sequence = ''uid_keys.orders''::regclass'), '=\(\d+\)', '=(N)');
+SELECT outcome('UPDATE uid_secrets.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')'), outcome('UPDATE uid_secrets.uid_key SET width = 21'), outcome('UPDATE uid_secrets.uid_key SET versions = 0');
+SELECT outcome('UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE sequence = ''uid_keys.web''::regclass');
+SELECT outcome('TRUNCATE uid_secrets.uid_key');
 SELECT outcome('SELECT uid_key_create(''bad_too'', NULL)');
 DROP SEQUENCE uid_keys.bad;
 
@@ -107,10 +107,10 @@ GRANT USAGE ON SEQUENCE uid_keys.web TO uidgen_conceals;
 SET ROLE uidgen_conceals;
 SELECT uid_reveal(uid_conceal(5, 'web'), 'web');
 SELECT outcome('SELECT uid_conceal(5, ''orders'')'), outcome('SELECT uid_reveal(5, ''orders'')');
-SELECT outcome('SELECT count(secrets) FROM uid_internal.uid_key'), outcome('SELECT count(*) FROM uid_key_config WHERE name = ''orders''');
-SELECT outcome('INSERT INTO uid_internal.uid_key (sequence) VALUES (''uid_keys.orders'') RETURNING secrets'), outcome('INSERT INTO uid_internal.uid_key (sequence) VALUES (''uid_keys.orders'')');
+SELECT outcome('SELECT count(secrets) FROM uid_secrets.uid_key'), outcome('SELECT count(*) FROM uid_key_config WHERE name = ''orders''');
+SELECT outcome('INSERT INTO uid_secrets.uid_key (sequence) VALUES (''uid_keys.orders'') RETURNING secrets'), outcome('INSERT INTO uid_secrets.uid_key (sequence) VALUES (''uid_keys.orders'')');
 SELECT outcome('SELECT uid_key_create(''mine'')'), outcome('SELECT uid_key_rotate(''web'')'), outcome('DROP SEQUENCE uid_keys.web');
-SELECT outcome('UPDATE uid_internal.uid_key SET versions = 9');
+SELECT outcome('UPDATE uid_secrets.uid_key SET versions = 9');
 -- A session that has used a key may not go on after REVOKE, nor as another role.
 RESET ROLE;
 REVOKE USAGE ON SEQUENCE uid_keys.web FROM uidgen_conceals;
@@ -194,7 +194,7 @@ SELECT outcome('SELECT uid_conceal(5, ''www'')'), outcome('SELECT max(code) FROM
 EXECUTE newest(5);
 SELECT uid_key_create('www', 53, 4);
 SELECT uid_reveal((SELECT web FROM former WHERE id = 5), 'www') = 5;
-SELECT count(*) FROM uid_internal.uid_key WHERE sequence::text ~ 'web';
+SELECT count(*) FROM uid_secrets.uid_key WHERE sequence::text ~ 'web';
 -- In one transaction.
 BEGIN;
 SELECT uid_key_create('brief'), uid_reveal(uid_conceal(5, 'brief'), 'brief');
@@ -209,7 +209,7 @@ RESET ROLE;
 SET search_path = hostile, pg_catalog, public;
 SELECT uid_key_create('calm', 63, 1), uid_key_rotate('calm'), uid_reveal(uid_conceal(5, 'calm'), 'calm');
 RESET search_path;
-SELECT right(secrets, 64) <> left(right(secrets, 128), 64) FROM uid_internal.uid_key WHERE sequence = 'uid_keys.calm'::regclass;
+SELECT right(secrets, 64) <> left(right(secrets, 128), 64) FROM uid_secrets.uid_key WHERE sequence = 'uid_keys.calm'::regclass;
 
 -- Many keys, more than a session keeps; and all in another session.
 SELECT count(uid_key_create('key' || i, 30)) FROM generate_series(1, 300) AS i;
@@ -220,23 +220,23 @@ CREATE TABLE kept AS SELECT i, uid_conceal(i, 'key' || i) AS code FROM generate_
 \pset tuples_only on
 SELECT count(*) FROM kept WHERE uid_conceal(i, 'key' || i) = code;
 -- A message with the row would show its secrets.
-SELECT outcome('INSERT INTO uid_internal.uid_key DEFAULT VALUES');
+SELECT outcome('INSERT INTO uid_secrets.uid_key DEFAULT VALUES');
 -- Rows that a superuser has written with the triggers turned off.
 SELECT uid_key_create('wrong', 30);
 SET session_replication_role = replica;
-UPDATE uid_internal.uid_key SET secrets = NULL WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET secrets = NULL WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_internal.uid_key SET secrets = repeat('5', 63) WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET secrets = repeat('5', 63) WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_internal.uid_key SET secrets = repeat('5e', 32), width = 0 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET secrets = repeat('5e', 32), width = 0 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_internal.uid_key SET width = 30, version_bits = -5 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET width = 30, version_bits = -5 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_internal.uid_key SET version_bits = 0, versions = -1 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET version_bits = 0, versions = -1 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_internal.uid_key SET versions = 2, secrets = repeat('5e', 64) WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET versions = 2, secrets = repeat('5e', 64) WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_internal.uid_key SET versions = 1 WHERE sequence = 'uid_keys.wrong'::regclass;
+UPDATE uid_secrets.uid_key SET versions = 1 WHERE sequence = 'uid_keys.wrong'::regclass;
 SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
 RESET session_replication_role;
 DROP TABLE many, kept;
@@ -246,7 +246,7 @@ DROP SCHEMA hostile CASCADE;
 DROP FUNCTION outcome(text);
 DROP SEQUENCE uid_keys.mine;
 DO $$ BEGIN EXECUTE (SELECT string_agg(format('DROP SEQUENCE %s', sequence), '; ') FROM uid_key_config); END $$;
-SELECT count(*) FROM uid_internal.uid_key;
+SELECT count(*) FROM uid_secrets.uid_key;
 DROP EXTENSION uidgen;
 -- The schema of the extension, also renamed, is in no search_path.
 CREATE SCHEMA home;

@@ -319,7 +319,7 @@ CALL ask('n', worker_bits => 6, lost => true, any_node => true);
 -- What only the registry knows: HMAC-SHA-256.
 CREATE FUNCTION seal(what text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-  key bytea := (SELECT convert_to(encode(seal_key, 'hex'), 'UTF8') FROM uid_internal.uid_fleet_key);
+  key bytea := (SELECT convert_to(encode(seal_key, 'hex'), 'UTF8') FROM uid_secrets.uid_fleet_key);
   inside bytea := decode(repeat('36', 64), 'hex');
   outside bytea := decode(repeat('5c', 64), 'hex');
 BEGIN

@@ -47,7 +47,7 @@ BEGIN
       ('SELECT HOME.uid_change_segment(''uid_segments.s'', NULL, 40, NULL)'), ('SELECT step FROM HOME.uid_segment WHERE name = ''s'''),
       ('SELECT HOME.uid_key_create(''k'', 53, 8)'), ('SELECT HOME.uid_key_rotate(''k'')'),
       ('SELECT versions FROM HOME.uid_key_config'), ('DROP SEQUENCE uid_keys.k'),
-      ('SELECT HOME.uid_conceal(5, ''k'')'), ('SELECT count(*) FROM uid_internal.uid_key'),
+      ('SELECT HOME.uid_conceal(5, ''k'')'), ('SELECT count(*) FROM uid_secrets.uid_key'),
       ('SELECT count(*) FROM HOME.uid_generator_config'), ('SELECT count(*) FROM HOME.uid_generator_status'), ('SELECT count(*) FROM HOME.uid_generator_limits'),
       ('SELECT count(*) FROM HOME.uid_generator_columns'), ('SELECT count(*) FROM HOME.segment_status'), ('SELECT count(*) FROM HOME.t_sequence'),
       ('SELECT count(*) > 5 FROM HOME.uid_preset'), ('SELECT count(*) FROM uid_internal.uid_slots()'), ('SELECT count(*) >= 0 FROM HOME.worker_node'),

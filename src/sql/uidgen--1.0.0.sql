@@ -37,6 +37,9 @@ $$;
 CREATE SCHEMA uid_internal;
 COMMENT ON SCHEMA uid_internal IS
   'Objects of uidgen that applications do not use.';
+CREATE SCHEMA uid_secrets;
+COMMENT ON SCHEMA uid_secrets IS
+  'Tables of uidgen with secrets. Only the owner of the database may name them, for dumps.';
 -- The schema of the extension can be renamed. So functions in PL/pgSQL look it up, and name its objects in EXECUTE. The
 -- types of arguments match exactly, because another role that may create in that schema could add a better match.
 CREATE FUNCTION uid_internal.uid_home() RETURNS text
@@ -898,7 +901,7 @@ COMMENT ON FUNCTION segment_set(regclass, bigint) IS
 -- Concealed ids. A key is a sequence in uid_keys, which carries its name, owner and privileges, and a row of uid_key,
 -- which carries its secrets. The sequence's counter means nothing.
 --
--- The table is in uid_internal, where no GRANT on all tables of the applications' schemas reaches the secrets.
+-- The table is in uid_secrets, where no GRANT on all tables of the applications' schemas reaches the secrets.
 -- ---------------------------------------------------------------------------------------------------------
 
 CREATE SCHEMA uid_keys;
@@ -913,7 +916,7 @@ COMMENT ON SCHEMA uid_keys IS
 --      they stand in front, and neither they nor the warning have a character that COPY takes for a delimiter. This
 --      field is text, whose input function accepts everything.
 --   3. The trigger checks, not a CHECK, and its messages show no secret.
-CREATE TABLE uid_internal.uid_key (
+CREATE TABLE uid_secrets.uid_key (
   secrets      text,
   sequence     regclass    PRIMARY KEY,
   width        integer     DEFAULT 63,
@@ -922,22 +925,22 @@ CREATE TABLE uid_internal.uid_key (
   created      timestamptz DEFAULT now(),
   rotated      timestamptz
 );
-COMMENT ON TABLE uid_internal.uid_key IS
+COMMENT ON TABLE uid_secrets.uid_key IS
   'One row for each key, with its secrets. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
   'Only the owner of the table, the owner of the database, members of pg_read_all_data and superusers may read it. '
   'uid_key_config shows the other columns to every role.';
-COMMENT ON COLUMN uid_internal.uid_key.secrets IS
+COMMENT ON COLUMN uid_secrets.uid_key.secrets IS
   'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
   'hexadecimal digits; NULL in a new row: the trigger makes them';
-COMMENT ON COLUMN uid_internal.uid_key.sequence IS 'sequence that stands for the key; USAGE on it lets a role use the key';
-COMMENT ON COLUMN uid_internal.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
-COMMENT ON COLUMN uid_internal.uid_key.version_bits IS
+COMMENT ON COLUMN uid_secrets.uid_key.sequence IS 'sequence that stands for the key; USAGE on it lets a role use the key';
+COMMENT ON COLUMN uid_secrets.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
+COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
   'bits of a concealed id that show the version of the key, above the others, 0 to 10; an id has width - version_bits '
   'bits';
-COMMENT ON COLUMN uid_internal.uid_key.versions IS
+COMMENT ON COLUMN uid_secrets.uid_key.versions IS
   'number of versions, from 1 to 2^version_bits; the last one is the newest';
-COMMENT ON COLUMN uid_internal.uid_key.created IS 'creation time of the key';
-COMMENT ON COLUMN uid_internal.uid_key.rotated IS 'creation time of the newest version; NULL: there is only the first one';
+COMMENT ON COLUMN uid_secrets.uid_key.created IS 'creation time of the key';
+COMMENT ON COLUMN uid_secrets.uid_key.rotated IS 'creation time of the newest version; NULL: there is only the first one';
 
 CREATE FUNCTION uid_internal.uid_key_changing() RETURNS trigger
 LANGUAGE plpgsql
@@ -1002,19 +1005,19 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_key_changing() IS
   'Trigger function of uid_key. It makes the secrets, and rejects a row that is not valid or whose secrets would change.';
 
-CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_internal.uid_key
+CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_keys');
-CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_internal.uid_key
+CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
-CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_internal.uid_key
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
-SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_key',
+SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_key',
   'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 CREATE VIEW uid_key_config AS
 SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
        (1::bigint << (k.width - k.version_bits - 1)) - 1 + (1::bigint << (k.width - k.version_bits - 1)) AS largest_id
-  FROM uid_internal.uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
+  FROM uid_secrets.uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
 COMMENT ON VIEW uid_key_config IS
   'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those of '
   'uid_key.';
@@ -1059,7 +1062,7 @@ CREATE FUNCTION uid_internal.uid_delete_rows(dropped pg_catalog.oid[]) RETURNS b
 LANGUAGE sql
 BEGIN ATOMIC
   DELETE FROM uid_segment WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped);
-  DELETE FROM uid_internal.uid_key WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped);
+  DELETE FROM uid_secrets.uid_key WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped);
   WITH deleted AS (
     DELETE FROM uid_generator WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped) RETURNING is_default
   )
@@ -2025,15 +2028,15 @@ COMMENT ON COLUMN uid_fleet_state.database_oid IS
   'OID of this database; in a restored or copied database it is the former one''s until the first call';
 COMMENT ON COLUMN uid_fleet_state.table_oid IS 'OID of this table, which changes if it is restored inside its database';
 
-CREATE TABLE uid_internal.uid_fleet_key (
+CREATE TABLE uid_secrets.uid_fleet_key (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   seal_key bytea   NOT NULL DEFAULT pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
 );
-COMMENT ON TABLE uid_internal.uid_fleet_key IS
+COMMENT ON TABLE uid_secrets.uid_fleet_key IS
   'The secret of the fleet''s registry, in one row. Members show what the registry gave them with seals, which are made '
   'with it.';
-COMMENT ON COLUMN uid_internal.uid_fleet_key.only_row IS 'true; there is one row';
-COMMENT ON COLUMN uid_internal.uid_fleet_key.seal_key IS
+COMMENT ON COLUMN uid_secrets.uid_fleet_key.only_row IS 'true; there is one row';
+COMMENT ON COLUMN uid_secrets.uid_fleet_key.seal_key IS
   'the secret. With another one, members are refused until they have called uid_fleet_move()';
 
 CREATE TABLE uid_fleet_pool (
@@ -2133,8 +2136,8 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['uid_generator', 'uid_segment', 'uid_internal.uid_key', 'uid_fleet_state',
-                              'uid_internal.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
+  FOREACH name IN ARRAY ARRAY['uid_generator', 'uid_segment', 'uid_secrets.uid_key', 'uid_fleet_state',
+                              'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
     EXECUTE pg_catalog.format(
       'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$s
          FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
@@ -2148,7 +2151,7 @@ $$;
 
 -- To dump and restore.
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
-SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_fleet_key', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_fleet_key', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_node', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_serial', '');
@@ -2266,7 +2269,7 @@ BEGIN
           ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
           (SELECT oid FROM pg_database WHERE datname = current_database()),
           format('%s.uid_fleet_state', home)::regclass::oid;
-  INSERT INTO uid_internal.uid_fleet_key DEFAULT VALUES ON CONFLICT DO NOTHING;
+  INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES ON CONFLICT DO NOTHING;
   EXECUTE format('GRANT EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block TO %2$s', home, role);
   -- A call is one short statement. A member keeps its connection between calls. After five seconds without an answer it
   -- connects again. By then a call that waits for a lock has failed. A call that waits for the standby keeps its locks, so
@@ -2721,8 +2724,9 @@ GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_in
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
+GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
 GRANT SELECT ON uid_segment TO pg_database_owner;
-GRANT SELECT, INSERT ON worker_node, uid_internal.uid_key, uid_internal.uid_fleet_key, uid_fleet_state, uid_fleet_pool,
+GRANT SELECT, INSERT ON worker_node, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state, uid_fleet_pool,
   uid_fleet_node TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 

@@ -6,7 +6,7 @@ require 'stringio'
 ActiveSupport.on_load(:active_record_postgresqladapter) do
   prepend(Module.new do
     def schema_names
-      super - %w[uidgen uid_internal uid_generators uid_segments uid_keys]
+      super - %w[uidgen uid_internal uid_secrets uid_generators uid_segments uid_keys]
     end
   end)
 end

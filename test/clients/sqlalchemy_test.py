@@ -25,7 +25,7 @@ class Line(Base):
 
 
 def include_name(name, type_, parent_names):
-    return type_ != 'schema' or name not in ('uidgen', 'uid_internal', 'uid_generators', 'uid_segments', 'uid_keys')
+    return type_ != 'schema' or name not in ('uidgen', 'uid_internal', 'uid_secrets', 'uid_generators', 'uid_segments', 'uid_keys')
 
 
 def differences(engine, **options):

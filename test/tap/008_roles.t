@@ -282,7 +282,7 @@ SQL
 	is($acls{$_}, $acls{none}, "$_ default privileges change none of the extension's") foreach ('generous', 'mean');
 	is($kept{$_}, $acls{$_}, "those that pg_dump compares with are the same: $_") foreach sort keys %defaults;
 	my %calls = (
-		'SELECT secrets FROM uid_internal.uid_key' => 'table uid_key',
+		'SELECT secrets FROM uid_secrets.uid_key' => 'schema uid_secrets',
 		"SELECT uid_fleet_admit('bob')" => 'function uid_fleet_admit',
 		'SELECT uid_fleet_fence()' => 'function uid_fleet_fence',
 		'SELECT uid_fleet_takeover(0, 0)' => 'function uid_fleet_takeover',
@@ -290,7 +290,7 @@ SQL
 	like(failure("SET SESSION AUTHORIZATION bob; $_", 'generous'), qr/ERROR:  42501: permission denied for \Q$calls{$_}\E/, "bob may not: $_") foreach sort keys %calls;
 	# A habit that reaches all that is in the schema of the applications.
 	$node->safe_psql('none', 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO bob');
-	like(failure('SET SESSION AUTHORIZATION bob; SELECT secrets FROM uid_internal.uid_key', 'none'), qr/ERROR:  42501: permission denied for table uid_key/,
+	like(failure('SET SESSION AUTHORIZATION bob; SELECT secrets FROM uid_secrets.uid_key', 'none'), qr/ERROR:  42501: permission denied for schema uid_secrets/,
 		'SELECT on all tables does not open the secrets');
 }
 

@@ -116,7 +116,7 @@ while_dropped(
 		"SELECT segment_set('uid_segments.s'::regclass, 1000)", "SELECT segment_alter('s', step => 5)",
 		"SELECT uid_key_rotate('k')"));
 sql(q{SELECT uid_key_create('k')}, 'going');
-while_dropped('LOCK TABLE uid_internal.uid_key; DROP SEQUENCE uid_keys.k', map { $_ => $object } "SELECT uid_conceal(1, 'k')", "SELECT uid_reveal(1, 'k')");
+while_dropped('LOCK TABLE uid_secrets.uid_key; DROP SEQUENCE uid_keys.k', map { $_ => $object } "SELECT uid_conceal(1, 'k')", "SELECT uid_reveal(1, 'k')");
 sql("SELECT uid_generator_create('former'), uid_generator_create('next'); SELECT uid_default_set('uid_generators.former')", 'going');
 while_dropped('DROP SEQUENCE uid_generators.former', "SELECT uid_default_set('uid_generators.next')" => '00000');
 

@@ -175,7 +175,7 @@ $do$;
 SQL
 cmp_ok($node->safe_psql('hostile', "SELECT count(*) FROM pg_operator WHERE oprnamespace = 'home'::regnamespace"), '>', 500, 'hostile operators are there');
 # What has a name that the script needs is not taken over: the creation fails.
-foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'SCHEMA uid_internal',
+foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'SCHEMA uid_internal', 'SCHEMA uid_secrets',
 	'TABLE home.uid_generator (generator oid)', 'SEQUENCE home.uid_fleet_serial', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
 	'FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS $$SELECT 1 FROM home.trap()$$')
 {
@@ -360,7 +360,7 @@ sub plant
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
 	my (undef, $error) = finish_query($caller);
 	$caller->{stderr} = '';
-	sql_as('mallory', 'hostile', 'SET client_min_messages = error; DROP SCHEMA home CASCADE; DROP SCHEMA IF EXISTS uid_internal CASCADE; CREATE SCHEMA home');
+	sql_as('mallory', 'hostile', 'SET client_min_messages = error; DROP SCHEMA home CASCADE; DROP SCHEMA IF EXISTS uid_secrets CASCADE; CREATE SCHEMA home');
 	sql_as('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home');
 	$_->quit foreach ($holder, $caller, $thief);
 	is_harmless("$call runs no trigger of the owner of the extension");
@@ -387,9 +387,9 @@ foreach my $types ([ 'oid', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'se
 	like(plant("uid_conceal(1, 'k')", "SELECT 'uid_keys.k'::regclass, has_sequence_privilege('uid_keys.k', 'USAGE')", <<"SQL"), qr/column "$column" of a table of extension uidgen is not of type $type/, "a column $column of another type is not read");
 CREATE TABLE home.planted AS SELECT 'uid_keys.k'::regclass::oid AS sequence;
 DROP EXTENSION uidgen CASCADE;
-CREATE SCHEMA uid_internal;
-CREATE TABLE uid_internal.uid_key (sequence $type_of_sequence UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
-INSERT INTO uid_internal.uid_key (sequence, secrets) SELECT sequence, '4096'::$type_of_secrets FROM home.planted
+CREATE SCHEMA uid_secrets;
+CREATE TABLE uid_secrets.uid_key (sequence $type_of_sequence UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
+INSERT INTO uid_secrets.uid_key (sequence, secrets) SELECT sequence, '4096'::$type_of_secrets FROM home.planted
 SQL
 }
 

@@ -53,7 +53,7 @@ SELECT uid_key_rotate('orders');
 UPDATE codes SET code = uid_conceal(id, 'orders') WHERE id > 250;
 SQL
 my $reveals = "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(code, 'orders') = id";
-my $keys = 'SELECT k.sequence, relowner::regrole, relacl, width, version_bits, versions, created, rotated, md5(secrets::text) FROM uid_internal.uid_key k JOIN pg_class c ON c.oid = k.sequence ORDER BY relname';
+my $keys = 'SELECT k.sequence, relowner::regrole, relacl, width, version_bits, versions, created, rotated, md5(secrets::text) FROM uid_secrets.uid_key k JOIN pg_class c ON c.oid = k.sequence ORDER BY relname';
 is(sql($source, $reveals, 'shop'), 500, 'values of two versions are revealed');
 
 # A dump by the owner of the database, who is no superuser.
@@ -83,9 +83,9 @@ is(sql($target, 'SELECT count(DISTINCT code) FROM order_code', 'shop'), 500, 'a 
 sql($target, 'CREATE DATABASE shop3 OWNER dba');
 $target->command_ok([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('shop3'), "$directory/without.dump" ], 'a restore without the data of uid_key');
 like(failure($target, "SET ROLE app; SELECT uid_conceal(5, 'local')", 'shop3'), qr/ERROR:  55000: key "local" has no secret\n.*HINT:  Copy the row of uid_key/s, 'a key without its row says so');
-my $row = "SELECT * FROM uid_internal.uid_key WHERE sequence = 'uid_keys.local'::regclass";
+my $row = "SELECT * FROM uid_secrets.uid_key WHERE sequence = 'uid_keys.local'::regclass";
 $source->command_ok([ 'psql', '-Xq', '-d', $source->connstr('shop'), '-c', "\\copy ($row) TO '$directory/local.txt'" ], 'the owner of the database copies it');
-is(($target->psql('shop3', "SET ROLE dba;\n\\copy uid_internal.uid_key FROM '$directory/local.txt'\n", on_error_stop => 1))[0], 0, 'the owner of the database adds it there');
+is(($target->psql('shop3', "SET ROLE dba;\n\\copy uid_secrets.uid_key FROM '$directory/local.txt'\n", on_error_stop => 1))[0], 0, 'the owner of the database adds it there');
 is(sql($target, "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(of_local, 'local') = id", 'shop3'), 500, 'and it reveals what it concealed');
 
 # As docs/conceal.md says it, between two databases of a server.
@@ -141,7 +141,7 @@ is(sql($source, "SELECT versions FROM uid_key_config WHERE name = 'orders'", 'sh
 $_->quit foreach ($first, $second);
 
 # Lines of COPY that are refused, in each place where a line can be. What the client is told counts, too.
-my $line = sql($source, "COPY (SELECT * FROM uid_internal.uid_key WHERE sequence = 'uid_keys.orders'::regclass) TO STDOUT", 'shop');
+my $line = sql($source, "COPY (SELECT * FROM uid_secrets.uid_key WHERE sequence = 'uid_keys.orders'::regclass) TO STDOUT", 'shop');
 my $spaces = $line =~ s/\t/ /gr;
 sql($source, 'SET ROLE dba; CREATE SEQUENCE uid_keys.restored', 'shop');
 my $restored = $line =~ s/orders/restored/r;
@@ -162,31 +162,31 @@ foreach my $refused (
 	[ 'whose delimiter is the space', $spaces, qr/extra data|invalid input/, '', "WITH (DELIMITER ' ')" ],
 	[ 'as a comma-separated one', $line, qr/missing data/, '', 'WITH (FORMAT csv)' ],
 	[ 'with a byte that is no character', $line =~ s/orders/\xff/r, qr/22021/ ],
-	[ 'after a cancel', $restored, qr/57014/, 'ALTER TABLE uid_internal.uid_key ADD CHECK (pg_sleep(100) IS NULL) NOT VALID; SET statement_timeout = 100;' ],
-	[ 'for a CHECK of somebody', $restored, qr/23514/, 'ALTER TABLE uid_internal.uid_key ADD CHECK (width < 20) NOT VALID;' ])
+	[ 'after a cancel', $restored, qr/57014/, 'ALTER TABLE uid_secrets.uid_key ADD CHECK (pg_sleep(100) IS NULL) NOT VALID; SET statement_timeout = 100;' ],
+	[ 'for a CHECK of somebody', $restored, qr/23514/, 'ALTER TABLE uid_secrets.uid_key ADD CHECK (width < 20) NOT VALID;' ])
 {
 	my ($what, $text, $error, $before, $how) = (@$refused, '', '');
-	my (undef, undef, $stderr) = $source->psql('shop', "BEGIN; $before\nCOPY uid_internal.uid_key FROM STDIN $how;\n$text\n\\.\n",
+	my (undef, undef, $stderr) = $source->psql('shop', "BEGIN; $before\nCOPY uid_secrets.uid_key FROM STDIN $how;\n$text\n\\.\n",
 		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
 	like($stderr, $error, "a line is refused: $what");
 	$messages .= $stderr;
 }
-is(($source->psql('shop', "SET ROLE dba;\nCOPY uid_internal.uid_key FROM STDIN;\n$restored\n\\.\n", on_error_stop => 1))[0], 0, 'the line itself is not');
+is(($source->psql('shop', "SET ROLE dba;\nCOPY uid_secrets.uid_key FROM STDIN;\n$restored\n\\.\n", on_error_stop => 1))[0], 0, 'the line itself is not');
 
 # A plain dump, where COPY is refused before its first line. An older psql sends the lines as a statement then, unless it
 # stops at the error.
-my ($copy) = slurp_file("$directory/plain.sql") =~ /^(COPY uid_internal\.uid_key .*?^\\\.$)/ms;
+my ($copy) = slurp_file("$directory/plain.sql") =~ /^(COPY uid_secrets\.uid_key .*?^\\\.$)/ms;
 PostgreSQL::Test::Utils::append_to_file("$directory/copy.sql", "$copy\nSELECT 1;\n");
 PostgreSQL::Test::Utils::append_to_file("$directory/harmless.sql", "COPY absent FROM stdin;\nharmless\n\\.\nSELECT 1;\n");
 my @restore = ('psql', '-X', '-d', $source->connstr('template1'));
 my (undef, $harmless) = run_command([ @restore, '-f', "$directory/harmless.sql" ]);
 push @restore, '-v', 'ON_ERROR_STOP=1' if $harmless =~ /"harmless"/;
 my (undef, $refusal) = run_command([ @restore, '-f', "$directory/copy.sql" ]);
-like($refusal, qr/schema "uid_internal" does not exist/, 'a plain dump is restored where there is no table uid_key');
+like($refusal, qr/schema "uid_secrets" does not exist/, 'a plain dump is restored where there is no table uid_key');
 
 # No twelve digits of a secret are in the log, although all statements, parameters and plans are.
 my $log = slurp_file($source->logfile);
-my %secrets = map { $_ => 1 } map { /(.{64})/g } split /\n/, sql($source, q{SELECT substring(secrets FROM '[0-9a-f]+$') FROM uid_internal.uid_key}, 'shop');
+my %secrets = map { $_ => 1 } map { /(.{64})/g } split /\n/, sql($source, q{SELECT substring(secrets FROM '[0-9a-f]+$') FROM uid_secrets.uid_key}, 'shop');
 my @secrets = keys %secrets;
 cmp_ok(scalar @secrets, '>=', 6, 'there are secrets');
 
@@ -199,14 +199,14 @@ is(shown_in(slurp_file("$directory/plain.sql")), 3, 'a dump has secrets');
 is(shown_in($log), 0, 'no secret is in the log');
 is(shown_in($messages), 0, 'nor in a message');
 like($log, qr/uid_key_create\('orders', 53, 4\)/, 'the log has the statements');
-like($log, qr/Query Text: INSERT INTO uid_internal\.uid_key/, '... also those inside of functions');
+like($log, qr/Query Text: INSERT INTO uid_secrets\.uid_key/, '... also those inside of functions');
 like($messages, qr/CONTEXT: +COPY uid_key, line 1: "secret\.keys\.of\.uidgen\./, 'messages show the start of lines');
 SKIP:
 {
 	skip 'pg_stat_statements is not installed', 2 unless $has_statistics;
 	sql($source, 'CREATE EXTENSION pg_stat_statements');
 	my $statements = sql($source, 'SELECT query FROM pg_stat_statements');
-	like($statements, qr/INSERT INTO uid_internal\.uid_key/, 'pg_stat_statements has the statements');
+	like($statements, qr/INSERT INTO uid_secrets\.uid_key/, 'pg_stat_statements has the statements');
 	is(shown_in($statements), 0, 'and no secret');
 }
 

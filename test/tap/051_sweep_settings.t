@@ -78,7 +78,7 @@ sub replicate
 	my ($node) = @_;
 	sql($node, 'CREATE DATABASE other TEMPLATE swept', 'postgres');
 	sql($node, 'CREATE PUBLICATION everything FOR ALL TABLES', 'other');
-	sql($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_internal.uid_key, worker_node", 'swept');
+	sql($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_secrets.uid_key, worker_node", 'swept');
 	foreach my $way (@ways)
 	{
 		my ($name, $from, $to) = @$way;

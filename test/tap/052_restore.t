@@ -115,7 +115,7 @@ restored('places', 'over what is there, parallel', [ @restore, '--clean', '--if-
 sql('postgres', 'CREATE DATABASE last TEMPLATE template0');
 $node->command_ok([ @restore, '--section=pre-data', '-d', $node->connstr('last'), "$directory/places.dump" ], 'definitions');
 my $lock = hold_open($node, dbname => 'last');
-$lock->query_safe('BEGIN; LOCK TABLE uid_generator, uid_internal.uid_key IN EXCLUSIVE MODE');
+$lock->query_safe('BEGIN; LOCK TABLE uid_generator, uid_secrets.uid_key IN EXCLUSIVE MODE');
 my $errors = '';
 my $run = IPC::Run::start([ @restore, '-j4', '--section=data', '--section=post-data', '-d', $node->connstr('last'), "$directory/places.dump" ], '2>', \$errors);
 my $made = q{SELECT (SELECT count(*) FROM pg_index) + (SELECT count(*) FROM pg_constraint) + (SELECT count(*) FROM pg_trigger) + (SELECT count(*) FROM pg_policy)};

@@ -567,7 +567,7 @@ sub check_end_of_sweep
 	foreach my $database (@databases)
 	{
 		my $rows = sub { "SELECT count(*) FROM $_[0] WHERE $_[1] NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')" };
-		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [ "$quoted_home.uid_generator", 'generator' ], [ "$quoted_home.uid_segment", 'sequence' ], [qw(uid_internal.uid_key sequence)];
+		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [ "$quoted_home.uid_generator", 'generator' ], [ "$quoted_home.uid_segment", 'sequence' ], [qw(uid_secrets.uid_key sequence)];
 		is("@without", '0 0 0', "$database: each row has its sequence");
 		$node->safe_psql($database, 'DROP EXTENSION uidgen CASCADE');
 		$node->safe_psql('postgres', "DROP DATABASE $database");

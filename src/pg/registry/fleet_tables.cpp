@@ -86,7 +86,7 @@ bool read_state(FleetState *state) {
         "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed_until, system_identifier, timeline, "
         "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
         "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint, database_oid::bigint, table_oid::bigint, "
-        "(SELECT encode(seal_key, 'hex') FROM uid_internal.uid_fleet_key) "
+        "(SELECT encode(seal_key, 'hex') FROM uid_secrets.uid_fleet_key) "
         "FROM %1$s.uid_fleet_state"};
     if (execute(&query) == 0)
         return false;

@@ -8,8 +8,8 @@ int64_t hash(const FleetState &state, const char *text) {
     uint64 bits = 0;
     if (state.key == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the registry has no key for seals"),
-                        errhint("Restore the row of uid_internal.uid_fleet_key, or run "
-                                "INSERT INTO uid_internal.uid_fleet_key DEFAULT VALUES and SELECT uid_fleet_move() on "
+                        errhint("Restore the row of uid_secrets.uid_fleet_key, or run "
+                                "INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES and SELECT uid_fleet_move() on "
                                 "each member.")));
     pg_hmac_ctx *context = pg_hmac_create(PG_SHA256);
     const bool made = context != nullptr &&

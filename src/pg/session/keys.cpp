@@ -71,7 +71,7 @@ KeptKey *entry_for(const VersionOfKey &of) {
         report_no_key(name);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", shown(name)),
-             errdetail("The table uid_internal.uid_key has no row for the sequence %s.", qualified_name(sequence)),
+             errdetail("The table uid_secrets.uid_key has no row for the sequence %s.", qualified_name(sequence)),
              errhint("Copy the row of uid_key from the database that the key comes from. While a dump is restored, "
                      "restore the data of uid_key first.")));
 }

@@ -18,6 +18,6 @@ Extension find_extension() {
     return found;
 }
 
-Oid schema_of_keys() { return get_namespace_oid("uid_internal", true); }
+Oid schema_of_keys() { return get_namespace_oid("uid_secrets", true); }
 
 } // namespace uidgen::pg
