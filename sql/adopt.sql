@@ -362,7 +362,7 @@ DROP SCHEMA hostile, shop CASCADE;
 DROP TABLE orders, seg, log, parts, parent, kinds, later, pages, falls CASCADE;
 DROP OWNED BY regress_owner, regress_clerk;
 DROP ROLE regress_owner, regress_clerk, "regress Admin";
-DROP FUNCTION masked, plan, state, run, of_column, convert;
+DROP FUNCTION masked, plan, state, run, of_column, convert(text);
 DROP DOMAIN key, smaller_key, small_key;
 SELECT uidgen.uid_generator_drop('uid_generators.web'), uidgen.segment_drop('seg');
 DROP EXTENSION uidgen;
