@@ -189,16 +189,23 @@ foreach my $then ('PERFORM 1 / 0', 'ROLLBACK', 'PERFORM pg_terminate_backend(pg_
 }
 is(sql('SELECT term, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
 
-# Nor does the statement keep the registry's locks while it goes on: those of all members, if the layout is new.
-my $sleeper = hold_open($registry, extra_params => [ '-U', 'uid_fleet' ]);
+# Nor does the statement keep the registry's locks while it goes on, nor while the commit runs the query of a cursor of the
+# caller's to its end. With a new layout they would be locks against all members.
 my $sleep = 'PERFORM pg_sleep(100000)';
-send_query($sleeper, "SET statement_timeout = 0; SET lock_timeout = 0;\n" . after_call($sleep, worker_bits => 9));
-$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'no sleep';
-$registry->psql('postgres', call(%newcomer, worker_bits => 10), @as_member, stdout => \$output);
-like($output, qr/^\d+\|1\|/, 'while a statement goes on after its call, others are answered') or diag($error);
-is(sql("SELECT count(*) FROM pg_locks WHERE relation = 'uid_fleet_state'::regclass"), 0, '... and the registry has no locks');
-sql("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-eval { $sleeper->quit };
+my $in_cursor = after_call('NULL', worker_bits => 8) =~ s/BEGIN\n/BEGIN FOR node IN SELECT CASE WHEN n = 60 THEN pg_sleep(100000) IS NULL END::int FROM generate_series(1, 60) n LOOP\n/r
+  =~ s/  NULL;\nEND/END LOOP; END/r;
+foreach my $case ([ 'a statement goes on after its call', after_call($sleep, worker_bits => 9), 10 ], [ 'the query of a cursor goes on', $in_cursor, 11 ])
+{
+	my ($what, $call, $bits) = @$case;
+	my $sleeper = hold_open($registry, extra_params => [ '-U', 'uid_fleet' ]);
+	send_query($sleeper, "SET statement_timeout = 0; SET lock_timeout = 0;\n$call");
+	$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'no sleep';
+	$registry->psql('postgres', call(%newcomer, worker_bits => $bits), @as_member, stdout => \$output);
+	like($output, qr/^\d+\|1\|/, "while $what, others are answered") or diag($error);
+	is(sql("SELECT count(*) FROM pg_locks WHERE relation = 'uid_fleet_state'::regclass"), 0, '... and the registry has no locks');
+	sql("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+	eval { $sleeper->quit };
+}
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, clock_us => "$clock_us + 3600000000"), @as_member);

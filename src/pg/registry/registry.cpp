@@ -52,6 +52,14 @@ void check_own_transaction(FunctionCallInfo fcinfo) {
                         errhint("Run SET default_transaction_isolation = 'read committed'.")));
 }
 
+// A commit runs the queries of open cursors to their ends, and empties temporary tables: statements of the caller. They
+// run in a transaction of their own, before the registry has locks and an answer whose durability they could change.
+void end_work_of_caller(FunctionCallInfo fcinfo) {
+    SPI_commit();
+    check_own_transaction(fcinfo);
+    EnsurePortalSnapshotExists();
+}
+
 void set_locally(const char *name, const char *value, GucAction action) {
     (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
 }
@@ -178,6 +186,9 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
     *registry = {};
     check_own_transaction(fcinfo);
     registry->caller = CurrentMemoryContext;
+    check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
+    if (is_procedure)
+        end_work_of_caller(fcinfo);
     registry->schema = schema_of_function(fcinfo->flinfo->fn_oid);
     hold_names(registry->schema);
     registry->state_table = required_table(registry->schema, "uid_fleet_state");
@@ -186,7 +197,6 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
     set_locally("synchronous_commit", unsafe ? "off" : "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
-    check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
     query_use_schema(registry->schema);
     GetUserIdAndSecContext(&registry->role, &registry->security);
     SetUserIdAndSecContext(owner_of(registry->state_table),

@@ -2,8 +2,9 @@
 //
 // Contract
 //   1. The transaction is the function's own: no transaction block, no subtransaction, nothing written before. What
-//      members call is a procedure, which commits before it answers. The commit is flushed, and a synchronous standby
-//      has it. What an administrator calls is a function, whose commit follows at once.
+//      members call is a procedure. It commits when it begins, so that no statement of the caller's runs while it has
+//      locks, and before it answers. That commit is flushed, and a synchronous standby has it. What an administrator
+//      calls is a function, whose commit follows at once.
 //   2. The registry's lock is taken before the clock and the rows are read. Calls share it, and lock the rows that they
 //      write. What changes the fleet as a whole takes it exclusively: a fence, a handover, a new pool. A fence sees
 //      every grant that was answered. The lock is one on uid_fleet_state, in modes that do not conflict with reading.
