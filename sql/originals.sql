@@ -300,11 +300,16 @@ UPDATE leaf_alloc SET max_id = max_id + step RETURNING biz_tag;
 -- USAGE does not let a role use up a sequence.
 UPDATE leaf_alloc SET max_id = 1000000000000000;
 INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1000000000000000, 1);
+UPDATE t_sequence SET increment_val = 1099511627776 WHERE pk_seq_name = 'order';
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order' RETURNING current_val > :v AS goes_on;
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short';
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short';
-\echo :LAST_ERROR_SQLSTATE
 RESET ROLE;
+BEGIN;
+ALTER SEQUENCE uid_segments.order RESTART 9223372036854775700;
+SET LOCAL ROLE regress_node;
+UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order';
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK;
 GRANT UPDATE ON SEQUENCE uid_segments.short TO regress_node;
 GRANT CREATE ON SCHEMA uid_segments TO regress_node;
 SET ROLE regress_node;
@@ -313,6 +318,28 @@ INSERT INTO t_sequence VALUES ('mine', 0, 10);
 INSERT INTO leaf_alloc (biz_tag, step) VALUES ('mine too', 10);
 SELECT relname, relowner::regrole FROM pg_class WHERE oid IN ('uid_segments.mine'::regclass, 'uid_segments."mine too"'::regclass) ORDER BY 1;
 RESET ROLE;
+-- A segment whose row shows NULL may begin anywhere, but not everybody may move it.
+SELECT segment_create('unused');
+GRANT USAGE ON SEQUENCE uid_segments.unused TO regress_node;
+SET ROLE regress_node;
+UPDATE t_sequence SET current_val = 9223372036854775797 WHERE pk_seq_name = 'unused';
+RESET ROLE;
+SELECT segment_next('unused');
+SELECT segment_drop('unused');
+-- The smallest value is not taken for NULL.
+INSERT INTO t_sequence VALUES ('lowest', -9223372036854775808, 10);
+SELECT current_val FROM t_sequence WHERE pk_seq_name = 'lowest';
+SELECT segment_drop('lowest');
+-- A row that shows 0 cannot start over. What the hint says helps.
+INSERT INTO t_sequence VALUES ('zero', 0, 10);
+ALTER SEQUENCE uid_segments.zero MAXVALUE 40;
+UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'zero';
+ALTER SEQUENCE uid_segments.zero MAXVALUE 400;
+UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'zero' RETURNING current_val;
+SELECT segment_drop('zero');
+ALTER TABLE leaf_alloc ALTER step TYPE bigint;
+UPDATE leaf_alloc SET max_id = max_id + step;
+ALTER TABLE public.leaf_alloc ALTER COLUMN step TYPE integer;
 -- No object along the search_path of the caller is used.
 CREATE SCHEMA trap AUTHORIZATION regress_node;
 SET ROLE regress_node;

@@ -1371,7 +1371,8 @@ BEGIN
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the length of a block, or leave it out for 1.';
   ELSE
     name := NEW.pk_seq_name;
-    value := NEW.current_val;
+    -- uid_change_segment() takes the smallest bigint for NULL.
+    value := NEW.current_val + (NEW.current_val = -9223372036854775808)::integer;
   END IF;
   EXECUTE format('SELECT EXISTS (SELECT FROM %s.uid_segment s WHERE s.name = $1)', home) INTO is_taken USING name;
   IF is_taken AND NOT is_leaf THEN

@@ -165,11 +165,14 @@ warned('c on of_schema.t', "CREATE SCHEMA of_schema CREATE TABLE t (id bigint CO
 
 # As docs/operations.md says, definitions and data apart, with the configuration first. That restores such a table, too.
 sql('places', "INSERT INTO checked (id, other, more) SELECT id, uid_next('uid_generators.g'), uid_conceal(id, 'k') FROM a_table");
-$node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/shop.dump", '-d', $node->connstr('places') ], 'pg_dump of a table with such a CHECK');
+sql('places', "SELECT uid_leaf_alloc_create(); INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1000); UPDATE leaf_alloc SET max_id = max_id + step");
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/shop.dump", '-d', $node->connstr('places') ], 'pg_dump of a table with such a CHECK, and of one for Leaf');
 sql('postgres', 'CREATE DATABASE failed TEMPLATE template0; CREATE DATABASE shop TEMPLATE template0');
 $node->command_fails_like([ @restore, '-d', $node->connstr('failed'), "$directory/shop.dump" ], qr/COPY failed for table "checked": ERROR:  "g" is not a generator|has no secret/, 'an ordinary restore fails');
 shell_ok($node, block_of('docs/operations.md', qr/pg_restore --schema-only/), 'definitions, configuration and data apart', directory => $directory);
 sql('shop', 'REFRESH MATERIALIZED VIEW kept_a_table; REFRESH MATERIALIZED VIEW kept_z_table');
 is(contents_of('shop'), contents_of('places'), 'all is as it was');
+my $advance = 'UPDATE leaf_alloc SET max_id = max_id + step RETURNING max_id - step > 1002';
+is(sql('shop', $advance), 't', '... and a node of Leaf takes its next block');
 
 done_testing();

@@ -42,11 +42,14 @@ int64_t saturating_add(int64_t value, int64_t length) {
     return __builtin_add_overflow(value, length, &sum) ? (length < 0 ? PG_INT64_MIN : PG_INT64_MAX) : sum;
 }
 
+// To start over, a row must show a value above 0.
 [[noreturn]] void report_too_few(const BlockRow &r) {
+    const bool may_start_over = !r.was_null() && r.from() > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("segment \"%s\" has too few values left for this block", shown(r.name)),
-                    errhint("Start over with SET %s = 0, increase the MAXVALUE of sequence %s, or take smaller blocks.",
-                            r.column, qualified_name(r.sequence))));
+                    errhint("%s the MAXVALUE of sequence %s, or take smaller blocks.",
+                            may_start_over ? psprintf("Start over with SET %s = 0, increase", r.column) : "Increase",
+                            qualified_name(r.sequence))));
 }
 
 [[noreturn]] void report_backward(const BlockRow &r) {
@@ -162,6 +165,7 @@ Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
         wish.shown = saturating_add(r.from(), 2 * increment_val(r.before));
     else if (places)
         wish.shown = saturating_add(r.to(), begins ? -1 : -1 - increment_val(r.after));
+    check_wish(e, wish);
     core::PlannedRange block = reserve(e, wish);
     const bool starts_over = block.count == 0 && r.clears();
     if (starts_over)
@@ -199,9 +203,20 @@ Datum shown_in_leaf_alloc(const BlockRow &r, Oid function) {
     return with_value(r, block.last);
 }
 
+// The table is the service's, so its owner may have altered the type.
+void check_leaf_column(TupleDesc desc, const char *name, Oid type) {
+    const Form_pg_attribute attribute = TupleDescAttr(desc, column_number(desc, name) - 1);
+    if (!IsBinaryCoercible(attribute->atttypid, type))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of table \"%s\" is not of type %s", name,
+                               get_rel_name(attribute->attrelid), format_type_be(type)),
+                        errhint("Run ALTER TABLE %s ALTER COLUMN %s TYPE %s.", qualified_name(attribute->attrelid),
+                                name, format_type_be(type))));
+}
+
 // Leaf's table has it set by each UPDATE.
 void set_update_time(BlockRow *r) {
-    check_column_type(r->after.desc, "update_time", TIMESTAMPTZOID);
+    check_leaf_column(r->after.desc, "update_time", TIMESTAMPTZOID);
     int number = column_number(r->after.desc, "update_time");
     Datum now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
     bool null = false;
@@ -209,8 +224,8 @@ void set_update_time(BlockRow *r) {
 }
 
 Datum leaf_alloc_changes(BlockRow r, Oid function) {
-    check_column_type(r.after.desc, "max_id", INT8OID);
-    check_column_type(r.after.desc, "step", INT4OID);
+    check_leaf_column(r.after.desc, "max_id", INT8OID);
+    check_leaf_column(r.after.desc, "step", INT4OID);
     r.name = text_column(r.after, "biz_tag");
     if (r.before.tuple != nullptr)
         set_update_time(&r);
