@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-my $registry = new_node('registry', conf => "autovacuum = off\nlog_min_messages = fatal\n");
+my $registry = new_node('registry', conf => "autovacuum = off\nlog_min_messages = log\n");
 start_uidgen($registry);
 make_registry($registry);
 
@@ -154,6 +154,9 @@ is(sql("SELECT count(*) FROM uid_fleet_node HAVING count(*) > 2 * $calls + 2"), 
 is(sql("SELECT count(*) FROM uid_fleet_pool HAVING count(*) > 1000"), '', 'a bounded number of layouts');
 is(sql("SELECT last_value FROM uid_segments.orders WHERE last_value > 17 * 10000000::bigint * $calls"), '', 'the segment lasts');
 unlike($error, qr/server closed the connection|PANIC|XX000|syntax error|subquery|procedure .* does not exist/, 'each call is understood, and none ends the session');
+my $log = slurp_file($registry->logfile);
+like($log, qr/LOG:  .*$_/, "what is refused is logged: $_")
+  foreach ('on invented1:1: the generator is too far ahead of the clocks', 'has not given what the member shows', 'lies too far beyond all that');
 note(scalar(@hostile) . ' calls');
 
 # The call is committed before it answers. So what a statement has shown that fails afterwards proves no lost commit.

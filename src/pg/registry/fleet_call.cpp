@@ -104,14 +104,6 @@ Case judge_call(const Registry *registry, const Exchange &e) {
     return c;
 }
 
-void log_claim(const Call &call) {
-    ereport(LOG,
-            (errmsg("generator \"%s\" in database \"%s\" on %s:%s claims node %lld until %s", call.holder.generator,
-                    call.holder.database, call.holder.host, call.holder.port, static_cast<long long>(call.former_node),
-                    show_time(core::start_of(call.layout, call.former_until))),
-             errdetail("No grant of this fleet reaches that far, so the generator cannot join yet.")));
-}
-
 // The asker drew with a node before it joined the fleet.
 void note_use_before(const Registry *registry, const Exchange &e) {
     const Call &call = *e.call;
@@ -141,7 +133,6 @@ bool answer_in_pool(Registry *registry, Exchange *e) {
     const Call &call = *e->call;
     bool joins = call.former_node != no_node && !fault_is(Fault::hide_use);
     if (joins && core::claims_too_much(call.layout, registry->state.view, call.ask, call.former_until)) {
-        log_claim(call);
         e->reply.refusal = refuse_judged(registry, call, core::Refusal::ahead);
         return true;
     }
@@ -222,6 +213,13 @@ void lock_incarnation(uint64_t incarnation) {
     (void)LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
+// A clock, a high-water mark or a use before it joined that no grant reaches. The row of a holder shows its clock.
+void log_absurd(const Call &call, const MemberRefusal &refusal) {
+    if (!call.ask.holds && refusal.name != nullptr && strcmp(refusal.name, "ahead") == 0)
+        ereport(LOG, (errmsg("registry refuses generator \"%s\" in database \"%s\" on %s:%s: %s", call.holder.generator,
+                             call.holder.database, call.holder.host, call.holder.port, refusal.message)));
+}
+
 core::Grant grant_of(const core::NodeRow &row) {
     return {row.node, row.from, row.until, row.line, row.term, row.serial};
 }
@@ -266,6 +264,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     open_registry(&registry, fcinfo);
     lock_incarnation(call.ask.incarnation);
     run_in_registry(&registry, answer, &exchange);
+    log_absurd(call, exchange.reply.refusal);
     return commit_answer(&registry, fcinfo, answer_of(registry, call.layout, exchange.reply));
 }
 }
