@@ -301,30 +301,4 @@ SQL
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
-# Rows of several servers in one table.
-# ---------------------------------------------------------------------------
-{
-	my @nodes = map { new_node($_, conf => "wal_level = logical\n") } 'publisher', 'subscriber';
-	start_uidgen($_) foreach @nodes;
-	my ($publisher, $subscriber) = @nodes;
-	my $all = 'SELECT count(*), count(DISTINCT system_identifier) FROM worker_node';
-	$_->safe_psql('postgres', 'SELECT uid_next()') foreach @nodes;
-	wait_for_node_rows($_, '%', 1) foreach @nodes;
-	$publisher->safe_psql('postgres', 'CREATE PUBLICATION nodes FOR TABLE worker_node');
-	$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION nodes CONNECTION '" . ($publisher->connstr('postgres') =~ s/'//gr) . "' PUBLICATION nodes");
-	ok($subscriber->poll_query_until('postgres', $all, '2|2'), "a subscriber has the publisher's rows beside its own");
-	foreach my $start (2, 3)
-	{
-		foreach my $server (@nodes)
-		{
-			$server->stop;
-			start_node($server);
-			$server->safe_psql('postgres', 'SELECT uid_next()');
-		}
-		ok($subscriber->poll_query_until('postgres', $all, 2 * $start . '|2'), '... and those of its next start, too');
-	}
-	$_->stop foreach $subscriber, $publisher;
-}
-
 done_testing();
