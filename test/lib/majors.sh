@@ -5,7 +5,7 @@
 
 majors='17:trixie 18:forky 19:experimental'
 # The SQL tests run there against the server of the package.
-tested_there='isolation tap_there'
+tested_there='isolation+tap_there'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=
@@ -145,7 +145,7 @@ upgrade_there() {
         add 0 0 1
     elif [ -n "$old" ]; then
         cp -al "$old" "$2/old"
-        sections="$sections upgrade"
+        sections="$sections+upgrade"
     fi
 }
 

@@ -126,7 +126,20 @@ regress() {
     fi
 }
 
+# The tests of test/unit need no build.
+build_once() {
+    [ -z "${variant:-}" ] || return 0
+    if [ "$fault" = - ]; then
+        variant=main
+        build main WERROR=1
+    else
+        variant=faults
+        build faults UIDGEN_FAULTS=1
+    fi
+}
+
 sql_tests() {
+    build_once
     # A new test has nothing yet to be compared with, which pg_regress does not accept.
     for name in "$@"; do
         [ -e "expected/$name.out" ] || : >"expected/$name.out"
@@ -135,6 +148,7 @@ sql_tests() {
 }
 
 isolation_tests() {
+    build_once
     for name in "$@"; do
         [ -e "test/isolation/expected/$name.out" ] || : >"test/isolation/expected/$name.out"
     done
@@ -142,6 +156,7 @@ isolation_tests() {
 }
 
 tap_file() {
+    build_once
     rm -rf "$UIDGEN_WORK/log/tap-$(basename "$1" .t)-$fault"
     sh test/lib/tap-one.sh "$variant" "$1" "$fault"
     [ "$(cut -d ' ' -f 2 "$UIDGEN_WORK/log/tap-$(basename "$1" .t)-$fault/result")" = 0 ] || failed=yes
@@ -171,6 +186,7 @@ unit_file() {
 
 # The quick ones. They look at a directory that has been built in.
 rules() {
+    build_once
     rm -rf "$UIDGEN_WORK/rules"
     cp -R . "$UIDGEN_WORK/rules"
     cp -R "$build/." "$UIDGEN_WORK/rules"
@@ -214,13 +230,6 @@ if [ "$1" = --server ]; then
 fi
 fault=$1
 shift
-if [ "$fault" = - ]; then
-    variant=main
-    build main WERROR=1
-else
-    variant=faults
-    build faults UIDGEN_FAULTS=1
-fi
 rm -rf "$UIDGEN_WORK/results"
 for test in "$@"; do
     one "$test"
