@@ -177,7 +177,7 @@ CALL ask('v2', worker_bits => 1, backup => true);
 CALL ask('u6', worker_bits => 1, backup => true);
 
 -- A preset has one epoch in a fleet.
-SELECT born('w1', 301), born('w2', 302);
+SELECT born('w1', 301), born('w2', 302), born('w3', 304);
 CALL ask('w1', preset => 'leaf', worker_bits => 10, epoch => '2026-02-01 00:00:00+00', any_node => true);
 CALL ask('w2', preset => 'leaf', worker_bits => 10);
 SET timezone = 'UTC';
@@ -186,6 +186,10 @@ CALL uid_fleet_call(1, 303, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   7, 1, 'db', 'uid_generators."my.Gen"', '1.0.0') \gset a_
 SELECT :'a_refusal', :'a_message', :'a_hint';
 CALL ask('w2', preset => 'custom', worker_bits => 10, any_node => true);
+-- The administrator lets another epoch in.
+CALL ask('w3', preset => 'leaf', worker_bits => 10, epoch => '2026-03-01 00:00:00+00');
+SELECT count(*) FROM uid_fleet_reserve(0, 'leaf', epoch => '2026-03-01 00:00:00+00', without_standby => true);
+CALL ask('w3', preset => 'leaf', worker_bits => 10, epoch => '2026-03-01 00:00:00+00', any_node => true);
 
 -- Joining: the node used so far is left alone until the member's high-water mark is over, unless it has a holder.
 -- A use that ends later than a grant would is refused, and changes nothing.
