@@ -229,9 +229,6 @@ CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
 CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
--- A row whose sequence no longer exists could not be restored. A drop leaves such a row where event triggers are off.
-SELECT pg_catalog.pg_extension_config_dump('uid_generator',
-  'WHERE generator::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 -- INCREMENT, MINVALUE and is_called make nextval fail without moving the counter, so that only uidgen takes leases.
 CREATE SEQUENCE uid_generators.uid_default
@@ -662,8 +659,6 @@ COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the
 CREATE TRIGGER uid_check_registration
   BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_segments');
-SELECT pg_catalog.pg_extension_config_dump('uid_segment',
-  'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 CREATE FUNCTION uid_internal.uid_segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
@@ -1011,8 +1006,6 @@ CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
 CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
-SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_key',
-  'WHERE sequence::pg_catalog.oid IN (SELECT oid FROM pg_catalog.pg_class WHERE relkind = ''S'')');
 
 CREATE VIEW uid_key_config AS
 SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
@@ -2189,7 +2182,20 @@ BEGIN
 END
 $$;
 
--- To dump and restore.
+-- To dump and restore. A row without its sequence could not be restored. A drop leaves such a row where event triggers are
+-- off. A sequence that is a member of another extension is not in the dump.
+DO $$
+DECLARE
+  restorable text := 'IN (SELECT oid FROM pg_catalog.pg_class c WHERE relkind = ''S'' AND NOT EXISTS ('
+                  || 'SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid '
+                  || 'WHERE d.classid = ''pg_catalog.pg_class''::pg_catalog.regclass AND d.objid = c.oid '
+                  || 'AND d.deptype = ''e'' AND e.extname <> ''uidgen''))';
+BEGIN
+  PERFORM pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE generator::pg_catalog.oid ' || restorable);
+  PERFORM pg_catalog.pg_extension_config_dump('uid_segment', 'WHERE sequence::pg_catalog.oid ' || restorable);
+  PERFORM pg_catalog.pg_extension_config_dump('uid_secrets.uid_key', 'WHERE sequence::pg_catalog.oid ' || restorable);
+END
+$$;
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_fleet_key', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_pool', '');

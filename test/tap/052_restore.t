@@ -175,4 +175,11 @@ is(contents_of('shop'), contents_of('places'), 'all is as it was');
 my $advance = 'UPDATE leaf_alloc SET max_id = max_id + step RETURNING max_id - step > 1002';
 is(sql('shop', $advance), 't', '... and a node of Leaf takes its next block');
 
+# A dump has no sequence of another extension, so it has no row of it.
+sql('postgres', 'CREATE DATABASE members; CREATE DATABASE members_again');
+sql('members', "CREATE EXTENSION uidgen; SELECT segment_create('taken'), segment_create('kept'); ALTER EXTENSION plpgsql ADD SEQUENCE uid_segments.taken");
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/members.dump", '-d', $node->connstr('members') ], 'pg_dump of a segment of another extension');
+$node->command_ok([ @restore, '-d', $node->connstr('members_again'), "$directory/members.dump" ], 'pg_restore');
+is(sql('members_again', "SELECT segment_next('kept'), string_agg(name, ' ') FROM uid_segment"), '1|kept', 'other segments are as they were');
+
 done_testing();
