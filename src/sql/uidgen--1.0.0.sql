@@ -691,19 +691,9 @@ BEGIN
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the first value of the segment as start.';
   END IF;
   -- With the largest increment the sequence would pass for one that holds the leases of a generator.
-  IF stride IN (0, 9223372036854775807) THEN
+  IF stride = 9223372036854775807 THEN
     RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
-      USING ERRCODE = 'invalid_parameter_value',
-            HINT = 'Use an increment from 1 to 9223372036854775806, or a negative one to count down.';
-  END IF;
-  IF lowest >= highest THEN
-    RAISE EXCEPTION 'min_value % of segment "%" is not less than its max_value %', lowest, left(name, 63), highest
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a min_value that is less than max_value.';
-  END IF;
-  IF start NOT BETWEEN lowest AND highest THEN
-    RAISE EXCEPTION 'start % of segment "%" is outside its bounds', start, left(name, 63)
-      USING ERRCODE = 'invalid_parameter_value',
-            HINT = format('Pass a start from %s to %s, or another min_value or max_value.', lowest, highest);
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an increment of at most 9223372036854775806.';
   END IF;
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
                  stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);

@@ -194,18 +194,6 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     return write_as_owner(table, statement, lengthof(types), types, values) > 0;
 }
 
-// Whether another writer has written the row of this draw, with another id.
-bool has_row(Oid table, const DueRow &row) {
-    Oid types[] = {TEXTOID, TIMESTAMPTZOID, INT8OID};
-    Datum values[] = {CStringGetTextDatum(qualified_name(row.generator)),
-                      TimestampTzGetDatum(to_timestamptz(row.drawn_at_us)),
-                      Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))};
-    const char *statement = "SELECT FROM %1$s AS node WHERE generator OPERATOR(pg_catalog.=) $1 "
-                            "AND created OPERATOR(pg_catalog.=) $2 "
-                            "AND system_identifier OPERATOR(pg_catalog.=) $3";
-    return write_as_owner(table, statement, lengthof(types), types, values) > 0;
-}
-
 // In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One
 // writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written.
 void write_row(const DueRow &row, Oid schema, Result *result) {
@@ -217,7 +205,7 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
     const Oid table = required_table(schema, node_table_name);
     LockRelationOid(table, ShareUpdateExclusiveLock);
     PushActiveSnapshot(GetTransactionSnapshot());
-    for (int i = 0; !insert_or_refresh(table, row, result->id) && !has_row(table, row); i++) {
+    for (int i = 0; !insert_or_refresh(table, row, result->id); i++) {
         if (i == tries)
             ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
                             errmsg("could not insert any of the last %d ids into worker_node", tries),
