@@ -23,23 +23,9 @@ DROP SEQUENCE uid_keys.first;
 CREATE ROLE uidgen_conceals;
 CREATE ROLE uidgen_other;
 GRANT CREATE ON SCHEMA public TO uidgen_conceals;
-CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-  detail text;
-  hint text;
-BEGIN
-  IF statement ~ '^SELECT' THEN
-    EXECUTE statement INTO result;
-  ELSE
-    EXECUTE statement;
-  END IF;
-  RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-  RETURN concat_ws(' | ', SQLSTATE || ' ' || SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 \pset format unaligned
 \pset tuples_only on
 

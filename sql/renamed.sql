@@ -2,20 +2,9 @@
 \a \t
 CREATE SCHEMA home;
 CREATE EXTENSION uidgen SCHEMA home;
-CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-BEGIN
-  IF statement ~ '^SELECT' THEN
-    EXECUTE statement INTO result;
-  ELSE
-    EXECUTE statement;
-  END IF;
-  RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-  RETURN format('%s %s', SQLSTATE, SQLERRM);
-END
-$$;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 -- Everything that SQL can call, in a schema of that name, which is not in the search_path.
 CREATE TABLE seen (round text, place serial, statement text, outcome text);
 CREATE PROCEDURE everything(round text, home name) LANGUAGE plpgsql AS $$

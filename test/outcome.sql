@@ -1,3 +1,4 @@
+\set ECHO none
 -- The value that a statement returns, or the error that it ends with: SQLSTATE, message, detail, hint. Tests in sql/
 -- include this file.
 CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -6,10 +7,15 @@ DECLARE
   detail text;
   hint text;
 BEGIN
-  EXECUTE statement INTO result;
+  IF statement ~ '^SELECT| RETURNING ' THEN
+    EXECUTE statement INTO result;
+  ELSE
+    EXECUTE statement;
+  END IF;
   RETURN coalesce(result, 'NULL');
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
   RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
 END
 $$;
+\set ECHO all

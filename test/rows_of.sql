@@ -1,3 +1,4 @@
+\set ECHO none
 -- Waits until worker_node has that many rows of a generator, and returns their number. They are written after the
 -- transaction that draws. Tests in sql/ include this file.
 CREATE FUNCTION rows_of(name text, expected bigint) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -12,3 +13,4 @@ BEGIN
   RETURN found;
 END
 $$;
+\set ECHO all
