@@ -6,6 +6,7 @@ SET timezone = 'UTC';
 SET client_min_messages = warning;
 
 -- What depends on the clock and the major is masked: ids, sizes.
+\set ECHO none
 CREATE FUNCTION masked(line text) RETURNS text LANGUAGE sql AS $$
   SELECT regexp_replace(regexp_replace(line, '\m[1-8]\d{13,18}\M', '<id>', 'g'), '\d+ (bytes|[kM]B)', '<size>')
 $$;
@@ -55,6 +56,7 @@ LANGUAGE sql AS $$
     FROM pg_attribute a LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
    WHERE a.attrelid = t AND a.attname = c
 $$;
+\set ECHO all
 
 -- bigserial: a dry run, then the change; the sequence stays.
 CREATE TABLE orders (id bigserial PRIMARY KEY, item text);
@@ -145,6 +147,7 @@ CREATE TABLE reminder (id smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, cus
 INSERT INTO customer (name) VALUES ('a'), ('b');
 INSERT INTO invoice VALUES (1, 1, 2);
 INSERT INTO reminder (customer_id) VALUES (1);
+\set ECHO none
 CREATE FUNCTION convert(call text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   hint text;
@@ -155,6 +158,7 @@ EXCEPTION WHEN datatype_mismatch THEN
   EXECUTE substring(hint FROM ': (ALTER TABLE .*)');
 END
 $$;
+\set ECHO all
 SELECT plan($$ uidgen.uid_adopt('customer', 'id') $$);
 SELECT convert($$ uidgen.uid_adopt('customer', 'id') $$);
 SELECT run($$ uidgen.uid_adopt('customer', 'id') $$);

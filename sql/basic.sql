@@ -3,6 +3,7 @@
 CREATE EXTENSION uidgen;
 
 -- Runs one statement; what became of it, in one line.
+\set ECHO none
 CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text;
@@ -15,6 +16,7 @@ EXCEPTION WHEN OTHERS THEN
   RETURN format('%s %s | %s', SQLSTATE, SQLERRM, hint);
 END
 $$;
+\set ECHO all
 
 -- Nothing drawn yet.
 SELECT uid_last();

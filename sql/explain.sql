@@ -6,6 +6,7 @@ SET datestyle = 'ISO';
 \set rows_of :source '/test/rows_of.sql'
 \ir :rows_of
 -- What differs from run to run.
+\set ECHO none
 CREATE FUNCTION masked(explanation text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   explanation := regexp_replace(explanation, 'host .*', 'host <host>', 'n');
@@ -24,6 +25,7 @@ EXCEPTION WHEN OTHERS THEN
   RETURN format('%s %s', SQLSTATE, SQLERRM);
 END
 $$;
+\set ECHO all
 \pset format unaligned
 \pset tuples_only on
 

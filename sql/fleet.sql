@@ -19,6 +19,7 @@ CREATE TYPE answer AS (fleet bigint, term bigint, serial bigint, seal bigint, he
 
 -- Asks as a member does, and keeps the answer unless it is lost. The layout has two worker bits and ticks of a
 -- millisecond, unless told otherwise. `ahead` moves the member's clock.
+\set ECHO none
 CREATE PROCEDURE ask(who text, lost boolean DEFAULT false, ahead interval DEFAULT '0', length bigint DEFAULT 600000,
     preset text DEFAULT 'custom', epoch timestamptz DEFAULT '2026-01-01 00:00:00+00', datacenter_bits integer DEFAULT 0,
     worker_bits integer DEFAULT 2, backup boolean DEFAULT false, policy text DEFAULT 'disposable',
@@ -76,6 +77,7 @@ CREATE FUNCTION copied(who text, copy text) RETURNS void LANGUAGE sql AS
 CREATE FUNCTION nodes_end(nodes bigint[], since interval) RETURNS void LANGUAGE sql AS
   $$ UPDATE uid_fleet_node SET granted_until = (extract(epoch FROM clock_timestamp() - since
        - timestamptz '2026-01-01 00:00:00+00') * 1000)::bigint WHERE pool = 1 AND node = ANY (nodes) $$;
+\set ECHO all
 
 -- No registry yet.
 SELECT born('a', 11), born('b', 21), born('c', 31), born('d', 41), born('e', 51);
@@ -321,6 +323,7 @@ SELECT born('n', 801);
 CALL ask('n', worker_bits => 6, any_node => true);
 CALL ask('n', worker_bits => 6, lost => true, any_node => true);
 -- What only the registry knows: HMAC-SHA-256.
+\set ECHO none
 CREATE FUNCTION seal(what text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   key bytea := (SELECT convert_to(encode(seal_key, 'hex'), 'UTF8') FROM uid_secrets.uid_fleet_key);
@@ -342,6 +345,7 @@ CREATE FUNCTION clock_moves(who text, ms bigint) RETURNS void LANGUAGE sql AS $$
   UPDATE member m SET held_seal = seal(format('grant %s %s %s 41 0 %s 12 0 0 %s %s %s %s %s %s', fleet, 1767225600000000, 1000,
       p.worker_bits, m.node, m.granted_from, m.granted_until, m.line, held_term, held_serial))
     FROM uid_fleet_node n JOIN uid_fleet_pool p USING (pool) WHERE m.name = who AND n.line = m.line $$;
+\set ECHO all
 SELECT clock_moves('n', -3 * 3600000);
 UPDATE uid_fleet_state SET term = term + 1, fence_base = now() - interval '2 hours';
 CALL ask('n', worker_bits => 6, lost => true, any_node => true);
@@ -385,6 +389,7 @@ SELECT date_trunc('minute', t - now()) AS until FROM uid_fleet_fence() t;
 UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- Bad input.
+\set ECHO none
 CREATE FUNCTION bad(name text, value text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   names text[] := (SELECT proargnames[1:38] FROM pg_proc WHERE proname = 'uid_fleet_call');
@@ -399,6 +404,7 @@ BEGIN
   RETURN format('CALL uid_fleet_call(%s)', array_to_string(good, ', '));
 END
 $$;
+\set ECHO all
 \set VERBOSITY sqlstate
 SELECT bad('protocol', v) FROM unnest(ARRAY['NULL', '0', '2', '-1']) v \gexec
 SELECT bad(n, 'NULL') FROM unnest(ARRAY['incarnation', 'clock_us', 'lowest', 'length', 'epoch_us', 'tick_us', 'time_bits',
@@ -429,6 +435,7 @@ CALL ask('z3', worker_bits => 6, any_node => true);
 SELECT term, fence_base FROM uid_fleet_state;
 SELECT count(*) AS nodes FROM uid_fleet_node \gset
 CREATE TABLE honest AS SELECT * FROM member WHERE name = 'z3';
+\set ECHO none
 CREATE FUNCTION lie(change text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM member WHERE name = 'z3';
@@ -437,6 +444,7 @@ BEGIN
   RETURN change;
 END
 $$;
+\set ECHO all
 SELECT format('SELECT lie(%L)', change), 'CALL ask(''z3'', worker_bits => 6)' FROM unnest(ARRAY[
   'term = 9007199254740992', 'term = term + 1', 'fleet = NULL, term = term + 1', 'serial = 9223372036854775807', 'seal = 0',
   'held_serial = held_serial + 1', 'granted_until = granted_until + 1', 'node = (node + 1) % 64', 'held_term = held_term - 1',
@@ -501,6 +509,7 @@ CALL undone();
 SELECT count(*) AS kept FROM uid_fleet_node WHERE incarnation = 706;
 
 -- Segments: what members call for blocks of values.
+\set ECHO none
 CREATE PROCEDURE block(segment text, count bigint DEFAULT 10, shown bigint DEFAULT -1, increment bigint DEFAULT 1,
     member text DEFAULT 'a', fleet bigint DEFAULT NULL, term bigint DEFAULT 0, INOUT outcome text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
@@ -519,6 +528,7 @@ BEGIN
                       format('%s values, %s to %s by %s', count, first, last, increment));
 END
 $$;
+\set ECHO all
 CREATE TABLE known_fleet AS SELECT fleet FROM uid_fleet_state;
 GRANT SELECT ON known_fleet TO uidgen_fleet;
 SELECT segment_create('orders') IS NOT NULL AS made, segment_create('Bestell"ung') IS NOT NULL AS quoted;

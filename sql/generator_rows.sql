@@ -5,6 +5,7 @@ SET timezone = 'UTC';
 \getenv source PG_ABS_SRCDIR
 \set outcome :source '/test/outcome.sql'
 \i :outcome
+\set ECHO none
 CREATE PROCEDURE register(sequence regclass, tick bigint, bits integer) LANGUAGE sql AS $$
   INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
   VALUES (sequence, 'own', '2026-01-01', tick, bits, 0, 0, 62 - bits, 1000, 2000)
@@ -13,6 +14,7 @@ $$;
 CREATE FUNCTION decodes(id bigint, generator regclass) RETURNS boolean LANGUAGE sql AS $$
   SELECT abs(extract(epoch FROM uid_timestamp(id, generator) - clock_timestamp())) < 60
 $$;
+\set ECHO all
 
 -- A row that somebody adds for a sequence of before counts from the commit on: it may be rolled back, and its ids would stay.
 CREATE SEQUENCE uid_generators.own INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;

@@ -7,6 +7,7 @@ SET datestyle = 'ISO';
 \set outcome :source '/test/masked_outcome.sql'
 \i :outcome
 -- The generator whose layout puts an id into this minute.
+\set ECHO none
 CREATE FUNCTION made_by(id bigint) RETURNS text LANGUAGE sql AS $$
   SELECT string_agg(generator::text, ', ' ORDER BY generator::text) FROM uid_generator_config
    WHERE id BETWEEN uid_lower_bound(clock_timestamp() - interval '1 min', generator) AND uid_lower_bound(clock_timestamp() + interval '1 min', generator)
@@ -23,6 +24,7 @@ EXCEPTION WHEN OTHERS THEN
   RETURN substring(hint FROM 'above => (\d+)')::bigint;
 END
 $$;
+\set ECHO all
 \pset null NULL
 
 -- The layout changes freely before the first id,
@@ -196,6 +198,7 @@ CREATE EXTENSION uidgen;
 SELECT uid_generator_create('web', 'js53');
 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT uid_next());
 PREPARE draw AS SELECT made_by(uid_next());
+\set ECHO none
 CREATE FUNCTION draw_many(n integer) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   made text;
@@ -206,6 +209,7 @@ BEGIN
   RETURN made;
 END
 $$;
+\set ECHO all
 PREPARE choose AS SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
 EXPLAIN (COSTS OFF) EXECUTE draw;
 SELECT uid_default_set('uid_generators.web');

@@ -18,6 +18,7 @@ $$;
 -- none were set.
 CREATE TABLE given (datacenter_id integer);
 INSERT INTO given VALUES (-1), (0), (3), (31), (32), (5000);
+\set ECHO none
 CREATE FUNCTION draw(g text, number integer) RETURNS TABLE (protection text, datacenter_id integer, worker_id integer)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,6 +37,7 @@ BEGIN
        AND (SELECT count(DISTINCT b) = 100 AND bool_and(node_of(b, s.generator) = s.node) FROM unnest(batch) b);
 END
 $$;
+\set ECHO all
 SET client_min_messages = error;
 SELECT count(uid_generator_create(p.preset || '_' || n.datacenter_id, p.preset)) > 50 AS many FROM uid_preset p, given n;
 -- It goes into the datacenter field, or without one into the worker field, if it fits there.

@@ -117,6 +117,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
 SELECT name FROM uid_segment ORDER BY name COLLATE "C";
 
 -- Rows of uid_generator that a superuser wrote by hand.
+\set ECHO none
 CREATE FUNCTION with_row(change text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text;
@@ -131,6 +132,7 @@ EXCEPTION
   WHEN SQLSTATE 'UID00' THEN RETURN SQLERRM;
 END
 $$;
+\set ECHO all
 CREATE TABLE changes (n serial, change text);
 INSERT INTO changes (change) VALUES
   ('tick_us = 0'), ('tick_us = -1'), ('tick_us = 3600000001'), ('tick_us = 9223372036854775807'),

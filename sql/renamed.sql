@@ -7,6 +7,7 @@ CREATE EXTENSION uidgen SCHEMA home;
 \i :outcome
 -- Everything that SQL can call, in a schema of that name, which is not in the search_path.
 CREATE TABLE seen (round text, place serial, statement text, outcome text);
+\set ECHO none
 CREATE PROCEDURE everything(round text, home name) LANGUAGE plpgsql AS $$
 DECLARE
   statement text;
@@ -52,6 +53,7 @@ BEGIN
   END LOOP;
 END
 $$;
+\set ECHO all
 CALL everything('first', 'home');
 ALTER SCHEMA home RENAME TO "another Home";
 CALL everything('renamed', 'another Home');

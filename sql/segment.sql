@@ -65,6 +65,7 @@ SELECT segment_next('nobody.plain');
 SELECT segment_next('');
 SELECT segment_next('"');
 -- The same expression, another search_path.
+\set ECHO none
 CREATE FUNCTION along_paths(paths text[]) RETURNS TABLE (path text, value bigint) LANGUAGE plpgsql AS $$
 BEGIN
   FOREACH path IN ARRAY paths LOOP
@@ -74,6 +75,7 @@ BEGIN
   END LOOP;
 END
 $$;
+\set ECHO all
 BEGIN;
 SELECT * FROM along_paths('{first, second, first, first, second}');
 ROLLBACK;

@@ -3,6 +3,7 @@
 CREATE EXTENSION uidgen;
 
 -- Draws n times from both, and counts how often they agreed; what the first difference was.
+\set ECHO none
 CREATE FUNCTION compare(definition text, step integer, n integer, change text DEFAULT NULL,
                         OUT agreed integer, OUT errors integer, OUT difference text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -40,6 +41,7 @@ BEGIN
   DROP SEQUENCE ours, theirs;
 END
 $$;
+\set ECHO all
 
 -- Every type, up and down, to the end and beyond, with and without CYCLE, in ranges of 1, 7 and 1000 values.
 CREATE TABLE definitions AS

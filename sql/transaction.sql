@@ -181,6 +181,7 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;
 SET parallel_leader_participation = off;
+\set ECHO none
 CREATE FUNCTION workers_launched(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   line text;
@@ -193,6 +194,7 @@ BEGIN
   RETURN false;
 END
 $$;
+\set ECHO all
 SELECT uid_next() AS id, segment_next('tickets') AS ticket \gset
 SELECT workers_launched('CREATE TABLE from_workers AS SELECT uid_next() AS id, segment_next(''tickets'') AS ticket,
   uid_next(''uid_generators.bills'') AS other, segment_next(''plain''::regclass) AS serial FROM big');

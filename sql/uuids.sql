@@ -86,6 +86,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', 0)'),
   ('uid_next_uuid(''a_table'')'), ('uid_next_uuid(''plain'')'), ('uid_next_uuid(0)')) AS v(statement);
 CREATE ROLE uuid_reader;
+\set ECHO none
 CREATE FUNCTION as_reader(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text;
@@ -96,11 +97,13 @@ BEGIN
   RETURN result;
 END
 $$;
+\set ECHO all
 SELECT as_reader('SELECT uid_next_uuid() IS NOT NULL'), as_reader('SELECT uid_next_uuid(''uid_generators.us'')'),
        as_reader('SELECT uid_to_uuid(1, ''uid_generators.us'')');
 \pset fieldsep '|'
 
 -- PostgreSQL 18 and later read the time. Earlier ones have nothing to compare with.
+\set ECHO none
 CREATE FUNCTION extracted(u uuid) RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
   result timestamptz := time_of(u);
@@ -111,6 +114,7 @@ BEGIN
   RETURN result;
 END
 $$;
+\set ECHO all
 SELECT count(*) FILTER (WHERE extracted(u) IS DISTINCT FROM time_of(u)) AS another_time FROM drawn;
 
 DROP TABLE drawn, orders, a_table;
