@@ -203,6 +203,36 @@ is(sql($registry, "SELECT granted_until >= $former_mark FROM uid_fleet_node JOIN
 	't', 'the registry knows the former node');
 $late->stop;
 
+# Joining while the clock is behind ids that were drawn before: the registry learns of their node at the first call, and
+# not when the clock has caught up. No other generator has the layouts.
+
+my $ahead = new_node('ahead');
+use_fake_clock($ahead);
+set_clock($ahead, '+300');
+start_uidgen($ahead);
+my %worker_bits = (hold => 19, error => 18);
+my %drawn;
+foreach my $policy (sort keys %worker_bits)
+{
+	sql($ahead, "SELECT uid_generator_create('$policy', datacenter_bits => 0, worker_bits => $worker_bits{$policy}, sequence_bits => 2, when_back => '$policy')");
+	$drawn{$policy} = sql($ahead, "SELECT worker_id FROM uid_decode(uid_next('uid_generators.$policy'), 'uid_generators.$policy')");
+}
+set_clock($ahead, '+0');
+$ahead->append_conf('postgresql.conf', "uidgen.max_wait = 200ms\nuidgen.registry = '$conninfo'\n");
+$ahead->reload;
+foreach my $policy (sort keys %worker_bits)
+{
+	ok(poll_until(
+			"the node of '$policy'",
+			sub {
+				my $mark = sql($ahead, "SELECT last_value FROM uid_generators.$policy");
+				refused($ahead, "SELECT uid_next('uid_generators.$policy')") =~ /ahead of the clock|clock moved backwards/
+				  && sql($registry, "SELECT count(*) FROM uid_fleet_node JOIN uid_fleet_pools USING (pool) WHERE node = $drawn{$policy} AND nodes = 1 << $worker_bits{$policy} AND granted_until > $mark") eq '1';
+			}),
+		"'$policy', and the clock is behind: the registry knows the former node");
+}
+$ahead->stop;
+
 # The registry is away
 
 my $short = member('short', fake_clock => 1, conf => "uidgen.registry_lease = 60s\nuidgen.max_wait = 300ms\n");

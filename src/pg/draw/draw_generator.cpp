@@ -125,6 +125,15 @@ void wait_for_grant(Call *call, int64_t wanted_tick) {
     count_time(counters, Stat::registry_waits, began_us);
 }
 
+// A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
+// which node they have. It would refuse to reach further than a grant.
+void join_while_behind(const Call &call, int64_t behind_us) {
+    if (!call.grant.in_fleet() || call.grant.view.granted || behind_us > settings::registry_lease_ms * us_per_ms)
+        return;
+    const core::Layout &layout = call.e->slot->generator.config.layout;
+    grants_want(call.grant.place, static_cast<int64_t>((call.view.last + 1) >> layout.sequence_bits));
+}
+
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
 // tick.
 void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
@@ -306,6 +315,7 @@ bool execute(Call *call, const core::Decision &decision) {
             reserve_in_grant(call, decision.reserve_until, false);
         break;
     case core::ClockAction::wait:
+        join_while_behind(*call, decision.wait_ticks * tick_us);
         wait_for_clock(call, decision.wait_ticks * tick_us);
         break;
     case core::ClockAction::backup:
@@ -315,8 +325,10 @@ bool execute(Call *call, const core::Decision &decision) {
             wait_for_grant(call, decision.wanted);
         break;
     case core::ClockAction::clock_back:
-        if (clock_shows_it_again(call))
+        if (clock_shows_it_again(call)) {
+            join_while_behind(*call, decision.wait_ticks * tick_us);
             refuse_clock_back(e, decision.wait_ticks * tick_us);
+        }
         break;
     case core::ClockAction::exhausted:
         if (clock_is_plausible(call)) {
