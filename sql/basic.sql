@@ -75,6 +75,7 @@ SELECT generated_at AT TIME ZONE 'UTC' AS generated_at, datacenter_id, worker_id
   FROM uid_decode(9223372036854775807);
 SELECT uid_timestamp(0) AT TIME ZONE 'UTC' AS lowest, uid_timestamp(9223372036854775807) AT TIME ZONE 'UTC' AS highest;
 SELECT uid_encode('2026-01-01 00:00:00.0019+00', 0, 0, 0) = uid_encode('2026-01-01 00:00:00.001+00', 0, 0, 0) AS within_tick;
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_decode(-1)'),
   ('uid_decode(-9223372036854775808)'),
@@ -92,6 +93,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_encode(''2026-01-01 00:00:00+00'', 0, 0, 4096)'),
   ('uid_encode(''2026-01-01 00:00:00+00'', 0, 0, -1)'),
   ('uid_encode(''2026-01-01 00:00:00+00'', 2147483647, 2147483647, 2147483647)')) AS v(statement);
+\set ECHO all
 
 -- A NULL gives a NULL and draws nothing.
 SELECT uid_next() AS id \gset

@@ -17,6 +17,7 @@ SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu',
        uid_generator_create('discord', 'twitter', epoch => to_timestamp(1420070400)),
        uid_generator_create('baidu_readme', 'baidu', epoch => '2016-09-20 00:00+00', time_bits => 29, worker_bits => 21),
        uid_generator_create('instagram_article', 'instagram', epoch => '2011-01-01 00:00+00');
+\set ECHO none
 INSERT INTO vector VALUES
   -- Wikipedia, "Snowflake ID": a tweet of 2022-06-28, machine 378 = 11 * 32 + 26, sequence 0. Hutool and Leaf kept Twitter's
   -- epoch; Leaf's ten bits are one worker id.
@@ -44,6 +45,7 @@ INSERT INTO vector VALUES
   ('js53', 9007199254740991, '2162-02-07 06:28:15+00', 0, 15, 65535, true),
   ('snowflake', 4333571, '2026-01-01 00:00:00.001+00', 1, 2, 3, false),
   ('snowflake', 9223372036854775807, '2095-09-07 15:47:35.551+00', 31, 31, 4095, false);
+\set ECHO all
 INSERT INTO vector SELECT preset, 0, coalesce(epoch, '2016-05-20 00:00+00'), 0, 0, 0, false FROM uid_preset WHERE mode = 'snowflake';
 SELECT count(*) FILTER (WHERE decoded AND encoded AND timestamp AND immutable) = (SELECT count(*) FROM vector) AS all_hold,
        array_agg(generator || ' ' || id) FILTER (WHERE (decoded AND encoded AND timestamp AND immutable) IS NOT TRUE) AS wrong
@@ -58,6 +60,7 @@ SELECT count(*) FILTER (WHERE decoded AND encoded AND timestamp AND immutable) =
 SELECT count(*) >= 24 AS vectors FROM vector;
 
 -- One more than each part holds, and ids of more bits than the layout has.
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_encode(''2026-01-02'', 0, 32, 0, ''uid_generators.js53'')'), ('uid_encode(''2026-01-02'', 1, 0, 0, ''uid_generators.js53'')'),
   ('uid_encode(''2026-01-02'', 0, 0, 65536, ''uid_generators.js53'')'), ('uid_encode(''2162-02-07 06:28:16'', 0, 0, 0, ''uid_generators.js53'')'),
@@ -71,6 +74,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_timestamp(9223372036854775807, ''2026-01-01'', 3600000000, 0)'),
   ('uid_lower_bound(''2026-01-02'', ''-infinity'', 1000, 22)'), ('uid_lower_bound(''2026-01-02'', ''2026-01-01'', -5, 22)'),
   ('uid_lower_bound(''2026-01-02'', ''2026-01-01'', 1000, 64)')) AS v(statement);
+\set ECHO all
 
 -- Field order: the same parts in both, and ids of one worker rise with time and sequence number in both.
 SELECT uid_generator_create('node_first', time_bits => 10, datacenter_bits => 3, worker_bits => 5, sequence_bits => 7, tick_us => 3600000000),
@@ -117,6 +121,7 @@ SELECT key, value FROM uid_generator AS u, jsonb_each(to_jsonb(u)) WHERE generat
 SELECT datacenter_id BETWEEN 0 AND 3 AS datacenter_id, worker_id, backup FROM uid_decode(uid_next('uid_generators.all'), 'uid_generators.all');
 -- One at a time: what is not named is the preset's. (NULL is not naming; a tolerance_ms of -1 is no limit.)
 CREATE TABLE field (n integer, preset text, arguments text);
+\set ECHO none
 INSERT INTO field VALUES (1, 'snowflake', ''), (2, 'snowflake', ', epoch => ''2021-01-01 00:00+00'''), (3, 'snowflake', ', tick_us => 5000'),
   (4, 'snowflake', ', time_bits => 40'), (5, 'snowflake', ', datacenter_bits => 0'), (6, 'snowflake', ', worker_bits => 4'),
   (7, 'snowflake', ', sequence_bits => 3'), (8, 'snowflake', ', sequence_first => true'), (9, 'snowflake', ', backup_worker => true'),
@@ -125,6 +130,7 @@ INSERT INTO field VALUES (1, 'snowflake', ''), (2, 'snowflake', ', epoch => ''20
   (16, 'snowflake', ', worker_policy => ''sticky'''), (17, 'snowflake', ', worker_policy => ''static'', worker_number => 0'),
   (18, 'snowflake', ', tolerance_ms => -1'), (19, 'hutool', ''), (20, 'hutool', ', tolerance_ms => -1'), (21, 'hutool', ', tolerance_ms => NULL'),
   (22, 'hutool', ', worker_policy => NULL, spread => NULL, when_full => NULL');
+\set ECHO all
 SELECT count(outcome(format('SELECT uid_generator_create(''field_%s'', %L%s)', n, preset, arguments))) FROM field;
 SELECT f.preset, arguments, (SELECT jsonb_object_agg(d.key, d.value) FROM jsonb_each(to_jsonb(u)) AS d
                     WHERE d.value IS DISTINCT FROM to_jsonb(p) -> d.key AND d.key NOT IN ('generator', 'created', 'builtin', 'is_default')) AS differs

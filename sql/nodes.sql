@@ -101,6 +101,7 @@ SELECT 'created' AS create FROM uid_generator_create('backups', 'js53', epoch =>
 SELECT 'created' AS create FROM uid_generator_create('cached', 'baidu_cached', epoch => '2026-01-01 00:00+00', max_staleness_ms => 60000);
 SELECT uid_layout('uid_generators.origin'), uid_layout('uid_generators.backups');
 SET timezone = 'UTC';
+\set ECHO none
 INSERT INTO worker_node (id, system_identifier, database, generator, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline)
 SELECT i, s, db, 'uid_generators.' || g, CASE WHEN g <> 'other layout' THEN uid_layout(('uid_generators.' || split_part(g, ' ', 1))::regclass) ELSE 'other' END,
        d, w, c::timestamptz, c::timestamptz + interval '1 h', h, '5432', 2, '2026-01-02', 1 FROM (VALUES
@@ -115,6 +116,7 @@ SELECT i, s, db, 'uid_generators.' || g, CASE WHEN g <> 'other layout' THEN uid_
   (1000009, 1, 5, 'backups', 0, 6, '2026-01-02 10:10+00', 'a'),
   (1000010, 1, 5, 'backups', 0, 5, '2026-01-02 10:20+00', 'b'),
   (1000011, 1, 5, 'cached', 0, 77, '2026-01-02 10:00+00', 'f')) v(i, s, db, g, d, w, c, h);
+\set ECHO all
 INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (1000012, 'app', '1', 1, '2026-01-01', '2026-01-01', '2026-01-01');
 SELECT v.*, o.node_id, o.host_name, o.port, o.system_identifier AS server, o.timeline, o.database, o.generator_name, o.created, o.modified
   FROM (VALUES ('origin', '09:00', 3, 7), ('origin', '09:59:58', 3, 7), ('origin', '09:59:59.5', 3, 7), ('origin', '10:00', 3, 7),

@@ -15,6 +15,7 @@ CREATE SEQUENCE plain;
 CREATE TEMPORARY SEQUENCE fleeting;
 CREATE UNLOGGED SEQUENCE unlogged;
 SELECT uid_generator_create('mine');
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('segment_next(''a_table''::regclass)'), ('segment_next(''a_view''::regclass)'), ('segment_next(''an_index''::regclass)'),
   ('segment_next(''a_table'')'), ('segment_next(''pg_class'')'),
@@ -29,6 +30,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_next_array(''plain'', 1)'), ('uid_next_array(''a_table'', 0)'),
   ('uid_decode(1, ''plain'')'), ('uid_decode(1, ''a_table'')'), ('uid_timestamp(1, 0)'),
   ('uid_encode(''2026-02-01'', 0, 0, 0, ''plain'')')) AS v(statement);
+\set ECHO all
 -- Made permanent, it works.
 ALTER SEQUENCE unlogged SET LOGGED;
 SELECT segment_next('unlogged');
@@ -88,6 +90,7 @@ ALTER SEQUENCE uid_generators.mine SET LOGGED;
 SELECT uid_next('uid_generators.mine') > :id;
 
 -- Names of generators.
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_generator_create('''')'), ('uid_generator_create(NULL)'),
   ('uid_generator_create(repeat(''g'', 64))'), ('uid_generator_create(repeat(''ü'', 32))'),
@@ -99,10 +102,12 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_generator_create(''%I%s'')'),
   ('uid_generator_create(''x'', ''no such preset'')'), ('uid_generator_create(''x'', NULL)'), ('uid_generator_create(''x'', '''')'))
   AS v(statement);
+\set ECHO all
 SELECT count(*) FROM a_table;
 SELECT generator FROM uid_generator_config ORDER BY generator::text COLLATE "C";
 
 -- Names and numbers of segments.
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('segment_create('''')'), ('segment_create(NULL)'),
   ('segment_create(''s'', NULL)'), ('segment_create(''s'', 1, 0)'), ('segment_create(''s'', 1, -1)'),
@@ -114,6 +119,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('segment_create(''; DROP TABLE a_table; --'')'),
   ('segment_drop(NULL)'), ('segment_drop('''')'), ('segment_drop(''plain'')'), ('segment_drop(''s'')'), ('segment_drop(''s'')')
   ) AS v(statement);
+\set ECHO all
 SELECT name FROM uid_segment ORDER BY name COLLATE "C";
 
 -- Rows of uid_generator that a superuser wrote by hand.
@@ -134,6 +140,7 @@ END
 $$;
 \set ECHO all
 CREATE TABLE changes (n serial, change text);
+\set ECHO none
 INSERT INTO changes (change) VALUES
   ('tick_us = 0'), ('tick_us = -1'), ('tick_us = 3600000001'), ('tick_us = 9223372036854775807'),
   ('epoch = ''infinity'''), ('epoch = ''-infinity'''), ('epoch = ''1969-12-31 23:59:59+00'''), ('epoch = ''294276-12-31 00:00:00+00'''),
@@ -145,6 +152,7 @@ INSERT INTO changes (change) VALUES
   ('when_full = ''often'''), ('when_full = ''Wait'''), ('when_full = ''backup'''), ('when_back = '''''), ('when_back = ''backup'''),
   ('worker_policy = ''lazy'''), ('worker_policy = ''static'''), ('worker_policy = ''static'', worker_number = 32'),
   ('worker_policy = ''static'', worker_number = -1');
+\set ECHO all
 SELECT uid_generator_create('absurd');
 SELECT change, with_row(change) FROM changes ORDER BY n;
 SELECT change, with_row(change) FROM (VALUES ('generator = NULL'), ('generator = 0'), ('generator = ''uid_generators.unused'''),

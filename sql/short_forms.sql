@@ -30,6 +30,7 @@ SELECT uid_to_base62(NULL), uid_to_base32(NULL), uid_from_base62(NULL), uid_from
 \pset format unaligned
 \pset tuples_only on
 \pset fieldsep '\n   '
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_to_base62(-1)'), ('uid_to_base32(-9223372036854775808)'),
   ('uid_from_base62('''')'), ('uid_from_base32('''')'), ('uid_from_base32(''--'')'),
@@ -39,6 +40,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_from_base62(repeat(''0'', 1000000) || ''z'')'),
   ('uid_from_base32(''16u'')'), ('uid_from_base32(''16*'')'), ('uid_from_base32(''1 6'')'),
   ('uid_from_base32(''7ZZZ-ZZZZ-ZZZZ-Z'')'), ('uid_from_base32(''8000-0000-0000-0'')'), ('uid_from_base32(''7ZZZZZZZZZZZZ0'')')) AS v(statement);
+\set ECHO all
 
 DROP TABLE many;
 DROP FUNCTION outcome;

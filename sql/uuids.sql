@@ -69,6 +69,7 @@ CREATE SEQUENCE plain;
 SELECT uid_generator_create('late', tick_us => 3600000000, time_bits => 31, datacenter_bits => 0, worker_bits => 0,
                             sequence_bits => 0, epoch => '2250-01-01 00:00+00');
 \pset fieldsep '\n   '
+\set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cda'')'), -- a check bit
   ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', ''uid_generators.js53'')'),
@@ -85,6 +86,7 @@ SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
   ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', ''plain'')'),
   ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', 0)'),
   ('uid_next_uuid(''a_table'')'), ('uid_next_uuid(''plain'')'), ('uid_next_uuid(0)')) AS v(statement);
+\set ECHO all
 CREATE ROLE uuid_reader;
 \set ECHO none
 CREATE FUNCTION as_reader(statement text) RETURNS text LANGUAGE plpgsql AS $$
