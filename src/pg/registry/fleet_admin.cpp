@@ -1,5 +1,4 @@
-// What the administrator of a registry calls: fence, handover, takeover, reservation of nodes for generators outside,
-// and the number of newcomers that were refused.
+// What the administrator of a registry calls: fence, handover, takeover, reservation of nodes for generators outside.
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
