@@ -316,13 +316,16 @@ run_section('A table that has a sequence', <<'SQL');
 CREATE TABLE orders (id bigserial PRIMARY KEY, v int);
 CREATE TABLE items (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int);
 CREATE TABLE invoices (id bigserial PRIMARY KEY, v int);
+CREATE TABLE customers (id serial PRIMARY KEY, v int);
+CREATE TABLE addresses (customer_id int REFERENCES customers);
 CREATE TABLE pages (id bigserial PRIMARY KEY, v int);
 INSERT INTO orders (v) SELECT generate_series(1, 5);
 INSERT INTO items (v) SELECT v FROM orders;
 INSERT INTO invoices (v) SELECT v FROM orders;
+INSERT INTO customers (v) SELECT v FROM orders;
 SQL
 my $new = 'INSERT INTO %s (v) VALUES (0) RETURNING id';
-cmp_ok(in_database(sprintf $new, $_), '>', 10**17, "$_ draw from a generator") foreach 'orders', 'items';
+cmp_ok(in_database(sprintf $new, $_), '>', 10**17, "$_ draw from a generator") foreach 'orders', 'items', 'customers';
 is(in_database(sprintf $new, 'invoices'), 6, 'invoices draw from their segment');
 run_section('Back to a sequence');
 is(in_database(sprintf $new, $_), 6, "$_ draw from a sequence again") foreach 'orders', 'items';
