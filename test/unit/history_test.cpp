@@ -23,16 +23,6 @@ using namespace uidgen::core;
 
 namespace {
 
-// What a broken generator does otherwise.
-enum class Mutant {
-    none,
-    node_after_take, // gives a position the node of the grant that is in force afterwards
-    ignores_until,
-    ignores_from,
-    leases_beyond,
-    forgets_mark, // begins again at the lowest tick after a crash
-};
-
 struct Counts {
     uint64_t ids = 0;
     uint64_t backups = 0;
@@ -55,7 +45,6 @@ struct World {
     ClockPolicy policy;
     bool registry;
     GrantView alone; // the node of a generator without a registry
-    Mutant mutant = Mutant::none;
     std::mt19937_64 random = {};
     std::vector<int64_t> until = {}; // of each node
     std::vector<uint64_t> line = {}; // its last holder
@@ -122,8 +111,6 @@ class Generator {
     void crash(bool as_newcomer) {
         w_.counts.crashes++;
         marks_.resize(durable_ + w_.random() % (marks_.size() - durable_ + 1));
-        if (w_.mutant == Mutant::forgets_mark)
-            marks_.assign(1, 1);
         under_way_.clear();
         if (as_newcomer && w_.registry) {
             grant_ = no_grant;
@@ -173,8 +160,8 @@ class Generator {
         view.last = word_.last();
         view.usable = word_.usable(Durability::local);
         view.written = word_.written_range().until;
-        view.granted_from = w_.mutant == Mutant::ignores_from ? 0 : grant_.from;
-        view.granted_until = w_.mutant == Mutant::ignores_until && grant_.granted ? no_limit : grant_.until;
+        view.granted_from = grant_.from;
+        view.granted_until = grant_.until;
         return {view, grant_, decide(p_, view), want, shown_, true};
     }
 
@@ -262,16 +249,13 @@ class Generator {
     // Another call may have written this lease, or a longer one.
     void reserve(const Call &call, int64_t until) {
         const uint64_t written = word_.written_range().until;
-        if (w_.mutant == Mutant::leases_beyond)
-            until = std::min(until + 1, p_.end);
         if (written >= position(until))
             return;
         const uint64_t granted = granted_begin(p_, call.view);
         w_.counts.gaps += granted > written ? 1 : 0;
         w_.expect(until <= call.grant.until, "a lease ends inside the grant");
-        w_.expect(tick_of(std::max(granted, written)) >= call.grant.from || w_.mutant == Mutant::ignores_from,
-                  "a lease begins inside the grant");
-        w_.expect(until <= call.view.now + p_.max_ahead + 1 || w_.mutant == Mutant::leases_beyond, "P4: the lease");
+        w_.expect(tick_of(std::max(granted, written)) >= call.grant.from, "a lease begins inside the grant");
+        w_.expect(until <= call.view.now + p_.max_ahead + 1, "P4: the lease");
         if (w_.registry)
             backup_.discard_below(granted);
         write(std::max(granted, written), until);
@@ -291,7 +275,7 @@ class Generator {
     }
 
     void hand_out(const Call &call, uint64_t pos, bool backup) {
-        const int64_t node = w_.mutant == Mutant::node_after_take ? grant_.node : call.grant.node;
+        const int64_t node = call.grant.node;
         const NodeFields fields = fields_of_node(w_.layout, node);
         const int64_t id = encode(encoder_of(w_.layout, node, backup), pos);
         const Decoded d = decode(w_.layout, id);
@@ -428,10 +412,9 @@ struct Histories {
     Counts counts;
     std::string unsound;
 
-    Histories(int how_many, bool registry, WhenFull full, WhenBack back, Mutant mutant = Mutant::none) : counts() {
+    Histories(int how_many, bool registry, WhenFull full, WhenBack back) : counts() {
         for (uint64_t seed = 20260110; seed < 20260110 + static_cast<uint64_t>(how_many) && unsound.empty(); seed++) {
             World w = random_world(seed, registry, full, back);
-            w.mutant = mutant;
             w.counts = counts;
             run_history(&w);
             counts = w.counts;
@@ -474,17 +457,6 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryHistory,
                          ::testing::Combine(::testing::Values(WhenFull::wait, WhenFull::borrow, WhenFull::backup),
                                             ::testing::Values(WhenBack::hold, WhenBack::wait, WhenBack::backup,
                                                               WhenBack::error)));
-
-TEST(History, ShowsWhatABrokenGeneratorDoes) {
-    const auto broken = [](bool registry, WhenFull full, Mutant mutant) {
-        return Histories(5000, registry, full, WhenBack::backup, mutant).unsound;
-    };
-    EXPECT_NE(broken(true, WhenFull::backup, Mutant::node_after_take), "");
-    EXPECT_NE(broken(true, WhenFull::borrow, Mutant::ignores_until), "");
-    EXPECT_NE(broken(true, WhenFull::backup, Mutant::ignores_from), "");
-    EXPECT_NE(broken(true, WhenFull::backup, Mutant::leases_beyond), "");
-    EXPECT_NE(broken(false, WhenFull::borrow, Mutant::forgets_mark), "");
-}
 
 // A generator of its own, with a clock that only its own waits move.
 World alone(int32_t sequence_bits, int32_t time_bits, int64_t lease) {
