@@ -116,7 +116,6 @@ struct ClockState {
     uint64_t last;
     uint64_t usable;
     uint64_t written;
-    bool written_by_lost = false; // `written` comes from lost generators: this generator has no reading of the clock
     int64_t granted_from = 0;
     int64_t granted_until = no_limit; // the first tick beyond; at or below granted_from: there is no grant
 };
@@ -149,7 +148,7 @@ struct Bounds {
         // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock
         // that moved backwards while the server was down.
         const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
-        const int64_t latest = std::max(v.seen, v.written_by_lost ? nothing_seen : last_leased - p.max_ahead);
+        const int64_t latest = std::max(v.seen, last_leased - p.max_ahead);
         if (latest >= 0)
             back = latest - now;
     }

@@ -1,7 +1,6 @@
 #include "clock_hint.hpp"
 
 #include "base/time_source.hpp"
-#include "session/locked_generator.hpp"
 #include "shared/trusted_clock.hpp"
 #include "tables/config_table.hpp"
 #include "tables/similar_generator.hpp"
@@ -16,10 +15,6 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
         return soon;
     const GeneratorConfig &config = e->slot->generator.config;
     const bool is_default = find_default_generator(schema_of_function(e->function)) == e->sequence;
-    if (!is_default && core::drawn_node_bits(config.layout) > 0 &&
-        high_water_mark_of(e->sequence) == core::no_lease_yet)
-        return "The generator starts above ids of a generator of its layout that was dropped, as each new one does. "
-               "Wait, or restart the server, which then forgets the dropped generator.";
     const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
     const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
     const char *unless_above = other.is_above ? "" : ", above => false";

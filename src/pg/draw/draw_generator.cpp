@@ -277,7 +277,6 @@ void read_state(Call *call) {
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
-    call->view.written_by_lost = call->view.written <= generator.first_above_lost;
     call->grant = read_node_grant(call->e); // after all of these (node_grant.hpp)
     call->view.granted_from = call->grant.view.from;
     call->view.granted_until = call->grant.view.until;

@@ -43,7 +43,7 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
     if (!below_lost && page_state(rel).counter.last_value == core::no_lease_yet)
-        mark = Max(mark, last_tick_of_lost(config)); // a first lease considers it only while there is no mark
+        mark = Max(mark, last_tick_to_pass(generator, config)); // only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
@@ -74,7 +74,7 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
 
 void end_lease(Oid generator) {
     if (slots_exist() && !fault_is(Fault::keep_altered))
-        slot_free(slot_key(generator), Fate::lives_on);
+        slot_free(slot_key(generator));
     CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
     open_all_again();
 }
@@ -83,7 +83,7 @@ void forget_dropped_generator(Oid generator) {
     if (!slots_exist())
         return;
     close_all_windows(); // which counts what this transaction has drawn
-    give_up_slot(slot_key(generator), Fate::lives_on);
+    give_up_slot(slot_key(generator));
 }
 
 int64_t high_water_mark_of(Oid generator) {

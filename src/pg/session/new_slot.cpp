@@ -33,18 +33,12 @@ bool rewritten_by_leader(Relation rel) {
     return ours;
 }
 
-// A generator without a lease starts above the last ids of lost generators of its layout. So a generator or an
-// extension that is made anew does not repeat ids.
-void set_first_position(SlotInit *init) {
+// A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
+// anew does not repeat ids.
+void set_first_position(Oid generator, SlotInit *init) {
     const core::SequenceState &state = init->expected.counter;
-    const core::ClockPolicy &policy = init->config.policy;
-    init->first_position = core::position_above(policy, state.last_value);
-    const int64_t last = state.last_value > core::no_lease_yet ? -1 : last_tick_of_lost(init->config);
-    if (last < 0)
-        return;
-    const uint64_t above_others = core::position_above(policy, last);
-    if (above_others > init->first_position)
-        init->first_position = init->first_above_lost = above_others;
+    const int64_t last = state.last_value > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
+    init->first_position = core::position_above(init->config.policy, Max(state.last_value, last));
 }
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
@@ -68,7 +62,7 @@ SlotInit generator_init(Relation rel, Oid function) {
     check_lease_sequence(RelationGetRelid(rel));
     init.file = file_of(rel);
     init.expected = page_state(rel);
-    set_first_position(&init);
+    set_first_position(RelationGetRelid(rel), &init);
     warn_of_end(RelationGetRelid(rel), init.config.layout);
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
@@ -113,9 +107,20 @@ void refuse_rewritten(Relation rel) {
 int64_t last_tick_of_lost(const GeneratorConfig &config) {
     if (!slots_exist() || fault_is(Fault::forget_lost))
         return -1;
-    note_lost_generators();
-    const int64_t last_us = lost_until_us(config.layout);
+    const int64_t last_us = Max(lost_until_us(config.layout), unseen_until_us(config.layout));
     return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
+}
+
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
+    const int64_t last = last_tick_of_lost(config);
+    if (last < 0 || last <= core::tick_at(config.layout, wall_clock_us()) + config.policy.max_ahead)
+        return last;
+    ereport(WARNING,
+            (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
+             errdetail("Ids of its layout reach %s, which is further ahead than max_ahead_ms.",
+                       timestamptz_to_str(to_timestamptz(core::start_of(config.layout, last)))),
+             errhint("If a generator of this layout was dropped, use another worker id, or wait until then.")));
+    return -1;
 }
 
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {

@@ -18,8 +18,12 @@ Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
-// The last tick of this layout's generators that the database has lost since the server's start; negative: none.
+// The last tick of generators of this layout that the database has lost since the server's start; negative: none.
 int64_t last_tick_of_lost(const GeneratorConfig &config);
+
+// The same for a generator without history to start above. If it is further ahead of the clock than max_ahead, it does
+// not count, and a WARNING says so.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
 // leased on the new one. (A segment behaves as nextval does.)

@@ -358,7 +358,7 @@ void session_rolls_back(SubTransactionId mine) {
             if (e->found_in < mine || e->locked_in != transaction_number || slot_was_freed(e))
                 return;
             close(e);
-            give_up_slot(slot_key(e->sequence), Fate::lives_on);
+            give_up_slot(slot_key(e->sequence));
         });
     open_all_again();
 }

@@ -6,7 +6,13 @@ namespace uidgen::pg {
 namespace {
 
 constexpr char name[] = "uidgen lost generators";
-constexpr int32_t places = most_last_times;
+constexpr int32_t places = 1024;
+
+struct LastTime {
+    SlotKey database; // of no sequence
+    core::Layout layout;
+    int64_t until_us;
+};
 
 // Guarded by the lock.
 struct Table {
@@ -16,28 +22,25 @@ struct Table {
 Table *table = nullptr;
 LWLock *table_lock = nullptr;
 
-bool is_of(const LastTime &last, Oid database, Oid generator) {
-    return last.database == database && last.generator == generator;
+SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
+
+// Null: there is none.
+LastTime *find(const SlotKey &database, const core::Layout &layout) {
+    for (int32_t i = 0; i < table->used; i++)
+        if (same_key(table->last[i].database, database) && core::same_layout(table->last[i].layout, layout))
+            return &table->last[i];
+    return nullptr;
 }
 
-// The place of the same generator (of lost ones: of the same layout); else a place never taken; else the earliest one.
-LastTime *place_for(const LastTime &wanted) {
+// One that was never taken, or that of the earliest time.
+LastTime *place_to_take() {
+    if (table->used < places)
+        return &table->last[table->used++];
     LastTime *earliest = &table->last[0];
-    for (int32_t i = 0; i < table->used; i++) {
-        LastTime &last = table->last[i];
-        if (is_of(last, wanted.database, wanted.generator) && core::same_layout(last.layout, wanted.layout))
-            return &last;
+    for (LastTime &last : table->last)
         if (last.until_us < earliest->until_us)
             earliest = &last;
-    }
-    return table->used < places ? &table->last[table->used++] : earliest;
-}
-
-bool is_remembered(Oid database, Oid generator) {
-    for (int32_t i = 0; i < table->used; i++)
-        if (is_of(table->last[i], database, generator))
-            return true;
-    return false;
+    return earliest;
 }
 
 } // namespace
@@ -46,46 +49,24 @@ void lost_generators_request_memory() { request_guarded_struct<Table>(name); }
 void lost_generators_attach_memory() { table = attach_guarded_struct<Table>(name, &table_lock); }
 
 int64_t lost_until_us(const core::Layout &layout) {
-    int64_t until_us = 0;
+    const SlotKey database = slot_key(InvalidOid);
     LWLockAcquire(table_lock, LW_SHARED);
-    for (int32_t i = 0; i < table->used; i++) {
-        const LastTime &last = table->last[i];
-        if (is_of(last, MyDatabaseId, InvalidOid) && core::same_layout(last.layout, layout))
-            until_us = Max(until_us, last.until_us);
-    }
+    const LastTime *last = find(database, layout);
+    const int64_t until_us = last != nullptr ? last->until_us : 0;
     LWLockRelease(table_lock);
     return until_us;
 }
 
-void remember_last_time(const LastTime &last) {
+void remember_last_time(const SlotKey &generator, const core::Layout &layout, int64_t until_us) {
+    const SlotKey database = database_of(generator);
     LWLockAcquire(table_lock, LW_EXCLUSIVE);
-    LastTime *place = place_for(last);
-    if (place->until_us < last.until_us)
-        *place = last;
+    LastTime *last = find(database, layout);
+    if (last == nullptr) {
+        last = place_to_take();
+        *last = {database, layout, until_us};
+    }
+    last->until_us = Max(last->until_us, until_us);
     LWLockRelease(table_lock);
-}
-
-void generator_is_lost(Oid database, Oid generator) {
-    LWLockAcquire(table_lock, LW_SHARED);
-    const bool remembered = is_remembered(database, generator);
-    LWLockRelease(table_lock);
-    if (!remembered)
-        return;
-    LWLockAcquire(table_lock, LW_EXCLUSIVE);
-    for (int32_t i = 0; i < table->used; i++)
-        if (is_of(table->last[i], database, generator))
-            table->last[i].generator = InvalidOid;
-    LWLockRelease(table_lock);
-}
-
-int remembered_generators(Oid *generators, int most) {
-    int count = 0;
-    LWLockAcquire(table_lock, LW_SHARED);
-    for (int32_t i = 0; i < table->used && count < most; i++)
-        if (table->last[i].database == MyDatabaseId && OidIsValid(table->last[i].generator))
-            generators[count++] = table->last[i].generator;
-    LWLockRelease(table_lock);
-    return count;
 }
 
 } // namespace uidgen::pg

@@ -66,7 +66,7 @@ bool reclaim_slot(SlotKind wanted_for, bool (*used_here)(Oid sequence)) {
         LOCKTAG tag;
         SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
         if (LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL) {
-            slot_free(key, Fate::lives_on);
+            slot_free(key);
             count(ServerStat::slots_reclaimed);
             LockRelease(&tag, ExclusiveLock, false);
             return true;

@@ -81,7 +81,6 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         generator.seen.store(core::nothing_seen, std::memory_order_relaxed);
         generator.config = init.config;
         generator.config.policy.spread.salt = incarnation_salt();
-        generator.first_above_lost = init.first_above_lost;
         generator.number.store(no_number, std::memory_order_relaxed);
         generator.warned.store(false, std::memory_order_relaxed);
         generator.worker_draw.store(0, std::memory_order_relaxed);
@@ -106,18 +105,6 @@ void initialize(Slot *slot, const SlotKey &key, const SlotInit &init) {
         for (auto &count : segment.refills)
             count = 0;
     }
-}
-
-// False: there is none in an id of that slot.
-bool last_time_of(const Slot &slot, Fate fate, LastTime *last) {
-    if (slot.kind != SlotKind::generator || counted(slot.counters, Stat::records) == 0)
-        return false;
-    const core::Layout &layout = slot.generator.config.layout;
-    const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
-    const int64_t tick = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
-    const Oid generator = fate == Fate::lost ? InvalidOid : slot.key.sequence;
-    *last = {slot.key.database, generator, layout, core::start_of(layout, tick)};
-    return true;
 }
 
 // How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
@@ -258,35 +245,24 @@ Slot *slot_find_or_make(SlotKey key, const SlotInit &init) {
     return slot;
 }
 
-void slot_free(SlotKey key, Fate fate) {
-    if (fate == Fate::lost)
-        generator_is_lost(key.database, key.sequence); // of a slot that it had before
+void slot_free(SlotKey key) {
     if (slot_find(key) == nullptr)
         return;
     dsm_handle memory = DSM_HANDLE_INVALID;
-    LastTime last = {};
-    bool has_last = false;
+    int64_t until_us = 0;
+    core::Layout layout = {};
     LWLockAcquire(directory_lock, LW_EXCLUSIVE);
     Slot *slot = find(key);
     if (slot != nullptr) {
-        has_last = last_time_of(*slot, fate, &last);
+        until_us = slot_last_time(*slot);
+        if (until_us > 0)
+            layout = slot->generator.config.layout;
         memory = free_under_lock(slot);
     }
     LWLockRelease(directory_lock);
     unpin(memory);
-    if (has_last)
-        remember_last_time(last);
-}
-
-void slot_note_loss(SlotKey key) {
-    LastTime last = {};
-    LWLockAcquire(directory_lock, LW_SHARED);
-    const Slot *slot = find(key);
-    const bool has_last = slot != nullptr && last_time_of(*slot, Fate::lost, &last);
-    LWLockRelease(directory_lock);
-    if (has_last)
-        remember_last_time(last);
-    generator_is_lost(key.database, key.sequence);
+    if (until_us > 0)
+        remember_last_time(key, layout, until_us);
 }
 
 int slots_to_look_at(SlotKey *keys, int most) {
@@ -304,8 +280,12 @@ int slots_to_look_at(SlotKey *keys, int most) {
 }
 
 int64_t slot_last_time(const Slot &slot) {
-    LastTime last = {};
-    return last_time_of(slot, Fate::lost, &last) ? last.until_us : 0;
+    if (slot.kind != SlotKind::generator || counted(slot.counters, Stat::records) == 0)
+        return 0;
+    const core::Layout &layout = slot.generator.config.layout;
+    const uint64_t position = Max(slot.generator.ticks.last(), slot.generator.backup.last());
+    const int64_t tick = static_cast<int64_t>(position >> layout.sequence_bits) % slot.generator.config.policy.end;
+    return core::start_of(layout, tick);
 }
 
 // Relaxed: a session that sees it late unmaps the ring after a later transaction.

@@ -110,7 +110,6 @@ struct GeneratorState {
     PassedOver passed_over;          // by `ticks`, except in cached mode
     std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with
     GeneratorConfig config;          // never changes
-    uint64_t first_above_lost;       // never changes; see SlotInit
     RingState ring;                  // of cached mode
     // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
     // directory lock.
@@ -179,11 +178,10 @@ struct SlotInit {
     SlotKind kind;
     RelationFile file;
     PageState expected;
-    GeneratorConfig config;    // generator
-    uint64_t first_position;   // generator: no position below it is handed out
-    uint64_t first_above_lost; // generator: first_position, if it comes from lost generators of the layout; else 0
-    dsm_handle ring_memory;    // generator in cached mode
-    core::StepBounds bounds;   // segment
+    GeneratorConfig config;  // generator
+    uint64_t first_position; // generator: no position below it is handed out
+    dsm_handle ring_memory;  // generator in cached mode
+    core::StepBounds bounds; // segment
 };
 
 // False if the server did not preload the library.
@@ -211,14 +209,8 @@ struct SlotCopy {
 };
 bool slot_copy(SlotKey key, SlotCopy *copy);
 
-// What happens to the sequence of a slot that is freed. lost: it is dropped, or its creation is rolled back.
-enum class Fate { lives_on, lost };
-
 // Does nothing if there is none.
-void slot_free(SlotKey key, Fate fate);
-
-// The generator counts as lost, though its slot is not free yet.
-void slot_note_loss(SlotKey key);
+void slot_free(SlotKey key);
 
 // Start of the latest tick in an id of the slot's generator; 0: it has none. Under the directory lock, as in
 // slots_visit().

@@ -1,10 +1,8 @@
 #include "sweep.hpp"
 
-#include "base/faults.hpp"
 #include "base/time_source.hpp"
 #include "blocks.hpp"
 #include "grants.hpp"
-#include "lost_generators.hpp"
 #include "tables/row.hpp"
 
 namespace uidgen::pg {
@@ -23,13 +21,19 @@ void look_at(const SlotKey &key) {
     if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
         return;
     if (!is_there(key))
-        give_up_slot(key, Fate::lost);
+        give_up_slot(key);
     LockRelease(&tag, ExclusiveLock, false);
 }
 
+struct LastTime {
+    Oid generator;
+    int64_t until_us;
+};
+
 struct Ahead {
+    const core::Layout *layout;
     int64_t now_us;
-    Oid *generators;
+    LastTime *last;
     int used;
     int capacity;
 };
@@ -38,14 +42,16 @@ void count_slot(Slot *, void *arg) { static_cast<Ahead *>(arg)->capacity++; }
 
 void collect(Slot *slot, void *arg) {
     auto *ahead = static_cast<Ahead *>(arg);
-    if (is_of_this_database(slot->key) && slot_last_time(*slot) > ahead->now_us && ahead->used < ahead->capacity)
-        ahead->generators[ahead->used++] = slot->key.sequence;
+    const int64_t until_us = slot_last_time(*slot);
+    if (until_us > ahead->now_us && core::same_layout(slot->generator.config.layout, *ahead->layout) &&
+        is_of_this_database(slot->key) && ahead->used < ahead->capacity)
+        ahead->last[ahead->used++] = {slot->key.sequence, until_us};
 }
 
 } // namespace
 
-void give_up_slot(const SlotKey &key, Fate fate) {
-    slot_free(key, fate);
+void give_up_slot(const SlotKey &key) {
+    slot_free(key);
     grants_forget(key);
     blocks_forget(key);
 }
@@ -59,17 +65,18 @@ void sweep_slots() {
         look_at(keys[i]);
 }
 
-void note_lost_generators() {
-    Ahead ahead = {wall_clock_us(), nullptr, 0, most_last_times};
-    (void)slot_key(InvalidOid); // raises an error only the first time
+int64_t unseen_until_us(const core::Layout &layout) {
+    Ahead ahead = {&layout, wall_clock_us(), nullptr, 0, 1};
+    (void)slot_key(InvalidOid); // which may raise an error, but only the first time
     slots_visit(count_slot, &ahead);
-    ahead.generators = static_cast<Oid *>(palloc(sizeof(Oid) * static_cast<Size>(ahead.capacity)));
+    ahead.last = static_cast<LastTime *>(palloc(sizeof(LastTime) * static_cast<Size>(ahead.capacity)));
     slots_visit(collect, &ahead);
-    ahead.used += remembered_generators(ahead.generators + ahead.used, ahead.capacity - ahead.used);
+    int64_t until_us = 0;
     for (int i = 0; i < ahead.used; i++)
-        if (!is_relation(ahead.generators[i]))
-            slot_note_loss(slot_key(ahead.generators[i]));
-    pfree(ahead.generators);
+        if (!is_relation(ahead.last[i].generator))
+            until_us = Max(until_us, ahead.last[i].until_us);
+    pfree(ahead.last);
+    return until_us;
 }
 
 } // namespace uidgen::pg

@@ -11,14 +11,15 @@
 namespace uidgen::pg {
 
 // Frees a slot, and forgets what is kept beside it for the fleet. Under a lock that excludes all users.
-void give_up_slot(const SlotKey &key, Fate fate);
+void give_up_slot(const SlotKey &key);
 
 // At the making of a slot: looks at the next few. It leaves those whose sequence any transaction has locked, this one
 // included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
 void sweep_slots();
 
-// Generators of this database that the transaction does not see count as lost from now on, so that one that is made
-// after a DROP in the same transaction starts above it, too. Those whose ids are not ahead of the clock do not matter.
-void note_lost_generators();
+// The latest time in an id of a generator of this database and that layout that has a slot, and whose sequence the
+// transaction does not see: so one that is made after a DROP in the same transaction starts above it, too. 0: none is
+// ahead of the clock.
+int64_t unseen_until_us(const core::Layout &layout);
 
 } // namespace uidgen::pg
