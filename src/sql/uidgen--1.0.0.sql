@@ -723,7 +723,7 @@ CREATE FUNCTION uid_look_up_segment(sequence regclass, name text, registry_name 
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_look_up_segment';
 COMMENT ON FUNCTION uid_look_up_segment(regclass, text, text) IS
   'Asks the registry of the fleet what its segment registry_name is like. It waits for at most uidgen.max_wait. '
-  'segment_attach() calls it. Only the owner of the sequence may call it.';
+  'segment_attach() calls it. Only the owner of the sequence may call it, which must be in the schema uid_segments.';
 
 CREATE FUNCTION uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
     description text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,

@@ -107,6 +107,21 @@ sub parallel_draw
 	$node->safe_psql('postgres', "DROP DATABASE $_") foreach @databases;
 }
 
+# The look-up of a registry's segment that fails keeps no place for blocks.
+{
+	$node->append_conf('postgresql.conf', "uidgen.registry = 'host=/nowhere'\n");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('uidgen.registry') <> ''") or die 'no reload';
+	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
+	$node->safe_psql('postgres', join ';', map { "CREATE SEQUENCE uid_segments.sought$_" } 1 .. 5);
+	my @errors = map { $look_up->("uid_segments.sought$_") } 1 .. 5;
+	is(scalar(grep { /could not attach segment "a"/ && !/all places/ } @errors), 5, 'look-ups that fail leave places to others') or diag("@errors");
+	$node->safe_psql('postgres', join ';', (map { "DROP SEQUENCE uid_segments.sought$_" } 1 .. 5), 'CREATE SEQUENCE elsewhere');
+	like($look_up->('elsewhere'), qr/sequence "elsewhere" is not in schema "uid_segments"/, 'only for who may create segments');
+	$node->safe_psql('postgres', 'DROP SEQUENCE elsewhere');
+	$node->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+}
+
 # The hint is good.
 $node->append_conf('postgresql.conf', "uidgen.max_slots = 20\n");
 $node->restart;

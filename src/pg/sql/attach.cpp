@@ -8,24 +8,43 @@
 namespace uidgen::pg {
 namespace {
 
-// Sessions that draw ask for blocks in the same cell, so they are excluded.
+// Sessions that draw ask for blocks in the same cell, so they are excluded. The server's login asks the registry, so it
+// does so only for roles that may create segments.
 void lock_owned(Oid sequence) {
     if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
     if (!has_privs_of_role(GetUserId(), owner_of(sequence)))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
+    if (get_rel_namespace(sequence) != get_namespace_oid("uid_segments", false))
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("sequence \"%s\" is not in schema \"uid_segments\"", get_rel_name(sequence)),
+                        errhint("Run segment_attach(), which creates it there.")));
     lock_sequence(sequence, ShareRowExclusiveLock);
 }
 
-FleetBlock look_up(SlotKey segment, const SegmentRow &row) {
+FleetBlock wait_for_description(SlotKey segment, const SegmentRow &row) {
     FleetBlock found = {};
     int64_t give_up_at_us = 0;
-    blocks_forget(segment);
     do {
         if (!ask_registry(segment, row, 0, 0))
             report_cannot_ask(row, nullptr);
         wait_for_block(segment, row, &give_up_at_us, nullptr);
     } while (!blocks_take(segment, &found));
+    return found;
+}
+
+// A look-up that fails keeps no cell: the sequence may never become a segment, and cells are few.
+FleetBlock look_up(SlotKey segment, const SegmentRow &row) {
+    FleetBlock found = {};
+    blocks_forget(segment);
+    PG_TRY();
+    { found = wait_for_description(segment, row); }
+    PG_CATCH();
+    {
+        blocks_forget(segment);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
     return found;
 }
 
