@@ -153,7 +153,7 @@ like((sqlstate($nodes{a}, q{SELECT segment_attach('nowhere')}))[1],
 is(sql('a', q{SELECT count(*) FROM pg_class WHERE relname = 'nowhere'}), 0, 'leaves nothing behind');
 sql('first', q{SELECT segment_create('closed')});
 like((sqlstate($nodes{a}, q{SELECT segment_attach('closed')}))[1],
-	qr/role "uid_fleet" may not use segment "closed"\nHINT:  Run GRANT USAGE ON SEQUENCE uid_segments.closed TO uid_fleet on the registry/,
+	qr/this server's login may not use segment "closed"\nHINT:  Run GRANT USAGE ON SEQUENCE uid_segments.closed on the registry, to the role that uidgen.registry names/,
 	'a segment that the role may not use');
 like((sqlstate($nodes{a}, q{SELECT segment_attach('orders', 'closed')}))[1], qr/is attached to segment "orders" of the registry/,
 	'a segment that is attached to another one');

@@ -43,12 +43,11 @@ bool refuse(BlockCall *call, const char *name, const char *message, const char *
 // Returns whether the call was refused.
 bool refuse_segment(const Registry *registry, BlockCall *call, Oid sequence) {
     const char *name = call->segment;
-    const Oid role = registry->role;
-    if (pg_class_aclcheck(sequence, role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
-        return refuse(call, "no_privilege",
-                      psprintf("role \"%s\" may not use segment \"%s\"", GetUserNameFromId(role, false), name),
-                      psprintf("Run GRANT USAGE ON SEQUENCE %s TO %s on the registry.", qualified_name(sequence),
-                               quote_identifier(GetUserNameFromId(role, false))));
+    if (pg_class_aclcheck(sequence, registry->role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+        return refuse(call, "no_privilege", psprintf("this server's login may not use segment \"%s\"", name),
+                      psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry "
+                               "names.",
+                               qualified_name(sequence)));
     if (read_segment_row(registry->schema, sequence).is_attached())
         return refuse(call, "attached", psprintf("segment \"%s\" at the registry is itself attached", name),
                       "Attach to the segment that its values come from.");

@@ -18,8 +18,6 @@ int64_t missing_us(const Registry *registry, const Call &call, const core::NodeR
            core::start_of(call.layout, core::beginning(call.layout, view, call.ask));
 }
 
-const char *text_or(const char *value, const char *other) { return value == nullptr ? other : value; }
-
 // The last part of a qualified name; the whole text if it is no such name.
 const char *last_part(const char *qualified) {
     List *parts = NIL;
@@ -123,14 +121,10 @@ MemberRefusal refuse_taken(const Registry *registry, const Call &call, const Nod
     if (taken.row.line == 0)
         return {"node_taken", psprintf("worker number %d may have been used until %s", call.worker_number, until),
                 "Wait, or use another worker_number.", retry_ms};
-    return {
-        "node_taken",
-        psprintf("worker number %d is held by generator \"%s\" of database \"%s\" on %s:%s until %s",
-                 call.worker_number, text_or(taken.holder.generator, ""), text_or(taken.holder.database, ""),
-                 text_or(taken.holder.host, ""), text_or(taken.holder.port, ""), until),
-        "Use another worker_number. If the holder no longer runs, wait, or run SELECT uid_fleet_takeover(pool, node) "
-        "on the registry.",
-        retry_ms};
+    return {"node_taken", psprintf("worker number %d is held by another generator until %s", call.worker_number, until),
+            "Use another worker_number. If the holder no longer runs, wait, or ask the administrator of the registry, "
+            "whose view uid_fleet shows the holder, to run uid_fleet_takeover().",
+            retry_ms};
 }
 
 MemberRefusal refuse_epoch(const Call &call, int64_t epoch_us) {
@@ -141,13 +135,13 @@ MemberRefusal refuse_epoch(const Call &call, int64_t epoch_us) {
 }
 
 MemberRefusal refuse_layout(const Call &call, const char *login) {
-    ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" on %s:%s asks for one more layout than %lld",
-                         call.holder.generator, call.holder.database, call.holder.host, call.holder.port,
-                         static_cast<long long>(most_pools))));
+    ereport(LOG, (errmsg("role \"%s\" brings one more layout than %lld", login, static_cast<long long>(most_pools)),
+                  errdetail("Generator \"%s\" in database \"%s\" on %s:%s asks for it.", call.holder.generator,
+                            call.holder.database, call.holder.host, call.holder.port)));
     return {"too_many_layouts",
-            psprintf("role \"%s\" has brought %lld layouts to the fleet already", login,
+            psprintf("this server's login has brought %lld layouts to the fleet already",
                      static_cast<long long>(most_pools)),
-            "Use a layout that the fleet has, or another role."};
+            "Use a layout that the fleet has, or name another role in uidgen.registry."};
 }
 
 } // namespace uidgen::pg

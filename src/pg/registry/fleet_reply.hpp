@@ -1,4 +1,5 @@
 // What members are answered, and why uid_fleet_call() refuses: the message and the way out for the member that asked.
+// Any role that draws there reads it. So it names no other member, and no login: uid_fleet and the log do.
 #pragma once
 
 #include "newcomer.hpp"
