@@ -188,6 +188,11 @@ CALL uid_fleet_call(1, 303, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   7, 1, 'db', 'uid_generators."my.Gen"', '1.0.0') \gset a_
 SELECT :'a_refusal', :'a_message', :'a_hint';
 CALL ask('w2', preset => 'custom', worker_bits => 10, any_node => true);
+-- A layout that ends before a grant could is refused, and no pool is made of it.
+CALL uid_fleet_call(1, 305, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1800000000000000, 268435400, 1000,
+  'baidu', 0, 1000000, 28, 0, 22, 13, false, false, 'disposable', NULL, NULL, NULL, NULL, 'host', '5432',
+  7, 1, 'db', 'uid_generators.g', '1.0.0') \gset a_
+SELECT :'a_refusal', :'a_message', :'a_hint', (SELECT count(*) FROM uid_fleet_pool WHERE preset = 'baidu') AS pools;
 -- The administrator lets another epoch in.
 CALL ask('w3', preset => 'leaf', worker_bits => 10, epoch => '2026-03-01 00:00:00+00');
 SELECT count(*) FROM uid_fleet_reserve(0, 'leaf', epoch => '2026-03-01 00:00:00+00', without_standby => true);

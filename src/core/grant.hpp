@@ -138,6 +138,11 @@ constexpr int64_t cap(const Layout &l, const RegistryView &r) noexcept { return 
 // Whether the layout has no tick yet that could be granted.
 constexpr bool is_before_epoch(const Layout &l, const RegistryView &r) noexcept { return cap(l, r) < 0; }
 
+// Whether the layout ends before a grant that begins now can.
+constexpr bool ends_too_soon(const Layout &l, const RegistryView &r) noexcept {
+    return tick_at(l, r.now_us) + longest_ticks(l, r) > largest(l.time_bits);
+}
+
 // Where a grant to this asker begins, if it is new to the node.
 constexpr int64_t beginning(const Layout &l, const RegistryView &r, const Ask &a) noexcept {
     return std::min(a.lowest, cap(l, r));

@@ -256,6 +256,7 @@ fails_with('b', qr/has no node from the registry.*DETAIL:  .*belongs to another 
 stop_load('b');
 sql('b', 'SELECT uid_fleet_move()');
 fails_with('b', qr/DETAIL:  .*the server of the registry is itself a member of another fleet\nHINT:  .*uid_fleet_move\(\) there/s);
+is(sql('c', 'SELECT count(*) FROM uid_fleet_pool'), 0, 'a layout that is refused makes no pool');
 goes_on('that server draws on in its own fleet', @{ $loops{c} });
 stop_load('c');
 join_fleet($servers{c}, $servers{c});

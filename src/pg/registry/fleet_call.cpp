@@ -164,11 +164,24 @@ bool answer_in_pool(Registry *registry, Exchange *e) {
     }
 }
 
+// Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
+MemberRefusal refuse_pool(const Registry *registry, const Call &call, const char *login) {
+    const core::RegistryView &view = registry->state.view;
+    const core::Judgement judgement = core::judge(call.layout, view, call.ask, nullptr);
+    if (judgement.verdict == core::Verdict::refuse)
+        return refuse_judged(registry, call, judgement.why);
+    if (judgement.verdict == core::Verdict::newcomer && is_in_other_fleet(registry))
+        return refuse_in_other_fleet();
+    if (core::ends_too_soon(call.layout, view))
+        return refuse_ended(call);
+    return count_pools(login) >= most_pools ? refuse_layout(call, login) : MemberRefusal{};
+}
+
 // The same contract.
 bool answer(Registry *registry, void *arg) {
     auto *e = static_cast<Exchange *>(arg);
     Call &call = *e->call;
-    core::RegistryView &view = registry->state.view;
+    const core::RegistryView &view = registry->state.view;
     e->reply = {};
     call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
     MemberRefusal &refusal = e->reply.refusal;
@@ -185,17 +198,14 @@ bool answer(Registry *registry, void *arg) {
     int64_t epoch_us = 0;
     if (e->pool == no_pool && strcmp(call.preset, "custom") != 0 &&
         find_other_epoch(call.layout, call.preset, &epoch_us)) {
-        e->reply.refusal = refuse_epoch(call, epoch_us);
+        refusal = refuse_epoch(call, epoch_us);
         return true;
     }
     if (e->pool == no_pool) {
-        const core::Judgement judgement = core::judge(call.layout, view, call.ask, nullptr);
         const char *login = GetUserNameFromId(registry->role, false);
-        if (judgement.verdict == core::Verdict::refuse || count_pools(login) >= most_pools) {
-            e->reply.refusal = judgement.verdict == core::Verdict::refuse ? refuse_judged(registry, call, judgement.why)
-                                                                          : refuse_layout(call, login);
+        refusal = refuse_pool(registry, call, login);
+        if (refusal.name != nullptr)
             return true;
-        }
         if (!registry->exclusive)
             return false;
         e->pool = insert_pool(call.layout, call.preset, login);

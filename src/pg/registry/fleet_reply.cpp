@@ -134,6 +134,14 @@ MemberRefusal refuse_epoch(const Call &call, int64_t epoch_us) {
                      literal(last_part(call.holder.generator)), literal(call.preset), literal(show_time(epoch_us)))};
 }
 
+MemberRefusal refuse_ended(const Call &call) {
+    const int64_t end_us = core::start_of(call.layout, core::largest(call.layout.time_bits) + 1);
+    return {"layout_ended",
+            psprintf("the layout is new to the fleet, and its time bits end at %s, before a grant could",
+                     show_time(end_us)),
+            "Drop the generator, and create it with a later epoch or with more time bits."};
+}
+
 MemberRefusal refuse_layout(const Call &call, const char *login) {
     ereport(LOG, (errmsg("role \"%s\" brings one more layout than %lld", login, static_cast<long long>(most_pools)),
                   errdetail("Generator \"%s\" in database \"%s\" on %s:%s asks for it.", call.holder.generator,

@@ -32,6 +32,7 @@ MemberRefusal refuse_in_other_fleet();
 MemberRefusal refuse_none_free(const Registry *registry, int32_t pool, const Call &call);
 MemberRefusal refuse_taken(const Registry *registry, const Call &call, const NodeRecord &taken);
 MemberRefusal refuse_epoch(const Call &call, int64_t epoch_us);
+MemberRefusal refuse_ended(const Call &call);
 
 // A layout that is not in use costs a row for good, so a login cannot make any number of them.
 constexpr int64_t most_pools = 1000;
