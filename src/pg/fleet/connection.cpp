@@ -1,6 +1,6 @@
 #include "connection.hpp"
 
-#include <sys/ioctl.h>
+#include <sys/resource.h>
 
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -9,7 +9,6 @@ namespace uidgen::pg {
 namespace {
 
 constexpr int64_t statement_timeout_us = 5 * us_per_second;
-constexpr int most_received = 1024 * 1024;                // no answer of a registry is that long
 constexpr int64_t connect_timeout_us = 5 * us_per_second; // unless the connection string has another one
 
 // The extension of the registry, and whether it is a standby.
@@ -25,7 +24,6 @@ constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
 PGconn *connection = nullptr;
-int received = 0; // bytes of the present answer
 char schema[2 * NAMEDATALEN + 3] = "";
 
 // ---------------------------------------------------------------------------------------------------------
@@ -61,9 +59,8 @@ void add_error(GrantError *error, const GrantError &other) {
 
 // libpq's message names host and port.
 void set_connection_error(GrantError *error, const char *hint) {
-    const bool too_long = received > most_received;
-    set_error(error, too_long ? "the registry's answer is too long" : PQerrorMessage(connection), hint);
-    error->names_host = !too_long;
+    set_error(error, PQerrorMessage(connection), hint);
+    error->names_host = true;
 }
 
 // What an administrator can do about an error of the registry. Empty: what its hint says.
@@ -114,23 +111,12 @@ bool wait_for_socket(uint32 events, int64_t until_us) {
     }
 }
 
-// libpq keeps a message of any length, and copies it. So what comes is counted before libpq reads it. False: it is too
-// much.
-bool count_input() {
-    int bytes = 0;
-    if (ioctl(PQsocket(connection), FIONREAD, &bytes) == 0)
-        received += Min(bytes, most_received);
-    return received <= most_received;
-}
-
-bool read_input() { return count_input() && PQconsumeInput(connection) != 0; }
-
 // False: not connected in time; *error says why.
 bool finish_connecting(int64_t until_us, GrantError *error) {
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
     while (status != PGRES_POLLING_OK) {
         const bool failed = PQstatus(connection) == CONNECTION_BAD || status == PGRES_POLLING_FAILED;
-        if (failed || !count_input()) {
+        if (failed) {
             set_connection_error(error, check_registry);
             return false;
         }
@@ -150,14 +136,14 @@ bool flush(int64_t until_us) {
         const int left = PQflush(connection);
         if (left <= 0)
             return left == 0;
-        if (!wait_for_socket(WL_SOCKET_WRITEABLE | WL_SOCKET_READABLE, until_us) || !read_input())
+        if (!wait_for_socket(WL_SOCKET_WRITEABLE | WL_SOCKET_READABLE, until_us) || PQconsumeInput(connection) == 0)
             return false;
     }
 }
 
 bool next_result(int64_t until_us, PGresult **result) {
     while (PQisBusy(connection) != 0)
-        if (!wait_for_socket(WL_SOCKET_READABLE, until_us) || !read_input())
+        if (!wait_for_socket(WL_SOCKET_READABLE, until_us) || PQconsumeInput(connection) == 0)
             return false;
     *result = PQgetResult(connection);
     return true;
@@ -290,7 +276,6 @@ bool inspect(GrantError *error) {
 }
 
 bool try_host(const char *conninfo, const Hosts &hosts, int index, bool split, GrantError *error) {
-    received = 0;
     start_connecting(conninfo, hosts, index, split);
     if (connection == nullptr) {
         set_error(error, "out of memory", "");
@@ -304,6 +289,20 @@ bool try_host(const char *conninfo, const Hosts &hosts, int index, bool split, G
 }
 
 } // namespace
+
+void connection_limit_memory() {
+    constexpr rlim_t most_more = 32 * 1024 * 1024; // no answer of a registry is that long
+    unsigned long data_pages = 0;
+    FILE *usage = fopen("/proc/self/statm", "r");
+    const bool known = usage != nullptr && fscanf(usage, "%*u %*u %*u %*u %*u %lu", &data_pages) == 1;
+    rlimit limit;
+    if (usage != nullptr)
+        fclose(usage);
+    if (!known || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return;
+    limit.rlim_cur = Min(limit.rlim_cur, data_pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + most_more);
+    (void)setrlimit(RLIMIT_DATA, &limit);
+}
 
 bool connection_open(const char *conninfo, GrantError *error) {
     const Hosts hosts = hosts_of(conninfo);
@@ -331,16 +330,13 @@ pgsocket connection_socket() { return connection != nullptr ? PQsocket(connectio
 void connection_read_idle() {
     if (connection == nullptr)
         return;
-    received = 0;
-    const bool read = read_input();
-    if (!read || PQstatus(connection) == CONNECTION_BAD)
+    if (PQconsumeInput(connection) == 0 || PQstatus(connection) == CONNECTION_BAD)
         connection_close();
 }
 
 PGresult *connection_query(const char *statement, int count, const char *const *values, GrantError *error) {
     const int64_t until_us = monotonic_us() + statement_timeout_us;
     PGresult *result = nullptr;
-    received = 0;
     const bool answered = PQsendQueryParams(connection, statement, count, nullptr, values, nullptr, nullptr, 0) != 0 &&
                           flush(until_us) && all_results(until_us, &result);
     if (answered && PQresultStatus(result) == PGRES_TUPLES_OK)
@@ -349,7 +345,7 @@ PGresult *connection_query(const char *statement, int count, const char *const *
     if (answered) {
         set_statement_error(error, result);
         usable = PQstatus(connection) == CONNECTION_OK && !is_about_server(result);
-    } else if (PQstatus(connection) == CONNECTION_BAD || received > most_received) {
+    } else if (PQstatus(connection) == CONNECTION_BAD) {
         set_connection_error(error, "");
     } else if (begins_copy(result)) {
         set_not_a_registry(error);

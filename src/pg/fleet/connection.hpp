@@ -9,6 +9,10 @@
 
 namespace uidgen::pg {
 
+// Limits what memory this process may take from now on, where the system tells what it has. libpq keeps a message of
+// any length, and copies it. Without the memory it gives the connection up.
+void connection_limit_memory();
+
 // Connects to the first server of the connection string that may serve as a registry: one that accepts writes and has
 // uidgen. Each of its hosts is tried once; libpq's asynchronous form has no time-out of its own for a host that does
 // not answer. False: none may, and *error says why.

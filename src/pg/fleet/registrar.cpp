@@ -442,6 +442,7 @@ void uidgen_registrar_main(Datum) {
         MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(settings::max_slots) * sizeof(Known)));
     conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);
     status = registrar_status();
+    connection_limit_memory();
     serve();
     proc_exit(0);
 }
