@@ -249,15 +249,15 @@ CREATE TEMP TABLE found AS EXECUTE "getWorkerNodeByHostPort"('10.0.0.9', '8080-1
 SELECT id = :id AS same, host_name, port, type, launch_date = CURRENT_DATE AS today, modified = created AS unchanged FROM found;
 DROP TABLE found;
 RESET ROLE;
--- Draws in the database take the numbers between.
+-- Draws in the database take the numbers between, and skip those of other generators' nodes.
 SELECT uid_next() > 0;
 \getenv source PG_ABS_SRCDIR
 \set rows_of :source '/test/rows_of.sql'
 \i :rows_of
 SELECT rows_of('uid_generators.uid_default', 1);
-INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.7', '8080', 2, CURRENT_DATE, NOW(), NOW()) RETURNING id;
+INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.7', '8080', 2, CURRENT_DATE, NOW(), NOW()) RETURNING id > 4 AS later;
 INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (1000, '10.0.0.9', '8080', 2, CURRENT_DATE, NOW(), NOW()) RETURNING id;
-SELECT id, host_name LIKE '10.%' AS outside, generator FROM worker_node ORDER BY id;
+SELECT row_number() OVER (ORDER BY id) AS nth, host_name LIKE '10.%' AS outside, generator FROM worker_node ORDER BY id;
 SET ROLE regress_baidu;
 UPDATE worker_node SET port = '1';
 RESET ROLE;

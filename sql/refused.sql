@@ -196,7 +196,6 @@ SET uidgen.segment_step = 0;
 \set VERBOSITY sqlstate
 SET uidgen.max_wait = -1; -- majors word it differently
 \set VERBOSITY default
-SET uidgen.max_slots = 5;
 SET uidgen.no_such_setting = 1;
 
 -- The triggers' functions are not for calling.

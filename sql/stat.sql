@@ -94,8 +94,8 @@ SELECT ids_of('uid_generators.counted');
 SELECT segment_drop('counted');
 DROP SEQUENCE short;
 SELECT count(*) FROM uid_stat WHERE kind = 'segment';
-SELECT ids - :server_ids AS by_server, slots_used > 0 AS slots_used, slots_max, slots_reclaimed,
-       refused_no_slot, refused_standby, refused_used_up - :refused_before AS refused_used_up
+SELECT ids - :server_ids AS by_server, generators > 0 AS generators, segments > 0 AS segments,
+       refused_standby, refused_used_up - :refused_before AS refused_used_up
   FROM uid_stat_server;
 
 -- Who may see what. Counts of a sequence are for those who may use or read it, and for pg_read_all_stats.

@@ -1300,8 +1300,7 @@ CREATE FUNCTION uid_internal.uid_stat_totals(
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
     OUT ring_wait_time double precision,
-    OUT refused_standby bigint, OUT refused_no_slot bigint, OUT slots_reclaimed bigint, OUT slots_used integer,
-    OUT slots_of_segments integer, OUT slots_max integer)
+    OUT refused_standby bigint, OUT generators integer, OUT segments integer)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_stat_totals';
 COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
@@ -1310,10 +1309,8 @@ COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
 CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_stat_totals();
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
-  'dropped, altered or lost their slot. So they never go back before the next server start. refused_standby counts draws that were refused during recovery, refused_no_slot those that found '
-  'no slot, and slots_reclaimed slots that were taken from an unused sequence for another one. Not counters: '
-  'slots_used is the number of slots in use, slots_of_segments those of segments, slots_max the setting '
-  'uidgen.max_slots.';
+  'dropped. So they never go back before the next server start. refused_standby counts draws that were refused during '
+  'recovery. Not counters: generators and segments are how many of them have a slot in shared memory.';
 
 
 -- ---------------------------------------------------------------------------------------------------------
@@ -2794,8 +2791,7 @@ BEGIN
               'PARAMETER uidgen.datacenter_id.) Or set uidgen.registry, so that a registry keeps them apart '
               '(docs/fleet.md).', pg_catalog.current_database());
   END IF;
-  -- Only a preloaded library has this setting.
-  IF pg_catalog.current_setting('uidgen.max_slots', true) IS NULL THEN
+  IF pg_catalog.current_setting('shared_preload_libraries') OPERATOR(pg_catalog.!~) '\muidgen\M'::pg_catalog.text THEN
     RAISE WARNING 'uidgen must be loaded via shared_preload_libraries'
       USING DETAIL = 'Ids and segment values come from shared memory that is allocated at server start.',
             HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';

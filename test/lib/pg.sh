@@ -33,7 +33,7 @@ build_tree() {
 precompile() {
     precompiled=$1
     shift
-    printf '#include "%s.hpp"\n' base/errors shared/slots >"$precompiled/server.hpp"
+    printf '#include "%s.hpp"\n' base/errors memory/slots >"$precompiled/server.hpp"
     compile=$("$@" -n -B src/pg/module.o | sed -n 's/ -c -o .*//p')
     (cd "$precompiled" && eval "$compile -x c++-header server.hpp -o server.hpp.gch")
 }

@@ -83,18 +83,25 @@ inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint3
 inline uint32 status_of(SyncState state) { return state >> 8; }
 inline int commit_of(SyncState state) { return static_cast<int>(state & 0xff); }
 
-// PostgreSQL 19 replaced some ints by types of their own, and gave shared hash tables one size instead of two.
+// PostgreSQL 17 lets the user of a shared hash table say how keys are copied.
+#if PG_VERSION_NUM >= 170000
+inline void set_copy_function(dshash_parameters *parameters) { parameters->copy_function = dshash_memcpy; }
+#else
+inline void set_copy_function(dshash_parameters *) {}
+#endif
+
+// PostgreSQL 19 replaced some ints by types of their own, and keeps the names of locks in shared memory.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
-inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {
-    return ShmemInitHash(name, entries, control, flags);
-}
+inline int new_tranche(const char *name) { return LWLockNewTrancheId(name); }
 #else
 using BufferLockMode = int;
 using SysCacheIdentifier = int;
 inline pqsigfunc no_signal_handler() { return SIG_IGN; }
-inline HTAB *shared_hash_table(const char *name, int64 entries, HASHCTL *control, int flags) {
-    return ShmemInitHash(name, entries, entries, control, flags);
+inline int new_tranche(const char *name) {
+    const int tranche = LWLockNewTrancheId();
+    LWLockRegisterTranche(tranche, name);
+    return tranche;
 }
 #endif
 

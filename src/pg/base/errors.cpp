@@ -178,14 +178,6 @@ void report_not_a_generator(Oid relation) {
                             "segment_next().")));
 }
 
-void report_no_slot(int slots) {
-    ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("all %d uidgen slots are in use", slots),
-                    errdetail("Each generator and each segment in an open transaction holds a slot, and each database "
-                              "that draws ids holds one. A parallel query does not reclaim slots. Segments leave an "
-                              "eighth of the slots to generators."),
-                    errhint("Increase uidgen.max_slots in postgresql.conf and restart the server.")));
-}
-
 void report_end_of_time(Oid generator, const core::Layout &layout) {
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("the time bits of generator \"%s\" are used up", name_of(generator)),

@@ -47,9 +47,6 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 [[noreturn]] void report_not_a_sequence(Oid relation);
 [[noreturn]] void report_not_a_generator(Oid relation);
 
-// Every slot is in use, and none can be reclaimed now.
-[[noreturn]] void report_no_slot(int slots);
-
 // The layout's time bits are used up.
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
 

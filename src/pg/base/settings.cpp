@@ -14,7 +14,6 @@ bool bad_samples = false;
 
 namespace settings {
 
-int max_slots = 1024;
 int datacenter_id = -1;
 int max_wait_ms = 5000;
 int registry_clock_bound_ms = 10000;
@@ -61,14 +60,9 @@ const config_enum_entry fault_names[] = {UIDGEN_FAULT(none) UIDGEN_ALL_FAULTS(UI
 
 } // namespace
 
-void define(bool preloading, void (*changed)(), void (*registry_changed)(bool in_fleet)) {
+void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     datacenter_id_changed = changed;
     fleet_changed = registry_changed;
-    if (preloading)
-        DefineCustomIntVariable("uidgen.max_slots",
-                                "Sets the maximum number of generators and segments in use at the same time.",
-                                "Each slot takes less than 5 kB of shared memory.", &max_slots, 1024, 4, 1000000,
-                                PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
                             "ALTER DATABASE name SET uidgen.datacenter_id = 1. -1 means unset: a hash of the "

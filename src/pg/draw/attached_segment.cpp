@@ -3,7 +3,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "shared/grants.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -44,34 +44,35 @@ struct Failure {
     report(row, {refused && answer.why == BlockRefusal::used_up, error.message, hint, waited_us});
 }
 
+// Its bytes are bounded, and in UTF-8.
+const char *name_at_registry(const SegmentRow &row) {
+    const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);
+    if (strlen(name) > longest_registry_name)
+        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
+                        errmsg("segment name \"%s\" is too long", shown(row.registry_name)),
+                        errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
+    return name;
+}
+
 } // namespace
 
-bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_t shown) {
+void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters) {
+    if (fleet_epoch() == 0) {
+        count(counters, Stat::refused_registry);
+        report(row, {false, "uidgen.registry is not set",
+                     "Set uidgen.registry in postgresql.conf and reload the server.", 0});
+    }
     BlockAsk ask = {};
     ask.count = values;
     ask.shown = shown;
     ask.fleet = row.fleet;
     ask.increment = row.increment;
-    const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);
-    const size_t length = strlcpy(ask.registry_name, name, sizeof(ask.registry_name));
-    if (length >= sizeof(ask.registry_name))
-        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
-                        errmsg("segment name \"%s\" is too long", pg::shown(row.registry_name)),
-                        errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
+    strlcpy(ask.registry_name, name_at_registry(row), sizeof(ask.registry_name));
     copy_clipped(ask.database, get_database_name(MyDatabaseId), sizeof(ask.database));
-    return grants_epoch() != 0 && blocks_ask(segment, ask);
+    blocks_ask(segment, ask);
 }
 
-void report_cannot_ask(const SegmentRow &row, Counters *counters) {
-    count(counters, Stat::refused_registry);
-    if (grants_epoch() == 0)
-        report(row, {false, "uidgen.registry is not set",
-                     "Set uidgen.registry in postgresql.conf and reload the server.", 0});
-    report(row, {false, "all places for blocks are in use",
-                 "Increase uidgen.max_slots in postgresql.conf and restart the server.", 0});
-}
-
-void wait_for_block(SlotKey segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters) {
+void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters) {
     const int64_t now_us = monotonic_us();
     const int64_t max_wait_us = settings::max_wait_ms * us_per_ms;
     const BlockAnswer answer = blocks_look(segment);
@@ -90,10 +91,15 @@ void wait_for_block(SlotKey segment, const SegmentRow &row, int64_t *give_up_at_
     }
 }
 
-// A block of another fleet or increment was asked for before the segment was attached again.
-core::PlannedRange take_block(SlotKey segment, const SegmentRow &row, const core::SequenceState &counter) {
+BlockSource block_source(const Slot *segment, const SegmentRow &row) {
+    return {block_place(segment), name_at_registry(row)};
+}
+
+// A block of another fleet, segment or increment was asked for before the segment was attached again.
+core::PlannedRange take_block(Slot *segment, const BlockSource &source, const SegmentRow &row,
+                              const core::SequenceState &counter) {
     FleetBlock block;
-    if (!blocks_take(segment, &block) || block.count == 0 || block.fleet != row.fleet ||
+    if (!blocks_take(segment, source.place, source.name, &block) || block.count == 0 || block.fleet != row.fleet ||
         block.increment != row.increment || !core::is_beyond(counter, block.increment, block.first))
         return {0, 0, 0};
     const auto length = static_cast<int64_t>(block.count - 1);

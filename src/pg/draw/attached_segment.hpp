@@ -2,7 +2,7 @@
 //
 // Why no value is handed out twice in the fleet, while the registry loses no commit:
 //   1. The registry reserves a block durably before it answers, and gives it to one server (registry/fleet_block.cpp).
-//   2. A block leaves its cell once, and becomes the slot's range under the lock of the sequence's page (take_block()).
+//   2. A block leaves its place once, and becomes the slot's range under the lock of the sequence's page (take_block()).
 //      It then counts as a range that was reserved on the sequence: its last value is on the page, logged, and durable
 //      before its first value is handed out.
 //   3. It counts only if it lies beyond the page's value. So the page always shows the last value that this database
@@ -12,23 +12,29 @@
 #pragma once
 
 #include "core/range.hpp"
-#include "shared/blocks.hpp"
+#include "memory/blocks.hpp"
 #include "tables/config_table.hpp"
 
 namespace uidgen::pg {
 
-// Asks the registrar for a block, unless one is asked for or ready. Returns at once. False: the server is in no fleet,
-// or no cell is left; report_cannot_ask() says which.
-bool ask_registry(SlotKey segment, const SegmentRow &row, int64_t values, int64_t shown);
-[[noreturn]] void report_cannot_ask(const SegmentRow &row, Counters *counters);
+// Asks the registrar for a block, unless one is asked for or ready. Returns at once. Error if the server is in no fleet.
+void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters);
 
 // After ask_registry(): returns when there may be a block. Error if the registry refuses, or after uidgen.max_wait.
 // *give_up_at_us is 0 in the first call of a draw.
-void wait_for_block(SlotKey segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters);
+void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters);
+
+// What take_block() needs, made before the page is locked.
+struct BlockSource {
+    BlockPlace *place;
+    const char *name; // at the registry, in UTF-8
+};
+BlockSource block_source(const Slot *segment, const SegmentRow &row);
 
 // The values of the block that is ready, if it follows the counter; a count of 0: there is none. Under the page's
 // exclusive lock.
-core::PlannedRange take_block(SlotKey segment, const SegmentRow &row, const core::SequenceState &counter);
+core::PlannedRange take_block(Slot *segment, const BlockSource &source, const SegmentRow &row,
+                              const core::SequenceState &counter);
 
 // Error if the segment is attached: then its sequence is neither set nor reserved from. `function` leads to the
 // extension's tables.

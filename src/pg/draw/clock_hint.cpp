@@ -1,7 +1,7 @@
 #include "clock_hint.hpp"
 
 #include "base/time_source.hpp"
-#include "shared/trusted_clock.hpp"
+#include "memory/trusted_clock.hpp"
 #include "tables/config_table.hpp"
 #include "tables/similar_generator.hpp"
 

@@ -231,14 +231,14 @@ uint64_t floor_of(const Call &call) {
 // grant. A run lies in one tick, so what holds for one of its positions holds for all.
 uint64_t end_of_grant(const Call &call) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
-    if (likely(!call.grant.in_fleet()))
+    if (likely(!call.grant.in_fleet))
         return call.view.written;
     return static_cast<uint64_t>(Min(call.grant.view.until, policy.end)) << policy.sequence_bits;
 }
 
 // The next position lies beyond the grant, or there is none (position 0). In no fleet the next try sees more.
 void get_later_end(Call *call, uint64_t position) {
-    if (!call->grant.in_fleet())
+    if (!call->grant.in_fleet)
         return;
     const core::ClockPolicy &policy = call->e->slot->generator.config.policy;
     const auto tick = static_cast<int64_t>(position >> policy.sequence_bits);

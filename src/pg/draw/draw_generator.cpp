@@ -4,12 +4,12 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "session/new_slot.hpp"
-#include "shared/nodes.hpp"
+#include "memory/nodes.hpp"
 #include "tables/node_writer.hpp"
 #include "tables/sequence_page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "shared/trusted_clock.hpp"
+#include "memory/trusted_clock.hpp"
 #include "base/waits.hpp"
 #include "tables/worker_node.hpp"
 
@@ -77,11 +77,11 @@ int64_t own_number(const Call &call) {
 // Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
 // The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 2).
 void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
-    if (!call->grant.in_fleet())
+    if (!call->grant.in_fleet)
         (void)own_number(*call);
     GeneratorState &generator = call->e->slot->generator;
     const uint64_t from = core::granted_begin(generator.config.policy, call->view);
-    if (call->grant.in_fleet() && from > 0)
+    if (call->grant.in_fleet && from > 0)
         generator.backup.discard_below(from);
     reserve_lease(call->e, from, until_tick, prefetch);
 }
@@ -111,27 +111,28 @@ void wait_for_clock(Call *call, int64_t missing_us) {
 constexpr int64_t longest_wait_us = 1000 * us_per_ms;
 
 void wait_for_grant(Call *call, int64_t wanted_tick) {
-    Counters *counters = &call->e->slot->counters;
+    Slot *slot = call->e->slot;
+    Counters *counters = &slot->counters;
     int64_t waited_us = 0;
-    grants_want(call->grant.place, wanted_tick);
+    membership_want(slot, wanted_tick);
     const int64_t left_us = left_to_wait_us(call, Stat::registry_waits, &waited_us);
     if (left_us <= 0) {
         count(counters, Stat::refused_registry);
-        const GrantError error = error_for_user(grants_last_error(call->grant.place));
+        const GrantError error = error_for_user(membership_error(slot));
         report_no_grant(call->e->sequence, error.message, error.hint, waited_us / us_per_ms);
     }
     const int64_t began_us = monotonic_us();
-    grants_wait(call->grant.place, call->grant.view, Min(left_us, longest_wait_us));
+    membership_wait(slot, call->grant.view, Min(left_us, longest_wait_us));
     count_time(counters, Stat::registry_waits, began_us);
 }
 
 // A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
 // which node they have. It would refuse to reach further than a grant.
 void join_while_behind(const Call &call, int64_t behind_us) {
-    if (!call.grant.in_fleet() || call.grant.view.granted || behind_us > settings::registry_lease_ms * us_per_ms)
+    if (!call.grant.in_fleet || call.grant.view.granted || behind_us > settings::registry_lease_ms * us_per_ms)
         return;
     const core::Layout &layout = call.e->slot->generator.config.layout;
-    grants_want(call.grant.place, static_cast<int64_t>((call.view.last + 1) >> layout.sequence_bits));
+    membership_want(call.e->slot, static_cast<int64_t>((call.view.last + 1) >> layout.sequence_bits));
 }
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
@@ -216,7 +217,7 @@ bool take(Call *call, const core::Decision &decision) {
 }
 
 void note_use_of_grant(const Call *call) {
-    grants_note_use(call->grant.place, call->now_us);
+    membership_note_use(call->e->slot, call->now_us);
     if (call->grant.view.granted)
         hurry_renewal(call->e, call->grant, call->view.now);
 }
@@ -288,7 +289,7 @@ void read_state(Call *call) {
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
     watch_clock(call->e, changes, call->view);
-    if (unlikely(call->grant.in_fleet()))
+    if (unlikely(call->grant.in_fleet))
         note_use_of_grant(call);
 }
 
@@ -356,7 +357,7 @@ void confirm_lease(Call *call, core::Durability level) {
 
 core::IdEncoder encoder_for(const Call &call, bool backup) {
     SessionEntry *e = call.e;
-    if (unlikely(call.grant.in_fleet()))
+    if (unlikely(call.grant.in_fleet))
         return granted_encoder(e, call.grant, backup);
     GeneratorState &generator = e->slot->generator;
     const int64_t number = own_number(call);

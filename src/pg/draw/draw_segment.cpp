@@ -1,6 +1,7 @@
 #include "draw_segment.hpp"
 
 #include "attached_segment.hpp"
+#include "memory/memberships.hpp"
 #include "tables/config_table.hpp"
 #include "tables/lease_sequence.hpp"
 #include "session/new_slot.hpp"
@@ -36,11 +37,14 @@ constexpr uint64_t prefetch_divisor = 10;
 struct Source {
     SegmentRow row;
     core::SequenceRule rule;
+    BlockSource blocks; // of one that is attached
 };
 
 Source source_of(const SessionEntry *e) {
     const SegmentRow row = read_segment_row(schema_of_function(e->function), e->sequence);
-    return {row, row.is_attached() ? core::SequenceRule{row.increment, 0, 0, false} : sequence_rule(e->sequence)};
+    if (!row.is_attached())
+        return {row, sequence_rule(e->sequence), {}};
+    return {row, {row.increment, 0, 0, false}, block_source(e->slot, row)};
 }
 
 struct RangeState {
@@ -124,7 +128,7 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     if (wanted) {
         const core::RangeStep step = size_next_range(segment, bounds, now_us);
         const core::PlannedRange planned =
-            source.row.is_attached() ? take_block(slot->key, source.row, state.counter)
+            source.row.is_attached() ? take_block(slot, source.blocks, source.row, state.counter)
                                      : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step.size));
         more = planned.count > 0;
         if (more) {
@@ -146,24 +150,25 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     return more;
 }
 
-// Asks for the block that follows, unless it is there already. False: the registry cannot be asked.
-bool ask_for_block(const SessionEntry *e, const Source &source) {
+// Asks for the block that follows, unless it is there already.
+void ask_for_block(const SessionEntry *e, const Source &source) {
     const core::StepBounds bounds = step_bounds(source.row, source.rule);
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
-    const int64_t count = size_next_range(e->slot->segment, bounds, monotonic_us()).size;
+    const int64_t values = size_next_range(e->slot->segment, bounds, monotonic_us()).size;
     const int64_t shown = read_page(page).counter.last_value;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    return ask_registry(e->slot->key, source.row, count, shown);
+    ask_registry(e->slot, source.row, values, shown, &e->slot->counters);
 }
 
-// No block is reserved ahead: while sessions draw, the next one stays in its cell (blocks.hpp).
+// No block is reserved ahead: while sessions draw, the next one stays in its place (blocks.hpp). A server that has left
+// its fleet draws what it has.
 void reserve_ahead(const SessionEntry *e, bool is_block) {
     if (!is_block)
         reserve_range(e, source_of(e), true);
-    else if (blocks_look(e->slot->key).state != BlockState::ready)
-        (void)ask_for_block(e, source_of(e));
+    else if (fleet_epoch() != 0 && blocks_look(e->slot).state != BlockState::ready)
+        ask_for_block(e, source_of(e));
 }
 
 // Up to which ordinal the range may be drawn from before a session must return here to reserve the next one.
@@ -216,9 +221,8 @@ SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
                     count(counters, Stat::refused_used_up);
                     report_used_up(e->sequence, source.rule);
                 }
-                if (!ask_for_block(e, source))
-                    report_cannot_ask(source.row, counters);
-                wait_for_block(e->slot->key, source.row, &give_up_at_us, counters);
+                ask_for_block(e, source);
+                wait_for_block(e->slot, source.row, &give_up_at_us, counters);
             }
         }
         CHECK_FOR_INTERRUPTS();

@@ -4,8 +4,8 @@
 #include "base/settings.hpp"
 #include "core/high_water_mark.hpp"
 #include "session/locked_generator.hpp"
-#include "shared/nodes.hpp"
-#include "shared/single_worker.hpp"
+#include "memory/nodes.hpp"
+#include "memory/single_worker.hpp"
 #include "tables/config_table.hpp"
 #include "tables/node_writer.hpp"
 #include "tables/worker_node.hpp"
@@ -13,23 +13,19 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr NodeGrant no_fleet = {no_place, {true, 0, 0, core::no_limit}};
+constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
 
 using core::no_node;
 
 // The registrar is not woken more often by sessions that have a grant.
 constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 
-uint64_t in_epoch(uint32_t epoch, int place) {
-    return static_cast<uint64_t>(epoch) << 32 | static_cast<uint32_t>(place);
-}
-
 // The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row.
 int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = e->slot->generator;
     const GeneratorConfig &config = generator.config;
-    if (generator.grant_place.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
+    if (generator.membership.ordered_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
         return no_node;
     const int64_t number = generator.number.load(std::memory_order_acquire);
     if (number != no_number)
@@ -59,19 +55,15 @@ GrantOrder order_of(const SessionEntry *e, int64_t mark) {
     return order;
 }
 
-// Release: pairs with read_node_grant(), so that a session that has the place sees it initialized.
-int find_place(SessionEntry *e, uint32_t epoch) {
+void join(SessionEntry *e, uint32_t epoch) {
     const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
-    const GrantOrder order = order_of(e, mark);
-    const int place = grants_place(e->slot->key, order, mark > core::no_lease_yet);
-    e->slot->generator.grant_place.store(in_epoch(epoch, place), std::memory_order_release);
-    return place;
+    membership_order(e->slot, epoch, order_of(e, mark), mark > core::no_lease_yet);
 }
 
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
 void leave_fleet(SessionEntry *e) {
     GeneratorState &generator = e->slot->generator;
-    generator.grant_place.store(0, std::memory_order_relaxed);
+    generator.membership.ordered_in.store(0, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
     draw_row_of_own_node(e->slot, e->function);
@@ -82,7 +74,7 @@ void leave_fleet(SessionEntry *e) {
 void show_node(SessionEntry *e, const NodeGrant &grant) {
     GeneratorState &generator = e->slot->generator;
     int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
-    if (likely(shown == grant.view.node) || !core::same_view(grants_view(grant.place), grant.view) ||
+    if (likely(shown == grant.view.node) || !core::same_view(membership_view(e->slot), grant.view) ||
         !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
         return;
     draw_row_of_node(e->slot, e->function, grant.view.node);
@@ -92,17 +84,16 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
 } // namespace
 
 NodeGrant read_node_grant(SessionEntry *e) {
-    const GeneratorState &generator = e->slot->generator;
-    const uint32_t epoch = grants_epoch();
-    const uint64_t known = generator.grant_place.load(std::memory_order_acquire);
+    const uint32_t epoch = fleet_epoch();
+    const uint32_t known = e->slot->generator.membership.ordered_in.load(std::memory_order_acquire);
     if (likely(epoch == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
         return no_fleet;
     }
-    const int place =
-        likely(known >> 32 == epoch) ? static_cast<int>(static_cast<uint32_t>(known)) : find_place(e, epoch);
-    return {place, grants_view(place)};
+    if (unlikely(known != epoch))
+        join(e, epoch);
+    return {true, membership_view(e->slot)};
 }
 
 core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup) {
@@ -120,13 +111,12 @@ void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
     (void)wake_worker(SingleWorker::registrar);
 }
 
-NodeGrant present_grant(const GeneratorState &generator) {
-    const uint32_t epoch = grants_epoch();
+NodeGrant present_grant(const Slot *slot) {
+    const uint32_t epoch = fleet_epoch();
     if (epoch == 0)
         return no_fleet;
-    const uint64_t known = generator.grant_place.load(std::memory_order_acquire);
-    const int place = static_cast<int>(static_cast<uint32_t>(known));
-    return {place, known >> 32 == epoch ? grants_view(place) : core::no_grant};
+    const uint32_t known = slot->generator.membership.ordered_in.load(std::memory_order_acquire);
+    return {true, known == epoch ? slot->generator.membership.view.read_locked() : core::no_grant};
 }
 
 } // namespace uidgen::pg

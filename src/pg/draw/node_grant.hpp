@@ -1,6 +1,6 @@
 // The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
 //
-// While uidgen.registry is set, a generator draws inside grants (shared/grants.hpp), whose ticks bound what decide()
+// While uidgen.registry is set, a generator draws inside grants (memory/memberships.hpp), whose ticks bound what decide()
 // allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a fleet needs
 // no pause:
 //   1. The sessions follow the postmaster's setting, not their own, which they read late.
@@ -10,15 +10,13 @@
 #pragma once
 
 #include "session/session.hpp"
-#include "shared/grants.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 
 struct NodeGrant {
-    int place; // no_place: in no fleet, and `view` holds all ticks
+    bool in_fleet; // else `view` holds all ticks
     GrantView view;
-
-    bool in_fleet() const { return place != no_place; }
 };
 
 NodeGrant read_node_grant(SessionEntry *e);
@@ -29,7 +27,7 @@ core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool ba
 // Wakes the registrar if less of the grant is left from the clock's tick on than the generator may need for a lease.
 void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now);
 
-// The grant of a generator for a reader that has no entry; in_fleet() without a grant: the generator has not drawn yet.
-NodeGrant present_grant(const GeneratorState &generator);
+// The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the generator has not drawn yet.
+NodeGrant present_grant(const Slot *slot);
 
 } // namespace uidgen::pg

@@ -1,40 +1,17 @@
 #include "refiller.hpp"
 
 #include "node_grant.hpp"
-#include "shared/ring_memory.hpp"
-#include "shared/single_worker.hpp"
+#include "memory/single_worker.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// How many runs are moved under the directory lock at a time: some ten microseconds.
+// How many runs are moved under the slot's lock at a time: some ten microseconds.
 constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
-
-// What the refiller keeps about the ring in one slot, from one round to the next.
-struct Known {
-    uint64_t generation;
-    dsm_handle memory;
-    core::Ring<> ring;
-    bool mapped;
-    uint64_t left_over; // a run to put first; empty_cell: none
-    uint64_t round;     // the last round that visited the ring
-};
-
-// One visit to one ring.
-struct Visit {
-    Known *known;
-    uint64_t refilled; // by this visit
-    bool more;         // there is room, and more to put
-    bool stale;        // `known` is about another ring
-    uint64_t cells;    // of the ring in the slot now
-    dsm_handle memory;
-    core::RingHints<> *hints;
-    uint64_t generation;
-};
 
 bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefill *why) {
     const CachedConfig &cached = generator.config.cached;
@@ -67,107 +44,90 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
-// False: there is still no room for it.
-bool put_left_over(Known *known, GeneratorState *generator, uint64_t floor) {
-    if (known->left_over == core::empty_cell)
-        return true;
-    if (known->left_over < floor)
-        generator->ring.too_old.fetch_add(generator->config.cached.run, std::memory_order_relaxed);
-    else if (!known->ring.put(known->left_over))
-        return false;
-    known->left_over = core::empty_cell;
-    return true;
-}
+struct Visit {
+    bool has_ring;
+    bool more;     // there is room, and more to put
+    bool refilled; // by this visit
+};
 
-// Under the directory lock: no wait, no allocation, no error.
-void refill_one(Slot *slot, void *arg) {
-    auto *look = static_cast<Visit *>(arg);
+bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
+
+// Under the slot's lock: no wait, no allocation, no error. A run that finds no room because callers refill, too, is
+// thrown away.
+void refill_some(Slot *slot, Visit *visit) {
     GeneratorState &generator = slot->generator;
-    look->generation = slot->generation.load(std::memory_order_relaxed);
-    look->cells = generator.config.cached.cells;
-    look->memory = generator.ring.memory;
-    look->hints = &generator.ring.hints;
-    look->stale = !look->known->mapped || look->known->generation != look->generation ||
-                  look->known->memory != generator.ring.memory;
-    if (look->stale)
-        return;
-    const core::Ring<> &ring = look->known->ring;
     RingRefill why = RingRefill::initial;
-    if (look->refilled == 0 && !is_due(generator, ring, &why))
+    const core::Ring<> ring = ring_of(slot);
+    if (!visit->refilled && !is_due(generator, ring, &why))
         return;
     const int64_t now_us = wall_clock_us();
-    const GrantView grant = present_grant(generator).view;
+    const GrantView grant = present_grant(slot).view;
     const uint64_t limit = refill_limit(generator, grant, now_us);
     const uint64_t floor =
         Max(fresh_from(generator, now_us), static_cast<uint64_t>(grant.from) << generator.config.policy.sequence_bits);
-    if (!put_left_over(look->known, &generator, floor))
-        return;
-    const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &look->known->left_over);
-    if (moved > 0 && look->refilled == 0)
+    uint64_t left_over = core::empty_cell;
+    const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &left_over);
+    if (left_over != core::empty_cell)
+        generator.ring.rejected_puts.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
+    if (moved > 0 && !visit->refilled)
         note_ring_refill(&generator.ring, why);
-    look->refilled += moved;
-    look->more = moved == runs_at_a_time;
-    if (!look->more && generator.config.cached.discards && ring.filled() == ring.cells())
+    visit->refilled = visit->refilled || moved > 0;
+    visit->more = moved == runs_at_a_time;
+    if (!visit->more && generator.config.cached.discards && ring.filled() == ring.cells())
         discard_rest_of_tick(&generator, limit);
 }
 
-// Maps the ring that a slot has now. No lock is held, so the ring may be freed meanwhile; the next round notices that.
-void map_again(const Visit &look) {
-    Known *known = look.known;
-    if (known->mapped)
-        ring_memory_unmap(known->memory);
-    known->memory = look.memory;
-    known->ring = ring_memory_map(look.memory, look.hints, look.cells);
-    known->mapped = known->ring.cells() == look.cells;
-    known->generation = look.generation;
-    known->left_over = core::empty_cell;
+// The lock keeps the ring.
+Visit visit_slot(Slot *slot) {
+    Visit visit = {};
+    do {
+        visit.more = false;
+        LWLockAcquire(&slot->lock, LW_SHARED);
+        visit.has_ring = has_ring(slot);
+        if (visit.has_ring)
+            refill_some(slot, &visit);
+        LWLockRelease(&slot->lock);
+    } while (visit.more);
+    return visit;
 }
 
-// Fills the ring in that slot, if there still is one. Returns whether anything was moved.
-bool visit(int32_t place, Known *known) {
-    Visit look = {};
-    look.known = known;
-    bool there = slots_with_ring(place, refill_one, &look);
-    if (there && look.stale) {
-        map_again(look);
-        there = slots_with_ring(place, refill_one, &look);
+struct Round {
+    bool any; // there is a generator in cached mode
+    bool refilled;
+};
+
+Round visit_all() {
+    Round round = {};
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        const Visit visit = visit_slot(slot);
+        round.any = round.any || visit.has_ring;
+        round.refilled = round.refilled || visit.refilled;
     }
-    while (there && look.more)
-        there = slots_with_ring(place, refill_one, &look);
-    return look.refilled > 0;
+    return round;
 }
 
-void unmap_unvisited(Known *known, uint64_t round) {
-    for (int32_t place = 0; place < slots_places(); place++)
-        if (known[place].mapped && known[place].round != round) {
-            ring_memory_unmap(known[place].memory);
-            known[place].mapped = false;
-        }
+bool has_any_ring() {
+    bool any = false;
+    for_each_slot(SlotKind::generator, [&any](const Slot *slot) { any = any || has_ring(slot); });
+    return any;
 }
 
-// Whether the refiller may end because there is no ring (single_worker.hpp). A session makes a ring under the directory
-// lock, and the refiller looks for rings under the same lock.
+// Whether the refiller may end because there is no ring (single_worker.hpp). A session makes a slot ready under the
+// slot's lock, and wakes the refiller afterwards.
 bool may_end() {
     worker_found_nothing(SingleWorker::refiller);
     resign_as_worker(SingleWorker::refiller);
-    return slots_next_ring(0) < 0 || !become_worker(SingleWorker::refiller);
+    return !has_any_ring() || !become_worker(SingleWorker::refiller);
 }
 
 // Runs until asked to stop, or until no generator in cached mode is in use.
-void refill_rings(Known *known) {
+void refill_rings() {
     int64_t nap_ms = shortest_nap_ms;
-    for (uint64_t round = 1; !ShutdownRequestPending; round++) {
-        bool any = false;
-        bool used = false;
-        for (int32_t place = slots_next_ring(0); place >= 0; place = slots_next_ring(place + 1)) {
-            any = true;
-            known[place].round = round;
-            used = visit(place, &known[place]) || used;
-        }
-        unmap_unvisited(known, round);
-        if (!any && may_end())
+    while (!ShutdownRequestPending) {
+        const Round round = visit_all();
+        if (!round.any && may_end())
             return;
-        nap_ms = used || !any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        nap_ms = round.refilled || !round.any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
         sleep_as_refiller(nap_ms * us_per_ms);
     }
 }
@@ -219,9 +179,7 @@ void uidgen_refiller_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
     begin_as_worker(SingleWorker::refiller);
-    auto *known = static_cast<Known *>(
-        MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(slots_places()) * sizeof(Known)));
-    refill_rings(known);
+    refill_rings();
     proc_exit(0);
 }
 }

@@ -6,7 +6,7 @@
 // caller that finds the ring empty refills it, unless the generator's row says otherwise.
 #pragma once
 
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

@@ -1,7 +1,7 @@
 #include "block_call.hpp"
 
 #include "registry_call.hpp"
-#include "shared/memberships.hpp"
+#include "memory/memberships.hpp"
 #include "base/faults.hpp"
 #include "base/time_source.hpp"
 
@@ -11,12 +11,11 @@ namespace {
 constexpr int block_protocol = 1;
 constexpr int64_t longest_idle_us = 60 * us_per_second;
 
-int32_t last_cell = -1;
 int64_t last_call_us = 0; // on the monotonic clock; 0: none yet
 GrantError last_error = {};
 
 void put_ask(CallParameters *p, const BlockAsk &ask) {
-    const core::FleetSeen seen = grants_fleet_seen();
+    const core::FleetSeen seen = fleet_seen();
     put(p, block_protocol);
     put(p, ask.fleet);
     const bool is_of_fleet = ask.fleet != 0 && seen.fleet == ask.fleet;
@@ -106,9 +105,8 @@ BlockAnswer call(const BlockAsk &ask) {
 
 bool block_call_next(int64_t *next_us) {
     AskedBlock asked;
-    if (!blocks_next_asked(last_cell, &asked, next_us))
+    if (!blocks_next_asked(&asked, next_us))
         return false;
-    last_cell = asked.cell;
     const BlockAnswer answer = call(asked.ask);
     last_call_us = monotonic_us();
     last_error = answer.error;

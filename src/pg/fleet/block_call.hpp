@@ -1,8 +1,8 @@
 // The call of the registry's procedure uid_fleet_block(): the registrar's work for segments that are attached to one of
-// the registry (shared/blocks.hpp).
+// the registry (memory/blocks.hpp).
 #pragma once
 
-#include "shared/blocks.hpp"
+#include "memory/blocks.hpp"
 
 namespace uidgen::pg {
 

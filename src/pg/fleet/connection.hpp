@@ -5,7 +5,7 @@
 // host, port, database and user only.
 #pragma once
 
-#include "shared/places.hpp"
+#include "memory/registry_error.hpp"
 
 namespace uidgen::pg {
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file_identity.hpp"
-#include "base/settings.hpp"
 #include "base/this_server.hpp"
 
 namespace uidgen::pg {
@@ -105,7 +104,7 @@ bool take_entry(Input *input, Entry *entry, core::Membership *membership) {
 
 // Each membership begins its next incarnation. Null: all were restored.
 const char *restore(Input input, const Header &header) {
-    grants_restore_fleet(header.seen);
+    fleet_restore(header.seen);
     for (uint32 i = 0; i < header.count; i++) {
         Entry entry;
         core::Membership membership;
@@ -115,14 +114,13 @@ const char *restore(Input input, const Header &header) {
         if (!try_fresh_incarnation(&fresh))
             return "Random values could not be generated.";
         core::begin_incarnation(&membership, fresh);
-        if (!grants_restore(entry.key, entry.layout, membership))
-            return "There is no place left in shared memory.";
+        membership_restore(entry.key, entry.layout, membership);
     }
     return nullptr;
 }
 
-// Null: it counts, and its memberships are restored.
-const char *judge(int file, Input content) {
+// Null: it counts. If `restores`, its memberships are restored.
+const char *judge(int file, Input content, bool restores) {
     Header header;
     pg_crc32c crc;
     const size_t bytes = static_cast<size_t>(content.end - content.next);
@@ -136,10 +134,8 @@ const char *judge(int file, Input content) {
         return "It is too short.";
     if (header.format != file_format)
         return "It was written by another version of uidgen.";
-    if (header.count > static_cast<uint32>(settings::max_slots))
-        return "It has more entries than uidgen.max_slots allows.";
     const char *why = compare(file, header);
-    return why != nullptr ? why : restore(content, header);
+    return why != nullptr || !restores ? why : restore(content, header);
 }
 
 // The whole file, palloc'd; null: it cannot be read.
@@ -178,22 +174,18 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
                            static_cast<int>(sizeof(membership.former[0]) * membership.former_count));
 }
 
-// What is known of the fleet is read last: if all members begin anew meanwhile (grants_begin_lines()), it says nothing
-// of the former fleet that the memberships do not say.
-void put_all(StringInfo output, Header *header, const GrantChange *change) {
+// What is known of the fleet is read last: if all members begin anew meanwhile (memberships_begin_lines()), it says
+// nothing of the former fleet that the memberships do not say.
+void put_all(StringInfo output, Header *header, const MembershipChange *change) {
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(header), sizeof(*header));
-    Member member;
     bool has_changed = false;
-    const int places = grants_places();
-    for (int place = 0; place < places; place++)
-        if (grants_copy(place, &member)) {
-            const bool changes = change != nullptr && place == change->place &&
-                                 grants_may_follow(member, change->key, change->membership);
-            put_entry(output, member, changes ? change->membership : member.membership);
-            has_changed = has_changed || changes;
-            header->count++;
-        }
-    header->seen = has_changed ? change->seen : grants_fleet_seen();
+    for_each_member([&](const Member &member) {
+        const bool changes = change != nullptr && membership_may_follow(member, *change);
+        put_entry(output, member, changes ? change->membership : member.membership);
+        has_changed = has_changed || changes;
+        header->count++;
+    });
+    header->seen = has_changed ? change->seen : fleet_seen();
     memcpy(output->data, header, sizeof(*header));
     const pg_crc32c crc = checksum(output->data, static_cast<size_t>(output->len));
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(&crc), sizeof(crc));
@@ -210,7 +202,7 @@ bool write_whole(int file, const char *content, size_t bytes) {
 }
 
 // The name of a file says nothing about its inode, so the file is made first.
-bool write_content(int file, const GrantChange *change) {
+bool write_content(int file, const MembershipChange *change) {
     Header header;
     memset(static_cast<void *>(&header), 0, sizeof(header));
     header.format = file_format;
@@ -226,7 +218,7 @@ bool write_content(int file, const GrantChange *change) {
     return written;
 }
 
-bool write_file(const GrantChange *change) {
+bool write_file(const MembershipChange *change) {
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
     if (file < 0) {
@@ -245,7 +237,10 @@ bool write_file(const GrantChange *change) {
 
 } // namespace
 
-void grant_file_load() {
+namespace {
+
+// A file that does not count is removed.
+void read_file(bool restores) {
     const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
     if (file < 0) {
         if (errno != ENOENT)
@@ -254,7 +249,7 @@ void grant_file_load() {
     }
     size_t bytes = 0;
     char *content = read_whole(file, &bytes);
-    const char *why = content != nullptr ? judge(file, {content, content + bytes}) : "It could not be read.";
+    const char *why = content != nullptr ? judge(file, {content, content + bytes}, restores) : "It could not be read.";
     CloseTransientFile(file);
     if (content != nullptr)
         pfree(content);
@@ -265,19 +260,27 @@ void grant_file_load() {
     (void)durable_unlink(file_name, LOG);
 }
 
-bool grant_file_write(const GrantChange *change) {
-    lock_grant_file();
+void lock_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
+void unlock_file() { LWLockRelease(&server_state->fleet.file_lock); }
+
+} // namespace
+
+void grant_file_check() { read_file(false); }
+void grant_file_restore() { read_file(true); }
+
+bool grant_file_write(const MembershipChange *change) {
+    lock_file();
     const bool written = write_file(change);
-    unlock_grant_file();
+    unlock_file();
     return written;
 }
 
 // A registrar that is writing what it has copied before is waited for.
 void grant_file_remove() {
-    lock_grant_file();
+    lock_file();
     if (access(file_name, F_OK) == 0)
         (void)durable_unlink(file_name, ERROR);
-    unlock_grant_file();
+    unlock_file();
 }
 
 } // namespace uidgen::pg

@@ -18,25 +18,20 @@
 // out, because both copies follow the same incarnation.
 #pragma once
 
-#include "shared/memberships.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 
-// In the postmaster, when shared memory is new: begins the next incarnation of each membership in the file and restores
-// it. Nothing, with a line in the log that says why, if the file does not count.
-void grant_file_load();
+// In the postmaster, when shared memory is new: removes the file if it does not count, with a line in the log that says
+// why.
+void grant_file_check();
 
-// What accept() made of the answer to one member, before it is published.
-struct GrantChange {
-    int place;
-    SlotKey key;
-    core::Membership membership;
-    core::FleetSeen seen;
-};
+// While the area is made: begins the next incarnation of each membership in the file and restores it.
+void grant_file_restore();
 
-// Writes all memberships durably, with the change (null: none) if grants_publish() would take it. False: it could not
+// Writes all memberships durably, with the change (null: none) if membership_publish() would take it. False: it could not
 // be written, and the log says why; the file is then as it was.
-bool grant_file_write(const GrantChange *change);
+bool grant_file_write(const MembershipChange *change);
 
 // Removes the file durably, if there is one, so that no later start knows the memberships that were in it. The caller
 // has changed them in shared memory. Raises an error.

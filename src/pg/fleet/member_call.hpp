@@ -1,7 +1,7 @@
 // The call of the registry's procedure uid_fleet_call(), as the registrar sends it and reads its answer.
 #pragma once
 
-#include "shared/memberships.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 

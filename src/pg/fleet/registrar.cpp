@@ -7,19 +7,18 @@
 //   1. An incarnation is in the file of grants before it asks, so that the registry can tell which of two lives is the
 //      later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.
-// It is the only process that writes the file, and a server has one of it (shared/single_worker.hpp). uid_fleet_move()
+// It is the only process that writes the file, and a server has one of it (memory/single_worker.hpp). uid_fleet_move()
 // removes the file.
 
 #include "block_call.hpp"
 #include "connection.hpp"
 #include "member_call.hpp"
 #include "grant_file.hpp"
-#include "registrar_status.hpp"
 #include "base/conninfo.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
-#include "shared/single_worker.hpp"
+#include "memory/single_worker.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -42,16 +41,6 @@ constexpr int64_t idle_lengths = 10;
 
 constexpr int64_t always_due = -1; // a tick
 
-// What this process keeps about the member at a place, for as long as its incarnation stays the same.
-struct Known {
-    uint64_t incarnation;
-    bool stored;           // in the file
-    bool refused;          // the log says so
-    int64_t renew_at;      // tick; 0: unknown
-    int64_t not_before_us; // on the monotonic clock
-};
-Known *known = nullptr;
-
 char *conninfo = nullptr; // that the connection was made with
 RegistrarStatus status = {};
 int64_t last_attempt_us = 0; // on the monotonic clock
@@ -65,9 +54,9 @@ bool said_clock = false;
 
 // The next thing to do.
 struct Agenda {
-    bool any;    // there are members that are in use
-    bool wanted; // a session waits for one
-    int place;   // to ask for now; no_place: none
+    bool any;     // there are members that are in use
+    bool wanted;  // a session waits for one
+    bool due;     // `member` is to be asked for now
     Member member;
     int64_t next_us; // how long until another one is due
 };
@@ -90,20 +79,21 @@ int64_t renewal(int64_t now, int64_t left, uint64_t incarnation) {
     return now + left / 2 - spread;
 }
 
-Known *known_of(int place, const Member &member) {
-    Known *entry = &known[place];
-    if (entry->incarnation != member.membership.incarnation)
-        *entry = {member.membership.incarnation, false, false, 0, 0};
-    if (entry->renew_at == 0 && member.membership.holds)
-        entry->renew_at = renewal(member.membership.held.until - member.order.length, member.order.length,
+// Only this process uses the notes.
+RegistrarNotes *notes_of(const Member &member) {
+    RegistrarNotes *notes = &member.slot->generator.membership.notes;
+    if (notes->incarnation != member.membership.incarnation)
+        *notes = {member.membership.incarnation};
+    if (notes->renew_at == 0 && member.membership.holds)
+        notes->renew_at = renewal(member.membership.held.until - member.order.length, member.order.length,
                                   member.membership.incarnation);
-    return entry;
+    return notes;
 }
 
 // How long until the member is due; 0: now; negative: there is nothing to ask. After a start the registry learns of the
 // new incarnation at once, so that a copy that was made below the file system is found out early.
-int64_t due_in_us(int place, const Member &member, int64_t now_us, int64_t now_monotonic_us) {
-    const Known *entry = known_of(place, member);
+int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us) {
+    const RegistrarNotes *notes = notes_of(member);
     if (member.membership.superseded)
         return -1;
     int64_t wait_us = 0;
@@ -111,53 +101,50 @@ int64_t due_in_us(int place, const Member &member, int64_t now_us, int64_t now_m
         if (!member.membership.holds)
             return -1;
         if (member.membership.former_count == 0)
-            wait_us = core::start_of(member.order.layout, entry->renew_at) - now_us;
+            wait_us = core::start_of(member.order.layout, notes->renew_at) - now_us;
     }
-    return Max(Max(wait_us, entry->not_before_us - now_monotonic_us), 0);
+    return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
 }
 
 // After a start only the file knows of it.
-void explain_superseded(int place, const Member &member) {
+void explain_superseded(const Member &member) {
     GrantError error = {};
     if (member.error.at_us != 0)
         return;
     set_error(&error, "another server continues as this generator, or its node was taken over",
               "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes.");
-    grants_note_error(place, member.key, error);
+    membership_note_error(member, error);
 }
 
-// Wanted members come before those that are due for renewal. Of each, the first one after `after`.
-Agenda look_around(int after) {
+// Wanted members come before those that are due for renewal. Of each, the one that was asked for longest ago.
+bool comes_first(const Member &a, const Member &b) {
+    return is_wanted(a) != is_wanted(b) ? is_wanted(a) : notes_of(a)->asked_at_us < notes_of(b)->asked_at_us;
+}
+
+Agenda look_around() {
     Agenda agenda = {};
-    Member member;
-    bool chosen_is_wanted = false;
     agenda.wanted = blocks_are_asked();
     agenda.any = agenda.wanted || block_was_called_lately();
-    agenda.place = no_place;
     agenda.next_us = longest_nap_us;
     const int64_t now_us = wall_clock_us();
     const int64_t now_monotonic_us = monotonic_us();
-    const int places = grants_places();
-    for (int i = 0; i < places; i++) {
-        const int place = (after + 1 + i) % places;
-        if (!grants_copy(place, &member) || !is_in_use(member, now_us))
-            continue;
+    for_each_member([&](const Member &member) {
+        if (!is_in_use(member, now_us))
+            return;
         agenda.any = true;
         if (member.membership.superseded)
-            explain_superseded(place, member);
-        const int64_t wait_us = due_in_us(place, member, now_us, now_monotonic_us);
+            explain_superseded(member);
+        const int64_t wait_us = due_in_us(member, now_us, now_monotonic_us);
         if (wait_us < 0)
-            continue;
-        const bool wanted = is_wanted(member);
-        agenda.wanted = agenda.wanted || wanted;
+            return;
+        agenda.wanted = agenda.wanted || is_wanted(member);
         if (wait_us > 0) {
             agenda.next_us = Min(agenda.next_us, wait_us);
-        } else if (agenda.place == no_place || (wanted && !chosen_is_wanted)) {
-            agenda.place = place;
+        } else if (!agenda.due || comes_first(member, agenda.member)) {
+            agenda.due = true;
             agenda.member = member;
-            chosen_is_wanted = wanted;
         }
-    }
+    });
     return agenda;
 }
 
@@ -165,18 +152,18 @@ Agenda look_around(int after) {
 // Errors and the status
 // ---------------------------------------------------------------------------------------------------------
 
-void note_error(int place, const Member &member, const GrantError &error) {
-    grants_note_error(place, member.key, error);
+void note_error(const Member &member, const GrantError &error) {
+    membership_note_error(member, error);
     status.last_error = error;
     registrar_status_set(status);
 }
 
 // The registry cannot be used: every member learns why.
 void note_away(const GrantError &error) {
-    Member member;
-    for (int place = 0; place < grants_places(); place++)
-        if (grants_copy(place, &member) && member.ordered)
-            grants_note_error(place, member.key, error);
+    for_each_member([&error](const Member &member) {
+        if (member.ordered)
+            membership_note_error(member, error);
+    });
     blocks_note_away(error);
     status.connected = false;
     status.last_error = error;
@@ -221,33 +208,31 @@ void compare_clocks(int64_t sent_us, const FleetReply &reply) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Writes the file, unless the member's incarnation is in it. The file has those of all members that were there before.
-bool store_incarnation(int place, const Member &member) {
-    if (known_of(place, member)->stored)
+bool store_incarnation(const Member &member) {
+    if (notes_of(member)->stored)
         return true;
-    Member other;
-    const int places = grants_places();
-    for (int i = 0; i < places; i++)
-        if (grants_copy(i, &other))
-            (void)known_of(i, other);
+    for_each_member([](const Member &other) { notes_of(other)->is_written = true; });
     const bool stored = grant_file_write(nullptr);
-    for (int i = 0; i < places; i++)
-        known[i].stored = known[i].stored || stored;
+    for_each_member([stored](const Member &other) {
+        RegistrarNotes *notes = notes_of(other);
+        notes->stored = notes->stored || (stored && notes->is_written);
+    });
     return stored;
 }
 
-void schedule(Known *entry, const core::Layout &layout, const core::Ask &ask, const core::Grant &grant) {
+void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Ask &ask, const core::Grant &grant) {
     const int64_t left = Max(grant.until - ask.lowest, 0);
     const int64_t pause = left > 0 ? Min(left * layout.tick_us / 16, longest_ask_pause_us) : refused_pause_us;
-    entry->refused = entry->refused && left == 0;
-    entry->renew_at = renewal(ask.lowest, left, ask.incarnation);
-    entry->not_before_us = monotonic_us() + Max(pause, shortest_ask_pause_us);
+    notes->refused = notes->refused && left == 0;
+    notes->renew_at = renewal(ask.lowest, left, ask.incarnation);
+    notes->not_before_us = monotonic_us() + Max(pause, shortest_ask_pause_us);
 }
 
 // What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
 // fleet, and has no grant, is not worth the file.
-void take_answer(int place, const Member &member, const core::Ask &ask, const FleetReply &reply) {
-    const core::FleetSeen before = grants_fleet_seen();
-    GrantChange change = {place, member.key, member.membership, before};
+void take_answer(const Member &member, const core::Ask &ask, const FleetReply &reply) {
+    const core::FleetSeen before = fleet_seen();
+    MembershipChange change = {member.slot, member.key, member.membership, before, before};
     const core::Accepted accepted = core::accept(&change.membership, &change.seen, reply.answer);
     const bool changed = accepted == core::Accepted::grant ||
                          change.membership.superseded != member.membership.superseded ||
@@ -255,31 +240,32 @@ void take_answer(int place, const Member &member, const core::Ask &ask, const Fl
     if (changed && !grant_file_write(&change)) {
         GrantError error = {};
         set_error(&error, "could not write the file of grants", "See the server log of this server.");
-        note_error(place, member, error);
+        note_error(member, error);
         return;
     }
-    (void)grants_publish(place, member.key, change.membership, change.seen);
+    (void)membership_publish(change);
     if (accepted == core::Accepted::grant)
-        schedule(&known[place], member.order.layout, ask, change.membership.held);
+        schedule(notes_of(member), member.order.layout, ask, change.membership.held);
 }
 
-void log_first_refusal(Known *entry, const Member &member, const GrantError &error) {
-    if (!entry->refused)
+void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
+    if (!notes->refused)
         ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.order.generator,
                              member.order.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
-    entry->refused = true;
+    notes->refused = true;
 }
 
-void ask_for(int place, const Member &member) {
-    Known *entry = known_of(place, member);
+void ask_for(const Member &member) {
+    RegistrarNotes *notes = notes_of(member);
     FleetReply reply;
-    entry->not_before_us = monotonic_us() + refused_pause_us;
-    if (!store_incarnation(place, member))
+    notes->asked_at_us = monotonic_us();
+    notes->not_before_us = notes->asked_at_us + refused_pause_us;
+    if (!store_incarnation(member))
         return;
     const core::Layout &layout = member.order.layout;
     const int64_t sent_us = wall_clock_us();
-    const core::FleetSeen seen = grants_fleet_seen();
+    const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
     const core::Ask ask = core::ask_of(member.membership, seen, sent_us, lowest, member.order.length);
     const bool answered = member_call(member, ask, &reply);
@@ -287,15 +273,15 @@ void ask_for(int place, const Member &member) {
         compare_clocks(sent_us, reply);
     const GrantError error = answered ? reply_error(reply, seen, lowest) : reply.error;
     if (answered)
-        take_answer(place, member, ask, reply);
+        take_answer(member, ask, reply);
     if (answered && reply.answer.why == core::Refusal::ahead)
-        grants_unwant(place, member.key, member.wanted);
+        membership_unwant(member);
     if (reply.retry_after_us > 0)
-        entry->not_before_us = monotonic_us() + Min(Max(reply.retry_after_us, shortest_ask_pause_us), longest_pause_us);
+        notes->not_before_us = monotonic_us() + Min(Max(reply.retry_after_us, shortest_ask_pause_us), longest_pause_us);
     if (error.at_us != 0) {
-        note_error(place, member, error);
+        note_error(member, error);
         if (answered || connection_is_open())
-            log_first_refusal(entry, member, error);
+            log_first_refusal(notes, member, error);
     } else {
         registrar_status_set(status);
     }
@@ -346,11 +332,12 @@ void read_settings() {
     pause_us = 0;
     said_away = false;
     // Every member asks at once, so that a wrong setting is found out while the grants last.
-    for (int place = 0; place < settings::max_slots; place++) {
-        known[place].renew_at = always_due;
-        known[place].not_before_us = 0;
-        known[place].refused = false;
-    }
+    for_each_member([](const Member &member) {
+        RegistrarNotes *notes = notes_of(member);
+        notes->renew_at = always_due;
+        notes->not_before_us = 0;
+        notes->refused = false;
+    });
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -366,7 +353,7 @@ void leave() {
 // Whether no member is in use (single_worker.hpp).
 bool may_end() {
     leave();
-    return !look_around(no_place).any || !become_worker(SingleWorker::registrar);
+    return !look_around().any || !become_worker(SingleWorker::registrar);
 }
 
 void nap(int64_t us) {
@@ -389,7 +376,7 @@ bool ask_for_block(Agenda *agenda) {
 }
 
 // One round: connects, asks for one block and one member, or sleeps. False: the process may end.
-bool one_round(int *last_place) {
+bool one_round() {
     if (ConfigReloadPending) {
         ConfigReloadPending = false;
         read_settings();
@@ -398,7 +385,7 @@ bool one_round(int *last_place) {
         leave();
         return false;
     }
-    Agenda agenda = look_around(*last_place);
+    Agenda agenda = look_around();
     if (!agenda.any && may_end())
         return false;
     if (!connection_is_open()) {
@@ -407,11 +394,10 @@ bool one_round(int *last_place) {
             nap(wait_us);
         else
             connect();
-    } else if (!ask_for_block(&agenda) && agenda.place == no_place) {
+    } else if (!ask_for_block(&agenda) && !agenda.due) {
         nap(agenda.next_us);
-    } else if (agenda.place != no_place && connection_is_open()) {
-        *last_place = agenda.place;
-        ask_for(agenda.place, agenda.member);
+    } else if (agenda.due && connection_is_open()) {
+        ask_for(agenda.member);
     }
     return true;
 }
@@ -419,8 +405,7 @@ bool one_round(int *last_place) {
 void serve() {
     MemoryContext context = AllocSetContextCreate(TopMemoryContext, "uidgen registrar", ALLOCSET_DEFAULT_SIZES);
     MemoryContextSwitchTo(context);
-    int last_place = no_place;
-    while (!ShutdownRequestPending && one_round(&last_place))
+    while (!ShutdownRequestPending && one_round())
         MemoryContextReset(context);
     disconnect();
 }
@@ -438,8 +423,6 @@ void uidgen_registrar_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     begin_as_worker(SingleWorker::registrar);
-    known = static_cast<Known *>(
-        MemoryContextAllocZero(TopMemoryContext, static_cast<Size>(settings::max_slots) * sizeof(Known)));
     conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);
     status = registrar_status();
     connection_limit_memory();

@@ -5,8 +5,7 @@
 #include "base/time_source.hpp"
 #include "fleet_arguments.hpp"
 #include "fleet_reply.hpp"
-#include "shared/grants.hpp"
-#include "shared/memberships.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -17,9 +16,9 @@ namespace {
 
 // Whether the generators of this server draw in another fleet. Its own ids then may be equal to those of this fleet.
 bool is_in_other_fleet(const Registry *registry) {
-    if (places_header() == nullptr || grants_epoch() == 0)
+    if (server_state == nullptr || fleet_epoch() == 0)
         return false;
-    const uint64_t fleet = grants_fleet_seen().fleet;
+    const uint64_t fleet = fleet_seen().fleet;
     return fleet != 0 && fleet != registry->state.view.fleet;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/compat.hpp"
 #include "core/grant.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

@@ -31,7 +31,7 @@ void look_up_default(Oid function) {
 } // namespace
 
 SessionEntry *open_default(Oid function) {
-    if (!slots_exist())
+    if (server_state == nullptr)
         report_not_preloaded();
     if (default_changed_in == transaction_number)
         report_default_changed_here();

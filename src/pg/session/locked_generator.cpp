@@ -8,7 +8,6 @@
 #include "tables/owner_rights.hpp"
 #include "tables/sequence_page.hpp"
 #include "session.hpp"
-#include "shared/sweep.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -73,17 +72,17 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
 }
 
 void end_lease(Oid generator) {
-    if (slots_exist() && !fault_is(Fault::keep_altered))
-        slot_free(slot_key(generator));
-    CacheInvalidateRelcacheByRelid(generator); // sessions let go of its ring
+    Slot *slot = find_slot(slot_key(generator));
+    if (slot != nullptr && !fault_is(Fault::keep_altered))
+        expire_slot(slot);
     open_all_again();
 }
 
-void forget_dropped_generator(Oid generator) {
-    if (!slots_exist())
-        return;
+void end_generator(Oid generator) {
     close_all_windows(); // which counts what this transaction has drawn
-    give_up_slot(slot_key(generator));
+    Slot *slot = find_slot(slot_key(generator));
+    if (slot != nullptr)
+        orphan_slot(slot);
 }
 
 int64_t high_water_mark_of(Oid generator) {

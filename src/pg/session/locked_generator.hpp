@@ -1,12 +1,12 @@
 // A generator under a lock that excludes every session that draws from it: what may be done then.
 //
 // The lock is on the generator's sequence and lasts to the end of the transaction. No session holds the generator's
-// slot, so the slot may be freed. The next draw makes a slot anew, from the row that was committed, above the
-// high-water mark.
+// slot, so the slot may be reset. The next draw makes anew what it draws with, from the row that was committed, above
+// the high-water mark.
 #pragma once
 
 #include "core/high_water_mark.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 
@@ -18,12 +18,12 @@ void lock_generator(Oid generator);
 // The same for a call that only the owner may make, and not on a standby. Returns the generator's configuration.
 GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 
-// Frees the generator's slot. Under lock_generator().
+// Discards what the generator has leased. Under lock_generator().
 void end_lease(Oid generator);
 
-// The same for a generator whose sequence this transaction has dropped. If the drop is rolled back, it goes on as after
-// an alteration.
-void forget_dropped_generator(Oid generator);
+// The same for a generator that this transaction has dropped, or whose row it has made: its membership in the fleet ends,
+// too. If that is rolled back, the generator goes on as after an alteration, and as a newcomer.
+void end_generator(Oid generator);
 
 // What the generator's sequence says; without a sequence, that it never wrote a lease. (A row may outlive its sequence
 // where event triggers are off.) It may rise at once, except under lock_generator().

@@ -4,12 +4,8 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "tables/lease_sequence.hpp"
-#include "shared/lost_generators.hpp"
-#include "shared/reclaim.hpp"
-#include "shared/sweep.hpp"
+#include "sweep.hpp"
 #include "tables/sequence_page.hpp"
-#include "shared/ring_memory.hpp"
-#include "shared/statistics.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
@@ -81,20 +77,6 @@ SlotInit segment_init(Relation rel, Oid function) {
     return init;
 }
 
-Slot *make_slot(SlotKey key, const SlotInit &init, UsedHere used_here) {
-    sweep_slots();
-    for (;;) {
-        Slot *slot = slot_find_or_make(key, init);
-        if (slot != nullptr)
-            return slot; // at once: the slot owns what is in `init`
-        CHECK_FOR_INTERRUPTS();
-        if (!reclaim_slot(init.kind, used_here)) {
-            count(ServerStat::refused_no_slot);
-            report_no_slot(settings::max_slots);
-        }
-    }
-}
-
 } // namespace
 
 void refuse_rewritten(Relation rel) {
@@ -104,23 +86,31 @@ void refuse_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
-int64_t last_tick_of_lost(const GeneratorConfig &config) {
-    if (!slots_exist() || fault_is(Fault::forget_lost))
+namespace {
+
+// Negative: none.
+int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
+    if (last_us == 0 || fault_is(Fault::forget_lost))
         return -1;
-    const int64_t last_us = Max(lost_until_us(config.layout), unseen_until_us(config.layout));
-    return last_us == 0 ? -1 : Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
+    return Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
+}
+
+} // namespace
+
+int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config) {
+    return tick_of_lost(config, lost_times(generator, config.layout, 0).latest_us);
 }
 
 int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
-    const int64_t last = last_tick_of_lost(config);
-    if (last < 0 || last <= core::tick_at(config.layout, wall_clock_us()) + config.policy.max_ahead)
-        return last;
-    ereport(WARNING,
-            (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
-             errdetail("Ids of its layout reach %s, which is further ahead than max_ahead_ms.",
-                       timestamptz_to_str(to_timestamptz(core::start_of(config.layout, last)))),
-             errhint("If a generator of this layout was dropped, use another worker id, or wait until then.")));
-    return -1;
+    const int64_t limit_us = wall_clock_us() + config.policy.max_ahead * config.layout.tick_us;
+    const LostTimes lost = lost_times(generator, config.layout, limit_us);
+    if (lost.latest_us > limit_us)
+        ereport(WARNING,
+                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
+                 errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
+                           timestamptz_to_str(to_timestamptz(lost.latest_us))),
+                 errhint("If it had the same layout, use another worker id, or wait until then.")));
+    return tick_of_lost(config, lost.latest_within_us);
 }
 
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
@@ -132,30 +122,20 @@ core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &ru
     return {bounded(base), bounded(Max(most, base))};
 }
 
-Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here) {
-    SlotInit init = generator_init(rel, function);
-    const bool cached = init.config.cached.on;
-    init.ring_memory = cached ? ring_memory_make(init.config.cached.cells) : DSM_HANDLE_INVALID;
-    Slot *slot = nullptr;
-    PG_TRY();
-    { slot = make_slot(slot_key(RelationGetRelid(rel)), init, used_here); }
-    PG_CATCH();
-    {
-        if (cached)
-            ring_memory_drop(init.ring_memory);
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
-    if (cached && slot->generator.ring.memory != init.ring_memory)
-        ring_memory_drop(init.ring_memory); // another session made the slot first
+Slot *new_generator_slot(Relation rel, Oid function) {
+    const SlotInit init = generator_init(rel, function);
+    sweep_slots(SlotKind::generator);
+    Slot *slot = make_slot(slot_key(RelationGetRelid(rel)), init);
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(init.first_position,
                                       core::position_above(init.config.policy, init.expected.counter.last_value), 0);
     return slot;
 }
 
-Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here) {
-    return make_slot(slot_key(RelationGetRelid(rel)), segment_init(rel, function), used_here);
+Slot *new_segment_slot(Relation rel, Oid function) {
+    const SlotInit init = segment_init(rel, function);
+    sweep_slots(SlotKind::segment);
+    return make_slot(slot_key(RelationGetRelid(rel)), init);
 }
 
 } // namespace uidgen::pg

@@ -1,25 +1,20 @@
 // How a slot is made from a sequence: the checks of the sequence, its row's configuration, its first position.
-//
-// If no slot is free, making one reclaims the slot of another sequence (reclaim.hpp). `used_here` returns whether the
-// open transaction uses a sequence of this database.
 #pragma once
 
 #include "core/high_water_mark.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 #include "tables/config_table.hpp"
 
 namespace uidgen::pg {
 
-using UsedHere = bool (*)(Oid sequence);
-
-Slot *new_generator_slot(Relation rel, Oid function, UsedHere used_here);
-Slot *new_segment_slot(Relation rel, Oid function, UsedHere used_here);
+Slot *new_generator_slot(Relation rel, Oid function);
+Slot *new_segment_slot(Relation rel, Oid function);
 
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
 // The last tick of generators of this layout that the database has lost since the server's start; negative: none.
-int64_t last_tick_of_lost(const GeneratorConfig &config);
+int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config);
 
 // The same for a generator without history to start above. If it is further ahead of the clock than max_ahead, it does
 // not count, and a WARNING says so.

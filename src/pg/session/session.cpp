@@ -5,9 +5,6 @@
 #include "new_slot.hpp"
 #include "tables/lease_sequence.hpp"
 #include "tables/node_writer.hpp"
-#include "shared/ring_memory.hpp"
-#include "shared/statistics.hpp"
-#include "shared/sweep.hpp"
 #include "tables/row.hpp"
 
 namespace uidgen::pg {
@@ -40,9 +37,7 @@ struct EntryPlace {
 
 entry_table_hash *entries = nullptr;
 
-bool rings_may_be_stale = false; // a mapped ring may belong to a dropped or altered generator
-uint64_t new_sequences_in = 0;   // the last transaction that has drawn from a sequence that it had created
-uint64_t rings_freed_before = 0; // as slots_rings_freed() told at the last look
+uint64_t new_sequences_in = 0; // the last transaction that has drawn from a sequence that it had created
 
 // Calls visit(entry) for each entry.
 template <typename Visit> void for_each_entry(Visit visit) {
@@ -87,22 +82,10 @@ void close(SessionEntry *e) {
 }
 
 // Also drops the rest of the session's own run.
-void unmap_ring(SessionEntry *e) {
+void let_go_of_slot(SessionEntry *e) {
     close(e);
-    if (e->ring_memory != DSM_HANDLE_INVALID)
-        ring_memory_unmap(e->ring_memory);
-    e->ring_memory = DSM_HANDLE_INVALID;
+    e->slot = nullptr;
     e->run_first = e->run_end = 0;
-}
-
-// A ring's memory is returned when the last process unmaps it, so a long session must unmap it too.
-void unmap_stale_rings() {
-    rings_may_be_stale = false;
-    rings_freed_before = slots_rings_freed();
-    for_each_entry([](SessionEntry *e) {
-        if (e->ring_memory != DSM_HANDLE_INVALID && slot_was_freed(e))
-            unmap_ring(e);
-    });
 }
 
 // Keeps sessions small that keep creating and dropping sequences. A look-up may process invalidations, so no entry is
@@ -112,7 +95,7 @@ void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
-        unmap_ring(e);
+        close(e);
         entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
@@ -167,38 +150,16 @@ Relation open_checked(Oid sequence) {
     return rel;
 }
 
-bool used_in_this_transaction(Oid sequence) {
-    const SessionEntry *e = find_entry(sequence);
-    return e != nullptr && e->locked_in == transaction_number;
-}
-
-// The slot is another one than before, or of another generation.
-void map_ring(SessionEntry *e, Slot *slot) {
-    if (!slot->generator.config.cached.on)
-        return;
-    RingState &ring = slot->generator.ring;
-    e->ring = ring_memory_map(ring.memory, &ring.hints, slot->generator.config.cached.cells);
-    if (e->ring.cells() == 0)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map the ring of generator \"%s\"", get_rel_name(e->sequence)),
-                        errhint("Retry the transaction.")));
-    e->ring_memory = ring.memory;
-    rings_may_be_stale = true; // the transaction may roll back what it has created
-}
-
 // Any step may fail, so the entry gets its slot last.
-void find_slot(SessionEntry *e, Relation rel, SlotKind kind) {
-    unmap_ring(e);
-    e->slot = nullptr;
-    Slot *slot = slot_find(slot_key(e->sequence));
-    if (slot == nullptr) {
-        slot = kind == SlotKind::generator ? new_generator_slot(rel, e->function, used_in_this_transaction)
-                                           : new_segment_slot(rel, e->function, used_in_this_transaction);
-    }
+void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
+    let_go_of_slot(e);
+    Slot *slot = find_ready_slot(slot_key(e->sequence), kind);
+    if (slot == nullptr)
+        slot = kind == SlotKind::generator ? new_generator_slot(rel, e->function) : new_segment_slot(rel, e->function);
     e->window = {};
-    e->kind = slot->kind;
-    if (slot->kind == SlotKind::generator)
-        map_ring(e, slot);
+    e->kind = kind;
+    if (kind == SlotKind::generator && slot->generator.config.cached.on)
+        e->ring = ring_of(slot);
     e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
     e->found_in = GetCurrentSubTransactionId();
@@ -231,10 +192,10 @@ void compare_with_page(SessionEntry *e, Relation rel) {
 } // namespace
 
 SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
-    if (!slots_exist())
+    if (server_state == nullptr)
         report_not_preloaded();
     if (RecoveryInProgress()) {
-        count(ServerStat::refused_standby);
+        server_state->refused_on_standby.fetch_add(1, std::memory_order_relaxed);
         report_in_recovery();
     }
 
@@ -250,20 +211,14 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     const uint64_t checks = session_checks;
     Relation rel = open_checked(sequence);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
-    if (slot_was_freed(e))
-        find_slot(e, rel, kind);
-    if (e->kind != kind) {
-        if (kind == SlotKind::generator)
-            report_not_a_generator(sequence);
-        report_lease_sequence(sequence);
-    }
+    if (slot_was_freed(e) || e->kind != kind)
+        get_slot(e, rel, kind);
     compare_with_page(e, rel);
     if (rel->rd_createSubid == InvalidSubTransactionId)
         e->found_in = InvalidSubTransactionId;
     else
         new_sequences_in = transaction_number;
     relation_close(rel, NoLock);
-    e->slot->used_at.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
     if (kind == SlotKind::generator)
         note_generator_in_use(e->slot, function);
     e->role = GetUserId();
@@ -346,19 +301,17 @@ void session_relation_changed(Oid relation) {
     if (OidIsValid(relation) && e == nullptr)
         return;
     open_all_again();
-    rings_may_be_stale = rings_may_be_stale || e == nullptr || e->ring_memory != DSM_HANDLE_INVALID;
 }
 
-// A slot of a sequence that this transaction has created: the sequence may be gone by now, or the row that the slot was
-// made from. No other session has used it. Slots of others, and those that only parallel workers have used, go later
-// (shared/sweep.hpp).
+// A slot of a sequence that this transaction has created: the row that the slot was made from may be gone. No other
+// session has used it.
 void session_rolls_back(SubTransactionId mine) {
     if (new_sequences_in == transaction_number)
         for_each_entry([mine](SessionEntry *e) {
             if (e->found_in < mine || e->locked_in != transaction_number || slot_was_freed(e))
                 return;
             close(e);
-            give_up_slot(slot_key(e->sequence));
+            expire_slot(e->slot);
         });
     open_all_again();
 }
@@ -375,8 +328,6 @@ void session_transaction_ended() {
     transaction_number++; // releases the locks, so their checks are void too
     if (!fault_is(Fault::stay_open))
         open_all_again();
-    if (rings_may_be_stale || rings_freed_before != slots_rings_freed())
-        unmap_stale_rings();
 }
 
 void adopt_page(Slot *slot, Relation sequence, const PageState &state) {

@@ -22,7 +22,7 @@
 #include "core/range.hpp"
 #include "core/window.hpp"
 #include "tables/sequence_page.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -58,7 +58,6 @@ struct SessionEntry {
     uint64_t generation;    // of the slot
     Buffer buffer;          // where the page was last found
     core::Ring<> ring;      // generators in cached mode
-    dsm_handle ring_memory; // of the ring, while it is mapped
     uint64_t run_first;     // the rest of the session's own run, unless a window holds it
     uint64_t run_end;
     bool has_own_window;           // the window is on the session's own run

@@ -1,6 +1,7 @@
 // uid_look_up_segment(): what a segment of the fleet's registry is like, for segment_attach().
 
 #include "draw/attached_segment.hpp"
+#include "session/session.hpp"
 #include "base/errors.hpp"
 #include "tables/lease_sequence.hpp"
 #include "tables/owner_rights.hpp"
@@ -8,7 +9,7 @@
 namespace uidgen::pg {
 namespace {
 
-// Sessions that draw ask for blocks in the same cell, so they are excluded. The server's login asks the registry, so it
+// Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so it
 // does so only for roles that may create segments.
 void lock_owned(Oid sequence) {
     if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
@@ -22,30 +23,18 @@ void lock_owned(Oid sequence) {
     lock_sequence(sequence, ShareRowExclusiveLock);
 }
 
-FleetBlock wait_for_description(SlotKey segment, const SegmentRow &row) {
+// A block that was asked for before is of another segment, or of another time.
+FleetBlock look_up(Slot *segment, const SegmentRow &row) {
     FleetBlock found = {};
     int64_t give_up_at_us = 0;
-    do {
-        if (!ask_registry(segment, row, 0, 0))
-            report_cannot_ask(row, nullptr);
-        wait_for_block(segment, row, &give_up_at_us, nullptr);
-    } while (!blocks_take(segment, &found));
-    return found;
-}
-
-// A look-up that fails keeps no cell: the sequence may never become a segment, and cells are few.
-FleetBlock look_up(SlotKey segment, const SegmentRow &row) {
-    FleetBlock found = {};
     blocks_forget(segment);
-    PG_TRY();
-    { found = wait_for_description(segment, row); }
-    PG_CATCH();
-    {
-        blocks_forget(segment);
-        PG_RE_THROW();
+    for (;;) {
+        ask_registry(segment, row, 0, 0, nullptr);
+        wait_for_block(segment, row, &give_up_at_us, nullptr);
+        const BlockSource source = block_source(segment, row);
+        if (blocks_take(segment, source.place, source.name, &found))
+            return found;
     }
-    PG_END_TRY();
-    return found;
 }
 
 } // namespace
@@ -62,14 +51,11 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     TupleDesc desc;
     const Oid sequence = PG_GETARG_OID(0);
     const SegmentRow row = {0, 0, text_to_cstring(PG_GETARG_TEXT_PP(1)), text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0};
-    if (!slots_exist())
-        report_not_preloaded();
-    if (RecoveryInProgress())
-        report_in_recovery();
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
-    const FleetBlock found = look_up(slot_key(sequence), row);
+    const SessionEntry *e = open_entry(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    const FleetBlock found = look_up(e->slot, row);
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)};
     bool nulls[] = {false, false};
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));

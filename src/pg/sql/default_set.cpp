@@ -5,8 +5,8 @@
 #include "session/locked_generator.hpp"
 #include "session/new_slot.hpp"
 #include "session/session.hpp"
-#include "shared/grants.hpp"
-#include "shared/nodes.hpp"
+#include "memory/memberships.hpp"
+#include "memory/nodes.hpp"
 #include "tables/builtin.hpp"
 #include "tables/config_table.hpp"
 #include "tables/owner_rights.hpp"
@@ -54,7 +54,7 @@ struct Change {
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
     if (config.worker_policy == WorkerPolicy::fixed)
         return config.worker_number;
-    const Slot *slot = slot_find(slot_key(generator));
+    const Slot *slot = find_ready_slot(slot_key(generator), SlotKind::generator);
     return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
 }
 
@@ -139,7 +139,7 @@ void begin_at_clock(const Change &c) {
         nodes = "If that generator was the default, new ids can be equal to those.";
     else if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
-    else if (grants_epoch() != 0)
+    else if (fleet_epoch() != 0)
         nodes = say_nodes_in_fleet(c, &hint);
     else if (OidIsValid(c.other))
         nodes = say_nodes(c, judge_nodes(c), &hint);
@@ -177,7 +177,7 @@ bool may_meet(const Change &c) {
 bool begin_below_lost(Change c) {
     c.other = InvalidOid;
     c.other_config = c.config;
-    c.mark = last_tick_of_lost(c.config);
+    c.mark = last_tick_of_lost(c.next, c.config);
     const bool is_below = c.mark >= 0 && high_water_mark_of(c.next) == core::no_lease_yet &&
                           !may_start_above(c.config, core::largest_leased_id(c.config.layout, c.config.policy, c.mark));
     if (is_below)

@@ -1,12 +1,11 @@
 // A member of a fleet, seen from SQL: the state of its registrar, and how it is moved to another fleet.
 
 #include "fleet/grant_file.hpp"
-#include "fleet/registrar_status.hpp"
 #include "base/conninfo.hpp"
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "shared/single_worker.hpp"
+#include "memory/single_worker.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -58,7 +57,7 @@ bool may_see_settings() { return superuser() || has_privs_of_role(GetUserId(), R
 Row server_row() {
     Row row = {};
     const RegistrarStatus status = registrar_status();
-    const core::FleetSeen seen = grants_fleet_seen();
+    const core::FleetSeen seen = fleet_seen();
     put(&row, col_connected, true, BoolGetDatum(status.connected));
     put_text(&row, col_registry, may_see_settings() ? conninfo_redacted(settings::registry) : "");
     put_time(&row, col_away_since, status.away_since_us);
@@ -94,19 +93,19 @@ UIDGEN_SQL_FUNCTION(uid_fleet_move);
 
 Datum uid_registrar(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    if (!slots_exist())
+    if (server_state == nullptr)
         return static_cast<Datum>(0);
     auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
     Row row = server_row();
-    Member member;
-    int members = 0;
-    for (int place = 0; place < grants_places(); place++)
-        if (grants_copy(place, &member) && member.ordered) {
-            put_member(&row, member);
-            tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
-            members++;
-        }
-    if (members == 0)
+    bool any = false;
+    for_each_member([&](const Member &member) {
+        if (!member.ordered)
+            return;
+        put_member(&row, member);
+        tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+        any = true;
+    });
+    if (!any)
         tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
     return static_cast<Datum>(0);
 }
@@ -117,9 +116,9 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for function %s", "uid_fleet_move"),
                  errhint("Only a superuser may move a server to another fleet.")));
-    if (!slots_exist())
+    if (server_state == nullptr)
         report_not_preloaded();
-    grants_begin_lines();
+    memberships_begin_lines();
     grant_file_remove(); // or a start while the registry is away would go on with the former grants
     (void)wake_worker(SingleWorker::registrar);
     PG_RETURN_VOID();

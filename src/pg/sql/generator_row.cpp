@@ -12,7 +12,7 @@
 #include "tables/extension.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
-#include "shared/nodes.hpp"
+#include "memory/nodes.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -76,7 +76,7 @@ void row_updated(Row from, Row to) {
     end_lease(generator);
 }
 
-// The generator may have a slot, made from an earlier row. end_lease() frees it.
+// The sequence may have a slot that was made from an earlier row, or of a sequence that had its oid.
 void row_inserted(Row row) {
     const Oid generator = generator_of(row);
     const bool builtin = generator == builtin_generator();
@@ -86,9 +86,12 @@ void row_inserted(Row row) {
                                builtin ? "Use true for the generator that comes with the extension."
                                        : "Use false for a generator that does not come with the extension.");
     lock_generator(generator);
-    if (builtin)
+    if (builtin) {
         check_change(generator, builtin_row(generator, true, row.desc), row);
-    end_lease(generator);
+        end_lease(generator);
+    } else {
+        end_generator(generator);
+    }
     note_datacenter_id(generator, config);
 }
 
@@ -107,7 +110,7 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
-        forget_dropped_generator(generator);
+        end_generator(generator);
         return;
     }
     lock_generator(generator);

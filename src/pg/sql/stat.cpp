@@ -1,10 +1,8 @@
 // uid_stat_sequences(), uid_stat_totals(): the statistics behind the views uid_stat and uid_stat_server.
 
 #include "base/errors.hpp"
-#include "base/settings.hpp"
 #include "tables/lease_sequence.hpp"
-#include "shared/slots.hpp"
-#include "shared/statistics.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -20,37 +18,6 @@ void fill_stats(const Stats &stats, Datum *values) {
                                : Int64GetDatum(static_cast<int64_t>(stats.values[i]));
 }
 
-// One slot, since it was made.
-struct SlotStats {
-    Oid sequence;
-    SlotKind kind;
-    Stats stats;
-};
-
-struct Rows {
-    SlotStats *rows;
-    int used;
-    int capacity;
-};
-
-void count_slot(Slot *, void *arg) { ++*static_cast<int *>(arg); }
-
-void copy_row(Slot *slot, void *arg) {
-    auto *rows = static_cast<Rows *>(arg);
-    if (is_of_this_database(slot->key) && rows->used < rows->capacity)
-        rows->rows[rows->used++] = {slot->key.sequence, slot->kind, slot_counted(slot)};
-}
-
-// Slots of this database. One made between the two visits may be left out.
-Rows copy_rows() {
-    Rows rows = {};
-    slots_visit(count_slot, &rows.capacity);
-    rows.rows = static_cast<SlotStats *>(
-        MemoryContextAllocHuge(CurrentMemoryContext, sizeof(SlotStats) * static_cast<Size>(rows.capacity + 1)));
-    slots_visit(copy_row, &rows);
-    return rows;
-}
-
 enum class Sight { none, name, all };
 
 // As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
@@ -64,43 +31,57 @@ Sight sight_of(Oid sequence) {
     return may_see ? Sight::all : Sight::name;
 }
 
-void add_row(ReturnSetInfo *result, const SlotStats &row) {
+// A slot's sequence and counts at one moment. False: it is not of this database.
+bool copy_slot(Slot *slot, Oid *sequence, Stats *stats) {
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const bool is_ours = slot->phase == SlotPhase::ready && is_of_this_database(slot->key);
+    if (is_ours) {
+        *sequence = slot->key.sequence;
+        *stats = slot_counted(slot);
+    }
+    LWLockRelease(&slot->lock);
+    return is_ours;
+}
+
+void add_row(ReturnSetInfo *result, Slot *slot) {
     constexpr uint32_t first = 2;
-    const Sight sight = sight_of(row.sequence);
+    Oid sequence = InvalidOid;
+    Stats stats;
+    if (!copy_slot(slot, &sequence, &stats))
+        return;
+    const Sight sight = sight_of(sequence);
     if (sight == Sight::none)
         return;
     Datum values[first + stat_count] = {};
     bool nulls[first + stat_count] = {};
-    values[0] = ObjectIdGetDatum(row.sequence);
-    values[1] = CStringGetTextDatum(row.kind == SlotKind::generator ? "generator" : "segment");
-    fill_stats(row.stats, &values[first]);
+    values[0] = ObjectIdGetDatum(sequence);
+    values[1] = CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment");
+    fill_stats(stats, &values[first]);
     memset(&nulls[first], sight == Sight::name, stat_count);
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-struct SlotsUsed {
-    int all;
-    int of_segments;
-};
+void add_rows(ReturnSetInfo *result, SlotKind kind) {
+    for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+        add_row(result, slot);
+        CHECK_FOR_INTERRUPTS();
+    }
+}
 
-void count_used(Slot *slot, void *arg) {
-    auto *used = static_cast<SlotsUsed *>(arg);
-    used->all++;
-    used->of_segments += slot->kind == SlotKind::segment ? 1 : 0;
+int32_t slots_of(SlotKind kind) {
+    int32_t slots = 0;
+    for_each_slot(kind, [&slots](Slot *) { slots++; });
+    return slots;
 }
 
 void add_server(ReturnSetInfo *result) {
-    SlotsUsed used = {};
-    slots_visit(count_used, &used);
-    Datum values[stat_count + server_stat_count + 3] = {};
+    Datum values[stat_count + 3] = {};
     bool nulls[lengthof(values)] = {};
-    uint32_t column = stat_count;
     fill_stats(slots_counted(), values);
-    for (uint32_t i = 0; i < server_stat_count; i++)
-        values[column++] = Int64GetDatum(static_cast<int64_t>(counted(static_cast<ServerStat>(i))));
-    values[column++] = Int32GetDatum(used.all);
-    values[column++] = Int32GetDatum(used.of_segments);
-    values[column++] = Int32GetDatum(settings::max_slots);
+    values[stat_count] =
+        Int64GetDatum(static_cast<int64_t>(server_state->refused_on_standby.load(std::memory_order_relaxed)));
+    values[stat_count + 1] = Int32GetDatum(slots_of(SlotKind::generator));
+    values[stat_count + 2] = Int32GetDatum(slots_of(SlotKind::segment));
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
@@ -116,17 +97,14 @@ UIDGEN_SQL_FUNCTION(uid_stat_totals);
 
 Datum uid_stat_sequences(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    if (!slots_exist())
-        return static_cast<Datum>(0);
-    const Rows rows = copy_rows();
-    for (int i = 0; i < rows.used; i++)
-        add_row(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), rows.rows[i]);
+    add_rows(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), SlotKind::generator);
+    add_rows(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), SlotKind::segment);
     return static_cast<Datum>(0);
 }
 
 Datum uid_stat_totals(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    if (slots_exist())
+    if (server_state != nullptr)
         add_server(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
     return static_cast<Datum>(0);
 }

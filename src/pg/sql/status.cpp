@@ -2,35 +2,12 @@
 
 #include "tables/sequence_page.hpp"
 #include "draw/node_grant.hpp"
-#include "shared/blocks.hpp"
-#include "shared/nodes.hpp"
-#include "shared/slots.hpp"
+#include "memory/blocks.hpp"
+#include "memory/nodes.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
-
-struct Listing {
-    Oid *sequences;
-    int used;
-    int capacity;
-};
-
-void list_sequence(Slot *slot, void *arg) {
-    auto *listing = static_cast<Listing *>(arg);
-    if (is_of_this_database(slot->key) && listing->used < listing->capacity)
-        listing->sequences[listing->used++] = slot->key.sequence;
-}
-
-void count_slot(Slot *, void *arg) { ++*static_cast<int *>(arg); }
-
-Listing list_sequences() {
-    Listing listing = {};
-    slots_visit(count_slot, &listing.capacity);
-    listing.sequences = static_cast<Oid *>(palloc(sizeof(Oid) * static_cast<Size>(listing.capacity + 1)));
-    slots_visit(list_sequence, &listing);
-    return listing;
-}
 
 enum Column {
     col_sequence,
@@ -107,26 +84,29 @@ void fill_clock(const ClockEvents &clock, Datum *values, bool *nulls) {
 }
 
 // The node that the next id will have, as far as it is known.
-void fill_node(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
-    const NodeGrant grant = present_grant(generator);
-    const int64_t number = generator.number.load(std::memory_order_acquire);
+void fill_node(const Slot *slot, Datum *values, bool *nulls) {
+    const GeneratorConfig &config = slot->generator.config;
+    const NodeGrant grant = present_grant(slot);
+    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
     const core::Node node =
-        grant.in_fleet() ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
-    const bool is_known = grant.in_fleet() ? grant.view.granted : number != no_number;
+        grant.in_fleet ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
+    const bool is_known = grant.in_fleet ? grant.view.granted : number != no_number;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
     values[col_protection] = CStringGetTextDatum(protection_name(node.protection));
     values[col_node] = Int64GetDatum(node.value);
     values[col_datacenter] = Int32GetDatum(static_cast<int32>(fields.datacenter));
     values[col_worker] = Int32GetDatum(static_cast<int32>(fields.worker));
     nulls[col_node] = nulls[col_datacenter] = nulls[col_worker] = !is_known;
-    nulls[col_granted] = !grant.in_fleet() || !is_known;
+    nulls[col_granted] = !grant.in_fleet || !is_known;
     if (!nulls[col_granted])
         values[col_granted] = TimestampTzGetDatum(
             to_timestamptz(core::start_of(config.layout, Min(grant.view.until, config.policy.end))));
 }
 
-// `config` is a copy of the slot's. Nothing here may depend on which sequence the slot belongs to now.
-void fill_generator(const GeneratorConfig &config, const GeneratorState &generator, Datum *values, bool *nulls) {
+// Under the slot's lock.
+void fill_generator(const Slot *slot, Datum *values, bool *nulls) {
+    const GeneratorState &generator = slot->generator;
+    const GeneratorConfig &config = generator.config;
     const core::Layout &layout = config.layout;
     const auto tick_of = [&layout](uint64_t position) {
         return static_cast<int64_t>(position >> layout.sequence_bits);
@@ -142,7 +122,7 @@ void fill_generator(const GeneratorConfig &config, const GeneratorState &generat
     for (int column = col_next_ready; column < columns; column++)
         nulls[column] = true;
     nulls[col_ahead] = false;
-    fill_node(config, generator, values, nulls);
+    fill_node(slot, values, nulls);
     fill_clock(generator.clock, values, nulls);
     const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
     values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
@@ -189,7 +169,7 @@ void fill_block(const BlockAnswer &next, Datum *values, bool *nulls) {
 
 void fill_segment(const Slot *slot, Relation rel, Datum *values, bool *nulls) {
     const SegmentView view = view_of(slot->segment, rel);
-    const BlockAnswer next = blocks_look(slot->key);
+    const BlockAnswer next = blocks_look(slot);
     const core::Range &range = view.range;
     memset(&nulls[col_protection], true, col_until - col_protection + 1);
     nulls[col_first] = nulls[col_length] = nulls[col_left] = !view.in_use;
@@ -218,30 +198,50 @@ bool may_see(Oid sequence) {
            has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
-void add_row(ReturnSetInfo *result, Oid sequence) {
-    Relation rel = try_relation_open(sequence, AccessShareLock);
+// A slot that is ready, of this database.
+struct Look {
+    Oid sequence; // InvalidOid: it is not
+    uint64_t generation;
+};
+
+Look look_at(Slot *slot) {
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const bool is_ours = slot->phase == SlotPhase::ready && is_of_this_database(slot->key);
+    const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->generation.load(std::memory_order_relaxed)};
+    LWLockRelease(&slot->lock);
+    return look;
+}
+
+// AccessShareLock on the sequence excludes DROP, but not that the slot is reset. Then there is no row.
+void add_row(ReturnSetInfo *result, Slot *slot) {
+    const Look look = look_at(slot);
+    Relation rel = OidIsValid(look.sequence) ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
     if (rel == nullptr)
         return;
-    SlotCopy copy;
-    // AccessShareLock excludes DROP, but not an alteration or a reclaim.
-    if (slot_copy(slot_key(sequence), &copy) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
-        const Slot *slot = copy.slot;
-        Datum values[columns] = {};
-        bool nulls[columns] = {};
-        values[col_sequence] = ObjectIdGetDatum(sequence);
-        const bool is_generator = copy.kind == SlotKind::generator;
-        values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
-        if (!may_see(sequence))
-            memset(&nulls[col_protection], true, columns - col_protection);
-        else if (is_generator)
-            fill_generator(copy.config, slot->generator, values, nulls);
-        else
-            fill_segment(slot, rel, values, nulls);
-        // If the generation has changed, the slot may have been freed while it was read.
-        if (slot->generation.load(std::memory_order_acquire) == copy.generation)
-            tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    Datum values[columns] = {};
+    bool nulls[columns] = {};
+    const bool is_generator = slot->kind == SlotKind::generator;
+    values[col_sequence] = ObjectIdGetDatum(look.sequence);
+    values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
+    if (!may_see(look.sequence)) {
+        memset(&nulls[col_protection], true, columns - col_protection);
+    } else if (is_generator) {
+        LWLockAcquire(&slot->lock, LW_SHARED);
+        fill_generator(slot, values, nulls);
+        LWLockRelease(&slot->lock);
+    } else if (rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+        fill_segment(slot, rel, values, nulls);
     }
+    if (slot->generation.load(std::memory_order_acquire) == look.generation)
+        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
     relation_close(rel, AccessShareLock);
+}
+
+void add_rows(ReturnSetInfo *result, SlotKind kind) {
+    for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+        add_row(result, slot);
+        CHECK_FOR_INTERRUPTS();
+    }
 }
 
 } // namespace
@@ -255,11 +255,8 @@ UIDGEN_SQL_FUNCTION(uid_slots);
 
 Datum uid_slots(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    if (!slots_exist())
-        return static_cast<Datum>(0);
-    const Listing listing = list_sequences();
-    for (int i = 0; i < listing.used; i++)
-        add_row(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), listing.sequences[i]);
+    add_rows(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), SlotKind::generator);
+    add_rows(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), SlotKind::segment);
     return static_cast<Datum>(0);
 }
 }

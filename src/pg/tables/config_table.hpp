@@ -7,7 +7,7 @@
 #include "base/aes.hpp"
 #include "core/concealed_id.hpp"
 #include "row.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

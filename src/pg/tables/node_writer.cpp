@@ -31,7 +31,7 @@ List *wanted = NIL;
 Oid wanted_by = InvalidOid;
 
 // A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
-// alone, and the fields that it refers to are read under the directory lock.
+// alone, and the fields that it refers to are read under a lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
 bool still_holds_slot(const Wanted &row) {
@@ -92,6 +92,7 @@ void start_writer(const Order &order) {
 constexpr int64_t longest_run_us = 2 * us_per_second;
 
 struct DueRow {
+    Slot *slot;
     Oid generator;
     int64_t draw;
     int64_t drawn_at_us;
@@ -99,37 +100,20 @@ struct DueRow {
     core::Layout layout;
 };
 
-struct DueRows {
-    DueRow *rows;
-    int32_t used;
-    int32_t places;
-    int64_t after; // draws up to this one were handled before
-};
-
 Order order = {};
 
-void count_slot(Slot *, void *arg) { static_cast<DueRows *>(arg)->places++; }
-
-void collect(Slot *slot, void *arg) {
-    auto *due = static_cast<DueRows *>(arg);
-    if (slot->kind != SlotKind::generator || !is_of_this_database(slot->key) || due->used == due->places)
-        return;
-    const GeneratorState &generator = slot->generator;
+// What the slot owes, if its draw is later than `after`. The draw's fields change under the state's lock.
+bool is_owed(Slot *slot, int64_t after, DueRow *row) {
+    GeneratorState &generator = slot->generator;
+    lock_state(LW_SHARED);
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    if (draw == 0 || !generator.row_owed.load(std::memory_order_relaxed) || draw <= due->after)
-        return;
-    due->rows[due->used++] = {slot->key.sequence, draw, generator.drawn_at_us,
-                              core::fields_of_node(generator.config.layout, generator.drawn_node),
-                              generator.config.layout};
-}
-
-DueRows rows_due(int64_t after) {
-    DueRows due = {};
-    due.after = after;
-    slots_visit(count_slot, &due);
-    due.rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * static_cast<Size>(due.places + 1)));
-    slots_visit(collect, &due);
-    return due;
+    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > after &&
+                      generator.row_owed.load(std::memory_order_relaxed);
+    if (owed)
+        *row = {slot, slot->key.sequence, draw, generator.drawn_at_us,
+                core::fields_of_node(generator.config.layout, generator.drawn_node), generator.config.layout};
+    unlock_state();
+    return owed;
 }
 
 enum class Outcome { written, not_visible, failed };
@@ -142,17 +126,18 @@ struct Result {
 };
 
 // Does nothing if there was another draw meanwhile.
-void note_result(Slot *slot, void *arg) {
-    const auto *result = static_cast<const Result *>(arg);
-    GeneratorState &generator = slot->generator;
-    int64_t draw = result->row->draw;
-    if (slot->kind != SlotKind::generator || !is_of_this_database(slot->key) ||
-        slot->key.sequence != result->row->generator ||
-        !generator.worker_draw.compare_exchange_strong(draw, result->id, std::memory_order_relaxed))
-        return;
-    const bool written = result->outcome == Outcome::written;
-    generator.row_owed.store(!written, std::memory_order_relaxed);
-    generator.row_due.store(written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+void note_result(const Result &result) {
+    GeneratorState &generator = result.row->slot->generator;
+    int64_t draw = result.row->draw;
+    lock_state(LW_EXCLUSIVE);
+    const SlotKey key = slot_key(result.row->generator);
+    if (same_key(result.row->slot->key, key) &&
+        generator.worker_draw.compare_exchange_strong(draw, result.id, std::memory_order_relaxed)) {
+        const bool written = result.outcome == Outcome::written;
+        generator.row_owed.store(!written, std::memory_order_relaxed);
+        generator.row_due.store(written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+    }
+    unlock_state();
 }
 
 enum NodeType : int32 { container = 1, actual = 2 };
@@ -246,9 +231,8 @@ void try_row(const DueRow &row, Oid schema) {
     }
     PG_END_TRY();
     MemoryContextSwitchTo(context);
-    Result final = {&row, result.outcome, result.id};
-    if (final.outcome != Outcome::failed)
-        slots_visit(note_result, &final);
+    if (result.outcome != Outcome::failed)
+        note_result({&row, result.outcome, result.id});
 }
 
 Oid schema_of_extension() {
@@ -258,19 +242,29 @@ Oid schema_of_extension() {
     return schema;
 }
 
+// Writes what is owed, once. Returns the latest draw of what was handled; `after` if nothing was.
+int64_t write_rows_after(int64_t after, Oid schema, int64_t until_us) {
+    DueRow row;
+    int64_t latest = after;
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        if (!is_owed(slot, after, &row))
+            continue;
+        if (monotonic_us() >= until_us)
+            return after;
+        try_row(row, schema);
+        latest = Max(latest, row.draw);
+    }
+    return latest;
+}
+
 // Also writes rows drawn meanwhile: their transactions may have found no free place for another writer.
 void write_due_rows(Oid schema, int64_t until_us) {
     int64_t seen = 0;
     for (;;) {
-        const DueRows due = rows_due(seen);
-        if (due.used == 0)
+        const int64_t latest = write_rows_after(seen, schema, until_us);
+        if (latest == seen)
             return;
-        for (int32_t i = 0; i < due.used; i++) {
-            if (monotonic_us() >= until_us)
-                return;
-            try_row(due.rows[i], schema);
-            seen = Max(seen, due.rows[i].draw);
-        }
+        seen = latest;
     }
 }
 

@@ -7,7 +7,7 @@
 // later transaction starts another.
 #pragma once
 
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

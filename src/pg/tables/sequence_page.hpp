@@ -21,7 +21,7 @@
 
 #include "core/durability.hpp"
 #include "core/range.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

@@ -3,9 +3,8 @@
 #include "config_table.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
-#include "shared/nodes.hpp"
+#include "memory/nodes.hpp"
 #include "sequence_page.hpp"
-#include "base/settings.hpp"
 #include "base/this_server.hpp"
 #include "base/time_source.hpp"
 
@@ -183,18 +182,20 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, slot->key.sequence, config.layout);
-    // With one try more than there are slots, the draws get past every node that a live generator can hold.
     const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
-    const int64_t tries = Min(nodes, static_cast<int64_t>(settings::max_slots) + 1);
+    int64_t tries = nodes;
     for (int64_t i = 1;; i++) {
+        int64_t others = 0;
         const int64_t id = draw_node_id(schema); // the row's, whatever the number
         const auto set = [&](int64_t number, bool insist) {
-            return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist);
+            return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist, &others);
         };
         if (former != core::no_node && set(core::number_of(config.layout, source, former), false))
             break;
         if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
             break;
+        // One try more than there are others gets past every node that they hold, unless they may hold all.
+        tries = others < nodes ? Min(nodes, others + 1) : i + 1;
     }
 }
 

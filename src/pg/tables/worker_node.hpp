@@ -12,7 +12,7 @@
 #pragma once
 
 #include "core/other_nodes.hpp"
-#include "shared/slots.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

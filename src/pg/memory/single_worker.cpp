@@ -1,13 +1,11 @@
 #include "single_worker.hpp"
 
-#include <atomic>
-
 #include "base/time_source.hpp"
+#include "server_state.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-constexpr char name[] = "uidgen single workers";
 constexpr int64_t pause_us = 1000 * us_per_ms;
 
 struct Kind {
@@ -23,16 +21,12 @@ constexpr Kind kinds[] = {
      "Increase max_worker_processes. Until then, this server gets no grant from its registry."},
 };
 
-struct Registration {
-    std::atomic<Latch *> latch;         // of the running worker
-    std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
-};
-Registration *registrations = nullptr;
+static_assert(lengthof(kinds) == single_workers, "each kind has its place in the state of the server");
 
-Registration &registration(SingleWorker kind) { return registrations[static_cast<uint32_t>(kind)]; }
+WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
 // True for one process. Relaxed: the time guards no other data, and the swap alone lets one process through.
-bool may_start(Registration *own, int64_t now_us) {
+bool may_start(WorkerState *own, int64_t now_us) {
     int64_t last = own->started_at_us.load(std::memory_order_relaxed);
     return (last == 0 || now_us - last > pause_us) &&
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
@@ -57,28 +51,25 @@ void resign_at_exit(int, Datum kind) { resign_as_worker(static_cast<SingleWorker
 
 } // namespace
 
-void single_workers_request_memory() { RequestAddinShmemSpace(sizeof(Registration) * lengthof(kinds)); }
-
-void single_workers_attach_memory() {
-    bool found = false;
-    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-    registrations = static_cast<Registration *>(ShmemInitStruct(name, sizeof(Registration) * lengthof(kinds), &found));
-    for (size_t i = 0; !found && i < lengthof(kinds); i++) {
-        registrations[i].latch.store(nullptr, std::memory_order_relaxed);
-        registrations[i].started_at_us.store(0, std::memory_order_relaxed);
-    }
-    LWLockRelease(AddinShmemInitLock);
-}
-
 // Acquire pairs with the release in become_worker(), so that the latch is seen initialized.
 bool wake_worker(SingleWorker kind) {
-    Registration &own = registration(kind);
+    WorkerState &own = registration(kind);
     Latch *running = own.latch.load(std::memory_order_acquire);
     if (running != nullptr) {
         SetLatch(running);
         return true;
     }
     return !may_start(&own, monotonic_us()) || start(kinds[static_cast<uint32_t>(kind)]);
+}
+
+bool wake_registrar(GrantError *error) {
+    if (wake_worker(SingleWorker::registrar))
+        return true;
+    strlcpy(error->message, "no background worker slot is free for the registrar", sizeof(error->message));
+    strlcpy(error->hint, "Increase max_worker_processes in postgresql.conf and restart the server.",
+            sizeof(error->hint));
+    error->at_us = wall_clock_us();
+    return false;
 }
 
 // Release also in resign_as_worker(): a process that sees no worker sees what the last one wrote before.
@@ -98,7 +89,7 @@ void begin_as_worker(SingleWorker kind) {
     BackgroundWorkerUnblockSignals();
     if (!become_worker(kind))
         proc_exit(0);
-    on_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));
+    before_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));
 }
 
 void worker_found_nothing(SingleWorker kind) { registration(kind).started_at_us.store(0, std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// Why the registry of the fleet gave nothing, as sessions show it; and how its registrar is woken.
+// Why the registry of the fleet gave nothing, as sessions show it.
 #pragma once
 
 #include "base/postgres.hpp"
@@ -15,8 +15,5 @@ struct GrantError {
 
 // The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
 GrantError error_for_user(const GrantError &error);
-
-// Wakes the registrar, or starts it if none runs. False: it cannot be started, and *error says why.
-bool wake_registrar(GrantError *error);
 
 } // namespace uidgen::pg

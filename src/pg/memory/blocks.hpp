@@ -1,16 +1,14 @@
 // Blocks of a fleet's segments, in shared memory: what passes between the sessions that draw and the registrar, which
 // asks the registry.
 //
-// A block is a range of a segment's values that the registry gave to this server. A segment has one cell at most, from
-// the time that a session asks for a block until a session has taken it. So at most one block per segment is ready
-// beside the range that sessions draw from (Leaf's double buffer).
+// A block is a range of a segment's values that the registry gave to this server. A slot has one place for it at most,
+// made when a session first asks for one. So at most one block of a segment is ready beside the range that sessions
+// draw from (Leaf's double buffer).
 //
-// One LWLock guards all cells. No I/O and no wait happens under it, and no other lock is taken under it. It may be
-// taken under a page's lock, so that a block leaves its cell and becomes the slot's range at once
-// (attached_segment.hpp).
+// The slot's lock guards the place. It may be taken under the page's, so that a block leaves its place and becomes the
+// slot's range at once (attached_segment.hpp). Places are on a list of their own, which the registrar walks.
 #pragma once
 
-#include "registry_error.hpp"
 #include "slots.hpp"
 
 namespace uidgen::pg {
@@ -36,7 +34,7 @@ struct FleetBlock {
 };
 
 enum class BlockState : uint32_t {
-    none,    // there is no cell
+    none,
     asked,   // the registrar asks for it, until it is there or is refused
     ready,   // a session may take it
     refused, // a session may ask again
@@ -56,47 +54,48 @@ struct BlockAnswer {
     GrantError error; // at_us 0: none
 };
 
-void blocks_request_memory(); // from shmem_request_hook
-void blocks_attach_memory();  // from shmem_startup_hook
-
 // ---------------------------------------------------------------------------------------------------------
 // For the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
 // Asks for a block, unless one is asked for or ready, or was refused less than a second ago. Starts the registrar if
-// none runs. Returns at once. False: no cell is left.
-bool blocks_ask(SlotKey segment, const BlockAsk &ask);
+// none runs. Returns at once.
+void blocks_ask(Slot *segment, const BlockAsk &ask);
 
-// The block that is ready leaves its cell. False: none is ready. Raises no error.
-bool blocks_take(SlotKey segment, FleetBlock *block);
+// The slot's place; null: no block was ever asked for. May raise an error, so it comes before the page's lock.
+struct BlockPlace;
+BlockPlace *block_place(const Slot *segment);
 
-BlockAnswer blocks_look(SlotKey segment);
+// The block that is ready leaves the slot's place. False: none is ready that was asked for by that name. Raises no error.
+bool blocks_take(Slot *segment, BlockPlace *place, const char *registry_name, FleetBlock *block);
 
-// Sleeps until the segment's cell is not asked for any more, or the time is over. Honours cancel.
-void blocks_wait(SlotKey segment, int64_t timeout_us);
+BlockAnswer blocks_look(const Slot *segment);
 
-// The segment was dropped, or begins anew.
-void blocks_forget(SlotKey segment);
+// Sleeps until no block is asked for any more, or the time is over. Honours cancel.
+void blocks_wait(Slot *segment, int64_t timeout_us);
+
+// What was asked for is of no use any more. The second form is for slots.cpp, under the slot's lock.
+void blocks_forget(Slot *segment);
+void blocks_discard(Slot *segment);
 
 // ---------------------------------------------------------------------------------------------------------
 // For the registrar.
 // ---------------------------------------------------------------------------------------------------------
 
 struct AskedBlock {
-    int32_t cell;
+    Slot *segment;
     uint64_t number; // of the ask
-    SlotKey segment;
     BlockAsk ask;
 };
 
-// The next ask that is due, after that cell. False: none is; then *next_us is how long until one is due, if that is
+// The ask that is due and has the lowest number. False: none is; then *next_us is how long until one is due, if that is
 // less than it was.
-bool blocks_next_asked(int32_t after, AskedBlock *asked, int64_t *next_us);
+bool blocks_next_asked(AskedBlock *asked, int64_t *next_us);
 
 // Whether a block is asked for.
 bool blocks_are_asked();
 
-// Does nothing if the cell has another ask by now; a block is then lost. Wakes the sessions that wait for it.
+// Does nothing if the place has another ask by now; a block is then lost. Wakes the sessions that wait for it.
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer);
 
 // The registry cannot be used: every session that waits learns why.

@@ -7,9 +7,6 @@
 
 namespace uidgen::pg {
 
-void trusted_clock_request_memory(); // from shmem_request_hook
-void trusted_clock_attach_memory();  // from shmem_startup_hook; trusts the clock as it is then
-
 // A step by less is no reason for doubt.
 constexpr int64_t suspicious_jump_us = INT64_C(10) * 1000 * us_per_ms;
 

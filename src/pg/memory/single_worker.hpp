@@ -6,7 +6,7 @@
 // work, or the session finds no worker and starts one.
 #pragma once
 
-#include "base/compat.hpp"
+#include "registry_error.hpp"
 
 namespace uidgen::pg {
 
@@ -15,12 +15,12 @@ enum class SingleWorker : uint32_t {
     registrar, // asks the registry of the fleet for grants and blocks
 };
 
-void single_workers_request_memory(); // from shmem_request_hook
-void single_workers_attach_memory();  // from shmem_startup_hook
-
 // Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
 // worker_found_nothing(). Allocates nothing and raises no error. False: no background worker can be started.
 bool wake_worker(SingleWorker kind);
+
+// The same for the registrar. False: it cannot be started, and *error says why.
+bool wake_registrar(GrantError *error);
 
 // For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
 // one is running, this one ends.

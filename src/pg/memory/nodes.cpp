@@ -1,6 +1,5 @@
 #include "nodes.hpp"
 
-#include "incarnation.hpp"
 #include "base/settings.hpp"
 
 namespace uidgen::pg {

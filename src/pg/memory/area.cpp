@@ -1,0 +1,159 @@
+#include "area.hpp"
+
+#include "base/faults.hpp"
+#include "base/file_identity.hpp"
+#include "server_state.hpp"
+
+namespace uidgen::pg {
+
+dsa_area *area = nullptr;
+dshash_table *slot_table = nullptr;
+
+namespace {
+
+void (*restore_area)() = nullptr;
+
+bool birth_is_known = false;
+uint64_t database_born = 0;
+
+// The database's directory is made with the database, and this file in it. Some processes have no database.
+void learn_birth() {
+    if (likely(birth_is_known) || !OidIsValid(MyDatabaseId))
+        return;
+    const char *file = psprintf("%s/PG_VERSION", DatabasePath);
+    if (!fault_is(Fault::keep_slot) && !birth_of(file, &database_born))
+        ereport(ERROR, (errcode_for_file_access(), errmsg("could not stat file \"%s\": %m", file)));
+    birth_is_known = true;
+}
+
+dshash_parameters table_parameters() {
+    dshash_parameters parameters = {};
+    parameters.key_size = sizeof(SlotKey);
+    parameters.entry_size = sizeof(SlotEntry);
+    parameters.compare_function = dshash_memcmp;
+    parameters.hash_function = dshash_memhash;
+    set_copy_function(&parameters);
+    parameters.tranche_id = server_state->tranche;
+    return parameters;
+}
+
+// The area is unmapped before PostgreSQL releases the locks of a process that ends outside of a transaction.
+void leave_area(int, Datum) {
+    LWLockReleaseAll();
+    ConditionVariableCancelSleep();
+}
+
+void keep(dsa_area *made, dshash_table *table) {
+    before_shmem_exit(leave_area, 0);
+    dsa_pin_mapping(made);
+    area = made;
+    slot_table = table;
+}
+
+void attach(dsa_handle handle) {
+    const dshash_parameters parameters = table_parameters();
+    learn_birth();
+    MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+    dsa_area *found = dsa_attach(handle);
+    keep(found, dshash_attach(found, &parameters, server_state->area.table, nullptr));
+    MemoryContextSwitchTo(caller);
+}
+
+// What a process that failed here has left in the state leads into its area, which is gone.
+void forget_former(AreaState *state) {
+    for (SlotLists &lists : state->slots) {
+        lists.newest.store(InvalidDsaPointer, std::memory_order_relaxed);
+        lists.next_look.store(InvalidDsaPointer, std::memory_order_relaxed);
+        lists.first_free = InvalidDsaPointer;
+    }
+    state->newest_block.store(InvalidDsaPointer, std::memory_order_relaxed);
+}
+
+// No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping.
+void make() {
+    AreaState *state = &server_state->area;
+    const dshash_parameters parameters = table_parameters();
+    forget_former(state);
+    learn_birth();
+    MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+    area = dsa_create(server_state->tranche);
+    slot_table = dshash_create(area, &parameters, nullptr);
+    MemoryContextSwitchTo(caller);
+    restore_area();
+    dsa_pin(area);
+    keep(area, slot_table);
+    state->table = dshash_get_hash_table_handle(slot_table);
+    state->handle.store(dsa_get_handle(area), std::memory_order_release);
+}
+
+void make_or_let_go() {
+    PG_TRY();
+    { make(); }
+    PG_CATCH();
+    {
+        area = nullptr;
+        slot_table = nullptr;
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+}
+
+struct Request {
+    Size bytes;
+    const char *what;
+};
+
+void explain(void *arg) {
+    const auto *request = static_cast<const Request *>(arg);
+    errcontext("allocation of %zu bytes of dynamic shared memory for %s", request->bytes, request->what);
+    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
+}
+
+} // namespace
+
+SlotKey slot_key(Oid sequence) {
+    learn_birth();
+    return {MyDatabaseId, sequence, database_born};
+}
+
+bool attach_area() {
+    if (likely(area != nullptr))
+        return true;
+    const dsa_handle handle =
+        server_state != nullptr ? server_state->area.handle.load(std::memory_order_acquire) : DSM_HANDLE_INVALID;
+    if (handle == DSM_HANDLE_INVALID)
+        return false;
+    attach(handle);
+    return true;
+}
+
+void open_area() {
+    Request request = {0, "generators and segments"};
+    ErrorContextCallback context = {error_context_stack, explain, &request};
+    if (attach_area())
+        return;
+    error_context_stack = &context;
+    LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
+    if (!attach_area())
+        make_or_let_go();
+    LWLockRelease(&server_state->area.making);
+    error_context_stack = context.previous;
+}
+
+void area_restore_by(void (*restore)()) { restore_area = restore; }
+
+dsa_pointer allocate_in_area(Size bytes, const char *what) {
+    Request request = {bytes, what};
+    ErrorContextCallback context = {error_context_stack, explain, &request};
+    error_context_stack = &context;
+    const dsa_pointer memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
+    error_context_stack = context.previous;
+    return memory;
+}
+
+void free_in_area(dsa_pointer pointer) {
+    if (DsaPointerIsValid(pointer))
+        dsa_free(area, pointer);
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,60 @@
+// The area: dynamic shared memory that grows with what is in it, and the table that finds a sequence's slot there. The
+// model is PostgreSQL's own pgstat_shmem.c.
+//
+// The first process that needs a slot makes the area; every other one attaches to it at its first use. It lasts until
+// the server stops or restarts after a crash. Slots are never given back to it, so an address that a process has kept
+// may always be read.
+//
+// Memory may not be there: /dev/shm is full, or there are too many segments. PostgreSQL then raises an error under
+// locks of its own, so nobody catches it without an abort. Whatever is to last is allocated first, and published by a
+// step that cannot fail.
+#pragma once
+
+#include "base/compat.hpp"
+
+namespace uidgen::pg {
+
+// Which sequence a slot belongs to. `born` tells two databases apart that had one oid, one after the other. Their
+// sequences may have the same oids, files and values.
+struct SlotKey {
+    Oid database;
+    Oid sequence;
+    uint64_t born;
+};
+
+inline bool same_key(const SlotKey &a, const SlotKey &b) {
+    return a.database == b.database && a.sequence == b.sequence && a.born == b.born;
+}
+
+// The key of a sequence of this session's database. Raises no error once the process has attached to the area.
+SlotKey slot_key(Oid sequence);
+
+inline bool is_of_this_database(const SlotKey &key) { return same_key(key, slot_key(key.sequence)); }
+
+// What the table holds: an entry for each sequence that has a slot, and for each database that has lost one. An entry
+// without a slot is like none.
+struct SlotEntry {
+    SlotKey key; // must come first: the table's key
+    dsa_pointer slot;
+    int64_t lost_until_us; // of a database (slots.hpp)
+};
+
+// Null until this process has attached.
+[[gnu::visibility("hidden")]] extern dsa_area *area;
+[[gnu::visibility("hidden")]] extern dshash_table *slot_table;
+
+// Attaches this process to the area, if it was made. False: the server has no slot yet.
+bool attach_area();
+
+// The same; makes the area if there is none. `restore` fills a new one, before any other process sees it.
+void open_area();
+void area_restore_by(void (*restore)());
+
+// The address in this process. May raise an error, if the memory is new to the process.
+template <typename T> T *in_area(dsa_pointer pointer) { return static_cast<T *>(dsa_get_address(area, pointer)); }
+
+// Zeroed memory. `what` and the size are in the error if there is none.
+dsa_pointer allocate_in_area(Size bytes, const char *what);
+void free_in_area(dsa_pointer pointer); // does nothing for InvalidDsaPointer
+
+} // namespace uidgen::pg

@@ -1,0 +1,317 @@
+#include "memberships.hpp"
+
+#include "base/time_source.hpp"
+#include "base/waits.hpp"
+#include "single_worker.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// So often a reader tries without the lock.
+constexpr int most_tries = 100;
+
+// used_at_us is at most this late.
+constexpr int64_t use_resolution_us = 1000 * us_per_ms;
+
+MemberState &fleet() { return server_state->fleet; }
+
+uint64_t fresh_incarnation() {
+    uint64_t fresh = 0;
+    if (!try_fresh_incarnation(&fresh))
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
+    return fresh;
+}
+
+// A membership that was superseded draws nothing.
+GrantView view_of(const core::Membership &membership) {
+    if (!membership.holds || membership.superseded)
+        return core::no_grant;
+    return {true, membership.held.node, membership.held.from, membership.held.until};
+}
+
+// Begins as a newcomer, without a grant.
+void begin_line(MembershipState *state, uint64_t fresh) {
+    core::begin_line(&state->held, fresh);
+    state->view.publish(core::no_grant);
+    state->error = {};
+}
+
+void begin_membership(MembershipState *state) {
+    state->used = true;
+    state->ordered = false;
+    state->order = {};
+    state->renewals = 0;
+    state->error = {};
+    state->notes = {};
+    state->wanted.store(0, std::memory_order_relaxed);
+    state->used_at_us.store(0, std::memory_order_relaxed);
+}
+
+// Whether the order is for the line that there is. What a file without a mark says is not the generator's own.
+bool is_for_line(const MembershipState &state, const GrantOrder &order, bool has_mark) {
+    return state.used && core::same_layout(state.order.layout, order.layout) && (state.ordered || has_mark);
+}
+
+// A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
+// grant the order still must name it.
+GrantOrder with_former(GrantOrder order, const MembershipState &state) {
+    const GrantOrder &before = state.order;
+    if (!state.ordered || state.held.holds || before.former_node < 0 || order.former_node >= 0 ||
+        !core::same_layout(before.layout, order.layout))
+        return order;
+    order.former_node = before.former_node;
+    order.former_until = Max(order.former_until, before.former_until);
+    return order;
+}
+
+void note_error(Slot *slot, const GrantError &error) {
+    MembershipState &state = slot->generator.membership;
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    state.error = error;
+    state.errors.fetch_add(1, std::memory_order_relaxed);
+    LWLockRelease(&slot->lock);
+    ConditionVariableBroadcast(&state.changed);
+}
+
+void wake_registrar_for(Slot *slot) {
+    GrantError error = {};
+    if (!wake_registrar(&error))
+        note_error(slot, error);
+}
+
+// Whether the membership follows from the present one. If too many lives have passed without an answer,
+// begin_incarnation() begins a new line, which has no former ones.
+bool follows(const core::Membership &next, const core::Membership &present) {
+    if (next.incarnation == present.incarnation || present.former_count == core::most_former)
+        return true;
+    for (uint32_t i = 0; i < next.former_count; i++)
+        if (next.former[i] == present.incarnation)
+            return true;
+    return false;
+}
+
+bool is_of_member(const Slot *slot, const SlotKey &key) {
+    return slot->phase != SlotPhase::free && slot->generator.membership.used && same_key(slot->key, key);
+}
+
+// False: memberships_begin_lines() has forgotten the fleet meanwhile.
+bool note_seen(const MembershipChange &change) {
+    lock_state(LW_EXCLUSIVE);
+    const bool is_in_fleet = fleet().seen.fleet == change.before.fleet;
+    if (is_in_fleet)
+        fleet().seen = change.seen;
+    unlock_state();
+    return is_in_fleet;
+}
+
+void publish(MembershipState *state, const core::Membership &next) {
+    const bool renewed = next.holds && next.held.serial != state->held.held.serial;
+    state->renewals += renewed ? 1 : 0;
+    state->held = next;
+    const GrantView view = view_of(next);
+    if (renewed)
+        state->error = {};
+    if (view.granted && view.until > state->wanted.load(std::memory_order_relaxed))
+        state->wanted.store(0, std::memory_order_relaxed);
+    state->view.publish(view);
+}
+
+} // namespace
+
+void membership_initialize_once(MembershipState *state) {
+    state->view.reset();
+    state->errors.store(0, std::memory_order_relaxed);
+    ConditionVariableInit(&state->changed);
+}
+
+void membership_end(MembershipState *state) {
+    state->used = false;
+    state->view.publish(core::no_grant);
+}
+
+bool try_fresh_incarnation(uint64_t *fresh) {
+    do
+        if (!pg_strong_random(fresh, sizeof(*fresh)))
+            return false;
+    while ((*fresh &= static_cast<uint64_t>(PG_INT64_MAX)) == 0);
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// For the sessions that draw.
+// ---------------------------------------------------------------------------------------------------------
+
+// Acquire: a session that sees the fleet in force reads the high-water mark afterwards (node_grant.cpp).
+uint32_t fleet_epoch() { return fleet().epoch.load(std::memory_order_acquire); }
+
+// The setting is first assigned before there is shared memory. Relaxed stores into the epoch would do: what a session
+// concludes from it rests on the order of its own loads.
+void set_in_fleet(bool in_fleet) {
+    if (IsUnderPostmaster || server_state == nullptr)
+        return;
+    fleet().changes++;
+    fleet().epoch.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
+}
+
+// Release: pairs with read_node_grant(), so that a session that sees the epoch sees the view initialized.
+void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark) {
+    const uint64_t fresh = fresh_incarnation(); // may do I/O
+    MembershipState &state = slot->generator.membership;
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    if (!is_for_line(state, order, has_mark)) {
+        if (!state.used)
+            begin_membership(&state);
+        begin_line(&state, fresh);
+    }
+    state.order = with_former(order, state);
+    state.ordered = true;
+    LWLockRelease(&slot->lock);
+    state.ordered_in.store(epoch, std::memory_order_release);
+    membership_note_use(slot, wall_clock_us());
+    wake_registrar_for(slot); // a grant from the file must be renewed
+}
+
+GrantView membership_view(const Slot *slot) {
+    const core::SharedGrantView<> &shared = slot->generator.membership.view;
+    GrantView view = core::no_grant;
+    for (int i = 0; i < most_tries; i++)
+        if (shared.try_read(&view))
+            return view;
+    auto *lock = const_cast<LWLock *>(&slot->lock);
+    LWLockAcquire(lock, LW_SHARED);
+    view = shared.read_locked();
+    LWLockRelease(lock);
+    return view;
+}
+
+// Relaxed here and below: each value stands alone.
+void membership_note_use(Slot *slot, int64_t now_us) {
+    std::atomic<int64_t> &used_at_us = slot->generator.membership.used_at_us;
+    const int64_t since_us = now_us - used_at_us.load(std::memory_order_relaxed);
+    if (since_us > use_resolution_us || since_us < 0)
+        used_at_us.store(now_us, std::memory_order_relaxed);
+}
+
+void membership_want(Slot *slot, int64_t lowest) {
+    slot->generator.membership.wanted.store(Max(lowest, 1), std::memory_order_relaxed);
+    membership_note_use(slot, wall_clock_us());
+    wake_registrar_for(slot);
+}
+
+void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
+    MembershipState &state = slot->generator.membership;
+    const uint64_t errors = state.errors.load(std::memory_order_relaxed);
+    const int64_t until_us = monotonic_us() + timeout_us;
+    ConditionVariablePrepareToSleep(&state.changed);
+    while (core::same_view(membership_view(slot), seen) && state.errors.load(std::memory_order_relaxed) == errors) {
+        const int64_t left_us = until_us - monotonic_us();
+        if (left_us <= 0 || sleep_for_grant(&state.changed, left_us))
+            break;
+    }
+    ConditionVariableCancelSleep();
+}
+
+GrantError membership_error(Slot *slot) {
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const GrantError error = slot->generator.membership.error;
+    LWLockRelease(&slot->lock);
+    return error;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// For the registrar, the file of grants and the status view.
+// ---------------------------------------------------------------------------------------------------------
+
+bool membership_copy(Slot *slot, Member *copy) {
+    const MembershipState &state = slot->generator.membership;
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const bool is_member = slot->phase != SlotPhase::free && state.used;
+    if (is_member)
+        *copy = {slot,
+                 slot->key,
+                 state.ordered,
+                 state.order,
+                 state.held,
+                 state.wanted.load(std::memory_order_relaxed),
+                 state.used_at_us.load(std::memory_order_relaxed),
+                 state.renewals,
+                 state.error};
+    LWLockRelease(&slot->lock);
+    return is_member;
+}
+
+core::FleetSeen fleet_seen() {
+    lock_state(LW_SHARED);
+    const core::FleetSeen seen = fleet().seen;
+    unlock_state();
+    return seen;
+}
+
+void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership) {
+    Slot *slot = make_stale_slot(key);
+    MembershipState &state = slot->generator.membership;
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    begin_membership(&state);
+    state.order.layout = layout;
+    state.held = membership;
+    state.view.publish(view_of(membership));
+    LWLockRelease(&slot->lock);
+}
+
+void fleet_restore(const core::FleetSeen &seen) {
+    lock_state(LW_EXCLUSIVE);
+    fleet().seen = seen;
+    unlock_state();
+}
+
+bool membership_publish(const MembershipChange &change) {
+    Slot *slot = change.slot;
+    MembershipState &state = slot->generator.membership;
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    const bool published =
+        is_of_member(slot, change.key) && follows(change.membership, state.held) && note_seen(change);
+    if (published)
+        publish(&state, change.membership);
+    LWLockRelease(&slot->lock);
+    if (published)
+        ConditionVariableBroadcast(&state.changed);
+    return published;
+}
+
+bool membership_may_follow(const Member &present, const MembershipChange &change) {
+    return present.slot == change.slot && same_key(present.key, change.key) &&
+           follows(change.membership, present.membership) && fleet_seen().fleet == change.before.fleet;
+}
+
+void membership_unwant(const Member &member) {
+    int64_t wanted = member.wanted;
+    LWLockAcquire(&member.slot->lock, LW_SHARED);
+    if (is_of_member(member.slot, member.key))
+        (void)member.slot->generator.membership.wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
+    LWLockRelease(&member.slot->lock);
+}
+
+void membership_note_error(const Member &member, const GrantError &error) {
+    LWLockAcquire(&member.slot->lock, LW_SHARED);
+    const bool is_its = is_of_member(member.slot, member.key);
+    LWLockRelease(&member.slot->lock);
+    if (is_its) // an error that another generator gets is overwritten by its own
+        note_error(member.slot, error);
+}
+
+// What is known of the former fleet is forgotten last. So no answer to a former line brings it back, and one to a new
+// line that was asked with it is not published (note_seen()).
+void memberships_begin_lines() {
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        MembershipState &state = slot->generator.membership;
+        const uint64_t fresh = fresh_incarnation();
+        LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+        if (slot->phase != SlotPhase::free && state.used)
+            begin_line(&state, fresh);
+        LWLockRelease(&slot->lock);
+        ConditionVariableBroadcast(&state.changed);
+    }
+    fleet_restore({});
+}
+
+} // namespace uidgen::pg

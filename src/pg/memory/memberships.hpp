@@ -1,0 +1,125 @@
+// The memberships of this server's generators in a fleet: what is asked of the registry for each, and the grants that
+// sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends when the generator
+// is dropped, or made anew with the oid of another one.
+//
+// Locking contract
+//   1. The slot's lock guards all but the view and the atomics. No I/O and no wait happens under it.
+//   2. What sessions read to draw, the view of a grant, is published by a sequence lock (core/grant_view.hpp): one
+//      writer at a time (under the slot's lock), readers without a lock.
+//   3. The registrar is the only process that changes a membership, except for membership_order() and
+//      memberships_begin_lines() (under the lock). membership_publish() therefore refuses a membership that follows
+//      from another one than the slot has. Incarnations are random numbers, so one of another generator that had the
+//      slot meanwhile, or of the same one in another line, is told from the former one.
+//
+// Why a grant of a membership that has ended harms nobody:
+//   1. Its ticks stay the former line's. The registry grants the node to another line from the end of the grant on.
+//   2. An answer that is under way for the line is not published, by (3) of the contract.
+//   3. The file of grants may still have the line, until it is written again. A start then goes on with the line. That
+//      is right, because no later line of the generator has drawn: its incarnation would be in the file instead.
+#pragma once
+
+#include "slots.hpp"
+
+namespace uidgen::pg {
+
+// What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
+// before the word is swapped. A view that has become old is still right: its ticks belong to its node for ever.
+using core::GrantView;
+
+// ---------------------------------------------------------------------------------------------------------
+// For the sessions that draw.
+// ---------------------------------------------------------------------------------------------------------
+
+// Whether uidgen.registry is set, and whether it has changed since: 0, or a number that changes with the setting. It is
+// the postmaster's setting that counts, because sessions read theirs late, some in mid-query.
+uint32_t fleet_epoch();
+
+// The setting changes. Does nothing but in the postmaster.
+void set_in_fleet(bool in_fleet);
+
+// Gives the generator's membership its order in that epoch. A new line begins without `has_mark`, if the membership
+// comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
+void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark);
+
+GrantView membership_view(const Slot *slot);
+
+// Notes that a session draws from the generator, by a reading of the wall clock.
+void membership_note_use(Slot *slot, int64_t now_us);
+
+// Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at
+// once.
+void membership_want(Slot *slot, int64_t lowest);
+
+// Sleeps until the view changes, the last error changes, or the time is over. Honours cancel.
+void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us);
+
+// Why there is no grant.
+GrantError membership_error(Slot *slot);
+
+// ---------------------------------------------------------------------------------------------------------
+// For the registrar, the file of grants and the status view.
+// ---------------------------------------------------------------------------------------------------------
+
+struct Member {
+    Slot *slot;
+    SlotKey key;
+    bool ordered;     // false: only the file knows it; no session has used it since the server's start
+    GrantOrder order; // if not ordered, only the layout
+    core::Membership membership;
+    int64_t wanted;
+    int64_t used_at_us;
+    int64_t renewals;
+    GrantError error;
+};
+
+// False: the slot's generator is no member.
+bool membership_copy(Slot *slot, Member *copy);
+
+// Calls visit(member) for each member of the server, without a lock.
+template <typename Visit> void for_each_member(Visit visit) {
+    Member member;
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
+        if (membership_copy(slot, &member))
+            visit(member);
+}
+
+core::FleetSeen fleet_seen();
+
+// What the file of grants says, while the area is made. The next incarnation must have begun already
+// (core::begin_incarnation()).
+void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership);
+void fleet_restore(const core::FleetSeen &seen);
+
+// What accept() made of the answer to one member.
+struct MembershipChange {
+    Slot *slot;
+    SlotKey key;
+    core::Membership membership;
+    core::FleetSeen before; // what was known of the fleet
+    core::FleetSeen seen;
+};
+
+// Publishes the change, after the file was written. Wakes the sessions that wait. False: the slot has another membership
+// by now, or the server has left that fleet, so nothing is published.
+bool membership_publish(const MembershipChange &change);
+
+// Whether membership_publish() would take it for the member, which was copied.
+bool membership_may_follow(const Member &present, const MembershipChange &change);
+
+// No grant reaches the tick that the member wants, so it is not asked for until a session wants it again.
+void membership_unwant(const Member &member);
+
+// Wakes the sessions that wait.
+void membership_note_error(const Member &member, const GrantError &error);
+
+// uid_fleet_move(): every generator of this server begins anew, in whatever fleet the registry is of.
+void memberships_begin_lines();
+
+// A random number that was never used: the name of an incarnation. Positive, never 0. False: there is none.
+bool try_fresh_incarnation(uint64_t *fresh);
+
+// For slots.cpp.
+void membership_initialize_once(MembershipState *state);
+void membership_end(MembershipState *state); // under the slot's lock
+
+} // namespace uidgen::pg

@@ -1,0 +1,95 @@
+// What a server has one of, in one struct of its shared memory. What it has many of, its slots, is in an area that
+// grows (area.hpp), which the struct leads to.
+//
+// Locking contract of src/pg
+//   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
+//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence_page.hpp). No wait, no allocation
+//      and no error happens under it.
+//   3. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
+//   4. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
+//      compares all generators (slots.hpp).
+//   They are taken in this order. The locks of the table of slots come before a slot's lock, and never together with a
+//   page. No background process holds one of them while it waits for anything else.
+#pragma once
+
+#include <atomic>
+
+#include "base/compat.hpp"
+#include "core/membership.hpp"
+#include "counters.hpp"
+#include "registry_error.hpp"
+
+namespace uidgen::pg {
+
+// Slots of one kind (slots.hpp).
+struct SlotLists {
+    std::atomic<dsa_pointer> newest; // of all that were ever made; they follow one another by Slot::next
+    std::atomic<dsa_pointer> next_look;
+    dsa_pointer first_free; // by Slot::next_free
+};
+constexpr uint32_t slot_kinds = 2;
+
+struct AreaState {
+    LWLock making; // held while the area is made
+    std::atomic<dsa_handle> handle;
+    dshash_table_handle table;
+    SlotLists slots[slot_kinds];
+    std::atomic<dsa_pointer> newest_block; // of the places for blocks (blocks.hpp)
+};
+
+// The last plausible reading of the wall clock (trusted_clock.hpp).
+struct ClockState {
+    std::atomic<int64_t> offset_us;
+    int64_t at_start_us; // set once
+};
+
+// A background worker of which a server has at most one (single_worker.hpp).
+struct WorkerState {
+    std::atomic<Latch *> latch;         // of the running worker
+    std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
+};
+constexpr uint32_t single_workers = 2;
+
+// What the registrar last knew of the registry, for a view.
+struct RegistrarStatus {
+    bool connected;
+    int64_t away_since_us; // since when the registry cannot be used; 0: it can, or nobody has tried
+    GrantError last_error; // of the registry as a whole, or of any member
+    bool compared_clocks;
+    int64_t clock_offset_us; // this server's clock less the registry's, at the last answer
+};
+
+struct MemberState {
+    core::FleetSeen seen;
+    std::atomic<uint32_t> epoch; // fleet_epoch(); written by the postmaster
+    uint32_t changes;            // of the setting; the postmaster's
+    LWLock file_lock;            // held while the file of grants is written; before a slot's lock
+    uint64_t asked_blocks;       // numbers the requests for blocks
+    RegistrarStatus registrar;
+};
+
+struct ServerState {
+    LWLock lock;
+    uint64_t salt; // 64 random bits that no other server knows; set once
+    int tranche;   // of all locks; set once
+    AreaState area;
+    ClockState clock;
+    WorkerState workers[single_workers];
+    MemberState fleet;
+    Stats freed;                               // what slots have counted that were freed
+    std::atomic<uint64_t> refused_on_standby; // calls
+};
+
+void server_state_request_memory(); // from shmem_request_hook
+void server_state_attach();         // from shmem_startup_hook
+
+// Null if the server did not preload the library.
+[[gnu::visibility("hidden")]] extern ServerState *server_state;
+
+inline void lock_state(LWLockMode mode) { LWLockAcquire(&server_state->lock, mode); }
+inline void unlock_state() { LWLockRelease(&server_state->lock); }
+
+RegistrarStatus registrar_status();
+void registrar_status_set(const RegistrarStatus &status); // for the registrar
+
+} // namespace uidgen::pg

@@ -1,0 +1,482 @@
+#include "slots.hpp"
+
+#include "base/time_source.hpp"
+#include "blocks.hpp"
+#include "memberships.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+using Cell = std::atomic<uint64_t>;
+static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by its cells' contents");
+
+// Slots are made so many bytes at a time. Objects of more than 8 kB begin at a page, which aligns slots to cache lines.
+constexpr Size bytes_at_a_time = 32 * 1024;
+
+SlotLists &lists_of(SlotKind kind) {
+    return server_state->area.slots[static_cast<uint32_t>(kind) - static_cast<uint32_t>(SlotKind::generator)];
+}
+
+constexpr Size bytes_of(SlotKind kind) {
+    const Size end = kind == SlotKind::generator ? offsetof(Slot, generator) + sizeof(GeneratorState)
+                                                 : offsetof(Slot, segment) + sizeof(SegmentState);
+    return TYPEALIGN(core::cache_line, end);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Memory
+// ---------------------------------------------------------------------------------------------------------
+
+// Locks and condition variables are initialised once, because a process may look at a slot at any time from then on.
+void initialize_once(Slot *slot, dsa_pointer self, SlotKind kind) {
+    slot->self = self;
+    slot->kind = kind;
+    slot->phase = SlotPhase::free;
+    LWLockInitialize(&slot->lock, server_state->tranche);
+    if (kind == SlotKind::generator)
+        membership_initialize_once(&slot->generator.membership);
+}
+
+void add_to_lists(Slot *slot) {
+    SlotLists &lists = lists_of(slot->kind);
+    lock_state(LW_EXCLUSIVE);
+    slot->next = lists.newest.load(std::memory_order_relaxed);
+    slot->next_free = lists.first_free;
+    lists.first_free = slot->self;
+    lists.newest.store(slot->self, std::memory_order_release); // pairs with first_slot()
+    unlock_state();
+}
+
+void add_slots(SlotKind kind) {
+    const Size stride = bytes_of(kind);
+    const dsa_pointer memory = allocate_in_area(bytes_at_a_time, "slots of generators and segments");
+    char *first = in_area<char>(memory);
+    for (Size at = 0; at + stride <= bytes_at_a_time; at += stride) {
+        auto *slot = reinterpret_cast<Slot *>(first + at);
+        initialize_once(slot, memory + at, kind);
+        add_to_lists(slot);
+    }
+}
+
+dsa_pointer make_ring(uint64_t cells) {
+    const dsa_pointer memory = allocate_in_area(cells * sizeof(Cell), "the ring of a generator in cached mode");
+    core::Ring<>(nullptr, in_area<Cell>(memory), cells).clear();
+    return memory;
+}
+
+bool has_free_slot(SlotKind kind) {
+    lock_state(LW_SHARED);
+    const bool has = DsaPointerIsValid(lists_of(kind).first_free);
+    unlock_state();
+    return has;
+}
+
+// InvalidDsaPointer: another session has taken the last one.
+dsa_pointer take_free_slot(SlotKind kind) {
+    SlotLists &lists = lists_of(kind);
+    lock_state(LW_EXCLUSIVE);
+    const dsa_pointer taken = lists.first_free;
+    if (DsaPointerIsValid(taken))
+        lists.first_free = in_area<Slot>(taken)->next_free;
+    unlock_state();
+    return taken;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Contents
+// ---------------------------------------------------------------------------------------------------------
+
+// Whoever changes what the draw of a node compares.
+void lock_both(Slot *slot) {
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    lock_state(LW_EXCLUSIVE);
+}
+
+void unlock_both(Slot *slot) {
+    unlock_state();
+    LWLockRelease(&slot->lock);
+}
+
+void reset(RingState *ring, dsa_pointer cells, uint64_t run) {
+    ring->hints.reset(0);
+    ring->shared.reset(run);
+    ring->cells = cells;
+    ring->discarded_below.store(0, std::memory_order_relaxed);
+    ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
+    ring->went_stale.store(false, std::memory_order_relaxed);
+    for (auto &count : ring->ring_refills)
+        count.store(0, std::memory_order_relaxed);
+    ring->shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
+    ring->rejected_puts.store(0, std::memory_order_relaxed);
+    ring->rejected_takes.store(0, std::memory_order_relaxed);
+    ring->too_old.store(0, std::memory_order_relaxed);
+}
+
+// All but the membership.
+void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
+    generator->ticks.reset(init.first_position);
+    generator->backup.reset(init.first_position);
+    generator->passed_over.reset(init.first_position);
+    generator->seen.store(core::nothing_seen, std::memory_order_relaxed);
+    generator->config = init.config;
+    generator->config.policy.spread.salt = server_state->salt;
+    generator->number.store(no_number, std::memory_order_relaxed);
+    generator->warned.store(false, std::memory_order_relaxed);
+    generator->worker_draw.store(0, std::memory_order_relaxed);
+    generator->granted_node.store(-1, std::memory_order_relaxed);
+    generator->row_owed.store(false, std::memory_order_relaxed);
+    generator->row_due.store(0, std::memory_order_relaxed);
+    generator->clock.changes.store(0, std::memory_order_relaxed);
+    generator->clock.backup_ids.store(0, std::memory_order_relaxed);
+    generator->membership.ordered_in.store(0, std::memory_order_relaxed);
+    reset(&generator->ring, cells, init.config.cached.run);
+}
+
+// All but the place for blocks.
+void reset(SegmentState *segment, const SlotInit &init) {
+    segment->word.reset(0);
+    segment->passed_over.reset(0);
+    segment->fleet = 0;
+    segment->bounds = init.bounds;
+    segment->step = {init.bounds.base, core::StepReason::base};
+    segment->disturbed = false;
+    segment->reserved_at_us = segment->refilled_at_us = 0;
+    segment->reserved_at = 0;
+    segment->pace = {0, 0};
+    for (auto &count : segment->refills)
+        count = 0;
+}
+
+void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
+    slot->file = init.file;
+    slot->expected = init.expected;
+    if (slot->kind == SlotKind::segment) {
+        reset(&slot->segment, init);
+        return;
+    }
+    slot->generator.records_before = counted(slot->counters, Stat::records);
+    reset(&slot->generator, init, cells);
+}
+
+// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
+// draw_cached.cpp: the run that is read next is not one of those before.
+uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
+    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
+    return before + (ring.shared.last() & (run - 1)) + 1;
+}
+
+// Ids that are known without being counted.
+uint64_t ids_by_words(const Slot &slot) {
+    if (slot.kind == SlotKind::segment)
+        return slot.segment.passed_over.handed_out(slot.segment.word.next());
+    const GeneratorState &generator = slot.generator;
+    const CachedConfig &cached = generator.config.cached;
+    const uint64_t backup = generator.clock.backup_ids.load(std::memory_order_relaxed);
+    if (cached.on)
+        return cached.shares ? drawn_from_shared_runs(generator.ring, cached.run) : 0;
+    return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
+}
+
+// The words lose what they say. Under the locks of the slot and the state.
+void keep_counts(Slot *slot) {
+    if (slot->phase != SlotPhase::orphan) {
+        count(&slot->counters, Stat::ids, ids_by_words(*slot));
+        return;
+    }
+    add(&server_state->freed, slot_counted(slot));
+    reset(&slot->counters);
+    slot->ids_shown.store(0, std::memory_order_relaxed);
+}
+
+void set_phase(Slot *slot, SlotPhase phase) {
+    slot->phase = phase;
+    slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
+}
+
+void begin_use(Slot *slot, const SlotKey &key) {
+    lock_both(slot);
+    slot->key = key;
+    reset(&slot->counters);
+    reset(slot, {slot->kind}, InvalidDsaPointer);
+    slot->ids_shown.store(0, std::memory_order_relaxed);
+    set_phase(slot, SlotPhase::stale);
+    unlock_both(slot);
+}
+
+void forget_fleet(Slot *slot) {
+    if (slot->kind == SlotKind::generator)
+        membership_end(&slot->generator.membership);
+    else
+        blocks_discard(slot);
+}
+
+// Exchanges *cells for those that the slot had.
+void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
+    const bool has_ring = slot->kind == SlotKind::generator;
+    lock_both(slot);
+    const dsa_pointer former = has_ring ? slot->generator.ring.cells : InvalidDsaPointer;
+    keep_counts(slot);
+    reset(slot, init, *cells);
+    set_phase(slot, SlotPhase::ready);
+    unlock_both(slot);
+    *cells = former;
+}
+
+// Returns the cells of its ring, to be freed when the locks are released.
+dsa_pointer end_use(Slot *slot) {
+    const dsa_pointer cells = slot->kind == SlotKind::generator ? slot->generator.ring.cells : InvalidDsaPointer;
+    lock_both(slot);
+    forget_fleet(slot);
+    add(&server_state->freed, slot_counted(slot));
+    if (slot->kind == SlotKind::generator)
+        slot->generator.ring.cells = InvalidDsaPointer;
+    set_phase(slot, SlotPhase::free);
+    slot->next_free = lists_of(slot->kind).first_free;
+    lists_of(slot->kind).first_free = slot->self;
+    unlock_both(slot);
+    return cells;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The table
+// ---------------------------------------------------------------------------------------------------------
+
+// What may fail for lack of memory, before anything is taken.
+void prepare(const SlotKey &key, SlotKind kind) {
+    bool found = false;
+    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
+    if (!found)
+        entry->slot = InvalidDsaPointer;
+    dshash_release_lock(slot_table, entry);
+    if (!has_free_slot(kind))
+        add_slots(kind);
+}
+
+// Null: there is none.
+Slot *slot_of(const SlotEntry *entry) {
+    return entry != nullptr && DsaPointerIsValid(entry->slot) ? in_area<Slot>(entry->slot) : nullptr;
+}
+
+// The slot of the key, locked in the table by *entry. A slot of the other kind is of a sequence that had the oid
+// before. Null: there is no free slot.
+Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *cells) {
+    *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, true));
+    Slot *slot = slot_of(*entry);
+    if (*entry == nullptr || (slot != nullptr && slot->kind == kind))
+        return slot;
+    if (slot != nullptr)
+        *cells = end_use(slot);
+    (*entry)->slot = take_free_slot(kind);
+    slot = slot_of(*entry);
+    if (slot != nullptr)
+        begin_use(slot, key);
+    return slot;
+}
+
+void release(SlotEntry *entry) {
+    if (entry != nullptr)
+        dshash_release_lock(slot_table, entry);
+}
+
+SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
+
+void remember_last_time(const SlotKey &key, int64_t until_us) {
+    bool found = false;
+    const SlotKey database = database_of(key);
+    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &database, &found));
+    if (!found) {
+        entry->slot = InvalidDsaPointer;
+        entry->lost_until_us = 0;
+    }
+    entry->lost_until_us = Max(entry->lost_until_us, until_us);
+    release(entry);
+}
+
+bool node_is_taken(const Slot *of, int64_t node, int64_t *others) {
+    bool taken = false;
+    *others = 0;
+    for (const Slot *other = first_slot(SlotKind::generator); other != nullptr; other = next_slot(other))
+        if (other != of && other->phase == SlotPhase::ready &&
+            other->generator.number.load(std::memory_order_relaxed) != no_number &&
+            core::same_layout(other->generator.config.layout, of->generator.config.layout)) {
+            ++*others;
+            taken = taken || other->generator.drawn_node == node;
+        }
+    return taken;
+}
+
+// Relaxed: the row's writer reads them under the state's lock.
+void set_draw(GeneratorState *generator, const NodeDraw &draw) {
+    generator->worker_draw.store(draw.id, std::memory_order_relaxed);
+    generator->drawn_at_us = draw.at_us;
+    generator->drawn_node = draw.node;
+    generator->row_owed.store(true, std::memory_order_relaxed);
+    generator->row_due.store(0, std::memory_order_relaxed);
+}
+
+} // namespace
+
+Slot *find_slot(const SlotKey &key) {
+    if (!attach_area())
+        return nullptr;
+    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
+    Slot *slot = slot_of(entry);
+    release(entry);
+    return slot;
+}
+
+Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
+    if (!attach_area())
+        return nullptr;
+    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
+    Slot *slot = slot_of(entry);
+    if (slot != nullptr && (slot->kind != kind || slot->phase != SlotPhase::ready))
+        slot = nullptr;
+    release(entry);
+    return slot;
+}
+
+Slot *make_slot(const SlotKey &key, const SlotInit &init) {
+    Slot *slot = nullptr;
+    open_area();
+    while (slot == nullptr) {
+        SlotEntry *entry = nullptr;
+        dsa_pointer former = InvalidDsaPointer;
+        prepare(key, init.kind);
+        dsa_pointer cells = init.config.cached.on ? make_ring(init.config.cached.cells) : InvalidDsaPointer;
+        slot = claim(key, init.kind, &entry, &former);
+        if (slot != nullptr && slot->phase != SlotPhase::ready)
+            make_ready(slot, init, &cells);
+        release(entry);
+        free_in_area(cells);
+        free_in_area(former);
+    }
+    return slot;
+}
+
+Slot *make_stale_slot(const SlotKey &key) {
+    SlotEntry *entry = nullptr;
+    dsa_pointer former = InvalidDsaPointer;
+    prepare(key, SlotKind::generator);
+    Slot *slot = claim(key, SlotKind::generator, &entry, &former);
+    release(entry);
+    return slot;
+}
+
+void expire_slot(Slot *slot) {
+    lock_both(slot);
+    if (slot->phase == SlotPhase::ready)
+        set_phase(slot, SlotPhase::stale);
+    unlock_both(slot);
+}
+
+void orphan_slot(Slot *slot) {
+    lock_both(slot);
+    forget_fleet(slot);
+    set_phase(slot, SlotPhase::orphan);
+    unlock_both(slot);
+}
+
+void free_slot(const SlotKey &key, int64_t last_time_us) {
+    if (last_time_us > 0)
+        remember_last_time(key, last_time_us); // first, because it may fail
+    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, true));
+    if (entry == nullptr)
+        return;
+    Slot *slot = slot_of(entry);
+    const dsa_pointer cells = slot != nullptr ? end_use(slot) : InvalidDsaPointer;
+    dshash_delete_entry(slot_table, entry);
+    free_in_area(cells);
+}
+
+void forget_database(const SlotKey &key) {
+    const SlotKey database = database_of(key);
+    (void)dshash_delete_key(slot_table, &database);
+}
+
+int64_t lost_until_us() {
+    if (!attach_area())
+        return 0;
+    const SlotKey database = slot_key(InvalidOid);
+    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &database, false));
+    const int64_t until_us = entry != nullptr ? entry->lost_until_us : 0;
+    release(entry);
+    return until_us;
+}
+
+core::Ring<> ring_of(Slot *slot) {
+    GeneratorState &generator = slot->generator;
+    return {&generator.ring.hints, in_area<Cell>(generator.ring.cells), generator.config.cached.cells};
+}
+
+Slot *first_slot(SlotKind kind) {
+    if (!attach_area())
+        return nullptr;
+    const dsa_pointer newest = lists_of(kind).newest.load(std::memory_order_acquire);
+    return DsaPointerIsValid(newest) ? in_area<Slot>(newest) : nullptr;
+}
+
+// Relaxed: two sessions that look at the same slots do no harm.
+int slots_to_look_at(SlotKind kind, Slot **slots, int most) {
+    std::atomic<dsa_pointer> &next_look = lists_of(kind).next_look;
+    const dsa_pointer next = next_look.load(std::memory_order_relaxed);
+    Slot *slot = DsaPointerIsValid(next) ? in_area<Slot>(next) : first_slot(kind);
+    int count = 0;
+    for (; count < most && slot != nullptr; slot = next_slot(slot))
+        slots[count++] = slot;
+    next_look.store(count == most ? slots[count - 1]->next : InvalidDsaPointer, std::memory_order_relaxed);
+    return count;
+}
+
+int64_t slot_last_time(const Slot &slot) {
+    const GeneratorState &generator = slot.generator;
+    const core::Layout &layout = generator.config.layout;
+    if (counted(slot.counters, Stat::records) == generator.records_before)
+        return 0;
+    const uint64_t position = Max(generator.ticks.last(), generator.backup.last());
+    return core::start_of(layout, static_cast<int64_t>(position >> layout.sequence_bits));
+}
+
+// The words may say less than a moment ago (PassedOver, invariant 1), but a counter must not go back.
+Stats slot_counted(Slot *slot) {
+    Stats now;
+    for (uint32_t i = 0; i < stat_count; i++)
+        now.values[i] = slot->counters.values[i].load(std::memory_order_relaxed);
+    uint64_t &ids = now.values[index(Stat::ids)];
+    ids += ids_by_words(*slot);
+    core::raise_to(slot->ids_shown, ids, std::memory_order_relaxed);
+    ids = Max(ids, slot->ids_shown.load(std::memory_order_relaxed));
+    return now;
+}
+
+Stats slots_counted() {
+    lock_state(LW_SHARED); // excludes that a slot is freed meanwhile
+    Stats sum = server_state->freed;
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
+        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot))
+            if (slot->phase != SlotPhase::free)
+                add(&sum, slot_counted(slot));
+    unlock_state();
+    return sum;
+}
+
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
+    GeneratorState &generator = slot->generator;
+    lock_state(LW_EXCLUSIVE);
+    const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
+    const bool free = !set_already && (!node_is_taken(slot, draw.node, others) || insist);
+    if (free) {
+        set_draw(&generator, draw);
+        generator.number.store(number, std::memory_order_release);
+    }
+    unlock_state();
+    return set_already || free;
+}
+
+void slot_set_node(Slot *slot, const NodeDraw &draw) {
+    lock_state(LW_EXCLUSIVE);
+    set_draw(&slot->generator, draw);
+    unlock_state();
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,329 @@
+// Slots: what the server keeps in shared memory for each generator and segment in use. Slots are in the area (area.hpp),
+// as many as are used. A slot's memory is of one kind for good, and is never given back: a freed slot is used again for
+// another sequence.
+//
+// Locking contract
+//   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it, too.
+//   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
+//      (locked_generator.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
+//      (sweep.hpp). Each changes the generation. So a session that kept a pointer compares the generation, under the
+//      lock on the sequence.
+//   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
+//      lock, shared or exclusive. So no race makes a page and its slot differ.
+//   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence (the
+//      refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
+//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node and
+//      the sum of all counts, which look at many slots at one moment, need only the state's.
+//   6. All other fields are atomics, or never change while the slot is in use.
+//
+// A slot may outlive its sequence without harm (sweep.hpp). A session that opens an entry compares the page with
+// `expected` and the file with `file`; if they differ, it invalidates the reserved range. This comparison cannot detect
+// an identical database made again (same oids, files and values), so keys say which database it is (area.hpp).
+#pragma once
+
+#include <atomic>
+#include <type_traits>
+
+#include "core/clock_policy.hpp"
+#include "core/grant_view.hpp"
+#include "core/layout.hpp"
+#include "core/membership.hpp"
+#include "core/range.hpp"
+#include "core/ring.hpp"
+#include "core/step_policy.hpp"
+#include "core/position_allocator.hpp"
+#include "base/compat.hpp"
+#include "area.hpp"
+#include "counters.hpp"
+#include "registry_error.hpp"
+#include "server_state.hpp"
+
+namespace uidgen::pg {
+
+// What a sequence's page says. The lsn shows that the counter was moved, even if it was moved back.
+struct PageState {
+    core::SequenceState counter;
+    XLogRecPtr lsn;
+};
+
+inline bool same_state(const PageState &a, const PageState &b) {
+    return a.counter.last_value == b.counter.last_value && a.counter.is_called == b.counter.is_called && a.lsn == b.lsn;
+}
+
+enum class SlotKind : uint32_t { none, generator, segment };
+
+enum class SlotPhase : uint32_t {
+    free,   // of no sequence
+    orphan, // of a sequence that does not exist any more, or that has become another generator's
+    stale,  // what is drawn with must be made anew
+    ready,
+};
+
+constexpr int64_t no_number = -1;
+
+// Where a generator's worker id comes from.
+enum class WorkerPolicy : uint32_t {
+    disposable, // drawn anew at each start of the server
+    sticky,     // the last one of this host and port; drawn if there is none
+    fixed,      // the number that the user gave (`static`)
+};
+
+enum class WhenRingEmpty : uint32_t { pad, wait, error };
+
+// Cached mode. A run is the content of one cell of the ring. A session takes a whole run, or all sessions share one.
+struct CachedConfig {
+    bool on;
+    bool shares;         // all sessions draw from one run
+    uint64_t run;        // ids in a run, a power of two
+    uint64_t cells;      // cells in the ring, a power of two
+    uint64_t threshold;  // filled cells below which the ring is refilled
+    int64_t schedule_us; // time between two refills; 0: no schedule
+    bool discards;       // the rest of a tick that does not fit into the ring
+    WhenRingEmpty when_empty;
+    int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
+};
+
+// What the row of uid_generator says, copied when the slot is made; and the incarnation's salt.
+struct GeneratorConfig {
+    core::Layout layout;
+    core::ClockPolicy policy;
+    CachedConfig cached;
+    WorkerPolicy worker_policy;
+    int32_t worker_number;    // of WorkerPolicy::fixed
+    int32_t datacenter_id;    // -1: none of its own
+    char preset[NAMEDATALEN]; // shortened if need be
+};
+
+// Why a ring was refilled.
+enum class RingRefill : uint32_t { initial, threshold, schedule, by_caller };
+constexpr uint32_t ring_refill_causes = 4;
+
+struct RingState {
+    core::RingHints<> hints;
+    core::SharedRun<> shared;
+    std::atomic<uint64_t> shared_before;      // ids drawn from the runs that were shared before the present one
+    dsa_pointer cells;                        // "lock"; InvalidDsaPointer: not in cached mode
+    std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
+    std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
+    std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
+    std::atomic<uint64_t> ring_refills[ring_refill_causes];
+    std::atomic<uint64_t> rejected_puts;
+    std::atomic<uint64_t> rejected_takes;
+    std::atomic<uint64_t> too_old;
+};
+
+// What a generator has seen of a wrong clock (clock_watch.hpp).
+struct ClockEvents {
+    std::atomic<uint64_t> changes;    // odd while the clock is behind
+    std::atomic<uint64_t> backup_ids; // of the backup worker
+};
+
+// What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
+// a change of uidgen.registry.
+struct GrantOrder {
+    core::Layout layout;
+    int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
+    WorkerPolicy policy;
+    int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
+    int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
+    int64_t former_until;  // the first tick above the high-water mark that it had then
+    char preset[NAMEDATALEN];
+    char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
+    char database[NAMEDATALEN];
+};
+
+// What the registrar keeps about a member, as long as its incarnation stays the same.
+struct RegistrarNotes {
+    uint64_t incarnation;
+    bool stored;           // in the file of grants
+    bool refused;          // the log says so
+    int64_t renew_at;      // tick; 0: unknown
+    int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
+    int64_t asked_at_us;   // last
+    bool is_written;       // the file of grants is being written with it
+};
+
+// A generator's membership in the fleet (memberships.hpp).
+struct MembershipState {
+    bool used;             // lock
+    bool ordered;          // lock; else it comes from the file, and no session has used it yet
+    GrantOrder order;      // lock
+    core::Membership held; // lock
+    int64_t renewals;      // lock; grants accepted since the server's start
+    GrantError error;      // lock
+    RegistrarNotes notes;  // the registrar's
+    core::SharedGrantView<> view;      // published under the lock, read without it
+    std::atomic<uint32_t> ordered_in;  // the epoch in which a session of this slot has ordered it; 0: none
+    std::atomic<int64_t> wanted;       // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<int64_t> used_at_us;   // when a session last read or wanted it, on the wall clock; 0: never
+    std::atomic<uint64_t> errors;      // counts the errors that were noted
+    ConditionVariable changed;         // initialised once
+};
+
+struct GeneratorState {
+    core::PositionAllocator<> ticks; // page: its bounds
+    core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
+    PassedOver passed_over;          // by `ticks`, except in cached mode
+    uint64_t records_before;         // what Stat::records counted when the slot was made ready
+    std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with
+    GeneratorConfig config;          // changes under the lock of the slot and that of the state
+    RingState ring;                  // of cached mode
+    // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
+    // state's lock.
+    std::atomic<int64_t> number;
+    std::atomic<bool> warned; // of a datacenter id that is not used
+    // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
+    // under the state's lock; without it only the id may change.
+    std::atomic<int64_t> worker_draw;
+    int64_t drawn_at_us;
+    int64_t drawn_node;
+    std::atomic<int64_t> granted_node; // the node of the registry that drawn_node shows; -1: none
+    std::atomic<bool> row_owed;        // the row must be written, for the first time or again
+    std::atomic<int64_t> row_due;      // a timestamptz: a transaction that ends after it has the row written
+    ClockEvents clock;
+    MembershipState membership; // outlives an alteration
+};
+
+// Why a segment's range was reserved.
+enum class Refill : uint32_t {
+    first,     // the first use since the slot was made
+    ahead,     // before the range in use was used up
+    late,      // after the range in use was used up, so a caller waited for the flush
+    disturbed, // the counter was moved by another command
+};
+constexpr uint32_t refill_causes = 4;
+
+struct SegmentState {
+    core::SegmentWord<> word; // its ranges are guarded by the page
+    PassedOver passed_over;   // by the word
+    core::StepBounds bounds;  // page: those of the last range
+    core::RangeStep step;     // page: of the last range
+    bool disturbed;           // page: the counter was moved since the last range
+    uint64_t fleet;           // page: the fleet whose registry gave its ranges; 0: they are of the sequence itself
+    // page: start of the interval that the next pace is measured over. It is the time of a reservation on the monotonic
+    // clock (0: none yet), and the next ordinal at that time plus the ordinals invalidated since. A reservation begins
+    // a new interval only if a value was drawn in the present one.
+    int64_t reserved_at_us;
+    uint64_t reserved_at;
+    core::Pace pace;                 // page: between that reservation and the one before it
+    int64_t refilled_at_us;          // page: the time of the last reservation on the wall clock
+    uint64_t refills[refill_causes]; // page
+    std::atomic<dsa_pointer> blocks; // the place for blocks of the registry (blocks.hpp), made at first need
+};
+
+struct Slot {
+    dsa_pointer self;      // never changes, as the next two
+    dsa_pointer next;      // of all slots of the kind
+    SlotKind kind;
+    dsa_pointer next_free; // guarded by the state's lock
+    LWLock lock;
+    SlotPhase phase; // lock
+    SlotKey key;     // lock
+    std::atomic<uint64_t> generation;
+    RelationFile file;  // page: the sequence's file that `expected` belongs to
+    PageState expected; // page: what the sequence's page says unless another command moved the counter
+    Counters counters;
+    std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
+    // Last: the memory of a slot ends with the member of its kind.
+    union {
+        GeneratorState generator;
+        SegmentState segment;
+    };
+};
+
+static_assert(std::is_standard_layout_v<Slot> && std::is_trivially_destructible_v<Slot>,
+              "slots live in memory that no constructor or destructor of C++ manages");
+
+struct SlotInit {
+    SlotKind kind;
+    RelationFile file;
+    PageState expected;
+    GeneratorConfig config;  // generator
+    uint64_t first_position; // generator: no position below it is handed out
+    core::StepBounds bounds; // segment
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// For sessions that hold a lock on the sequence.
+// ---------------------------------------------------------------------------------------------------------
+
+// Null if there is none.
+Slot *find_slot(const SlotKey &key);
+Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
+
+// The slot of that key, made with `init` unless another session has made it first. Raises an error if there is no memory.
+Slot *make_slot(const SlotKey &key, const SlotInit &init);
+
+// A slot for a generator that no session has drawn from since the server's start. It is stale.
+Slot *make_stale_slot(const SlotKey &key);
+
+// What the slot was made from has changed, or may have been rolled back: the next draw makes anew what it draws with.
+// Statistics and membership stay.
+void expire_slot(Slot *slot);
+
+// The same for a sequence that does not exist any more, or that becomes another generator's: its membership ends, and
+// its statistics with it.
+void orphan_slot(Slot *slot);
+
+// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database, unless
+// the database is gone.
+void free_slot(const SlotKey &key, int64_t last_time_us);
+void forget_database(const SlotKey &key); // of any of its sequences
+
+// The latest one that is remembered for this database, in microseconds; 0: none.
+int64_t lost_until_us();
+
+// This process's view of a generator's ring. Valid as long as the slot's generation does not change.
+core::Ring<> ring_of(Slot *slot);
+
+// ---------------------------------------------------------------------------------------------------------
+// For readers without a lock on the sequence.
+// ---------------------------------------------------------------------------------------------------------
+
+// All slots of a kind that were ever made, the newest first; null at the end. Slots that are made meanwhile are missing.
+Slot *first_slot(SlotKind kind);
+inline Slot *next_slot(const Slot *slot) { return DsaPointerIsValid(slot->next) ? in_area<Slot>(slot->next) : nullptr; }
+
+// Calls visit(slot) for each slot that a sequence has, under its lock, shared. It must not raise an error.
+template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
+    for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+        LWLockAcquire(&slot->lock, LW_SHARED);
+        if (slot->phase != SlotPhase::free)
+            visit(slot);
+        LWLockRelease(&slot->lock);
+    }
+}
+template <typename Visit> void for_each_slot(Visit visit) {
+    for_each_slot(SlotKind::generator, visit);
+    for_each_slot(SlotKind::segment, visit);
+}
+
+// The next slots of a kind in turn, to be looked at whether their sequence is still there.
+int slots_to_look_at(SlotKind kind, Slot **slots, int most);
+
+// Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
+int64_t slot_last_time(const Slot &slot);
+
+// What a slot has counted since its sequence has it. Under the slot's lock, or the state's.
+Stats slot_counted(Slot *slot);
+
+// What all slots of the server have counted since its start, also those that were freed.
+Stats slots_counted();
+
+// The draw of a node: the id of its row of worker_node, and what goes into the row.
+struct NodeDraw {
+    int64_t id;
+    int64_t at_us;
+    int64_t node;
+};
+
+// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
+// that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
+// *others is how many slots have that layout and a number.
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others);
+
+// The generator draws with another node from now on.
+void slot_set_node(Slot *slot, const NodeDraw &draw);
+
+} // namespace uidgen::pg
