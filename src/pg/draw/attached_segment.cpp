@@ -48,9 +48,9 @@ struct Failure {
 const char *name_at_registry(const SegmentRow &row) {
     const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);
     if (strlen(name) > longest_registry_name)
-        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
-                        errmsg("segment name \"%s\" is too long", shown(row.registry_name)),
-                        errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
+        ereport(ERROR,
+                (errcode(ERRCODE_NAME_TOO_LONG), errmsg("segment name \"%s\" is too long", shown(row.registry_name)),
+                 errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
     return name;
 }
 

@@ -2,7 +2,7 @@
 //
 // Why no value is handed out twice in the fleet, while the registry loses no commit:
 //   1. The registry reserves a block durably before it answers, and gives it to one server (registry/fleet_block.cpp).
-//   2. A block leaves its place once, and becomes the slot's range under the lock of the sequence's page (take_block()).
+//   2. A block leaves its place once, and becomes the slot's range under the page's lock (take_block()).
 //      It then counts as a range that was reserved on the sequence: its last value is on the page, logged, and durable
 //      before its first value is handed out.
 //   3. It counts only if it lies beyond the page's value. So the page always shows the last value that this database
@@ -17,7 +17,8 @@
 
 namespace uidgen::pg {
 
-// Asks the registrar for a block, unless one is asked for or ready. Returns at once. Error if the server is in no fleet.
+// Asks the registrar for a block, unless one is asked for or ready. Returns at once. Error if the server is in no
+// fleet.
 void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters);
 
 // After ask_registry(): returns when there may be a block. Error if the registry refuses, or after uidgen.max_wait.

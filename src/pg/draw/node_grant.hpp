@@ -1,8 +1,8 @@
 // The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
 //
-// While uidgen.registry is set, a generator draws inside grants (memory/memberships.hpp), whose ticks bound what decide()
-// allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a fleet needs
-// no pause:
+// While uidgen.registry is set, a generator draws inside grants (memory/memberships.hpp), whose ticks bound what
+// decide() allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a
+// fleet needs no pause:
 //   1. The sessions follow the postmaster's setting, not their own, which they read late.
 //   2. A try that has found no fleet uses ticks of a lease that it has seen before. The first session that finds the
 //      fleet reads the high-water mark afterwards, under the page's lock. So all of those ticks are at or below the
@@ -27,7 +27,8 @@ core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool ba
 // Wakes the registrar if less of the grant is left from the clock's tick on than the generator may need for a lease.
 void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now);
 
-// The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the generator has not drawn yet.
+// The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the
+// generator has not drawn yet.
 NodeGrant present_grant(const Slot *slot);
 
 } // namespace uidgen::pg

@@ -29,8 +29,8 @@ void grant_file_check();
 // While the area is made: begins the next incarnation of each membership in the file and restores it.
 void grant_file_restore();
 
-// Writes all memberships durably, with the change (null: none) if membership_publish() would take it. False: it could not
-// be written, and the log says why; the file is then as it was.
+// Writes all memberships durably, with the change (null: none) if membership_publish() would take it. False: it could
+// not be written, and the log says why; the file is then as it was.
 bool grant_file_write(const MembershipChange *change);
 
 // Removes the file durably, if there is one, so that no later start knows the memberships that were in it. The caller

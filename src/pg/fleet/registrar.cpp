@@ -54,9 +54,9 @@ bool said_clock = false;
 
 // The next thing to do.
 struct Agenda {
-    bool any;     // there are members that are in use
-    bool wanted;  // a session waits for one
-    bool due;     // `member` is to be asked for now
+    bool any;    // there are members that are in use
+    bool wanted; // a session waits for one
+    bool due;    // `member` is to be asked for now
     Member member;
     int64_t next_us; // how long until another one is due
 };

@@ -186,9 +186,8 @@ bool blocks_next_asked(AskedBlock *asked, int64_t *next_us) {
 
 bool blocks_are_asked() {
     bool asked = false;
-    for_each_place(LW_SHARED, [&asked](Slot *, const BlockPlace *place) {
-        asked = asked || place->state == BlockState::asked;
-    });
+    for_each_place(LW_SHARED,
+                   [&asked](Slot *, const BlockPlace *place) { asked = asked || place->state == BlockState::asked; });
     return asked;
 }
 

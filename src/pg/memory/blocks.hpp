@@ -66,7 +66,8 @@ void blocks_ask(Slot *segment, const BlockAsk &ask);
 struct BlockPlace;
 BlockPlace *block_place(const Slot *segment);
 
-// The block that is ready leaves the slot's place. False: none is ready that was asked for by that name. Raises no error.
+// The block that is ready leaves the slot's place. False: none is ready that was asked for by that name. Raises no
+// error.
 bool blocks_take(Slot *segment, BlockPlace *place, const char *registry_name, FleetBlock *block);
 
 BlockAnswer blocks_look(const Slot *segment);

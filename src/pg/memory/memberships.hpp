@@ -99,8 +99,8 @@ struct MembershipChange {
     core::FleetSeen seen;
 };
 
-// Publishes the change, after the file was written. Wakes the sessions that wait. False: the slot has another membership
-// by now, or the server has left that fleet, so nothing is published.
+// Publishes the change, after the file was written. Wakes the sessions that wait. False: the slot has another
+// membership by now, or the server has left that fleet, so nothing is published.
 bool membership_publish(const MembershipChange &change);
 
 // Whether membership_publish() would take it for the member, which was copied.

@@ -27,4 +27,19 @@ int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 // At the creation of a generator: the same WARNING, or a NOTICE if the datacenter id is the whole node.
 void note_datacenter_id(Oid generator, const GeneratorConfig &config);
 
+// The draw of a node: the id of its row of worker_node, and what goes into the row.
+struct NodeDraw {
+    int64_t id;
+    int64_t at_us;
+    int64_t node;
+};
+
+// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
+// that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
+// *others is how many slots have that layout and a number.
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others);
+
+// The generator draws with another node from now on.
+void slot_set_node(Slot *slot, const NodeDraw &draw);
+
 } // namespace uidgen::pg

@@ -76,7 +76,7 @@ struct ServerState {
     ClockState clock;
     WorkerState workers[single_workers];
     MemberState fleet;
-    Stats freed;                               // what slots have counted that were freed
+    Stats freed;                              // what slots have counted that were freed
     std::atomic<uint64_t> refused_on_standby; // calls
 };
 

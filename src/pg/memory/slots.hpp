@@ -1,19 +1,20 @@
-// Slots: what the server keeps in shared memory for each generator and segment in use. Slots are in the area (area.hpp),
-// as many as are used. A slot's memory is of one kind for good, and is never given back: a freed slot is used again for
-// another sequence.
+// Slots: what the server keeps in shared memory for each generator and segment in use. Slots are in the area
+// (area.hpp), as many as are used. A slot's memory is of one kind for good, and is never given back: a freed slot is
+// used again for another sequence.
 //
 // Locking contract
-//   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it, too.
+//   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it,
+//      too.
 //   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
 //      (locked_generator.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
 //      (sweep.hpp). Each changes the generation. So a session that kept a pointer compares the generation, under the
 //      lock on the sequence.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
-//   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence (the
-//      refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
-//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node and
-//      the sum of all counts, which look at many slots at one moment, need only the state's.
+//   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
+//      (the refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
+//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node
+//      and the sum of all counts, which look at many slots at one moment, need only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
 // A slot may outlive its sequence without harm (sweep.hpp). A session that opens an entry compares the page with
@@ -146,19 +147,19 @@ struct RegistrarNotes {
 
 // A generator's membership in the fleet (memberships.hpp).
 struct MembershipState {
-    bool used;             // lock
-    bool ordered;          // lock; else it comes from the file, and no session has used it yet
-    GrantOrder order;      // lock
-    core::Membership held; // lock
-    int64_t renewals;      // lock; grants accepted since the server's start
-    GrantError error;      // lock
-    RegistrarNotes notes;  // the registrar's
-    core::SharedGrantView<> view;      // published under the lock, read without it
-    std::atomic<uint32_t> ordered_in;  // the epoch in which a session of this slot has ordered it; 0: none
-    std::atomic<int64_t> wanted;       // the lowest tick that a session has asked for last; 0: the grant covers it
-    std::atomic<int64_t> used_at_us;   // when a session last read or wanted it, on the wall clock; 0: never
-    std::atomic<uint64_t> errors;      // counts the errors that were noted
-    ConditionVariable changed;         // initialised once
+    bool used;                        // lock
+    bool ordered;                     // lock; else it comes from the file, and no session has used it yet
+    GrantOrder order;                 // lock
+    core::Membership held;            // lock
+    int64_t renewals;                 // lock; grants accepted since the server's start
+    GrantError error;                 // lock
+    RegistrarNotes notes;             // the registrar's
+    core::SharedGrantView<> view;     // published under the lock, read without it
+    std::atomic<uint32_t> ordered_in; // the epoch in which a session of this slot has ordered it; 0: none
+    std::atomic<int64_t> wanted;      // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<int64_t> used_at_us;  // when a session last read or wanted it, on the wall clock; 0: never
+    std::atomic<uint64_t> errors;     // counts the errors that were noted
+    ConditionVariable changed;        // initialised once
 };
 
 struct GeneratorState {
@@ -213,8 +214,8 @@ struct SegmentState {
 };
 
 struct Slot {
-    dsa_pointer self;      // never changes, as the next two
-    dsa_pointer next;      // of all slots of the kind
+    dsa_pointer self; // never changes, as the next two
+    dsa_pointer next; // of all slots of the kind
     SlotKind kind;
     dsa_pointer next_free; // guarded by the state's lock
     LWLock lock;
@@ -252,7 +253,8 @@ struct SlotInit {
 Slot *find_slot(const SlotKey &key);
 Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
 
-// The slot of that key, made with `init` unless another session has made it first. Raises an error if there is no memory.
+// The slot of that key, made with `init` unless another session has made it first. Raises an error if there is no
+// memory.
 Slot *make_slot(const SlotKey &key, const SlotInit &init);
 
 // A slot for a generator that no session has drawn from since the server's start. It is stale.
@@ -266,8 +268,8 @@ void expire_slot(Slot *slot);
 // its statistics with it.
 void orphan_slot(Slot *slot);
 
-// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database, unless
-// the database is gone.
+// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
+// unless the database is gone.
 void free_slot(const SlotKey &key, int64_t last_time_us);
 void forget_database(const SlotKey &key); // of any of its sequences
 
@@ -281,7 +283,8 @@ core::Ring<> ring_of(Slot *slot);
 // For readers without a lock on the sequence.
 // ---------------------------------------------------------------------------------------------------------
 
-// All slots of a kind that were ever made, the newest first; null at the end. Slots that are made meanwhile are missing.
+// All slots of a kind that were ever made, the newest first; null at the end. Slots that are made meanwhile are
+// missing.
 Slot *first_slot(SlotKind kind);
 inline Slot *next_slot(const Slot *slot) { return DsaPointerIsValid(slot->next) ? in_area<Slot>(slot->next) : nullptr; }
 
@@ -310,20 +313,5 @@ Stats slot_counted(Slot *slot);
 
 // What all slots of the server have counted since its start, also those that were freed.
 Stats slots_counted();
-
-// The draw of a node: the id of its row of worker_node, and what goes into the row.
-struct NodeDraw {
-    int64_t id;
-    int64_t at_us;
-    int64_t node;
-};
-
-// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
-// that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
-// *others is how many slots have that layout and a number.
-bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others);
-
-// The generator draws with another node from now on.
-void slot_set_node(Slot *slot, const NodeDraw &draw);
 
 } // namespace uidgen::pg

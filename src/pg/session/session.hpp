@@ -55,10 +55,10 @@ struct SessionEntry {
     uint64_t locked_in;        // the transaction that took the lock
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
     Slot *slot;
-    uint64_t generation;    // of the slot
-    Buffer buffer;          // where the page was last found
-    core::Ring<> ring;      // generators in cached mode
-    uint64_t run_first;     // the rest of the session's own run, unless a window holds it
+    uint64_t generation; // of the slot
+    Buffer buffer;       // where the page was last found
+    core::Ring<> ring;   // generators in cached mode
+    uint64_t run_first;  // the rest of the session's own run, unless a window holds it
     uint64_t run_end;
     bool has_own_window;           // the window is on the session's own run
     SessionEntry *next_own_window; // then: the next entry in the list of them; null: none

@@ -15,13 +15,13 @@
 
 namespace uidgen::pg {
 
-// At the making of a slot: looks at the next few of its kind. It leaves those whose sequence any transaction has locked,
-// this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
+// At the making of a slot: looks at the next few of its kind. It leaves those whose sequence any transaction has
+// locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
 void sweep_slots(SlotKind kind);
 
-// How far ids of lost generators of this database reach, in microseconds; 0: there are none. They are those of generators
-// of that layout whose sequence the transaction does not see (a DROP in the same transaction counts), or which had the
-// oid of this one, and what is remembered for the database.
+// How far ids of lost generators of this database reach, in microseconds; 0: there are none. They are those of
+// generators of that layout whose sequence the transaction does not see (a DROP in the same transaction counts), or
+// which had the oid of this one, and what is remembered for the database.
 struct LostTimes {
     int64_t latest_us;
     int64_t latest_within_us; // of those up to the limit

@@ -9,8 +9,8 @@
 namespace uidgen::pg {
 namespace {
 
-// Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so it
-// does so only for roles that may create segments.
+// Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so
+// it does so only for roles that may create segments.
 void lock_owned(Oid sequence) {
     if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);

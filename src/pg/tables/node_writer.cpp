@@ -110,8 +110,12 @@ bool is_owed(Slot *slot, int64_t after, DueRow *row) {
     const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > after &&
                       generator.row_owed.load(std::memory_order_relaxed);
     if (owed)
-        *row = {slot, slot->key.sequence, draw, generator.drawn_at_us,
-                core::fields_of_node(generator.config.layout, generator.drawn_node), generator.config.layout};
+        *row = {slot,
+                slot->key.sequence,
+                draw,
+                generator.drawn_at_us,
+                core::fields_of_node(generator.config.layout, generator.drawn_node),
+                generator.config.layout};
     unlock_state();
     return owed;
 }
