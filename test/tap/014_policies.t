@@ -395,7 +395,7 @@ foreach my $when ('its clock is mended', 'it starts again')
 	$session->query_safe("SELECT uid_generator_create('anew', $made_with{twitter})");
 	$draw = try_next('anew');
 	is($draw->{ahead_ms}, 0, 'a generator made anew does not wait for one of 2040 that was dropped');
-	like(slurp_file($node->logfile), qr/WARNING:  generator "anew" starts below ids that this database has drawn\n.*DETAIL:  Ids of its layout reach 2040-01-01/, '... and says so');
+	like(slurp_file($node->logfile), qr/WARNING:  generator "anew" starts below ids that this database has drawn\n.*DETAIL:  Ids of a generator that was dropped reach 2040-01-01/, '... and says so');
 	$session->quit;
 	$node->stop('immediate');
 	start_node($node);

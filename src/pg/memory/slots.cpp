@@ -210,11 +210,19 @@ void forget_fleet(Slot *slot) {
         blocks_discard(slot);
 }
 
+// The cells of its ring, to be freed when the locks are released.
+dsa_pointer take_cells(Slot *slot) {
+    if (slot->kind != SlotKind::generator)
+        return InvalidDsaPointer;
+    const dsa_pointer cells = slot->generator.ring.cells;
+    slot->generator.ring.cells = InvalidDsaPointer;
+    return cells;
+}
+
 // Exchanges *cells for those that the slot had.
 void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
-    const bool has_ring = slot->kind == SlotKind::generator;
     lock_both(slot);
-    const dsa_pointer former = has_ring ? slot->generator.ring.cells : InvalidDsaPointer;
+    const dsa_pointer former = take_cells(slot);
     keep_counts(slot);
     reset(slot, init, *cells);
     set_phase(slot, SlotPhase::ready);
@@ -222,14 +230,12 @@ void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
     *cells = former;
 }
 
-// Returns the cells of its ring, to be freed when the locks are released.
+// Returns the cells of its ring.
 dsa_pointer end_use(Slot *slot) {
-    const dsa_pointer cells = slot->kind == SlotKind::generator ? slot->generator.ring.cells : InvalidDsaPointer;
     lock_both(slot);
     forget_fleet(slot);
+    const dsa_pointer cells = take_cells(slot);
     add(&server_state->freed, slot_counted(slot));
-    if (slot->kind == SlotKind::generator)
-        slot->generator.ring.cells = InvalidDsaPointer;
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
     lists_of(slot->kind).first_free = slot->self;
@@ -345,14 +351,18 @@ void expire_slot(Slot *slot) {
     lock_both(slot);
     if (slot->phase == SlotPhase::ready)
         set_phase(slot, SlotPhase::stale);
+    if (slot->kind == SlotKind::segment)
+        blocks_discard(slot);
     unlock_both(slot);
 }
 
 void orphan_slot(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
+    const dsa_pointer cells = take_cells(slot);
     set_phase(slot, SlotPhase::orphan);
     unlock_both(slot);
+    free_in_area(cells);
 }
 
 void free_slot(const SlotKey &key, int64_t last_time_us) {

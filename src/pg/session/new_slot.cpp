@@ -124,7 +124,7 @@ core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &ru
 
 Slot *new_generator_slot(Relation rel, Oid function) {
     const SlotInit init = generator_init(rel, function);
-    sweep_slots(SlotKind::generator);
+    sweep_slots();
     Slot *slot = make_slot(slot_key(RelationGetRelid(rel)), init);
     if (fault_is(Fault::resume_lease))
         slot->generator.ticks.publish(init.first_position,
@@ -134,7 +134,7 @@ Slot *new_generator_slot(Relation rel, Oid function) {
 
 Slot *new_segment_slot(Relation rel, Oid function) {
     const SlotInit init = segment_init(rel, function);
-    sweep_slots(SlotKind::segment);
+    sweep_slots();
     return make_slot(slot_key(RelationGetRelid(rel)), init);
 }
 

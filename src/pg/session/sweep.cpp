@@ -6,7 +6,7 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr int looks = 4;
+constexpr int looks = 2;
 
 // What a slot says at one moment.
 struct Look {
@@ -61,13 +61,15 @@ void sweep(Slot *slot) {
 
 } // namespace
 
-void sweep_slots(SlotKind kind) {
+void sweep_slots() {
     Slot *slots[looks];
     if (IsInParallelMode())
         return;
-    const int count = slots_to_look_at(kind, slots, looks);
-    for (int i = 0; i < count; i++)
-        sweep(slots[i]);
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment}) {
+        const int count = slots_to_look_at(kind, slots, looks);
+        for (int i = 0; i < count; i++)
+            sweep(slots[i]);
+    }
 }
 
 LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us) {

@@ -15,9 +15,9 @@
 
 namespace uidgen::pg {
 
-// At the making of a slot: looks at the next few of its kind. It leaves those whose sequence any transaction has
+// At the making of a slot: looks at the next few of each kind. It leaves those whose sequence any transaction has
 // locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
-void sweep_slots(SlotKind kind);
+void sweep_slots();
 
 // How far ids of lost generators of this database reach, in microseconds; 0: there are none. They are those of
 // generators of that layout whose sequence the transaction does not see (a DROP in the same transaction counts), or

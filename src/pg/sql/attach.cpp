@@ -56,6 +56,8 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     lock_owned(sequence);
     const SessionEntry *e = open_entry(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
     const FleetBlock found = look_up(e->slot, row);
+    if (!read_segment_row(schema_of_function(fcinfo->flinfo->fn_oid), sequence).is_attached())
+        expire_slot(e->slot); // it was made without the row that is to come
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)};
     bool nulls[] = {false, false};
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
