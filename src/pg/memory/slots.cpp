@@ -310,14 +310,13 @@ Slot *find_slot(const SlotKey &key) {
 }
 
 Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
-    if (!attach_area())
+    Slot *slot = find_slot(key);
+    if (slot == nullptr || slot->kind != kind)
         return nullptr;
-    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
-    Slot *slot = slot_of(entry);
-    if (slot != nullptr && (slot->kind != kind || slot->phase != SlotPhase::ready))
-        slot = nullptr;
-    release(entry);
-    return slot;
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const bool is_ready = slot->phase == SlotPhase::ready;
+    LWLockRelease(&slot->lock);
+    return is_ready ? slot : nullptr;
 }
 
 Slot *make_slot(const SlotKey &key, const SlotInit &init) {
