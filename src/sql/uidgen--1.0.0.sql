@@ -119,7 +119,7 @@ COMMENT ON COLUMN uid_generator.max_ahead_ms IS
   'limit on how far the time in an id may be ahead of the clock, in milliseconds, up to ten minutes';
 COMMENT ON COLUMN uid_generator.when_full IS
   'policy when the sequence numbers of a tick are used up; wait: wait for the next tick; borrow: use the next tick '
-  'early, up to max_ahead_ms; backup: use the backup worker, then borrow';
+  'early, up to max_ahead_ms; backup: use the backup worker, which borrows';
 COMMENT ON COLUMN uid_generator.when_back IS
   'policy when the clock moves backwards; hold: stay at the last tick within the tolerance; wait: wait within the '
   'tolerance; backup: use the backup worker; error: fail';
