@@ -67,21 +67,23 @@ static const char *libraries_to_preload() {
 }
 
 void report_not_preloaded() {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("uidgen must be loaded via shared_preload_libraries"),
-                    errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. In a fleet, "
-                              "settings must be known to all processes."),
-                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
-                            libraries_to_preload())));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("uidgen must be loaded via shared_preload_libraries"),
+             errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. In a fleet, "
+                       "settings must be known to all processes."),
+             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
+                     libraries_to_preload())));
 }
 
 void report_set_without_preload(const char *setting) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
-                    errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
-                              "could collide with those of other databases."),
-                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s.",
-                            libraries_to_preload(), setting)));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
+             errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
+                       "could collide with those of other databases."),
+             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s.",
+                     libraries_to_preload(), setting)));
 }
 
 void report_in_recovery() {
@@ -207,8 +209,7 @@ void report_default_changed_here() {
                     errhint("Commit the transaction before you draw.")));
 }
 
-void report_clock_back(Oid generator, int64_t back_us, const char *hint) {
-    const int64_t resumes_us = wall_clock_us() + back_us;
+void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",

@@ -111,6 +111,7 @@ void reset(RingState *ring, dsa_pointer cells, uint64_t run) {
     ring->cells = cells;
     ring->discarded_below.store(0, std::memory_order_relaxed);
     ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
+    ring->is_refilled = true;
     ring->went_stale.store(false, std::memory_order_relaxed);
     for (auto &count : ring->ring_refills)
         count.store(0, std::memory_order_relaxed);
@@ -309,10 +310,18 @@ void remember_last_time(const SlotKey &key, int64_t until_us) {
 } // namespace
 
 uint64_t shared_layout() {
-    const uint64_t parts[] = {
-        meaning,        sizeof(ServerState),     offsetof(ServerState, area), offsetof(ServerState, fleet),
-        sizeof(Slot),   offsetof(Slot, key),     offsetof(Slot, generator),   sizeof(GeneratorState),
-        sizeof(SegmentState), sizeof(MembershipState), sizeof(SlotEntry), block_place_bytes};
+    const uint64_t parts[] = {meaning,
+                              sizeof(ServerState),
+                              offsetof(ServerState, area),
+                              offsetof(ServerState, fleet),
+                              sizeof(Slot),
+                              offsetof(Slot, key),
+                              offsetof(Slot, generator),
+                              sizeof(GeneratorState),
+                              sizeof(SegmentState),
+                              sizeof(MembershipState),
+                              sizeof(SlotEntry),
+                              block_place_bytes};
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
 }
 

@@ -106,6 +106,7 @@ struct RingState {
     dsa_pointer cells;                        // "lock"; InvalidDsaPointer: not in cached mode
     std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
+    bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
     std::atomic<uint64_t> ring_refills[ring_refill_causes];
     std::atomic<uint64_t> rejected_puts;
