@@ -4,7 +4,7 @@
 use HTTP::Tiny;
 use IPC::Run;
 use JSON::PP;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my ($exporter) = grep { -x } map { "$_/prometheus-postgres-exporter" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};
 plan skip_all => 'prometheus-postgres-exporter is not there' unless defined $exporter;

@@ -7,7 +7,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_node('main', conf => "deadlock_timeout = '10min'\n");
 start_node($node);
