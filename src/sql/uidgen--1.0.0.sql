@@ -1055,27 +1055,27 @@ END;
 COMMENT ON FUNCTION uid_internal.uid_delete_rows(oid[]) IS
   'Deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
 
--- The caller owns what it has dropped, and needs no right to the tables.
+-- The caller owns what it has dropped, and needs no right to the tables. A lock makes DROP EXTENSION wait. Otherwise the
+-- owner of the extension could drop it and put another schema uid_internal in its place, whose function would run here.
 CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   dropped oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
-                          WHERE object_type = 'sequence' AND objsubid = 0);
+                          WHERE object_type = 'sequence' AND objsubid = 0 AND NOT is_temporary);
   builtin_has_row boolean;
 BEGIN
   IF dropped = '{}' THEN
     RETURN;
   END IF;
-  BEGIN
-    builtin_has_row := uid_internal.uid_delete_rows(dropped);
-  EXCEPTION WHEN OTHERS THEN
-    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'uidgen') THEN
-      RAISE;
+  IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN -- others may not lock it
+    PERFORM FROM pg_extension WHERE extname = 'uidgen' FOR KEY SHARE;
+    IF NOT FOUND THEN
+      RETURN; -- another session has dropped the extension
     END IF;
-    RETURN; -- another session has dropped the extension, too
-  END;
+  END IF;
+  builtin_has_row := uid_internal.uid_delete_rows(dropped);
   -- Without a row the builtin generator would become the default again, and its ids could collide with those of the
   -- dropped one. uid_default_set() makes the row. It is missing only if the default's row was written by hand.
   IF NOT builtin_has_row THEN

@@ -367,6 +367,26 @@ steal_names('uid_segment', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES (
 steal_names('uid_segment', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('new', 10)", 0, 'superuser');
 steal_names('uid_generator', 'SELECT leaf.origin()', 0, 'superuser');
 
+# The event trigger calls a function by its name. The owner of the extension drops it meanwhile, and puts another function
+# in its place. A session whose client reads no messages can be held between any two statements of the event trigger, so
+# it must wait before it looks the name up.
+{
+	my ($dropper, $thief) = map { mallory() } 1, 2;
+	$dropper->query_safe('CREATE SEQUENCE trap.s');
+	$thief->query_safe('SET client_min_messages = error; BEGIN; DROP EXTENSION uidgen CASCADE; CREATE SCHEMA uid_internal');
+	$thief->query_safe("CREATE FUNCTION uid_internal.uid_delete_rows(oid[]) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()'");
+	send_query($dropper, 'DROP SEQUENCE trap.s');
+	waits('DROP SEQUENCE') or die 'DROP SEQUENCE does not wait';
+	is($node->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE query ~ '^DROP SEQUENCE'"), 'transactionid',
+		'a drop of a sequence waits for the end of a DROP EXTENSION');
+	$thief->query_safe('COMMIT');
+	my (undef, $error) = finish_query($dropper);
+	unlike($error, qr/ERROR/, '... and succeeds');
+	is_harmless('... and runs no code of the owner of the extension');
+	$_->quit foreach ($dropper, $thief);
+	sql_as('mallory', 'hostile', 'DROP SCHEMA uid_internal CASCADE; CREATE EXTENSION uidgen SCHEMA home');
+}
+
 # The owner drops the extension while a statement is between the look-up of the function and that of the tables, and
 # creates tables in its place. A lock that the statement waits for first makes it wait there.
 sub plant
