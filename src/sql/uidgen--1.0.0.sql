@@ -121,7 +121,7 @@ COMMENT ON COLUMN uid_generator.max_ahead_ms IS
   'limit on how far the time in an id may be ahead of the clock, in milliseconds, up to ten minutes';
 COMMENT ON COLUMN uid_generator.when_full IS
   'policy when the sequence numbers of a tick are used up; wait: wait for the next tick; borrow: use the next tick '
-  'early, up to max_ahead_ms; backup: use the backup worker, then borrow';
+  'early, up to max_ahead_ms; backup: use the backup worker, which borrows';
 COMMENT ON COLUMN uid_generator.when_back IS
   'policy when the clock moves backwards; hold: stay at the last tick within the tolerance; wait: wait within the '
   'tolerance; backup: use the backup worker; error: fail';
@@ -361,7 +361,8 @@ COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
   'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
   'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
-  'above, all ids are above that id. The caller needs CREATE on the schema uid_generators. Draw with '
+  'above, all ids are above that id. A WARNING says if the time of the layout ends within two years, or has ended, so that '
+  'the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
   'uid_generator_drop().';
 
