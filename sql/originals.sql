@@ -279,7 +279,7 @@ SELECT count(name) > 0 AS visible FROM uid_segment;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'order';
 INSERT INTO t_sequence VALUES ('mine', 0, 10);
 SELECT biz_tag FROM leaf_alloc;
-SELECT uid_change_segment('uid_segments.order', current_val => 5);
+SELECT uid_internal.uid_change_segment('uid_segments.order', current_val => 5);
 RESET ROLE;
 GRANT SELECT, INSERT, UPDATE, DELETE ON t_sequence TO regress_node;
 GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO regress_node;
@@ -368,14 +368,14 @@ DROP ROLE regress_node;
 
 -- The trigger on a table of one's own.
 CREATE TABLE own (biz_tag integer, max_id bigint, step integer);
-CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 INSERT INTO own VALUES (1, 2);
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE own;
 CREATE TABLE own (name text);
-CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 INSERT INTO own VALUES ('order');
-CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 INSERT INTO own VALUES ('order');
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE own;

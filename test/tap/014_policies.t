@@ -97,6 +97,26 @@ use_fake_clock($node);
 freeze_clock($node, $in_tick);
 start_uidgen($node);
 
+# The presets, as docs/layouts.md has them: widths, tick, end, rate, and numbers of ids; without remarks in brackets.
+{
+	my ($rows) = slurp_file('docs/layouts.md') =~ /^\| preset \|.*?\n\| ---.*?\n((?:\|.*\n)+)/m;
+	my %said;
+	foreach my $row (split /\n/, $rows)
+	{
+		my (undef, $names, @cells) = split / *\| */, $row =~ s/, twice//r;
+		$said{$_} = join '|', @cells[ 0, 1 ], $cells[2] =~ /^day/ ? '' : $cells[3], $cells[4] =~ s/ .*//r, $cells[5] foreach $names =~ /`(\w+)`/g;
+	}
+	my %layouts = map { split /\|/, $_, 2 } split /\n/, $node->safe_psql('postgres', <<'SQL');
+SELECT preset, concat_ws(' / ', time_bits, datacenter_bits, worker_bits, sequence_bits),
+       CASE WHEN tick_us < 1000000 THEN tick_us / 1000 || ' ms' ELSE tick_us / 1000000 || ' s' END,
+       (to_timestamp(extract(epoch FROM epoch)::float8 + 2 ^ time_bits * (tick_us / 1e6)) AT TIME ZONE 'UTC')::date,
+       to_char(2 ^ (sequence_bits + backup_worker::int) * 1e6 / tick_us, 'FM999,999,999'),
+       to_char(2 ^ datacenter_bits, 'FM999,999,999') || ' × ' || to_char(2 ^ (worker_bits - backup_worker::int), 'FM999,999,999')
+  FROM uid_preset
+SQL
+	is_deeply(\%said, \%layouts, 'docs/layouts.md has the layouts of the presets');
+}
+
 # One draw: the id and its parts, or the error; and the counter after it.
 my $try_next = <<'SQL';
 CREATE FUNCTION try_next(generator regclass, OUT id bigint, OUT ahead_ms bigint, OUT tick bigint, OUT worker integer,
