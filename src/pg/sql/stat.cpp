@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "tables/lease_sequence.hpp"
-#include "memory/slots.hpp"
+#include "memory/statistics.hpp"
 
 namespace uidgen::pg {
 namespace {
