@@ -82,9 +82,28 @@ void report_set_without_preload(const char *setting) {
              errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
              errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
                        "could collide with those of other databases."),
-             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s.",
+             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s and "
+                     "reconnect.",
                      libraries_to_preload(), setting)));
 }
+
+static void explain(void *arg) {
+    const auto *request = static_cast<const MemoryRequest *>(arg);
+    if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_INSUFFICIENT_RESOURCES)
+        return;
+    if (request->bytes > 0)
+        errcontext("allocation of %zu bytes of dynamic shared memory for %s", request->bytes, request->what);
+    else
+        errcontext("allocation of dynamic shared memory for %s", request->what);
+    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
+}
+
+void begin_request(MemoryRequest *request) {
+    request->context = {error_context_stack, explain, request};
+    error_context_stack = &request->context;
+}
+
+void end_request(const MemoryRequest *request) { error_context_stack = request->context.previous; }
 
 void report_in_recovery() {
     ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot draw a value during recovery"),

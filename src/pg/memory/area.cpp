@@ -1,5 +1,6 @@
 #include "area.hpp"
 
+#include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "base/file_identity.hpp"
 #include "server_state.hpp"
@@ -98,17 +99,6 @@ void make_or_let_go() {
     PG_END_TRY();
 }
 
-struct Request {
-    Size bytes;
-    const char *what;
-};
-
-void explain(void *arg) {
-    const auto *request = static_cast<const Request *>(arg);
-    errcontext("allocation of %zu bytes of dynamic shared memory for %s", request->bytes, request->what);
-    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
-}
-
 } // namespace
 
 SlotKey slot_key(Oid sequence) {
@@ -129,26 +119,24 @@ bool attach_area() {
 }
 
 void open_area() {
-    Request request = {0, "generators and segments"};
-    ErrorContextCallback context = {error_context_stack, explain, &request};
+    MemoryRequest request = {0, "generators and segments"};
     if (attach_area())
         return;
-    error_context_stack = &context;
+    begin_request(&request);
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
         make_or_let_go();
     LWLockRelease(&server_state->area.making);
-    error_context_stack = context.previous;
+    end_request(&request);
 }
 
 void area_restore_by(void (*restore)()) { restore_area = restore; }
 
 dsa_pointer allocate_in_area(Size bytes, const char *what) {
-    Request request = {bytes, what};
-    ErrorContextCallback context = {error_context_stack, explain, &request};
-    error_context_stack = &context;
+    MemoryRequest request = {bytes, what};
+    begin_request(&request);
     const dsa_pointer memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
-    error_context_stack = context.previous;
+    end_request(&request);
     return memory;
 }
 

@@ -1,5 +1,6 @@
 #include "server_state.hpp"
 
+#include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
@@ -62,7 +63,10 @@ void server_state_preload() {
 bool attach_server_state() {
     if (likely(server_state != nullptr))
         return true;
+    MemoryRequest request = {bytes, "the state of the server"};
+    begin_request(&request);
     auto *state = static_cast<ServerState *>(named_memory(name, bytes, make));
+    end_request(&request);
     if (state == nullptr)
         return false;
     if (state->header.magic != magic || state->header.layout != shared_layout())

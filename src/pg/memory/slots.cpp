@@ -412,6 +412,8 @@ Slot *first_slot(SlotKind kind) {
 
 // Relaxed: two sessions that look at the same slots do no harm.
 int slots_to_look_at(SlotKind kind, Slot **slots, int most) {
+    if (!attach_area())
+        return 0;
     std::atomic<dsa_pointer> &next_look = lists_of(kind).next_look;
     const dsa_pointer next = next_look.load(std::memory_order_relaxed);
     Slot *slot = DsaPointerIsValid(next) ? in_area<Slot>(next) : first_slot(kind);
