@@ -87,23 +87,12 @@ void report_set_without_preload(const char *setting) {
                      libraries_to_preload(), setting)));
 }
 
-static void explain(void *arg) {
-    const auto *request = static_cast<const MemoryRequest *>(arg);
+void explain_allocation(void *what) {
     if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_INSUFFICIENT_RESOURCES)
         return;
-    if (request->bytes > 0)
-        errcontext("allocation of %zu bytes of dynamic shared memory for %s", request->bytes, request->what);
-    else
-        errcontext("allocation of dynamic shared memory for %s", request->what);
+    errcontext("allocation of dynamic shared memory for %s", static_cast<const char *>(what));
     errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
 }
-
-void begin_request(MemoryRequest *request) {
-    request->context = {error_context_stack, explain, request};
-    error_context_stack = &request->context;
-}
-
-void end_request(const MemoryRequest *request) { error_context_stack = request->context.previous; }
 
 void report_in_recovery() {
     ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot draw a value during recovery"),

@@ -19,14 +19,15 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 [[noreturn]] void report_not_preloaded();
 [[noreturn]] void report_set_without_preload(const char *setting);
 
-// Between begin and end, an error for lack of dynamic shared memory says for what, and what to do.
-struct MemoryRequest {
-    Size bytes; // 0: not told
-    const char *what;
-    ErrorContextCallback context;
-};
-void begin_request(MemoryRequest *request);
-void end_request(const MemoryRequest *request);
+// Returns allocate(). If there is no dynamic shared memory, the error says what for, and what to do.
+void explain_allocation(void *what);
+template <typename Allocate> auto explained(const char *what, Allocate allocate) {
+    ErrorContextCallback context = {error_context_stack, explain_allocation, const_cast<char *>(what)};
+    error_context_stack = &context;
+    const auto allocated = allocate();
+    error_context_stack = context.previous;
+    return allocated;
+}
 
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();

@@ -27,6 +27,8 @@ void learn_birth() {
     birth_is_known = true;
 }
 
+constexpr char of_table[] = "the table of generators and segments";
+
 dshash_parameters table_parameters() {
     dshash_parameters parameters = {};
     parameters.key_size = sizeof(SlotKey);
@@ -77,8 +79,8 @@ void make() {
     forget_former(state);
     learn_birth();
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-    area = dsa_create(server_state->tranche);
-    slot_table = dshash_create(area, &parameters, nullptr);
+    area = explained(of_table, [] { return dsa_create(server_state->tranche); });
+    slot_table = explained(of_table, [&] { return dshash_create(area, &parameters, nullptr); });
     MemoryContextSwitchTo(caller);
     restore_area();
     dsa_pin(area);
@@ -119,25 +121,18 @@ bool attach_area() {
 }
 
 void open_area() {
-    MemoryRequest request = {0, "generators and segments"};
     if (attach_area())
         return;
-    begin_request(&request);
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
         make_or_let_go();
     LWLockRelease(&server_state->area.making);
-    end_request(&request);
 }
 
 void area_restore_by(void (*restore)()) { restore_area = restore; }
 
 dsa_pointer allocate_in_area(Size bytes, const char *what) {
-    MemoryRequest request = {bytes, what};
-    begin_request(&request);
-    const dsa_pointer memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
-    end_request(&request);
-    return memory;
+    return explained(what, [bytes] { return dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO); });
 }
 
 void free_in_area(dsa_pointer pointer) {

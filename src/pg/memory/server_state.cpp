@@ -63,10 +63,8 @@ void server_state_preload() {
 bool attach_server_state() {
     if (likely(server_state != nullptr))
         return true;
-    MemoryRequest request = {bytes, "the state of the server"};
-    begin_request(&request);
-    auto *state = static_cast<ServerState *>(named_memory(name, bytes, make));
-    end_request(&request);
+    void *memory = explained("the state of the server", [] { return named_memory(name, bytes, make); });
+    auto *state = static_cast<ServerState *>(memory);
     if (state == nullptr)
         return false;
     if (state->header.magic != magic || state->header.layout != shared_layout())
