@@ -1301,8 +1301,8 @@ CREATE FUNCTION uid_internal.uid_stat_totals(
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
     OUT ring_wait_time double precision,
-    OUT refused_standby bigint, OUT refused_no_slot bigint, OUT slots_reclaimed bigint, OUT slots_used integer,
-    OUT slots_of_segments integer, OUT slots_max integer)
+    OUT refused_standby bigint, OUT refused_no_slot bigint, OUT slots_reclaimed bigint, OUT clock_jumps bigint,
+    OUT slots_used integer, OUT slots_of_segments integer, OUT slots_max integer, OUT clock_moved_ms double precision)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_stat_totals';
 COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
@@ -1312,9 +1312,10 @@ CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_stat_totals();
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
   'dropped, altered or lost their slot. So they never go back before the next server start. refused_standby counts draws that were refused during recovery, refused_no_slot those that found '
-  'no slot, and slots_reclaimed slots that were taken from an unused sequence for another one. Not counters: '
-  'slots_used is the number of slots in use, slots_of_segments those of segments, slots_max the setting '
-  'uidgen.max_slots.';
+  'no slot, slots_reclaimed slots that were taken from an unused sequence for another one, and clock_jumps jumps of the '
+  'clock forward by more than 10 s that a draw has met. Not counters: slots_used is the number of slots in use, '
+  'slots_of_segments those of segments, slots_max the setting uidgen.max_slots, and clock_moved_ms by how many '
+  'milliseconds the clock was set since the server start (0 if it was set back).';
 
 
 -- ---------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 namespace uidgen::pg {
 
 // In the order of the columns of uid_stat_server (sql/stat.cpp).
-enum class ServerStat : uint32_t { refused_standby, refused_no_slot, slots_reclaimed };
-constexpr uint32_t server_stat_count = 3;
+enum class ServerStat : uint32_t { refused_standby, refused_no_slot, slots_reclaimed, clock_jumps };
+constexpr uint32_t server_stat_count = 4;
 
 void statistics_request_memory(); // from shmem_request_hook
 void statistics_attach_memory();  // from shmem_startup_hook

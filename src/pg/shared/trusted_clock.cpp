@@ -25,18 +25,17 @@ void trusted_clock_attach_memory() {
     trusted = static_cast<TrustedClock *>(ShmemInitStruct(name, sizeof(*trusted), &found));
     if (!found) {
         trusted->at_start_us = clock_offset_us();
-        trust_clock_offset(trusted->at_start_us);
+        trusted->offset_us.store(trusted->at_start_us, std::memory_order_relaxed);
     }
     LWLockRelease(AddinShmemInitLock);
 }
 
 // Relaxed: the offset guards no other data.
 int64_t trusted_clock_offset_us() { return trusted->offset_us.load(std::memory_order_relaxed); }
-void trust_clock_offset(int64_t offset_us) { trusted->offset_us.store(offset_us, std::memory_order_relaxed); }
-
-bool clock_is_as_at_start() {
-    const int64_t change_us = clock_offset_us() - trusted->at_start_us;
-    return change_us < suspicious_jump_us && change_us > -suspicious_jump_us;
+bool trust_clock_offset(int64_t before_us, int64_t offset_us) {
+    return trusted->offset_us.compare_exchange_strong(before_us, offset_us, std::memory_order_relaxed);
 }
+
+int64_t clock_moved_us() { return clock_offset_us() - trusted->at_start_us; }
 
 } // namespace uidgen::pg

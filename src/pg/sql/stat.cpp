@@ -5,6 +5,7 @@
 #include "tables/lease_sequence.hpp"
 #include "shared/slots.hpp"
 #include "shared/statistics.hpp"
+#include "shared/trusted_clock.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -92,7 +93,7 @@ void count_used(Slot *slot, void *arg) {
 void add_server(ReturnSetInfo *result) {
     SlotsUsed used = {};
     slots_visit(count_used, &used);
-    Datum values[stat_count + server_stat_count + 3] = {};
+    Datum values[stat_count + server_stat_count + 4] = {};
     bool nulls[lengthof(values)] = {};
     uint32_t column = stat_count;
     fill_stats(slots_counted(), values);
@@ -101,6 +102,7 @@ void add_server(ReturnSetInfo *result) {
     values[column++] = Int32GetDatum(used.all);
     values[column++] = Int32GetDatum(used.of_segments);
     values[column++] = Int32GetDatum(settings::max_slots);
+    values[column++] = Float8GetDatum(static_cast<double>(clock_moved_us()) / us_per_ms);
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
