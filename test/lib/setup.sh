@@ -119,9 +119,9 @@ setup_patroni() {
     unpack_packages patroni patroni etcd-server
 }
 
-# The exporter that the section monitoring runs. The same holds for it.
+# The exporter and promtool, which the section monitoring runs. The same holds for them.
 setup_monitoring() {
-    unpack_packages monitoring prometheus-postgres-exporter
+    unpack_packages monitoring prometheus-postgres-exporter prometheus
 }
 
 # Debian's packages, and those that they need, unpacked into a directory of the work directory. They are not installed,
