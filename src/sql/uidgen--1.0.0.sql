@@ -466,14 +466,16 @@ RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
 COMMENT ON FUNCTION uid_decode(bigint) IS
   'Returns the parts of an id in the layout of the default generator. generated_at is the start of the id''s tick. '
-  'backup is true if the backup worker made the id, and worker_id is the number without that bit.';
+  'backup is true if the backup worker made the id, and worker_id is the number without that bit. The result is NULL for '
+  'a number below every id of the layout, such as one of a sequence.';
 
 CREATE FUNCTION uid_decode(id bigint, generator regclass,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
     OUT backup boolean)
 RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
-COMMENT ON FUNCTION uid_decode(bigint, regclass) IS 'Returns the parts of an id in the layout of a generator.';
+COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
+  'Returns the parts of an id in the layout of a generator, or NULL for a number below every id of it.';
 
 CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer)
 RETURNS bigint
@@ -492,17 +494,19 @@ COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass)
 CREATE FUNCTION uid_timestamp(id bigint) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_default';
 COMMENT ON FUNCTION uid_timestamp(bigint) IS
-  'Returns the time at which the default generator made an id: the start of the id''s tick.';
+  'Returns the time at which the default generator made an id: the start of the id''s tick. NULL for a number below every '
+  'id of the layout, such as one of a sequence.';
 
 CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
 COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
-  'Returns the time at which a generator made an id: the start of the id''s tick.';
+  'Returns the time at which a generator made an id: the start of the id''s tick. NULL for a number below every id of it.';
 
 CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
 COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
-  'Returns the time at which an id was made, from the numbers of its layout. Use it in generated columns and indexes. '
+  'Returns the time at which an id was made, from the numbers of its layout. NULL for a number below every id of the '
+  'layout. Use it in generated columns and indexes. '
   'epoch and tick_us are those of uid_generator. shift is the number of bits below the time: datacenter_bits + '
   'worker_bits + sequence_bits.';
 
@@ -2484,7 +2488,7 @@ DECLARE
   home text := uid_internal.uid_home();
 BEGIN
   IF generator IS NULL THEN
-    EXECUTE format('SELECT %s.uid_decode(0::bigint)', home); -- fails without a default generator
+    EXECUTE format('SELECT %s.uid_lower_bound(now())', home); -- fails without a default generator
     EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO generator;
   END IF;
   RETURN generator;
@@ -2629,6 +2633,7 @@ DECLARE
   total  integer;
   parts  record;
   origin record;
+  created timestamptz;
   ahead  interval;
   tables text;
   picture text;
@@ -2680,6 +2685,8 @@ BEGIN
     notes := ARRAY['negative: the sign bit is set, so its time would be before the epoch; no generator makes such an id'];
   ELSIF id::numeric >= 2::numeric ^ total THEN
     notes := ARRAY[format('too large: ids of this generator have at most %s bits; another layout made it', total)];
+  ELSIF id < 2::numeric ^ (total - config.time_bits + 1) THEN
+    notes := ARRAY['too small: no generator issues an id of the first two ticks, so a sequence may have given it'];
   ELSE
     EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
     lines := lines || format('time       %s', parts.generated_at);
@@ -2691,9 +2698,11 @@ BEGIN
       notes := notes || format('its time is later than the clock by %s: it was made ahead of its time, within '
                                'max_ahead_ms (%s ms)', ahead, config.max_ahead_ms);
     END IF;
-    IF NOT config.builtin AND parts.generated_at + make_interval(secs => config.tick_us / 1e6) < config.created THEN
-      notes := notes || format('its time is before the generator was created (%s): another service made it, or a clock '
-                               'was wrong', config.created);
+    -- The builtin generator was there when its row was made.
+    created := CASE WHEN config.builtin THEN config.epoch + interval '1 day' ELSE config.created END;
+    IF parts.generated_at + make_interval(secs => config.tick_us / 1e6) < created THEN
+      notes := notes || format('its time is before %s, when the generator had issued no id: a sequence or another '
+                               'service made it, or a clock was wrong', created);
     END IF;
     IF parts.backup THEN
       notes := notes || 'the backup worker made it, so it is out of order with other ids'::text;
