@@ -25,7 +25,7 @@ sub of_language
 }
 
 # Those of the clients are compared with programs by test/recipes. '' is output, or a file that is not ours.
-my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma));
+my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma xml));
 
 my @documents = ('README.md', glob 'docs/*.md');
 for my $file (@documents)
