@@ -146,6 +146,10 @@ SELECT uidgen.segment_create('numbers');
 UPDATE uidgen.uid_segment SET registry_name = name, fleet = 1, increment = 1 WHERE name = 'numbers';
 SELECT plan($$ uidgen.uid_adopt('seg', 'w', 'uid_segments.numbers') $$);
 SELECT uidgen.segment_drop('numbers');
+-- A segment's name as text does not tell which sequence gave the numbers.
+ALTER TABLE seg ALTER id SET DEFAULT uidgen.segment_next('seg');
+SELECT plan($$ uidgen.uid_adopt('seg', 'id') $$);
+ALTER TABLE seg ALTER id SET DEFAULT nextval('seg_id_seq');
 -- From a generator to the segment of the sequence that was kept: its values would be below.
 SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('seg', 'id', dry_run => false);
 INSERT INTO seg DEFAULT VALUES;
@@ -234,9 +238,10 @@ CREATE TABLE kinds (none bigint, big key, small smaller_key, txt text, dec numer
   big_serial key DEFAULT nextval('orders_id_seq'));
 CREATE VIEW kind_view AS TABLE kinds;
 SELECT run($$ uidgen.uid_adopt('kinds', 'none') $$);
-SELECT run($$ uidgen.uid_release('kinds', 'none') $$);
+SELECT run($$ uidgen.uid_release('kinds', 'none', start => 1) $$);
 SELECT run($$ uidgen.uid_adopt('kinds', 'big') $$);
 SELECT run($$ uidgen.uid_adopt('kinds', 'big_serial') $$);
+SELECT plan($$ uidgen.uid_release('kinds', 'big_serial') $$);
 INSERT INTO kinds DEFAULT VALUES RETURNING none, big > 100000000000000000 AS big, big_serial > 100000000000000000 AS big_serial;
 SELECT plan($$ uidgen.uid_adopt('kinds', 'small') $$);
 SELECT plan($$ uidgen.uid_adopt('kinds', 'txt') $$);
@@ -363,7 +368,7 @@ CREATE TABLE hostile.pg_class (oid oid);
 SET search_path = hostile, pg_catalog, public;
 SELECT public.run($$ uidgen.uid_adopt('public.seg', 'w') $$);
 UPDATE public.seg SET w = id;
-SELECT public.run($$ uidgen.uid_release('public.seg', 'w') $$);
+SELECT public.run($$ uidgen.uid_release('public.seg', 'w', start => 3000) $$);
 RESET search_path;
 
 -- A sequence that counts down.
@@ -390,7 +395,7 @@ BEGIN;
 SELECT uidgen.uid_default_set(uidgen.uid_generator_create('gone'));
 DROP SEQUENCE uid_generators.gone;
 SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
-SELECT plan($$ uidgen.uid_release('later', 'id') $$);
+SELECT plan($$ uidgen.uid_release('later', 'id', start => 1) $$);
 ROLLBACK;
 
 DROP SCHEMA hostile, shop CASCADE;

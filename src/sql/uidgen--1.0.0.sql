@@ -1480,8 +1480,8 @@ COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
 
 CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
     OUT relation text, OUT attnum smallint, OUT type oid, OUT identity text, OUT expression text,
-    OUT sequence regclass, OUT comment text, OUT noted_next numeric, OUT noted_identity text,
-    OUT drawn_by text, OUT source regclass)
+    OUT sequence regclass, OUT next numeric, OUT increment bigint, OUT comment text, OUT noted_next numeric,
+    OUT noted_identity text, OUT drawn_by text, OUT source regclass, OUT unused numeric)
 RETURNS record
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1536,6 +1536,9 @@ BEGIN
     noted_next := note[2];
     noted_identity := note[3];
   END IF;
+  IF sequence IS NOT NULL THEN
+    SELECT x.next, x.increment INTO next, increment FROM uid_internal.uid_sequence_next(sequence) x;
+  END IF;
   -- What the default calls, and what it passes.
   SELECT p.call INTO drawn_by
     FROM unnest(ARRAY['uid_next()', 'uid_next(regclass)', 'segment_next(regclass)', 'segment_next(text)']) p(call)
@@ -1547,13 +1550,24 @@ BEGIN
     SELECT d.refobjid INTO source FROM pg_depend d JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid AND d.refclassid = 'pg_class'::regclass;
   END IF;
+  IF drawn_by = 'segment_next(text)' THEN
+    RAISE EXCEPTION 'default of column "%" of table % names a segment by text', column_name, relation
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = format('Pass its sequence: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT '
+                          '%s.segment_next(''uid_segments.name''::regclass).', relation, column_name, home);
+  END IF;
+  unused := greatest(next, noted_next);
+  IF drawn_by = 'segment_next(regclass)' THEN
+    unused := greatest(unused, (uid_internal.uid_sequence_next(source)).next);
+  END IF;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
   'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
-  'qualified table, its type, its identity or default, the sequence that it owns, what uid_adopt() has noted in the '
-  'comment of this sequence and the rest of the comment, the function of uidgen that its default calls, and the '
-  'generator or sequence that this function draws from.';
+  'qualified table, its type, its identity or default, the sequence that it owns and its next value, what uid_adopt() '
+  'has noted in the comment of this sequence and the rest of the comment, the function of uidgen that its default calls, '
+  'the generator or sequence that this function draws from, and a value from which on its sequences have given none '
+  '(NULL: not known).';
 
 CREATE FUNCTION uid_internal.uid_id_columns(table_name regclass, attnum smallint,
     OUT relation text, OUT narrow text, OUT conversion text)
@@ -1829,8 +1843,7 @@ BEGIN
     RETURN NEXT '-- uid_release() reads in the comment how to go back.';
     RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence,
                        concat_ws(E'\n', c.comment,
-                                 (SELECT format('kept by uid_adopt(); next value %s', greatest(x.next, c.noted_next))
-                                    FROM uid_internal.uid_sequence_next(c.sequence) x)
+                                 'kept by uid_adopt(); next value ' || c.unused
                                    || coalesce(', ' || coalesce(c.identity, c.noted_identity) || ' identity', '')));
   END IF;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', c.relation, column_name, draw.expression);
@@ -1853,7 +1866,6 @@ DECLARE
   largest bigint;   -- largest id below floor
   first numeric;    -- the first value of the sequence
   collision bigint; -- the smallest id that the sequence would meet
-  counter record;
   identity text;
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
@@ -1880,26 +1892,24 @@ BEGIN
     END IF;
     EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
                    c.relation) INTO largest USING floor;
-    IF c.sequence IS NOT NULL THEN
-      SELECT * INTO counter FROM uid_internal.uid_sequence_next(c.sequence);
-    ELSE
-      SELECT 1::numeric AS next, 1::bigint AS increment INTO counter;
-    END IF;
-    IF counter.increment < 0 AND start IS NULL THEN
+    IF c.increment < 0 AND start IS NULL THEN
       RAISE EXCEPTION 'sequence % counts downwards', c.sequence
         USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Pass its next value as start.';
     END IF;
     -- A counter above the floor was set there, as setval(max(id)) does.
-    first := CASE WHEN counter.next >= floor THEN c.noted_next ELSE greatest(counter.next, c.noted_next) END;
+    first := CASE WHEN c.next >= floor THEN c.noted_next ELSE c.unused END;
     IF first IS NULL AND start IS NULL THEN
-      RAISE EXCEPTION 'could not determine which values sequence % has given', c.sequence
+      RAISE EXCEPTION 'could not determine which numbers column "%" of table % had', column_name, c.relation
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              DETAIL = format('Its next value is %s, and ids of the generator begin at %s. The largest id below is %s.',
-                              counter.next, floor, coalesce(largest::text, 'none')),
-              HINT = 'Pass a value as start that is larger than any that the sequence has given.';
+              DETAIL = format(CASE WHEN c.sequence IS NULL THEN 'It owns no sequence.'
+                                   ELSE 'Its sequence %1$s does not tell: its next value is %2$s.' END
+                              || ' The largest id below those of the generator is %3$s.',
+                              c.sequence, c.next, coalesce(largest::text, 'none')),
+              HINT = 'Pass a value as start that is larger than any number that a sequence has given to the column.';
     END IF;
     -- The sequence keeps to its stride.
-    first := coalesce(start, first + greatest(ceil((largest + 1 - first) / counter.increment), 0) * counter.increment);
+    first := coalesce(start, first + greatest(ceil((largest + 1 - first) / coalesce(c.increment, 1)), 0)
+                                     * coalesce(c.increment, 1));
     EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, c.relation)
       INTO collision USING first;
     IF collision - first < 4294967296 THEN
@@ -2040,10 +2050,10 @@ $$;
 COMMENT ON FUNCTION uid_release(regclass, name, bigint, boolean) IS
   'Gives a column that draws from uidgen what it had before uid_adopt(): nextval() of its sequence, or its identity. A '
   'column without a sequence becomes GENERATED BY DEFAULT AS IDENTITY. The sequence continues above all values that it '
-  'has given and above the largest id that is smaller than the ids of the generator, or with start. It fails if the '
-  'counter was set above the ids of the generator, and the default was not made by uid_adopt(). It returns the '
-  'statements and comments, and runs the statements only with dry_run => false, as uid_adopt() does. Only the owner of '
-  'the table may call it.';
+  'has given and above the largest id that is smaller than the ids of the generator, or with start. start is needed '
+  'where those values are not known: the column owns no sequence, or its default was set by hand and the counter too. '
+  'It returns the statements and comments, and runs the statements only with dry_run => false, as uid_adopt() does. '
+  'Only the owner of the table may call it.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Fleets: the tables of a registry, and what members and administrators call on it. A database is the registry of a
