@@ -1742,14 +1742,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   s record;
-  kept text;
+  kept text := owned;
   aside text := 'uid_adopt_' || owned::oid;
 BEGIN
-  SELECT n.nspname, c.relname, c.relowner, format_type(q.seqtypid, NULL) AS type, q.*
+  SELECT n.nspname, c.relowner, format_type(q.seqtypid, NULL) AS type, q.*
     INTO s
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence q ON q.seqrelid = c.oid
    WHERE c.oid = owned;
-  kept := format('%I.%I', s.nspname, s.relname);
   RETURN NEXT '-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its place.';
   RETURN NEXT format('ALTER SEQUENCE %s RENAME TO %I;', kept, aside);
   RETURN NEXT format('CREATE SEQUENCE %s AS %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s;', kept,
@@ -1875,9 +1874,7 @@ BEGIN
             HINT = 'Run SELECT * FROM uid_generator_columns to list the columns that draw from generators.';
   END IF;
   identity := CASE WHEN c.sequence IS NULL THEN 'BY DEFAULT' ELSE c.noted_identity END;
-  SELECT format('%I.%I', n.nspname, r.relname) AS name, q.* INTO s
-    FROM pg_sequence q JOIN pg_class r ON r.oid = q.seqrelid JOIN pg_namespace n ON n.oid = r.relnamespace
-   WHERE q.seqrelid = c.sequence;
+  SELECT q.* INTO s FROM pg_sequence q WHERE q.seqrelid = c.sequence;
   RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
 
   IF c.drawn_by = 'segment_next(regclass)' AND c.source = c.sequence AND start IS NULL AND identity IS NULL THEN
@@ -1892,24 +1889,17 @@ BEGIN
     END IF;
     EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
                    c.relation) INTO largest USING floor;
-    IF c.increment < 0 AND start IS NULL THEN
-      RAISE EXCEPTION 'sequence % counts downwards', c.sequence
-        USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Pass its next value as start.';
-    END IF;
-    -- A counter above the floor was set there, as setval(max(id)) does.
+    -- A counter above the floor was set there, as setval(max(id)) does. The sequence keeps to its stride.
     first := CASE WHEN c.next >= floor THEN c.noted_next ELSE c.unused END;
-    IF first IS NULL AND start IS NULL THEN
+    first := coalesce(start, CASE WHEN c.increment > 0 THEN
+                        first + greatest(ceil((largest + 1 - first) / c.increment), 0) * c.increment END);
+    IF first IS NULL THEN
       RAISE EXCEPTION 'could not determine which numbers column "%" of table % had', column_name, c.relation
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              DETAIL = format(CASE WHEN c.sequence IS NULL THEN 'It owns no sequence.'
-                                   ELSE 'Its sequence %1$s does not tell: its next value is %2$s.' END
-                              || ' The largest id below those of the generator is %3$s.',
-                              c.sequence, c.next, coalesce(largest::text, 'none')),
-              HINT = 'Pass a value as start that is larger than any number that a sequence has given to the column.';
+              DETAIL = format('The next value of its sequence is %s. The largest id below those of the generator is %s.',
+                              coalesce(c.next::text, 'not known'), coalesce(largest::text, 'none')),
+              HINT = 'Pass as start a value beyond all numbers that a sequence has given to the column.';
     END IF;
-    -- The sequence keeps to its stride.
-    first := coalesce(start, first + greatest(ceil((largest + 1 - first) / coalesce(c.increment, 1)), 0)
-                                     * coalesce(c.increment, 1));
     EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, c.relation)
       INTO collision USING first;
     IF collision - first < 4294967296 THEN
@@ -1931,28 +1921,26 @@ BEGIN
 
   IF identity IS NULL THEN
     IF first IS NOT NULL THEN
-      RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', s.name, first);
+      RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', c.sequence::text, first);
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass);', c.relation, column_name,
-                       s.name);
+                       c.sequence::text);
     RETURN QUERY SELECT * FROM uid_internal.uid_grant_plan(table_name, c.sequence);
   ELSE
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
     IF c.sequence IS NOT NULL THEN
-      RETURN NEXT format('DROP SEQUENCE %s;', s.name);
+      RETURN NEXT format('DROP SEQUENCE %s;', c.sequence);
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', c.relation, column_name);
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY%s;', c.relation, column_name,
       identity, CASE WHEN c.sequence IS NOT NULL THEN
-        format(' (SEQUENCE NAME %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s)', s.name, s.seqincrement,
-               s.seqmin, s.seqmax, s.seqstart, s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END) END);
+        format(' (SEQUENCE NAME %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s)', c.sequence,
+               s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
+               CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END) END);
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I RESTART WITH %s;', c.relation, column_name, first);
-    IF EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = table_name) THEN
-      RETURN NEXT '-- note: an INSERT that names a child or partition may need a value of its own for the column';
-    END IF;
   END IF;
   IF c.noted_next IS NOT NULL AND (c.comment IS NOT NULL OR identity IS NULL) THEN
-    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', s.name, c.comment);
+    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, c.comment);
   END IF;
 END
 $$;
