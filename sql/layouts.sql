@@ -12,11 +12,13 @@ SELECT * FROM uid_preset;
 
 -- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
 CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);
+SET client_min_messages = error; -- the time of some has ended, and that of others will
 SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu', 'baidu_cached');
 SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu', epoch => '2016-05-20 00:00+00'),
        uid_generator_create('discord', 'twitter', epoch => to_timestamp(1420070400)),
        uid_generator_create('baidu_readme', 'baidu', epoch => '2016-09-20 00:00+00', time_bits => 29, worker_bits => 21),
        uid_generator_create('instagram_article', 'instagram', epoch => '2011-01-01 00:00+00');
+RESET client_min_messages;
 \set ECHO none
 INSERT INTO vector VALUES
   -- Wikipedia, "Snowflake ID": a tweet of 2022-06-28, machine 378 = 11 * 32 + 26, sequence 0. Hutool and Leaf kept Twitter's

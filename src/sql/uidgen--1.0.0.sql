@@ -40,8 +40,10 @@ COMMENT ON SCHEMA uid_internal IS
 CREATE SCHEMA uid_secrets;
 COMMENT ON SCHEMA uid_secrets IS
   'Tables of uidgen with secrets. Only the owner of the database may name them, for dumps.';
--- The schema of the extension can be renamed. So functions in PL/pgSQL look it up, and name its objects in EXECUTE. The
--- types of arguments match exactly, because another role that may create in that schema could add a better match.
+-- The owner of the extension's schema can rename it, and put another one in its place while a function runs. So functions
+-- in PL/pgSQL name views and functions of uid_internal, whose bodies were bound to the others when they were made. Where
+-- a caller has named the schema, they look it up, and name its objects in EXECUTE. The types of arguments match exactly,
+-- because another role that may create in that schema could add a better match.
 CREATE FUNCTION uid_internal.uid_home() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -119,7 +121,7 @@ COMMENT ON COLUMN uid_generator.max_ahead_ms IS
   'limit on how far the time in an id may be ahead of the clock, in milliseconds, up to ten minutes';
 COMMENT ON COLUMN uid_generator.when_full IS
   'policy when the sequence numbers of a tick are used up; wait: wait for the next tick; borrow: use the next tick '
-  'early, up to max_ahead_ms; backup: use the backup worker, then borrow';
+  'early, up to max_ahead_ms; backup: use the backup worker, which borrows';
 COMMENT ON COLUMN uid_generator.when_back IS
   'policy when the clock moves backwards; hold: stay at the last tick within the tolerance; wait: wait within the '
   'tolerance; backup: use the backup worker; error: fail';
@@ -289,6 +291,8 @@ SELECT b.* FROM uid_internal.uid_generator_builtin(NOT EXISTS (SELECT FROM uid_g
 COMMENT ON VIEW uid_generator_config IS
   'Layout, limits and policies of each generator: the rows of uid_generator, and the builtin generator while it has '
   'no row there.';
+CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator_config;
+COMMENT ON VIEW uid_internal.generators IS 'The view uid_generator_config, for functions.';
 
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
@@ -358,7 +362,8 @@ COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
   'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
   'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
-  'above, all ids are above that id. The caller needs CREATE on the schema uid_generators. Draw with '
+  'above, all ids are above that id. A WARNING says if the time of the layout ends within two years, or has ended, so that '
+  'the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
   'uid_generator_drop().';
 
@@ -394,11 +399,10 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   chosen boolean;
 BEGIN
-  EXECUTE format('SELECT g.is_default AND NOT g.builtin FROM %s.uid_generator_config g WHERE g.generator = $1', home)
-    INTO chosen USING generator;
+  SELECT g.is_default AND NOT g.builtin INTO chosen
+    FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
   IF chosen IS NULL THEN
     RAISE EXCEPTION '% is not a generator', generator
       USING ERRCODE = 'undefined_object',
@@ -660,6 +664,11 @@ COMMENT ON COLUMN uid_segment.current_val IS
   'reserved; NULL until the first UPDATE of t_sequence';
 COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the length of a block, 1 to 2^40';
 
+-- Without the counter, which is for roles that may use the sequence.
+CREATE VIEW uid_internal.segments AS
+SELECT name, sequence, step, max_step, description, registry_name, fleet, increment FROM uid_segment;
+COMMENT ON VIEW uid_internal.segments IS 'The table uid_segment without its counters, for functions.';
+
 -- Whoever may take blocks changes current_val and increment_val. uid_show_block() checks that.
 CREATE TRIGGER uid_check_registration
   BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
@@ -679,7 +688,6 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   -- A name that is too long for an identifier gets a sequence named after its hash.
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   stride bigint := coalesce(increment, 1);
@@ -703,8 +711,7 @@ BEGIN
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
                  stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
   sequence := format('uid_segments.%I', relation)::regclass;
-  EXECUTE format('INSERT INTO %s.uid_segment VALUES ($1, $2, $3, $4, $5)', home)
-    USING name, sequence, step, max_step, description;
+  INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step, description);
   RETURN sequence;
 END
 $$;
@@ -723,18 +730,18 @@ COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
   'step or max_step of 0 resets it to the setting (uidgen.segment_step, uidgen.segment_max_step). A new step or '
   'max_step applies from the next range on. Only the owner of the sequence may call it.';
 
-CREATE FUNCTION uid_look_up_segment(sequence regclass, name text, registry_name text,
+CREATE FUNCTION uid_internal.uid_look_up_segment(sequence regclass, name text, registry_name text,
     OUT fleet bigint, OUT increment bigint) RETURNS record
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_look_up_segment';
-COMMENT ON FUNCTION uid_look_up_segment(regclass, text, text) IS
+COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
   'Asks the registry of the fleet what its segment registry_name is like. It waits for at most uidgen.max_wait. '
   'segment_attach() calls it. Only the owner of the sequence may call it, which must be in the schema uid_segments.';
 
-CREATE FUNCTION uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
+CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
     description text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
     current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
   'Sets those columns of a segment''s row that are not NULL. segment_attach() and an INSERT into t_sequence call it. '
   'Only the owner of the sequence may call it.';
 
@@ -746,7 +753,6 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   there text := coalesce(registry_name, name);
   segment record;
@@ -757,9 +763,8 @@ BEGIN
     RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN left(there, 63) ELSE name END
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
   END IF;
-  EXECUTE format('SELECT s.name, s.sequence, s.step, s.max_step, s.registry_name, s.fleet, s.increment
-                    FROM %s.uid_segment s WHERE s.name = $1 AND s.registry_name IS NOT NULL', home)
-    INTO segment USING name;
+  SELECT s.* INTO segment FROM uid_internal.segments s
+   WHERE s.name = segment_attach.name AND s.registry_name IS NOT NULL;
   IF segment.name IS NULL THEN
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
     segment.sequence := format('uid_segments.%I', relation)::regclass;
@@ -768,16 +773,15 @@ BEGIN
       USING ERRCODE = 'duplicate_object', HINT = 'Attach another segment, or drop this one with segment_drop() first.';
   END IF;
 
-  EXECUTE format('SELECT * FROM %s.uid_look_up_segment($1, $2, $3)', home)
-    INTO found USING segment.sequence, name, there;
+  SELECT * INTO found FROM uid_internal.uid_look_up_segment(segment.sequence, name, there);
   IF segment.name IS NULL THEN
     EXECUTE format(CASE WHEN found.increment > 0
       THEN 'ALTER SEQUENCE %s INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1 RESTART'
       ELSE 'ALTER SEQUENCE %s INCREMENT -9223372036854775806 MINVALUE -9223372036854775804 MAXVALUE 1 START 1 RESTART'
       END, segment.sequence);
     PERFORM setval(segment.sequence, CASE WHEN found.increment > 0 THEN -1 ELSE 1 END, true);
-    EXECUTE format('INSERT INTO %s.uid_segment VALUES ($1, $2, $3, $4, $5, $6, $7, $8)', home)
-      USING name, segment.sequence, step, max_step, description, there, found.fleet, found.increment;
+    INSERT INTO uid_internal.segments
+    VALUES (name, segment.sequence, step, max_step, description, there, found.fleet, found.increment);
     RETURN segment.sequence;
   END IF;
   IF (found.increment > 0) <> (segment.increment > 0) THEN
@@ -791,8 +795,7 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE %s RESTART', segment.sequence);
     PERFORM setval(segment.sequence, last, true);
   END IF;
-  EXECUTE format('SELECT %s.uid_change_segment($1, $2, $3, $4, $5, $6, $7, $8)', home)
-    USING segment.sequence, step, max_step, description, found.fleet, found.increment, NULL::bigint, NULL::bigint;
+  PERFORM uid_internal.uid_change_segment(segment.sequence, step, max_step, description, found.fleet, found.increment);
   RETURN segment.sequence;
 END
 $$;
@@ -808,10 +811,9 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   sequence regclass;
 BEGIN
-  EXECUTE format('SELECT s.sequence FROM %s.uid_segment s WHERE s.name = $1', home) INTO sequence USING name;
+  SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_drop.name;
   IF sequence IS NULL THEN
     RAISE EXCEPTION 'segment "%" does not exist', left(name, 63)
       USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
@@ -1059,27 +1061,27 @@ END;
 COMMENT ON FUNCTION uid_internal.uid_delete_rows(oid[]) IS
   'Deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
 
--- The caller owns what it has dropped, and needs no right to the tables.
+-- The caller owns what it has dropped, and needs no right to the tables. A lock makes DROP EXTENSION wait. Otherwise the
+-- owner of the extension could drop it and put another schema uid_internal in its place, whose function would run here.
 CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   dropped oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
-                          WHERE object_type = 'sequence' AND objsubid = 0);
+                          WHERE object_type = 'sequence' AND objsubid = 0 AND NOT is_temporary);
   builtin_has_row boolean;
 BEGIN
   IF dropped = '{}' THEN
     RETURN;
   END IF;
-  BEGIN
-    builtin_has_row := uid_internal.uid_delete_rows(dropped);
-  EXCEPTION WHEN OTHERS THEN
-    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'uidgen') THEN
-      RAISE;
+  IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN -- others may not lock it
+    PERFORM FROM pg_extension WHERE extname = 'uidgen' FOR KEY SHARE;
+    IF NOT FOUND THEN
+      RETURN; -- another session has dropped the extension
     END IF;
-    RETURN; -- another session has dropped the extension, too
-  END;
+  END IF;
+  builtin_has_row := uid_internal.uid_delete_rows(dropped);
   -- Without a row the builtin generator would become the default again, and its ids could collide with those of the
   -- dropped one. uid_default_set() makes the row. It is missing only if the default's row was written by hand.
   IF NOT builtin_has_row THEN
@@ -1327,23 +1329,31 @@ COMMENT ON VIEW uid_stat_server IS
 -- the statements that they send to such a table.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_show_block() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
-COMMENT ON FUNCTION uid_show_block() IS
+COMMENT ON FUNCTION uid_internal.uid_show_block() IS
   'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version of a '
   'row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
 CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
 
-CREATE FUNCTION uid_add_segment() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_create_segment(name text, start bigint) RETURNS regclass
+LANGUAGE sql
+BEGIN ATOMIC
+  SELECT segment_create(name, start, b.none, b.none, NULL::text, b.one, LEAST(start, 0::bigint), b.none, false)
+    FROM (VALUES (1::bigint, NULL::bigint)) b(one, none);
+END;
+COMMENT ON FUNCTION uid_internal.uid_create_segment(text, bigint) IS
+  'Creates a segment that counts from start, and has the bounds of a segment of t_sequence or leaf_alloc.';
+
+CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   is_leaf boolean := TG_WHEN = 'BEFORE';
-  name text;
+  segment text;
   value bigint;
   is_taken boolean;
   sequence regclass;
@@ -1353,41 +1363,38 @@ BEGIN
       USING ERRCODE = 'feature_not_supported', HINT = 'Drop the segment with segment_drop().';
   END IF;
   IF is_leaf THEN
-    name := NEW.biz_tag;
+    segment := NEW.biz_tag;
     value := NEW.max_id;
   ELSIF NEW.increment_val IS NULL THEN
     RAISE EXCEPTION 'increment_val of segment "%" must not be null', left(NEW.pk_seq_name, 63)
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the length of a block, or leave it out for 1.';
   ELSE
-    name := NEW.pk_seq_name;
+    segment := NEW.pk_seq_name;
     -- uid_change_segment() takes the smallest bigint for NULL.
     value := NEW.current_val + (NEW.current_val = -9223372036854775808)::integer;
   END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM %s.uid_segment s WHERE s.name = $1)', home) INTO is_taken USING name;
+  is_taken := EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment);
   IF is_taken AND NOT is_leaf THEN
-    RAISE EXCEPTION 'segment "%" already exists', left(name, 63)
+    RAISE EXCEPTION 'segment "%" already exists', left(segment, 63)
       USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
   END IF;
   IF NOT is_taken THEN
-    -- With all arguments, so that no function of the schema's owner fits better.
-    EXECUTE format('SELECT %s.segment_create($1, $2, $3, $3, $4, $5, $6, $3, $7)', home) INTO sequence
-      USING name, value, NULL::bigint, NULL::text, 1::bigint, least(value, 0), false;
+    sequence := uid_internal.uid_create_segment(segment, value);
   END IF;
   IF NOT is_leaf THEN
-    EXECUTE format('SELECT %s.uid_change_segment($1, $2, $2, $3, $2, $2, $4, $5)', home)
-      USING sequence, NULL::bigint, NULL::text, value, NEW.increment_val;
+    PERFORM uid_internal.uid_change_segment(sequence, current_val => value, increment_val => NEW.increment_val);
   END IF;
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION uid_add_segment() IS
+COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
   'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that exists. '
   'A DELETE from t_sequence fails.';
 
 CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
 ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
 CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
-  FOR EACH ROW EXECUTE FUNCTION uid_add_segment();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
 COMMENT ON VIEW t_sequence IS
   'The named segments in the form of a t_sequence table, for services that take blocks of increment_val values with '
   'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
@@ -1402,7 +1409,6 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   leaf text;
 BEGIN
   IF coalesce(schema, '') = '' THEN
@@ -1422,11 +1428,11 @@ BEGIN
        description varchar(256),
        update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
      CREATE TRIGGER uid_add_segment BEFORE INSERT ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_add_segment();
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
      CREATE TRIGGER uid_show_block BEFORE INSERT OR UPDATE ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_show_block();
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
      COMMENT ON TABLE %1$s IS ''The table of Leaf, over segments of uidgen. uid_leaf_alloc_create() created it.''',
-    leaf, home);
+    leaf);
   RETURN leaf::regclass;
 END
 $$;
@@ -1545,7 +1551,7 @@ BEGIN
     JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid
      AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = (home || '.' || p.call)::regprocedure;
   IF drawn_by = 'uid_next()' THEN
-    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO source;
+    SELECT g.generator INTO source FROM uid_internal.generators g WHERE g.is_default;
   ELSE
     SELECT d.refobjid INTO source FROM pg_depend d JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
      WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid AND d.refclassid = 'pg_class'::regclass;
@@ -1616,10 +1622,9 @@ DECLARE
   literal text := (SELECT quote_literal(format('%I.%I', n.nspname, c.relname)) || '::regclass'
                      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                     WHERE c.oid = source AND c.relkind = 'S' AND c.relpersistence = 'p');
-  is_attached boolean;
 BEGIN
   IF source IS NULL THEN
-    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO generator;
+    SELECT g.generator INTO generator FROM uid_internal.generators g WHERE g.is_default;
     IF generator IS NULL THEN
       RAISE EXCEPTION 'database has no default generator'
         USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Choose one with uid_default_set().';
@@ -1633,15 +1638,12 @@ BEGIN
       USING ERRCODE = 'wrong_object_type',
             HINT = 'Create a generator with uid_generator_create(), or pass the sequence of the column.';
   END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM %s.uid_segment s WHERE s.sequence = $1 AND s.registry_name IS NOT NULL)',
-                 home) INTO is_attached USING source;
-  IF is_attached THEN
+  IF EXISTS (SELECT FROM uid_internal.segments s WHERE s.sequence = source AND s.registry_name IS NOT NULL) THEN
     RAISE EXCEPTION 'segment of sequence % is attached to a fleet''s registry', source
       USING ERRCODE = 'wrong_object_type', DETAIL = 'Only the registry knows which values come next.',
             HINT = 'Raise the segment on the registry above all ids of the column, and change the default yourself.';
   END IF;
-  EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.generator = $1', home)
-    INTO generator USING source;
+  SELECT g.generator INTO generator FROM uid_internal.generators g WHERE g.generator = source;
   drawn_by := CASE WHEN generator IS NULL THEN 'segment_next(regclass)' ELSE 'uid_next(regclass)' END;
   sequence := CASE WHEN generator IS NULL THEN source END;
   expression := format('%s.%s(%s)', home, split_part(drawn_by, '(', 1), literal);
@@ -2478,66 +2480,53 @@ LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
 COMMENT ON FUNCTION uid_layout(regclass) IS
   'Returns the layout of a generator''s ids in the form of worker_node.layout.';
 
+-- uid_decode() fails without a default generator.
 CREATE FUNCTION uid_internal.uid_chosen(generator regclass) RETURNS regclass
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-BEGIN
-  IF generator IS NULL THEN
-    EXECUTE format('SELECT %s.uid_lower_bound(now())', home); -- fails without a default generator
-    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO generator;
-  END IF;
-  RETURN generator;
-END
-$$;
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE WHEN generator IS NULL
+              THEN (SELECT g.generator FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
+              ELSE generator END;
+END;
 COMMENT ON FUNCTION uid_internal.uid_chosen(regclass) IS 'Returns the given generator, or the default one for NULL.';
 
 CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
     OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
     OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
 RETURNS record
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-  parts record;
-BEGIN
-  generator := uid_internal.uid_chosen(generator);
-  EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
-
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp -- for the names of tables
+BEGIN ATOMIC
   -- A row is in use until the generator's next row is created. Of the rows with the node, the one in use at the time
   -- nearest to the id's counts. An id is created before its row only by the age that it may have in cached mode, by the
   -- time that its draw took (a second is plenty), or by the backup worker.
-  EXECUTE format($query$
-      SELECT w.host_name, w.port, w.system_identifier, w.timeline,
-             coalesce((SELECT d.datname::text FROM pg_database d, pg_control_system() s
-                        WHERE d.oid = w.database AND s.system_identifier = w.system_identifier), w.database::text),
-             w.generator, w.id, w.created, w.modified
-        FROM %1$s.uid_generator_config g
-        JOIN pg_class c ON c.oid = g.generator
-        JOIN pg_namespace s ON s.oid = c.relnamespace
-       CROSS JOIN (SELECT n.*, lead(n.created) OVER (PARTITION BY n.system_identifier, n.database, n.generator
-                                                         ORDER BY n.created, n.id) AS ended
-                     FROM %1$s.worker_node n WHERE n.layout = %1$s.uid_layout($1)) w
-       WHERE g.generator = $1 AND w.datacenter_id = $2 AND w.worker_id = $3
-         AND ($5 OR w.created <= $4 + make_interval(secs => 1 + g.tick_us / 1e6
-                              + CASE WHEN g.mode = 'cached' THEN g.max_staleness_ms / 1e3 ELSE 0 END))
-       ORDER BY w.generator = format('%%I.%%I', s.nspname, c.relname) DESC,
-                greatest(w.created - $4, $4 - w.ended, interval '0'), w.created DESC
-       LIMIT 1 $query$, home)
-    INTO host_name, port, system_identifier, timeline, database, generator_name, node_id, created, modified
-    USING generator, parts.datacenter_id, parts.worker_id, parts.generated_at, parts.backup;
-
-  IF host_name IS NOT NULL THEN
-    EXECUTE format('SELECT array_agg(format(''%%s.%%I'', c.table_name, c.column_name) '
-                   'ORDER BY c.table_name::text COLLATE "C", c.column_name) '
-                   'FROM %s.uid_generator_columns c WHERE c.generator = $1', home) INTO columns USING generator;
-  END IF;
-END
-$$;
+  SELECT w.host_name, w.port, w.system_identifier, w.timeline,
+         coalesce((SELECT d.datname::text FROM pg_catalog.pg_database d, pg_catalog.pg_control_system() s
+                    WHERE d.oid = w.database AND s.system_identifier = w.system_identifier), w.database::text),
+         w.generator, w.id, w.created, w.modified,
+         CASE WHEN w.host_name IS NOT NULL
+              THEN (SELECT pg_catalog.array_agg(pg_catalog.format('%s.%I', c.table_name, c.column_name)
+                                                ORDER BY c.table_name::text COLLATE "C", c.column_name)
+                      FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
+    FROM uid_internal.uid_chosen(generator) k
+    LEFT JOIN LATERAL uid_decode(id, k) p ON true
+    LEFT JOIN LATERAL (
+           SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id, n.created,
+                  n.modified
+             FROM uid_generator_config g
+             JOIN pg_catalog.pg_class c ON c.oid = g.generator::oid
+             JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+            CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (PARTITION BY r.system_identifier, r.database, r.generator
+                                                                    ORDER BY r.created, r.id) AS ended
+                          FROM worker_node r WHERE r.layout = uid_layout(k)) n
+            WHERE g.generator::oid = k::oid AND n.datacenter_id = p.datacenter_id AND n.worker_id = p.worker_id
+              AND (p.backup OR n.created <= p.generated_at + pg_catalog.make_interval(secs =>
+                     1::float8 + g.tick_us::float8 / 1000000::float8
+                     + CASE WHEN g.mode = 'cached'::text THEN g.max_staleness_ms::float8 / 1000::float8 ELSE 0::float8 END))
+            ORDER BY n.generator = pg_catalog.format('%I.%I', s.nspname, c.relname) DESC,
+                     greatest(n.created - p.generated_at, p.generated_at - n.ended, interval '0'), n.created DESC
+            LIMIT 1) w ON true;
+END;
 COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator of its row of worker_node, '
   'whose id is node_id, when that row was created and last modified, and the columns of this database whose default '
@@ -2803,11 +2792,14 @@ GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_gene
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_internal.uid_generator_builtin,
-  uid_internal.uid_slots, uid_internal.uid_stat_sequences, uid_internal.uid_stat_totals, uid_internal.uid_base_type,
-  uid_internal.uid_movable_column, uid_internal.uid_id_columns, uid_internal.uid_draw_expression,
-  uid_internal.uid_sequence_next, uid_internal.uid_above_plan, uid_internal.uid_grant_plan,
-  uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan,
-  uid_internal.uid_run_plan TO PUBLIC;
+  uid_internal.uid_create_segment, uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
+  uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_stat_sequences,
+  uid_internal.uid_stat_totals, uid_internal.uid_base_type, uid_internal.uid_movable_column,
+  uid_internal.uid_id_columns, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
+  uid_internal.uid_above_plan, uid_internal.uid_grant_plan, uid_internal.uid_keep_sequence_plan,
+  uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
+GRANT SELECT ON uid_internal.generators TO PUBLIC;
+GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;

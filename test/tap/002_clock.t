@@ -161,6 +161,19 @@ start_node($node);
 draw(10);
 
 # ---------------------------------------------------------------------------
+# A year forward, in a clock that shows another second at each look. Expected: no id, and the generator goes on as if it
+# had not been read.
+# ---------------------------------------------------------------------------
+
+set_clock($node, '+1y i100');
+($count, $error) = draw(1);
+is($count, 0, 'a year forward, in a clock that is not steady: no id');
+like($error, qr/55000: server clock is not steady; generator "uid_default" cannot issue ids/, '... and the error says why');
+freeze_clock($node, 45);
+is((draw(10))[0], 10, 'the right clock: ids go on');
+is(ms_ahead(), 0, '... with the time that it says');
+
+# ---------------------------------------------------------------------------
 # One year forward, and back. Expected: ids of the wrong year are given out, as the
 # clock says; back in the right year the generator is a year ahead and says so, also
 # after a crash. Nothing is repeated.

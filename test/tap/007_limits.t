@@ -112,7 +112,7 @@ sub parallel_draw
 	$node->append_conf('postgresql.conf', "uidgen.registry = 'host=/nowhere'\n");
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT current_setting('uidgen.registry') <> ''") or die 'no reload';
-	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
+	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_internal.uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
 	$node->safe_psql('postgres', join ';', map { "CREATE SEQUENCE uid_segments.sought$_" } 1 .. 5);
 	my @errors = map { $look_up->("uid_segments.sought$_") } 1 .. 5;
 	is(scalar(grep { /could not attach segment "a"/ && !/all places/ } @errors), 5, 'look-ups that fail leave places to others') or diag("@errors");
@@ -195,7 +195,7 @@ $node->restart;
 		"SELECT uid_generator_raise('uid_generators.in_trap_too', 5)", "SELECT uid_default_set('uid_generators.in_trap_too')",
 		"SELECT uid_generator_create('in_trap_3', epoch => '2015-01-01')", "SELECT uid_default_set('uid_generators.in_trap_3')",
 		"SELECT uid_generator_drop('uid_generators.in_trap_too')",
-		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_change_segment('uid_segments.in_trap', 6)",
+		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_internal.uid_change_segment('uid_segments.in_trap', 6)",
 		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
 		"SELECT * FROM public.uid_generator_config", "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 900)", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
 		"SELECT segment_drop(repeat('in trap ', 20))");

@@ -182,5 +182,18 @@ foreach my $mode ('immediate', 'fast')
 	$rows{$_}++ foreach qw(sticky kept uid_default);
 }
 
+# The log has a line for each start in which a generator drew, with what tells its ids from others.
+my $log = slurp_file($node->logfile);
+foreach my $generator (qw(sticky kept fixed))
+{
+	my ($datacenter, $worker) = split /\|/, $first{$generator};
+	my $detail = $generator eq 'kept' ? 'Preset: leaf. Layout: 41/0/10/12, tick 1000 us, epoch 1288834974657000 us.'
+	  : 'Preset: snowflake. Layout: 41/5/5/12, tick 1000 us, epoch 1767225600000000 us.';
+	is(scalar(() = $log =~ /LOG:  generator "$generator" in database "postgres" draws with datacenter id $datacenter and worker id $worker\n.*DETAIL:  \Q$detail\E Protection: auto\.\n/g),
+		3, "$generator: the log shows layout, node and protection, once for each start");
+}
+is(scalar(() = $log =~ /LOG:  generator "uid_default" in database "given" draws with datacenter id 1 and worker id \d+\n.*Protection: set\.\n/g),
+	1, '... and that a number was given');
+
 $node->stop;
 done_testing();

@@ -201,8 +201,7 @@ void report_default_changed_here() {
                     errhint("Commit the transaction before you draw.")));
 }
 
-void report_clock_back(Oid generator, int64_t back_us, const char *hint) {
-    const int64_t resumes_us = wall_clock_us() + back_us;
+void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",

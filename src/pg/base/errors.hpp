@@ -53,8 +53,8 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 // The layout's time bits are used up.
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
 
-// The clock went back by at least back_us, and the generator's policy forbids drawing then.
-[[noreturn]] void report_clock_back(Oid generator, int64_t back_us, const char *hint);
+// The clock went back by at least back_us, and the generator's policy forbids drawing until it shows resumes_us.
+[[noreturn]] void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint);
 
 // The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);

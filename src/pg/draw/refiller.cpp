@@ -1,6 +1,5 @@
 #include "refiller.hpp"
 
-#include "node_grant.hpp"
 #include "shared/ring_memory.hpp"
 #include "shared/single_worker.hpp"
 #include "base/time_source.hpp"
@@ -20,6 +19,7 @@ struct Known {
     dsm_handle memory;
     core::Ring<> ring;
     bool mapped;
+    bool is_refilled;   // until it is full; a ring that is new to the refiller is filled, whoever began that
     uint64_t left_over; // a run to put first; empty_cell: none
     uint64_t round;     // the last round that visited the ring
 };
@@ -36,27 +36,14 @@ struct Visit {
     uint64_t generation;
 };
 
-bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefill *why) {
+// note_ring_refill() knows the first refill.
+bool is_due(const GeneratorState &generator, Known *known, RingRefill *why) {
     const CachedConfig &cached = generator.config.cached;
     const int64_t refilled_at = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed);
-    *why = RingRefill::initial;
-    if (refilled_at == 0)
-        return true;
-    *why = RingRefill::threshold;
-    if (ring.filled() < cached.threshold)
-        return true;
-    *why = RingRefill::schedule;
-    return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
-}
-
-// The limit of what may be taken from the word now: durable on this server, at most max_ahead above the clock, and
-// inside the grant.
-uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
-    const core::ClockPolicy &policy = generator.config.policy;
-    const int64_t now = core::tick_at(generator.config.layout, now_us);
-    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
-    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
-    return Min(generator.ticks.usable(core::Durability::local), allowance);
+    const bool is_scheduled = cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
+    *why = is_scheduled ? RingRefill::schedule : RingRefill::threshold;
+    known->is_refilled = known->ring.wants_runs(known->is_refilled || is_scheduled, cached.threshold);
+    return known->is_refilled;
 }
 
 // As in Baidu's original, a tick is taken whole, and what does not fit into the ring is thrown away.
@@ -92,8 +79,8 @@ void refill_one(Slot *slot, void *arg) {
     if (look->stale)
         return;
     const core::Ring<> &ring = look->known->ring;
-    RingRefill why = RingRefill::initial;
-    if (look->refilled == 0 && !is_due(generator, ring, &why))
+    RingRefill why = RingRefill::threshold;
+    if (look->refilled == 0 && !is_due(generator, look->known, &why))
         return;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(generator).view;
@@ -120,6 +107,7 @@ void map_again(const Visit &look) {
     known->ring = ring_memory_map(look.memory, look.hints, look.cells);
     known->mapped = known->ring.cells() == look.cells;
     known->generation = look.generation;
+    known->is_refilled = true;
     known->left_over = core::empty_cell;
 }
 
@@ -174,6 +162,14 @@ void refill_rings(Known *known) {
 
 } // namespace
 
+uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
+    const core::ClockPolicy &policy = generator.config.policy;
+    const int64_t now = core::tick_at(generator.config.layout, now_us);
+    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
+    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
+    return Min(generator.ticks.usable(core::Durability::local), allowance);
+}
+
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                      uint64_t *left_over) {
     const uint64_t run = generator->config.cached.run;
@@ -194,7 +190,8 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
 
 void note_ring_refill(RingState *ring, RingRefill why) {
     ring->went_stale.store(false, std::memory_order_relaxed);
-    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
+    // Release: a caller that sees it finds the runs (at_empty_ring()).
+    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_release);
     ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(
         1, std::memory_order_relaxed);
 }
