@@ -85,7 +85,7 @@ struct ClockPolicy {
 // A jump of the wall clock forward, compared with the monotonic clock, which never steps. The caller first reads the
 // clock again: a single bad reading must not use up years of a generator's time.
 enum class ClockJump : uint8_t {
-    none,    // no jump, or one that is too short for doubt. A step back is when_back's.
+    none,    // no jump, or one up to suspicious_jump_us. A step back is when_back's.
     far,     // goes on with the new time, and says so
     too_far, // refused, until the clock is back or the limit is another one
 };
