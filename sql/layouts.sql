@@ -45,10 +45,11 @@ INSERT INTO vector VALUES
   ('js53', 181194129417, '2026-01-02 00:00:00+00', 0, 3, 9, false),
   ('js53', 181195177993, '2026-01-02 00:00:00+00', 0, 3, 9, true),
   ('js53', 9007199254740991, '2162-02-07 06:28:15+00', 0, 15, 65535, true),
-  ('snowflake', 4333571, '2026-01-01 00:00:00.001+00', 1, 2, 3, false),
+  ('snowflake', 8527875, '2026-01-01 00:00:00.002+00', 1, 2, 3, false),
   ('snowflake', 9223372036854775807, '2095-09-07 15:47:35.551+00', 31, 31, 4095, false);
 \set ECHO all
-INSERT INTO vector SELECT preset, 0, coalesce(epoch, '2016-05-20 00:00+00'), 0, 0, 0, false FROM uid_preset WHERE mode = 'snowflake';
+INSERT INTO vector SELECT preset, 2::bigint << (datacenter_bits + worker_bits + sequence_bits), coalesce(epoch, '2016-05-20 00:00+00') + 2 * tick_us * interval '1 us',
+       0, 0, 0, false FROM uid_preset WHERE mode = 'snowflake';
 SELECT count(*) FILTER (WHERE decoded AND encoded AND timestamp AND immutable) = (SELECT count(*) FROM vector) AS all_hold,
        array_agg(generator || ' ' || id) FILTER (WHERE (decoded AND encoded AND timestamp AND immutable) IS NOT TRUE) AS wrong
   FROM (SELECT v.generator, v.id,

@@ -82,6 +82,24 @@ struct ClockPolicy {
     Spread spread = {0};
 };
 
+// A jump of the wall clock forward, compared with the monotonic clock, which never steps. The caller first reads the
+// clock again: a single bad reading must not use up years of a generator's time.
+enum class ClockJump : uint8_t {
+    none,    // no jump, or one up to suspicious_jump_us. A step back is when_back's.
+    far,     // goes on with the new time, and says so
+    too_far, // refused, until the clock is back or the limit is another one
+};
+
+constexpr int64_t suspicious_jump_us = 10000000;
+
+// `moved_us` is how far the clock went since it was last trusted, beyond the monotonic clock. `limit_us` is the longest
+// jump that is accepted; 0: no limit.
+constexpr ClockJump clock_jump(int64_t moved_us, int64_t limit_us) noexcept {
+    if (limit_us > 0 && moved_us > limit_us)
+        return ClockJump::too_far;
+    return moved_us > suspicious_jump_us ? ClockJump::far : ClockJump::none;
+}
+
 enum class ClockAction : uint8_t {
     take,       // hand out positions in [floor, limit)
     confirm,    // make the written lease durable, then decide again

@@ -308,9 +308,9 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 	is($bare->safe_psql('postgres', "CREATE SEQUENCE plain; DROP SEQUENCE plain; SELECT count(*) FROM pg_settings WHERE name LIKE 'uidgen.%'"),
 		0, 'a DROP of a plain sequence does not load the library');
 	is( $bare->safe_psql('postgres',
-			"SELECT uid_encode('2026-01-01 00:00:00.001+00', 1, 2, 3), datacenter_id, worker_id, sequence, generated_at = uid_timestamp(4333571) "
-			  . "FROM uid_decode(4333571)"),
-		((1 << 22) + (1 << 17) + (2 << 12) + 3) . '|1|2|3|t', 'arithmetic on ids works');
+			"SELECT uid_encode('2026-01-01 00:00:00.002+00', 1, 2, 3), datacenter_id, worker_id, sequence, generated_at = uid_timestamp(8527875) "
+			  . "FROM uid_decode(8527875)"),
+		((2 << 22) + (1 << 17) + (2 << 12) + 3) . '|1|2|3|t', 'arithmetic on ids works');
 	is($bare->safe_psql('postgres', "SELECT segment_create('tickets', 10, 7), uid_generator_create('g')"),
 		'uid_segments.tickets|uid_generators.g', 'generators and segments can be made');
 	is(sqlstate($bare, 'UPDATE t_sequence SET current_val = current_val + increment_val'), '55000', 'but no blocks be taken');

@@ -243,9 +243,9 @@ $_->quit foreach @sessions;
 	ok($waiting->(1), '... it waits for a session that has inserted');
 	my $late = $writer->query_safe('INSERT INTO busy (id) VALUES (uid_encode(now(), 31, 31, 4095)) RETURNING id');
 	$writer->query_safe('COMMIT');
-	like((finish_query($mover))[0], qr/uid_generator_raise\('uid_generators.uid_default'::regclass, ${late}::bigint\)/,
+	like((finish_query($mover))[0], qr/^-- largest id: $late; ids of uid_generators.uid_default are above/m,
 		'... and sees the id that the session inserted meanwhile');
-	cmp_ok(sql('INSERT INTO busy (v) VALUES (3) RETURNING id'), '>', $late, '... above which the generator is raised');
+	cmp_ok(sql('INSERT INTO busy (v) VALUES (3) RETURNING id'), '>', $late, '... above which the generator goes on');
 
 	$writer->query_safe('BEGIN; INSERT INTO busy (id) VALUES (777)');
 	send_query($mover, $release);
@@ -269,7 +269,45 @@ $_->quit foreach @sessions;
 		  or diag("@ids");
 	}
 	is(sql('SELECT count(*) - count(DISTINCT id) FROM busy'), 0, '... no id comes twice');
+
+	# A reader stays for long. A queue behind uid_release() would fail by the other session's statement_timeout.
+	$prepared->query_safe('BEGIN; SELECT count(*) FROM busy');
+	send_query($mover, $release);
+	ok($waiting->(1), 'uid_release() waits for a reader');
+	$writer->query_safe("SET statement_timeout = '10s'");
+	$writer->query_safe($insert) foreach 1 .. 3;
+	ok(1, '... and sessions that insert do not wait for uid_release()');
+	$prepared->query_safe('COMMIT');
+	finish_query($mover);
+	like(sql($default), qr/nextval/, '... which succeeds when the reader has ended');
 	$_->quit foreach $writer, $mover, $prepared;
+}
+
+# ---------------------------------------------------------------------------
+# The hint that converts columns to bigint, beside a client that inserts into the table that refers, in two statements.
+# Expected: no deadlock, of which the client would be the victim, because it looks for one sooner. The conversion is
+# repeated.
+# ---------------------------------------------------------------------------
+{
+	sql('CREATE TABLE client (id serial PRIMARY KEY); CREATE TABLE bill (client_id int REFERENCES client);'
+	  . ' CREATE TABLE item (id int, client_id bigint REFERENCES client); INSERT INTO client DEFAULT VALUES');
+	my (undef, $error) = sqlstate($node, q{SELECT uid_adopt('client', 'id')});
+	my ($convert) = $error =~ /(BEGIN; SET LOCAL .* COMMIT;)/ or diag($error);
+	my ($client, $converter) = map { hold_open($node) } 1, 2;
+	$client->query_safe("SET deadlock_timeout = '10ms'");
+	foreach my $table ('bill', 'item')
+	{
+		$client->query_safe("BEGIN; LOCK TABLE $table IN ROW EXCLUSIVE MODE");
+		send_query($converter, "\\set VERBOSITY verbose\n$convert");
+		ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"),
+			"a session inserts into $table: the conversion waits");
+		$client->query_safe("INSERT INTO $table (client_id) VALUES (1)");
+		like((finish_query($converter))[1], qr/ERROR:  55P03/, '... and gives up, not the session');
+		$client->query_safe('COMMIT');
+	}
+	$converter->query_safe($convert);
+	like(sql(q{SELECT uid_adopt('client', 'id', dry_run => false)}), qr/SET DEFAULT/, 'it is repeated, and the column adopted');
+	$_->quit foreach $client, $converter;
 }
 
 # ---------------------------------------------------------------------------
@@ -404,9 +442,9 @@ CREATE TABLE events (id bigint PRIMARY KEY, v int);
 INSERT INTO events SELECT (second << 35) | (9 << 13), 1 FROM unnest(ARRAY[40000000, 268435455]::bigint[]) second;
 SQL
 run_blocks('uid-generator',
+	block_of('docs/originals/uid-generator.md', qr/FROM public.worker_node/),
 	block_of('docs/originals/uid-generator.md', qr/time_bits => 29/),
-	block_of('docs/originals/uid-generator.md', qr/AS disjoint/),
-	block_of('docs/originals/uid-generator.md', qr/FROM public.worker_node/));
+	block_of('docs/originals/uid-generator.md', qr/AS disjoint/));
 in_database('INSERT INTO orders (v) VALUES (0); INSERT INTO events (v) VALUES (0), (0)');
 is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0) FROM orders'), 't',
 	'... with 29 bits of seconds the new ids sort behind the old ones');

@@ -257,6 +257,18 @@ void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, co
                     errhint("%s", hint)));
 }
 
+void report_clock_jump(Oid generator, int64_t now_us, int64_t moved_us) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" cannot issue ids",
+                static_cast<double>(moved_us) / 1e6, name_of(generator)),
+         errdetail("The clock shows %s, and ids would carry that time.", show_instant(now_us)),
+         errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
+                 "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
+                 quote_literal_cstr(qualified_name(generator)))));
+}
+
 void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("server clock is not steady; generator \"%s\" cannot issue ids", name_of(generator)),

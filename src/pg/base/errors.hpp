@@ -74,6 +74,9 @@ template <typename Allocate> auto explained(const char *what, Allocate allocate)
 // The caller has waited for waited_ms, and the clock is still behind by behind_us.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, const char *hint);
 
+// The clock jumped forward by moved_us, which is more than uidgen.max_clock_jump, and shows now_us.
+[[noreturn]] void report_clock_jump(Oid generator, int64_t now_us, int64_t moved_us);
+
 // The clock showed shown_us, and another time a moment later. This was not the call's first such reading.
 [[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);
 

@@ -158,8 +158,7 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
 
 // ---------------------------------------------------------------------------------------------------------
 // The wall clock is compared with the monotonic clock before a lease far above the last one, and before the end of time
-// is reported. One bad sample must not use up years of a generator's time. A clock that was really set shows the same
-// time again a little later.
+// is reported. A clock that was really set shows the same time again a little later.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
@@ -262,9 +261,18 @@ void before_next_try(Call *call) {
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - trusted_clock_offset_us() > suspicious_jump_us && !clock_shows_it_again(call))
+    const int64_t trusted_us = trusted_clock_offset_us();
+    const int64_t moved_us = call->offset_us - trusted_us;
+    const core::ClockJump jump = core::clock_jump(moved_us, settings::max_clock_jump_s * us_per_second);
+    if (jump != core::ClockJump::none && !clock_shows_it_again(call))
         return false;
-    trust_clock_offset(call->offset_us);
+    if (jump == core::ClockJump::too_far) {
+        count(&call->e->slot->counters, Stat::refused_clock);
+        report_clock_jump(call->e->sequence, call->now_us, moved_us);
+    }
+    // Of sessions that have seen one jump, one logs it.
+    if (trust_clock_offset(trusted_us, call->offset_us) && jump == core::ClockJump::far)
+        note_clock_jump(call->now_us, moved_us);
     return true;
 }
 

@@ -46,6 +46,7 @@ struct AreaState {
 struct ClockState {
     std::atomic<int64_t> offset_us;
     int64_t at_start_us; // set once
+    std::atomic<uint64_t> jumps;
 };
 
 // A background worker of which a server has at most one (single_worker.hpp).
