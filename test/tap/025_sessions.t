@@ -1,5 +1,5 @@
-# The state of a session: its last values, which DISCARD resets, and its memory for sequences, which is freed when they
-# are dropped.
+# The state of a session: its last values, which DISCARD resets; its memory for sequences, which is freed when they are
+# dropped; and how it finds the slots of other sessions.
 use UidgenTest;
 
 my $node = new_node('sessions', conf => "autovacuum = off\n");
@@ -74,6 +74,23 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	cmp_ok($grown, '<', 1000 * 100, "... also where others drop them, calls fail, creations are rolled back ($grown)");
 	is($session->query_safe("SELECT segment_next('a'), segment_last('b')"), '9|8', '... and those that stay go on');
 	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# A session whose first call makes a slot while other sessions make the first ones of the server.
+# ---------------------------------------------------------------------------
+{
+	$node->safe_psql('postgres', join ';', map { "SELECT uid_generator_create('g$_')" } 1 .. 5);
+	$node->restart;
+	my ($late, $locker) = map { hold_open($node) } 1 .. 2;
+	my $pid = $late->query_safe('SELECT pg_backend_pid()');
+	$locker->query_safe('BEGIN; LOCK TABLE uid_segment');
+	send_query($late, "SELECT segment_next('plain'::regclass) > 0");
+	$node->poll_query_until('postgres', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pid") or die 'it does not wait';
+	$node->safe_psql('postgres', "SELECT uid_next('uid_generators.g$_')") foreach 1 .. 5;
+	$locker->query_safe('COMMIT');
+	is((finish_query($late))[0], 't', 'a first call, as the slots of other sessions appear');
+	$_->quit foreach $late, $locker;
 }
 
 $node->stop;
