@@ -2338,6 +2338,10 @@ BEGIN
   ELSIF home IS NULL THEN
     RAISE EXCEPTION 'extension uidgen was dropped by another session'
       USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
+  ELSIF current_setting('shared_preload_libraries') !~ '\muidgen\M' THEN -- or each call of a member would fail
+    RAISE EXCEPTION 'uidgen must be loaded via shared_preload_libraries'
+      USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A registry relies on settings of its server.',
+            HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';
   END IF;
   -- First, because a rename that waits for this function would have it wait in its turn.
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
@@ -2368,8 +2372,8 @@ COMMENT ON FUNCTION uid_fleet_admit(regrole) IS
   'Makes this database the registry of a fleet, unless it is one already, and lets a role call uid_fleet_call() '
   'and uid_fleet_block(). Members connect with that role. It needs no other right, but for USAGE on the sequences of '
   'segments that members attach to. It also sets the timeouts of the role in this database. '
-  'uid_fleet_expel() undoes it. The role must not be a superuser. '
-  'Only superusers and the owner of the database may call it.';
+  'uid_fleet_expel() undoes it. The role must not be a superuser. A registry needs uidgen in '
+  'shared_preload_libraries. Only superusers and the owner of the database may call it.';
 
 CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER

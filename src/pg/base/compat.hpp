@@ -107,6 +107,17 @@ inline void *named_memory(const char *name, size_t bytes, void (*initialize)(voi
 inline void *named_memory(const char *, size_t, void (*)(void *)) { return nullptr; }
 #endif
 
+// Whether somebody has set a parameter, of which PostgreSQL may know no more than a name and a value. One that was taken
+// out of postgresql.conf stays as a name.
+#if PG_VERSION_NUM >= 170000
+inline bool parameter_is_set(const char *name) {
+    const config_generic *parameter = find_option(name, false, true, ERROR);
+    return parameter != nullptr && parameter->source != PGC_S_DEFAULT;
+}
+#else
+inline bool parameter_is_set(const char *name) { return GetConfigOption(name, true, false) != nullptr; }
+#endif
+
 // PostgreSQL 19 replaced some ints by types of their own, and keeps the names of locks in shared memory.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }

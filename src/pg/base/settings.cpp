@@ -1,8 +1,8 @@
 #include "settings.hpp"
 
+#include "compat.hpp"
 #include "core/layout.hpp"
 #include "faults.hpp"
-#include "postgres.hpp"
 
 namespace uidgen::pg {
 
@@ -30,8 +30,6 @@ constexpr char datacenter_id_name[] = "uidgen.datacenter_id";
 
 // Found set, by whomever, when the library was loaded without preload.
 const char *found_set = nullptr;
-
-bool is_set(const char *name) { return GetConfigOption(name, true, false) != nullptr; }
 
 void (*datacenter_id_changed)() = nullptr;
 
@@ -82,7 +80,7 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     fleet_changed = registry_changed;
     is_preloaded = process_shared_preload_libraries_in_progress;
     for (const char *name : {registry_name, datacenter_id_name})
-        if (!is_preloaded && is_set(name))
+        if (!is_preloaded && parameter_is_set(name))
             found_set = name;
     DefineCustomIntVariable(datacenter_id_name, "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
