@@ -1,0 +1,105 @@
+# A server in a container: 64 MB of /dev/shm, which something else fills. Without the preload the state of the server is there,
+# too. Expected: whatever does not fit is an error that says so, the server and all that has its memory go on, and when there is
+# room again, so does the rest. The section majors runs it alone, because servers of other tests need /dev/shm, too.
+use UidgenTest;
+
+my ($total) = `df --output=size -k /dev/shm` =~ /(\d+)/;
+plan skip_all => '/dev/shm is not as small as in a container' if $total > 1024 * 1024;
+plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;
+
+my $filler = '/dev/shm/uidgen-test-filler';
+END { unlink $filler }
+
+sub make_room
+{
+	unlink $filler;
+	return;
+}
+
+# Leaves so many kilobytes.
+sub fill
+{
+	my ($left) = @_;
+	make_room();
+	my ($free) = `df --output=avail -k /dev/shm` =~ /(\d+)/;
+	system_or_bail('fallocate', '-l', ($free - $left) . 'k', $filler) if $free > $left;
+	return;
+}
+
+my $node = new_node('contained', conf => "autovacuum = off\n");
+start_uidgen($node);
+$node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('s')");
+
+sub refused
+{
+	my ($on, $sql, $what, $for) = @_;
+	my ($state, $error) = sqlstate($on, $sql);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($state, '53100', $what) or diag($error);
+	like($error, qr{could not resize shared memory segment .* No space left on device}, '... it says what is full');
+	like($error, qr{HINT:  Make more room in /dev/shm .*, or set min_dynamic_shared_memory\.}, '... and what to do');
+	like($error, qr/CONTEXT:  allocation of dynamic shared memory for $for/, '... and what it is for');
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# At the first call of the server. PostgreSQL's list of such memory, the state of the server and the area for slots need it, one
+# after the other.
+# ---------------------------------------------------------------------------
+my %for = (0 => 'the state of the server', 1028 => 'the state of the server', 1040 => 'the table of generators and segments');
+foreach my $left (sort { $a <=> $b } keys %for)
+{
+	$node->restart;
+	my $session = hold_open($node);
+	fill($left);
+	refused($_, 'SELECT uid_next()', "$left kB are left at a first call", $for{$left}) foreach $session, $node, $session;
+	is($session->query_safe("BEGIN; SELECT nextval('plain') > 0; COMMIT"), 't', 'the server and the session are usable');
+	make_room();
+	is($session->query_safe('SELECT uid_next() > 0'), 't', 'with room the session draws');
+	is($node->safe_psql('postgres', 'SELECT uid_next() > 0'), 't', '... and a new one');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# When the server needs more: for slots and for a ring.
+# ---------------------------------------------------------------------------
+$node->safe_psql('postgres', <<'END');
+DO $$ BEGIN FOR i IN 1 .. 6000 LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END $$;
+SELECT uid_generator_create('large', mode => 'cached', spread => false, chunk => 64, boost_power => 16, max_ahead_ms => 600000);
+END
+my $session = hold_open($node);
+my $id = $session->query_safe('SELECT uid_next()');
+fill(0);
+my $number = 1;
+$number++ while $number < 6000 && sqlstate($session, "SELECT segment_next('s$number')") eq '00000';
+cmp_ok($number, '<', 6000, "no more slots fit after $number segments");
+refused($session, "SELECT segment_next('s6000')", 'a segment for which there is no slot', 'slots of generators and segments');
+refused($session, "SELECT uid_next('uid_generators.large')", 'a generator for which there is no ring', 'the ring of a generator');
+is($session->query_safe("SELECT segment_next('s1')"), 2, 'a segment that has a slot goes on');
+cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, '... and a generator');
+is($node->safe_psql('postgres', "SELECT segment_next('s1')"), 3, '... and in a new session');
+is($session->query_safe('SELECT segments FROM uid_stat_server'), $number - 1, 'no slot is half made');
+make_room();
+is($session->query_safe("SELECT segment_next('s6000')"), 1, 'with room there are slots');
+is($session->query_safe("SELECT uid_next('uid_generators.large') > 0"), 't', '... and the ring');
+
+# All slots that a test of this size may need fit.
+$session->query_safe("SELECT count(segment_next(format('s%s', i))) FROM generate_series(1, 6000) i");
+is($node->safe_psql('postgres', 'SELECT segments FROM uid_stat_server'), 6000, '6000 segments');
+$session->quit;
+
+# ---------------------------------------------------------------------------
+# The way out without more room in /dev/shm, and other kinds of such memory.
+# ---------------------------------------------------------------------------
+foreach my $setting ("min_dynamic_shared_memory = '8MB'", "dynamic_shared_memory_type = 'mmap'", "dynamic_shared_memory_type = 'sysv'")
+{
+	make_room();
+	$node->append_conf('postgresql.conf', "$setting\n");
+	$node->restart;
+	fill(0);
+	is($node->safe_psql('postgres', "SELECT count(DISTINCT uid_next()) FROM generate_series(1, 10)"), 10, $setting);
+	is($node->safe_psql('postgres', 'SELECT uid_next() > 0'), 't', '... and in a new session');
+}
+make_room();
+$node->stop;
+done_testing();
