@@ -10,7 +10,7 @@ shift
 # The tests with servers mostly wait, so they come first wherever they want a processor. The others use what they leave.
 run() {
     politely='nice'
-    case $1 in build | tap* | regress* | isolation | upgrade | faults | torture* | monitoring) politely= ;; esac
+    case $1 in build | tap* | regress* | isolation | upgrade | memory* | faults | torture* | monitoring) politely= ;; esac
     # shellcheck disable=SC2086 # empty or one word
     perl test/lib/measured.pl "$UIDGEN_WORK/log/seconds" "$1" $politely sh test/lib/sections.sh "$part" "$1"
 }

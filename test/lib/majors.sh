@@ -5,8 +5,9 @@
 
 majors='17:trixie 18:forky 19:experimental'
 # None of them preloads the library, but for the tests that need it. The SQL tests run once more, with the preload, on
-# the server of the package.
+# the server of the package. What fills /dev/shm runs alone.
 tested_there='isolation_there+regress_there+tap_there'
+tested_alone='memory_there'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=
@@ -157,6 +158,7 @@ test_major() {
     mkdir -p "$there/tmp" "$there/log"
     cp -R "$work/src" "$there/src"
     upgrade_there "$1" "$there"
+    sections="$sections $tested_alone"
     printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$sections"
     status=0
     # shellcheck disable=SC2086 # a list of words

@@ -131,7 +131,9 @@ tidy() {
 }
 
 # The root itself is read-only for the tests, so that the next run finds it as this
-# one did. They have the work directory as /mnt, and a /tmp and a /dev/shm of their own.
+# one did. They have the work directory as /mnt, and a /tmp and a /dev/shm of their own,
+# as small as in a container of Docker (64 MB), and half of that more for each processor after the second, because more tests run
+# at the same time then.
 mount_read_only() {
     mount --bind "$root" "$root"
     mount -o remount,bind,ro "$root"
@@ -149,7 +151,9 @@ mount_for_once() {
 mount_all() {
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    processors=$(nproc)
+    [ "$processors" -ge 2 ] || processors=2
+    mount -t tmpfs -o "mode=1777,size=$((32 * processors))m" tmpfs "$root/dev/shm"
     mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
     mount --bind "$1" "$root/mnt"
 }

@@ -426,6 +426,11 @@ section_upgrade() {
     tap_files test/upgrade/*.t
 }
 
+# Only where /dev/shm is as small as in a container, and no other test has servers.
+section_memory_there() {
+    tap_files test/memory/*.t
+}
+
 # The seeds are constants; test/night has others.
 section_torture() {
     expect "the checker finds what it should" checker_test || true
@@ -540,6 +545,7 @@ case $section in
     patroni) about="a registry that Patroni switches over and fails over" ;;
     clients) about="frameworks, drivers and a pooler, by the recipes of docs/clients.md" ;;
     upgrade) about="pg_upgrade from an older PostgreSQL" ;;
+    memory_there) about="a server whose /dev/shm is full" ;;
     torture) about="sessions that draw while servers are killed and clocks step; a checker judges" ;;
     torture_there) about="the same with assertions" ;;
     faults) about="builds that break a promise on purpose must be caught" ;;
