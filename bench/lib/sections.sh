@@ -149,6 +149,53 @@ section_core() {
         2>/dev/null | grep -E '^Benchmark|_median'
 }
 
+# The time on a processor of the sessions of a server that have ended, in milliseconds.
+children_ms() {
+    awk -v hertz="$(getconf CLK_TCK)" '{print ($16 + $17) * 1000 / hertz}' \
+        "/proc/$(head -n 1 "$UIDGEN_WORK/$1/postmaster.pid")/stat"
+}
+
+# Clients that connect, make one call and leave: connections server call. Prints milliseconds for each, by the clock and of
+# a processor.
+connections() {
+    echo "SELECT $2;" >"$UIDGEN_WORK/connection.sql"
+    before="$(date +%s%N) $(children_ms "$1")"
+    PGPORT=$(sed -n 's/^port = //p' "$UIDGEN_WORK/$1/postgresql.conf") \
+        "$tree$bindir/pgbench" -n -C -f "$UIDGEN_WORK/connection.sql" -t 200 >"$UIDGEN_WORK/log/pgbench" 2>&1
+    echo "$before $(date +%s%N) $(children_ms "$1")" | awk '{printf "%.3f %.3f\n", ($3 - $1) / 200 / 1000000, ($4 - $2) / 200}'
+}
+
+# Two servers, of which one preloads the library, in interleaved rounds.
+section_connections() {
+    case $("$PG_CONFIG" --version) in
+        *\ 1[56].*) echo "skipped: PostgreSQL 15 and 16 need the preload" && return ;;
+    esac
+    printf '%s\n' "shared_preload_libraries = 'uidgen'" 'port = 5433' >"$UIDGEN_WORK/preloaded.conf"
+    echo 'port = 5434' >"$UIDGEN_WORK/unloaded.conf"
+    for server in preloaded unloaded; do
+        make_server "$server" "$tree" "$UIDGEN_WORK/$server.conf"
+        start_server "$server" "$tree"
+        PGPORT=$(sed -n 's/^port = //p' "$UIDGEN_WORK/$server.conf") psql -c 'CREATE EXTENSION uidgen'
+    done
+    for _ in $(seq "$rounds"); do
+        for call in '1' 'uid_next()'; do
+            for server in preloaded unloaded; do
+                connections "$server" "$call" >>"$UIDGEN_WORK/connections-$server-$call"
+            done
+        done
+    done
+    echo "milliseconds for a connection and one call: by the clock, and of a processor"
+    for call in '1' 'uid_next()'; do
+        for server in preloaded unloaded; do
+            all=$UIDGEN_WORK/connections-$server-$call
+            printf '%-10s SELECT %-10s %8s %8s\n' "$server" "$call" "$(cut -d ' ' -f 1 "$all" | median)" \
+                "$(cut -d ' ' -f 2 "$all" | median)"
+        done
+    done
+    stop_server preloaded "$tree" fast
+    stop_server unloaded "$tree" fast
+}
+
 [ $# -gt 0 ] || set -- calls uuids many bulk first waits preset registry core
 build_all
 describe_machine

@@ -58,7 +58,8 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 
 // A library that is loaded later must not fail once it has defined a setting, because the next attempt would fail to
-// define it again. So settings come last.
+// define it again. So settings come last, and no WARNING about one lets a cancel through, or an error of a parallel
+// worker.
 void _PG_init(void) {
     session_events_register();
     discard_hook_install();
@@ -69,6 +70,8 @@ void _PG_init(void) {
         next_shmem_startup_hook = shmem_startup_hook;
         shmem_startup_hook = attach_memory;
     }
+    HOLD_INTERRUPTS();
     settings::define(close_all_windows, registry_changed);
+    RESUME_INTERRUPTS();
 }
 }

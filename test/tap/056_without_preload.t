@@ -139,6 +139,18 @@ my $lost = $node->start_session('shop');
 is($lost->query("SET uidgen.max_wait = '3s'; ${parallel}SELECT count(DISTINCT draw()) FROM many"), 20000, '... and lost in a parallel query');
 $_->quit foreach $failed, $lost;
 
+# A cancel that comes while the library is loaded, at a WARNING about a setting that it does not know: the session must be able
+# to load it at the next call. (A function of this kind is looked up when it is called, not before the statement.)
+$node->safe_psql('shop', <<'END');
+CREATE FUNCTION late_next() RETURNS bigint LANGUAGE c SECURITY DEFINER AS '$libdir/uidgen', 'uid_next_default';
+END
+my $canceled = $node->start_session('shop');
+$canceled->query_safe("SET uidgen.unknown = '1'");
+is(sqlstate($canceled, 'SELECT pg_cancel_backend(pg_backend_pid()), late_next()'), '57014', 'a first call that is canceled');
+is(sqlstate($canceled, 'SELECT uid_next()'), '00000', '... and the next one draws');
+is($canceled->query('SHOW uidgen.max_wait'), '5s', '... with all settings');
+$canceled->quit;
+
 # ---------------------------------------------------------------------------
 # In single-user mode, between two lives of the server.
 # ---------------------------------------------------------------------------
