@@ -20,7 +20,7 @@ sub sql
 	return $node->safe_psql($dbname, $sql);
 }
 
-# A node is a hash of its fields, each a list of values. A value is a node, a list or a word.
+# A node is a hash of its fields, each a list of values, and its kind. A value is a node, a list or a word.
 sub parsed
 {
 	my ($text) = @_;
@@ -36,7 +36,7 @@ sub parsed
 			return \@list;
 		}
 		return $token if $token ne '{';
-		my ($node, $field) = ({ node => shift @tokens }, '');
+		my ($node, $field) = ({ kind_of_node => shift @tokens }, '');
 		while ($tokens[0] ne '}')
 		{
 			if ($tokens[0] =~ /^:(\w+)$/) { $field = $1; shift @tokens; next; }
@@ -55,7 +55,7 @@ sub nodes_of
 	my ($value) = @_;
 	return map { nodes_of($_) } @$value if ref $value eq 'ARRAY';
 	return () if ref $value ne 'HASH';
-	return ($value, map { nodes_of($value->{$_}) } grep { $_ ne 'node' } keys %$value);
+	return ($value, map { nodes_of($value->{$_}) } grep { $_ ne 'kind_of_node' } keys %$value);
 }
 
 sub first_of { my ($node, @fields) = @_; my ($field) = grep { defined $node->{$_} } @fields; return defined $field ? $node->{$field}[0] : undef; }
@@ -65,7 +65,7 @@ sub type_of
 {
 	my ($node) = @_;
 	return 0 if ref $node ne 'HASH';
-	return type_of($node->{arg}[0]) if $node->{node} eq 'NAMEDARGEXPR';
+	return type_of($node->{arg}[0]) if $node->{kind_of_node} eq 'NAMEDARGEXPR';
 	my $format = first_of($node, qw(funcformat relabelformat coerceformat coercionformat convertformat)) // '';
 	if ($format eq '2')
 	{
@@ -74,8 +74,8 @@ sub type_of
 	}
 	return first_of($node, qw(vartype consttype paramtype funcresulttype opresulttype aggtype wintype resulttype casetype
 		  coalescetype minmaxtype array_typeid refrestype row_typeid typeId type)) // do {
-		my ($query) = $node->{node} eq 'SUBLINK' && $node->{subLinkType}[0] == 4 ? $node->{subselect}[0] : ();
-		$query ? type_of($query->{targetList}[0][0]{expr}[0]) : $node->{node} eq 'SUBLINK' && $node->{subLinkType}[0] == 6 ? 0 : 16;
+		my ($query) = $node->{kind_of_node} eq 'SUBLINK' && $node->{subLinkType}[0] == 4 ? $node->{subselect}[0] : ();
+		$query ? type_of($query->{targetList}[0][0]{expr}[0]) : $node->{kind_of_node} eq 'SUBLINK' && $node->{subLinkType}[0] == 6 ? 0 : 16;
 	};
 }
 
@@ -89,22 +89,22 @@ sub calls_of
 	{
 		my ($kind, $oid) = ('function', undef);
 		my @arguments = @{ first_of($node, 'args') // [] } if ref(first_of($node, 'args') // '') eq 'ARRAY';
-		if ($node->{node} eq 'FUNCEXPR') { $oid = $node->{funcid}[0] if $node->{funcformat}[0] == 0; }
-		elsif ($node->{node} eq 'AGGREF')
+		if ($node->{kind_of_node} eq 'FUNCEXPR') { $oid = $node->{funcid}[0] if $node->{funcformat}[0] == 0; }
+		elsif ($node->{kind_of_node} eq 'AGGREF')
 		{
 			$oid = $node->{aggfnoid}[0];
 			@arguments = map { $_->{expr}[0] } grep { !$_->{resjunk} || $_->{resjunk}[0] eq 'false' } @arguments;
 		}
-		elsif ($node->{node} eq 'WINDOWFUNC') { $oid = $node->{winfnoid}[0]; }
+		elsif ($node->{kind_of_node} eq 'WINDOWFUNC') { $oid = $node->{winfnoid}[0]; }
 		elsif ($node->{opno}) { ($kind, $oid) = ('operator', $node->{opno}[0]); }
-		elsif ($node->{node} eq 'ROWCOMPAREEXPR')
+		elsif ($node->{kind_of_node} eq 'ROWCOMPAREEXPR')
 		{
 			my ($operators, $left, $right) = map { $node->{$_}[0] } qw(opnos largs rargs);
 			my @oids = grep { $_ ne 'o' } @$operators;
 			push @calls, map { { kind => 'operator', oid => $oids[$_], types => [ map { type_of($_) } $left->[$_], $right->[$_] ], literals => [], result => 16 } } 0 .. $#oids;
 		}
 		next if !defined $oid;
-		push @calls, { kind => $kind, oid => $oid, types => [ map { type_of($_) } @arguments ], array => $node->{node} eq 'SCALARARRAYOPEXPR',
+		push @calls, { kind => $kind, oid => $oid, types => [ map { type_of($_) } @arguments ], array => $node->{kind_of_node} eq 'SCALARARRAYOPEXPR',
 			literals => [ grep { ref $arguments[$_] && $arguments[$_]{node} eq 'CONST' } 0 .. $#arguments ], result => type_of($node) };
 	}
 	return @calls;
