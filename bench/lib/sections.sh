@@ -196,7 +196,7 @@ section_connections() {
     stop_server unloaded "$tree" fast
 }
 
-[ $# -gt 0 ] || set -- calls uuids many bulk first waits preset registry core
+[ $# -gt 0 ] || set -- calls uuids many bulk first connections waits preset registry core
 build_all
 describe_machine
 make_databases
