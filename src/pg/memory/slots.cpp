@@ -247,36 +247,9 @@ dsa_pointer end_use(Slot *slot) {
 // The table
 // ---------------------------------------------------------------------------------------------------------
 
-// What may fail for lack of memory, before anything is taken.
-void prepare(const SlotKey &key, SlotKind kind) {
-    bool found = false;
-    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
-    if (!found)
-        entry->slot = InvalidDsaPointer;
-    dshash_release_lock(slot_table, entry);
-    if (!has_free_slot(kind))
-        add_slots(kind);
-}
-
 // Null: there is none.
 Slot *slot_of(const SlotEntry *entry) {
     return entry != nullptr && DsaPointerIsValid(entry->slot) ? in_area<Slot>(entry->slot) : nullptr;
-}
-
-// The slot of the key, locked in the table by *entry. A slot of the other kind is of a sequence that had the oid
-// before. Null: there is no free slot.
-Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *cells) {
-    *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, true));
-    Slot *slot = slot_of(*entry);
-    if (*entry == nullptr || (slot != nullptr && slot->kind == kind))
-        return slot;
-    if (slot != nullptr)
-        *cells = end_use(slot);
-    (*entry)->slot = take_free_slot(kind);
-    slot = slot_of(*entry);
-    if (slot != nullptr)
-        begin_use(slot, key);
-    return slot;
 }
 
 void release(SlotEntry *entry) {
@@ -296,6 +269,45 @@ void remember_last_time(const SlotKey &key, int64_t until_us) {
     }
     entry->lost_until_us = Max(entry->lost_until_us, until_us);
     release(entry);
+}
+
+// A segment has the oid that a generator had.
+void remember_former(const SlotKey &key, Slot *generator) {
+    LWLockAcquire(&generator->lock, LW_SHARED);
+    const int64_t until_us = same_key(generator->key, key) ? slot_last_time(*generator) : 0;
+    LWLockRelease(&generator->lock);
+    if (until_us > 0)
+        remember_last_time(key, until_us);
+}
+
+// What may fail for lack of memory, before anything is taken.
+void prepare(const SlotKey &key, SlotKind kind) {
+    bool found = false;
+    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
+    if (!found)
+        entry->slot = InvalidDsaPointer;
+    Slot *former = slot_of(entry);
+    release(entry);
+    if (former != nullptr && former->kind == SlotKind::generator && kind == SlotKind::segment)
+        remember_former(key, former);
+    if (!has_free_slot(kind))
+        add_slots(kind);
+}
+
+// The slot of the key, locked in the table by *entry. A slot of the other kind is of a sequence that had the oid
+// before. Null: there is no free slot.
+Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *cells) {
+    *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, true));
+    Slot *slot = slot_of(*entry);
+    if (*entry == nullptr || (slot != nullptr && slot->kind == kind))
+        return slot;
+    if (slot != nullptr)
+        *cells = end_use(slot);
+    (*entry)->slot = take_free_slot(kind);
+    slot = slot_of(*entry);
+    if (slot != nullptr)
+        begin_use(slot, key);
+    return slot;
 }
 
 } // namespace
