@@ -34,7 +34,7 @@ void log_start() {
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
-    server_state_attach();
+    server_state_preload();
     if (!IsUnderPostmaster)
         grant_file_check();
     if (IsPostmasterEnvironment && !IsUnderPostmaster)
@@ -57,17 +57,18 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
+// A library that is loaded later must not fail once it has defined a setting, because the next attempt would fail to
+// define it again. So settings come last.
 void _PG_init(void) {
-    const bool preloading = process_shared_preload_libraries_in_progress;
-    settings::define(close_all_windows, registry_changed);
     session_events_register();
-    area_restore_by(grant_file_restore);
-    if (!preloading)
-        return;
-    next_shmem_request_hook = shmem_request_hook;
-    shmem_request_hook = request_memory;
-    next_shmem_startup_hook = shmem_startup_hook;
-    shmem_startup_hook = attach_memory;
     discard_hook_install();
+    area_restore_by(grant_file_restore);
+    if (process_shared_preload_libraries_in_progress) {
+        next_shmem_request_hook = shmem_request_hook;
+        shmem_request_hook = request_memory;
+        next_shmem_startup_hook = shmem_startup_hook;
+        shmem_startup_hook = attach_memory;
+    }
+    settings::define(close_all_windows, registry_changed);
 }
 }

@@ -2779,22 +2779,20 @@ GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeove
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
 BEGIN
-  IF pg_catalog.current_setting('uidgen.datacenter_id', true) = '-1'
-     AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '') = ''
-     AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings
-           WHERE name = 'client_min_messages') THEN
+  IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000
+     AND pg_catalog.current_setting('shared_preload_libraries') OPERATOR(pg_catalog.!~) '\muidgen\M'::pg_catalog.text THEN
+    RAISE WARNING 'uidgen must be loaded via shared_preload_libraries before it can issue ids'
+      USING HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server. PostgreSQL 17 and '
+                   'later need neither.';
+  ELSIF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1')
+          OPERATOR(pg_catalog.=) '-1'::pg_catalog.text
+        AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '')
+              OPERATOR(pg_catalog.=) ''::pg_catalog.text
+        AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings
+              WHERE name = 'client_min_messages') THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
-    RAISE NOTICE 'uidgen.datacenter_id is not set'
-      USING DETAIL = 'Ids of this database are only unlikely to collide with ids of other databases.',
-            HINT = pg_catalog.format('If they must not collide, give each database a number of its own: '
-              'ALTER DATABASE %I SET uidgen.datacenter_id = 1. (A superuser may, or a role that has got GRANT SET ON '
-              'PARAMETER uidgen.datacenter_id.) Or set uidgen.registry, so that a registry keeps them apart '
-              '(docs/fleet.md).', pg_catalog.current_database());
-  END IF;
-  IF pg_catalog.current_setting('shared_preload_libraries') OPERATOR(pg_catalog.!~) '\muidgen\M'::pg_catalog.text THEN
-    RAISE WARNING 'uidgen must be loaded via shared_preload_libraries'
-      USING DETAIL = 'Ids and segment values come from shared memory that is allocated at server start.',
-            HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';
+    RAISE NOTICE 'ids of this database are only unlikely to collide with ids of other databases'
+      USING HINT = 'To exclude it, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
   END IF;
 END
 $$;

@@ -4,8 +4,9 @@
 # shellcheck shell=sh disable=SC2154
 
 majors='17:trixie 18:forky 19:experimental'
-# The SQL tests run there against the server of the package.
-tested_there='isolation+tap_there'
+# None of them preloads the library, but for the tests that need it. The SQL tests run once more, with the preload, on
+# the server of the package.
+tested_there='isolation_there+regress_there+tap_there'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=

@@ -108,6 +108,15 @@ core_tests() {
     add "$ok" "$bad"
 }
 
+server_conf=test/regress.conf
+
+# From PostgreSQL 17 on the tests do without the preload, but for those that need it.
+without_preload() {
+    case $("$PG_CONFIG" --version) in *\ 1[56].*) return 1 ;; esac
+    server_conf=$UIDGEN_WORK/regress.conf
+    grep -v '^shared_preload_libraries' test/regress.conf >"$server_conf"
+}
+
 # pg_regress_on label tree program option... -- test...
 pg_regress_on() {
     label=$1
@@ -119,7 +128,7 @@ pg_regress_on() {
     mkdir "$out"
     status=0
     bounded "$pg_tests/$program" --outputdir="$out" --temp-instance="$out/instance" \
-        --temp-config=test/regress.conf --bindir="$UIDGEN_WORK/tree-$of_tree$bindir" \
+        --temp-config="$server_conf" --bindir="$UIDGEN_WORK/tree-$of_tree$bindir" \
         --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
     judge_regress "$log" "$out" "$out/log/postmaster.log" "$status"
 }
@@ -150,11 +159,12 @@ regress_on() {
     tests=$(make_variable REGRESS) || { no_tests 'sql/*.sql' && return 0; }
     # shellcheck disable=SC2046,SC2086 # lists of words
     pg_regress_on "$1" "$2" regress/pg_regress --inputdir=. \
-        $(make_variable REGRESS_OPTS) $tests
+        $(make_variable REGRESS_OPTS | sed 's/--temp-config=[^ ]*//') $tests
 }
 
 # On other servers than this machine's.
 section_regress_there() {
+    without_preload || true
     regress_on regress main
 }
 
@@ -311,12 +321,30 @@ on_packaged_server() (
     grep -qx t "$UIDGEN_WORK/log/packaged"
 )
 
+# isolation_on label spec...
+isolation_on() {
+    label=$1
+    shift
+    pg_regress_on "$label" main isolation/pg_isolation_regress --inputdir=test/isolation --load-extension=uidgen "$@"
+}
+
 section_isolation() {
     specs=$(find test/isolation/specs -name '*.spec' 2>/dev/null | sed 's,.*/,,; s,\.spec$,,' | sort)
     [ -n "$specs" ] || { no_tests 'test/isolation/specs/*.spec' && return 0; }
     # shellcheck disable=SC2086 # a list of words
-    pg_regress_on isolation main isolation/pg_isolation_regress \
-        --inputdir=test/isolation --load-extension=uidgen $specs
+    isolation_on isolation $specs
+}
+
+# A registry needs the preload.
+section_isolation_there() {
+    if without_preload; then
+        # shellcheck disable=SC2046 # a list of words
+        isolation_on isolation $(find test/isolation/specs -name '*.spec' | sed 's,.*/,,; s,\.spec$,,' | grep -vx fleet | sort)
+        server_conf=test/regress.conf
+        isolation_on isolation-preloaded fleet
+    else
+        section_isolation
+    fi
 }
 
 # tap_jobs: reads lines "tree file fault" and runs them, three times as many at a time as there are
@@ -502,7 +530,7 @@ case $section in
     package) about="Debian's package, built and unpacked" ;;
     package_there) about="Debian's package, built" ;;
     package_installed) about="Debian's package, installed" ;;
-    isolation) about="sessions that interleave step by step" ;;
+    isolation | isolation_there) about="sessions that interleave step by step" ;;
     tap | tap_there | tap_with_assertions) about="servers that crash, fail over, and have wrong clocks" ;;
     monitoring) about="the queries and the dashboard of docs/monitoring, with the real exporter" ;;
     tidy) about="clang-tidy with the checks of .clang-tidy" ;;

@@ -1,6 +1,6 @@
 # Missing room, missing shared memory and invalid settings; sessions that are ended in the middle; and a search_path
 # that leads to another role's code.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_node('limits', conf => "uidgen.max_slots = 4\n");
 start_uidgen($node);

@@ -1,6 +1,6 @@
 # Which roles may draw and which may create generators and segments; and that worker_node is written whichever role
 # draws.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_node('roles');
 start_node($node);

@@ -6,7 +6,7 @@
 #
 # The sequence of worker_node is moved to where the widest field wraps, instead of starting the server four million
 # times. All clocks stand still.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_node('worker_ids', conf => "autovacuum = off\nuidgen.max_wait = 0\nuidgen.datacenter_id = 0\n");
 use_fake_clock($node);

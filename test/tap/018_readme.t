@@ -2,7 +2,7 @@
 # README.md and docs/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one server, or a shell,
 # is run by another test, which reads it from the page.
 
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 # Snippets as [language, text]: of one section, or of the whole file.
 sub snippets

@@ -1,6 +1,6 @@
 # Logical replication of all tables, with the extension on both sides: rows of user tables arrive, and the rows that
 # describe each side's generators and segments stay local.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $conf = "wal_level = logical\nmax_logical_replication_workers = 12\nmax_worker_processes = 20\nwal_retrieve_retry_interval = 100ms\n";
 my $left = new_node('left', conf => $conf . "uidgen.datacenter_id = 1\n");

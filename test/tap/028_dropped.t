@@ -1,7 +1,7 @@
 # Rows of uid_generator and uid_segment are deleted with their sequence, in the transaction that drops it. A row that is
 # left behind where event triggers are off does no harm.
 use IPC::Run;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_node('dropped', conf => "max_connections = 80\n");
 start_uidgen($node);

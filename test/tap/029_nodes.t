@@ -1,7 +1,7 @@
 # What keeps databases apart that were told nothing: their nodes come from a hash of the database, and where a tick's
 # sequence numbers start is a secret of the incarnation. And what is said of it. All clocks stand still, so two servers
 # draw in the same ticks.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 0\n";
 my %session;

@@ -6,7 +6,7 @@ use warnings;
 
 use PostgreSQL::Test::Utils;
 use Test::More;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $clock = 0;          # seconds after the instant at which freeze_clock() stops clocks
 my $longest = 600;      # uid_fleet_state.longest_grant

@@ -7,7 +7,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $registry = new_node('registry');
 use_fake_clock($registry);

@@ -10,7 +10,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $password = 'sesame-7311';
 my $registry = new_node('registry', conf => "uidgen.registry_clock_bound = '30s'\n");

@@ -10,7 +10,7 @@ use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $lease = 4;     # seconds
 my $bound = 0.1;

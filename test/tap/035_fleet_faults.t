@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $lease = 4;    # seconds
 my $soon = 40;    # seconds. A refusal says that a clock must run for an hour, but it may be set before.

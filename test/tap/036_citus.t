@@ -6,7 +6,7 @@
 # It needs the extension citus, 11 or later, for this major of PostgreSQL, and is skipped without it. Debian has no package of
 # it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a segment, and
 # with no other version.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $sharedir = `pg_config --sharedir`;
 chomp $sharedir;

@@ -6,7 +6,7 @@
 #   2. A column that the foreign table does not have: on the shard.
 #   3. A column of the foreign table without a default: nowhere. The router sends NULL.
 #   4. A partitioned table's default, for a row that goes to a foreign partition: on the router.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $sharedir = `pg_config --sharedir`;
 chomp $sharedir;

@@ -8,7 +8,7 @@ use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $conf = "uidgen.max_wait = '60s'\nautovacuum = off\n";
 my (%nodes, @drawn);

@@ -4,7 +4,7 @@
 # whole node, rows of another database, a fleet that was joined later. Each new default is compared with all earlier ones.
 #
 # All clocks stand still at instants that the test chooses. uidgen.max_wait is 0, so no call waits for the clock.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 skip_with_assertions();
 

@@ -10,7 +10,7 @@
 #   <!-- test: prints t -->           that is all that it prints
 #   <!-- test: lists NAME NAME -->    each begins a row
 #   <!-- test: says WORDS -->         which are in what it prints
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 skip_with_assertions();
 

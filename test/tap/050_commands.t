@@ -1,7 +1,7 @@
 # The commands of docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet whose
 # members have the registry's password in a file, its registry that moves to another server, and a database that is
 # dumped.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my ($old, $new) = map { new_node($_) } 'old', 'new';
 my $member = new_node('member', conf => "uidgen.max_wait = '60s'\n");

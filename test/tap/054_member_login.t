@@ -9,7 +9,7 @@ use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $registry = new_node('registry', conf => "autovacuum = off\nlog_min_messages = log\n");
 start_uidgen($registry);

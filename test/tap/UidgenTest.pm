@@ -1,7 +1,7 @@
 # Helpers of the TAP tests, on top of UidgenNode, which is PostgreSQL::Test::Cluster (15 and later) with fewer processes.
 # A test begins with "use UidgenTest;" (see import).
 #
-#   my $node = new_node('primary');            # initdb, preloaded
+#   my $node = new_node('primary');            # initdb
 #   start_uidgen($node);                       # start, CREATE EXTENSION
 #   start_node($node);                         # start again: after a crash, a standby
 #   my $copy = copy_installation();            # $copy->{SHAREDIR}; new_node('x', install_path => $copy->{install_path})
@@ -70,14 +70,19 @@ our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_as
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
 
+# PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
+# "use UidgenTest 'preloaded';".
+my $needs_preload = 0;
+
 # A test needs no other line to begin with: beside the helpers it gets strict, warnings, Test::More, and the functions of
 # PostgreSQL::Test::Utils. A module that uses this one gets the helpers only.
 sub import
 {
-	my ($class) = @_;
+	my ($class, $preloaded) = @_;
 	my $user = caller;
 	Exporter::export($class, $user);
 	return if $user ne 'main';
+	$needs_preload = defined $preloaded;
 	strict->import;
 	warnings->import;
 	Exporter::export($_, $user) foreach 'PostgreSQL::Test::Utils', 'Test::More';
@@ -86,7 +91,6 @@ sub import
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
 my $settings = <<'END';
-shared_preload_libraries = 'uidgen'
 restart_after_crash = on
 wal_level = replica
 log_checkpoints = off
@@ -105,8 +109,15 @@ sub new_node
 	my $node = UidgenNode->new($name, install_path => delete $opts{install_path});
 
 	$node->init(allows_streaming => 1, %opts);
-	$node->append_conf('postgresql.conf', $settings . fault_setting() . $conf);
+	$node->append_conf('postgresql.conf', preload($node) . $settings . fault_setting() . $conf);
 	return $node;
+}
+
+# The line that loads the library at the start, if the test or the major needs it.
+sub preload
+{
+	my ($node) = @_;
+	return $needs_preload || $node->{_pg_version} < 17 ? "shared_preload_libraries = 'uidgen'\n" : '';
 }
 
 my $fault = $ENV{UIDGEN_FAULT} // '';

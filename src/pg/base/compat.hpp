@@ -90,19 +90,34 @@ inline void set_copy_function(dshash_parameters *parameters) { parameters->copy_
 inline void set_copy_function(dshash_parameters *) {}
 #endif
 
+// PostgreSQL 17 has shared memory that the first process which needs it makes under a name. Before that there is none
+// without the preload: null.
+#if PG_VERSION_NUM >= 190000
+inline void *named_memory(const char *name, size_t bytes, void (*initialize)(void *memory)) {
+    bool found = false;
+    const auto call = [](void *memory, void *arg) { reinterpret_cast<void (*)(void *)>(arg)(memory); };
+    return GetNamedDSMSegment(name, bytes, call, &found, reinterpret_cast<void *>(initialize));
+}
+#elif PG_VERSION_NUM >= 170000
+inline void *named_memory(const char *name, size_t bytes, void (*initialize)(void *memory)) {
+    bool found = false;
+    return GetNamedDSMSegment(name, bytes, initialize, &found);
+}
+#else
+inline void *named_memory(const char *, size_t, void (*)(void *)) { return nullptr; }
+#endif
+
 // PostgreSQL 19 replaced some ints by types of their own, and keeps the names of locks in shared memory.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
 inline int new_tranche(const char *name) { return LWLockNewTrancheId(name); }
+inline void name_tranche(int, const char *) {}
 #else
 using BufferLockMode = int;
 using SysCacheIdentifier = int;
 inline pqsigfunc no_signal_handler() { return SIG_IGN; }
-inline int new_tranche(const char *name) {
-    const int tranche = LWLockNewTrancheId();
-    LWLockRegisterTranche(tranche, name);
-    return tranche;
-}
+inline int new_tranche(const char *) { return LWLockNewTrancheId(); }
+inline void name_tranche(int tranche, const char *name) { LWLockRegisterTranche(tranche, name); }
 #endif
 
 } // namespace uidgen::pg

@@ -3,25 +3,15 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr char setting_name[] = "uidgen.registry";
-
 // A connection string in the place of a database's name may contain a password.
 bool is_plain(const char *value) { return strpbrk(value, "=@:") == nullptr; }
 
 } // namespace
 
-bool conninfo_check(char **value, void **, GucSource) {
-    PQconninfoOption *options = PQconninfoParse(*value, nullptr);
-    if (options == nullptr) {
-        GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
-        GUC_check_errmsg("invalid value for parameter \"%s\"", setting_name);
-        GUC_check_errdetail("It is not a connection string that libpq can parse.");
-        GUC_check_errhint("Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a "
-                          "URI. Quote a value that contains spaces.");
-        return false;
-    }
+bool conninfo_is_valid(const char *conninfo) {
+    PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
     PQconninfoFree(options);
-    return true;
+    return options != nullptr;
 }
 
 const char *conninfo_redacted(const char *conninfo) {

@@ -6,8 +6,8 @@
 
 namespace uidgen::pg {
 
-// The check hook of the setting. Its message quotes neither the string nor libpq, whose messages quote parts of it.
-bool conninfo_check(char **value, void **extra, GucSource source);
+// Whether libpq can parse it. One that it cannot counts as that of a registry that cannot be reached.
+bool conninfo_is_valid(const char *conninfo);
 
 // What may be shown of a connection string: host, port, dbname and user, as far as it names them. In the current memory
 // context.

@@ -59,15 +59,29 @@ const char *shown(const char *value) {
     return length <= longest ? value : psprintf("%.*s...", pg_mbcliplen(value, length, longest), value);
 }
 
-void report_not_preloaded() {
+// The value that shared_preload_libraries needs, as far as the user may know the present one.
+static const char *libraries_to_preload() {
     const bool may_know = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
     const char *loaded = may_know ? GetConfigOption("shared_preload_libraries", true, false) : nullptr;
-    const bool others = loaded != nullptr && loaded[0] != '\0';
+    return loaded != nullptr && loaded[0] != '\0' ? psprintf("%s, uidgen", loaded) : "uidgen";
+}
+
+void report_not_preloaded() {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("uidgen must be loaded via shared_preload_libraries"),
-                    errdetail("Ids and segment values come from shared memory that is allocated at server start."),
+                    errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. In a fleet, "
+                              "settings must be known to all processes."),
                     errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
-                            others ? psprintf("%s, uidgen", loaded) : "uidgen")));
+                            libraries_to_preload())));
+}
+
+void report_set_without_preload(const char *setting) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
+                    errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
+                              "could collide with those of other databases."),
+                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s.",
+                            libraries_to_preload(), setting)));
 }
 
 void report_in_recovery() {

@@ -15,8 +15,9 @@ const char *qualified_name(Oid relation);
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
 
-// The library was not loaded at server start, so there is no shared memory.
+// The library was not loaded at server start, but must be.
 [[noreturn]] void report_not_preloaded();
+[[noreturn]] void report_set_without_preload(const char *setting);
 
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();

@@ -64,6 +64,9 @@ extern "C" {
 #include "storage/bufmgr.h"
 #include "storage/condition_variable.h"
 #include "storage/dsm.h"
+#if __has_include("storage/dsm_registry.h")
+#include "storage/dsm_registry.h"
+#endif
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"

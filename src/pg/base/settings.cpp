@@ -1,6 +1,5 @@
 #include "settings.hpp"
 
-#include "conninfo.hpp"
 #include "core/layout.hpp"
 #include "faults.hpp"
 #include "postgres.hpp"
@@ -14,6 +13,7 @@ bool bad_samples = false;
 
 namespace settings {
 
+bool is_preloaded = false;
 int datacenter_id = -1;
 int max_wait_ms = 5000;
 int registry_clock_bound_ms = 10000;
@@ -23,6 +23,14 @@ char *registry = nullptr;
 int registry_lease_ms = 600000;
 
 namespace {
+
+constexpr char registry_name[] = "uidgen.registry";
+constexpr char datacenter_id_name[] = "uidgen.datacenter_id";
+
+// Found set, by whomever, when the library was loaded without preload.
+const char *found_set = nullptr;
+
+bool is_set(const char *name) { return GetConfigOption(name, true, false) != nullptr; }
 
 void (*datacenter_id_changed)() = nullptr;
 
@@ -38,9 +46,9 @@ void registry_assigned(const char *value, void *) {
 
 // The registry and the members have the same settings, so that a registry may be a member, too.
 void define_fleet() {
-    DefineCustomStringVariable("uidgen.registry", "Sets the connection string of the registry of this server's fleet.",
+    DefineCustomStringVariable(registry_name, "Sets the connection string of the registry of this server's fleet.",
                                "It is a libpq connection string. If it is empty, this server belongs to no fleet.",
-                               &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, conninfo_check,
+                               &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, nullptr,
                                registry_assigned, nullptr);
     DefineCustomIntVariable("uidgen.registry_lease", "Sets the length of the grants that this server asks for.",
                             "While the registry cannot be reached, ids can be drawn until the grant ends.",
@@ -60,10 +68,22 @@ const config_enum_entry fault_names[] = {UIDGEN_FAULT(none) UIDGEN_ALL_FAULTS(UI
 
 } // namespace
 
+const char *set_without_preload() {
+    if (is_preloaded || found_set != nullptr)
+        return found_set;
+    if (registry[0] != '\0')
+        return registry_name;
+    return datacenter_id >= 0 ? datacenter_id_name : nullptr;
+}
+
 void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     datacenter_id_changed = changed;
     fleet_changed = registry_changed;
-    DefineCustomIntVariable("uidgen.datacenter_id", "Sets the datacenter id in the ids of this server or database.",
+    is_preloaded = process_shared_preload_libraries_in_progress;
+    for (const char *name : {registry_name, datacenter_id_name})
+        if (!is_preloaded && is_set(name))
+            found_set = name;
+    DefineCustomIntVariable(datacenter_id_name, "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
                             "ALTER DATABASE name SET uidgen.datacenter_id = 1. -1 means unset: a hash of the "
                             "database makes a collision unlikely.",

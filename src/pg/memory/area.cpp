@@ -119,8 +119,9 @@ SlotKey slot_key(Oid sequence) {
 bool attach_area() {
     if (likely(area != nullptr))
         return true;
-    const dsa_handle handle =
-        server_state != nullptr ? server_state->area.handle.load(std::memory_order_acquire) : DSM_HANDLE_INVALID;
+    if (!attach_server_state())
+        return false;
+    const dsa_handle handle = server_state->area.handle.load(std::memory_order_acquire);
     if (handle == DSM_HANDLE_INVALID)
         return false;
     attach(handle);

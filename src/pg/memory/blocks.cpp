@@ -18,6 +18,8 @@ struct BlockPlace {
     ConditionVariable changed;
 };
 
+const size_t block_place_bytes = sizeof(BlockPlace);
+
 BlockPlace *block_place(const Slot *segment) {
     const dsa_pointer place = segment->segment.blocks.load(std::memory_order_acquire);
     return DsaPointerIsValid(place) ? in_area<BlockPlace>(place) : nullptr;

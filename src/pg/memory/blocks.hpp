@@ -62,6 +62,8 @@ struct BlockAnswer {
 // none runs. Returns at once.
 void blocks_ask(Slot *segment, const BlockAsk &ask);
 
+[[gnu::visibility("hidden")]] extern const size_t block_place_bytes;
+
 // The slot's place; null: no block was ever asked for. May raise an error, so it comes before the page's lock.
 struct BlockPlace;
 BlockPlace *block_place(const Slot *segment);

@@ -147,7 +147,7 @@ uint32_t fleet_epoch() { return fleet().epoch.load(std::memory_order_acquire); }
 // The setting is first assigned before there is shared memory. Relaxed stores into the epoch would do: what a session
 // concludes from it rests on the order of its own loads.
 void set_in_fleet(bool in_fleet) {
-    if (IsUnderPostmaster || server_state == nullptr)
+    if (IsUnderPostmaster || server_state == nullptr) // in the postmaster only a preloaded library has it
         return;
     fleet().changes++;
     fleet().epoch.store(in_fleet ? fleet().changes : 0, std::memory_order_release);

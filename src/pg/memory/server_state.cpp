@@ -10,11 +10,15 @@ ServerState *server_state = nullptr;
 namespace {
 
 constexpr char name[] = "uidgen";
+constexpr Size bytes = 8192; // never changes
+static_assert(sizeof(ServerState) <= bytes);
+
+constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 
 // All bytes are 0.
 void initialize(ServerState *state) {
     if (!pg_strong_random(&state->salt, sizeof(state->salt)))
-        ereport(FATAL, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random salt for uidgen")));
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random salt for uidgen")));
     state->tranche = new_tranche(name);
     LWLockInitialize(&state->lock, state->tranche);
     LWLockInitialize(&state->area.making, state->tranche);
@@ -23,23 +27,49 @@ void initialize(ServerState *state) {
     state->clock.at_start_us = clock_offset_us();
     state->clock.offset_us.store(state->clock.at_start_us, std::memory_order_relaxed);
     state->fleet.changes = 1;
-    state->fleet.epoch.store(settings::registry[0] != '\0' ? 1 : 0, std::memory_order_relaxed);
+    state->fleet.epoch.store(settings::is_preloaded && settings::registry[0] != '\0' ? 1 : 0,
+                             std::memory_order_relaxed);
+    state->header = {magic, shared_layout()};
+}
+
+void make(void *memory) {
+    memset(memory, 0, sizeof(ServerState));
+    initialize(static_cast<ServerState *>(memory));
+}
+
+[[noreturn]] void report_other_build() {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("this session has another build of uidgen than those that draw on this server"),
+                    errdetail("The package was changed while the server ran, and its shared memory differs."),
+                    errhint("Restart the server.")));
 }
 
 } // namespace
 
 void server_state_request_memory() { RequestAddinShmemSpace(sizeof(ServerState)); }
 
-void server_state_attach() {
+void server_state_preload() {
     bool found = false;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     auto *state = static_cast<ServerState *>(ShmemInitStruct(name, sizeof(ServerState), &found));
-    if (!found) {
-        memset(static_cast<void *>(state), 0, sizeof(*state));
-        initialize(state);
-    }
+    if (!found)
+        make(state);
     LWLockRelease(AddinShmemInitLock);
+    name_tranche(state->tranche, name);
     server_state = state;
+}
+
+bool attach_server_state() {
+    if (likely(server_state != nullptr))
+        return true;
+    auto *state = static_cast<ServerState *>(named_memory(name, bytes, make));
+    if (state == nullptr)
+        return false;
+    if (state->header.magic != magic || state->header.layout != shared_layout())
+        report_other_build();
+    name_tranche(state->tranche, name);
+    server_state = state;
+    return true;
 }
 
 RegistrarStatus registrar_status() {

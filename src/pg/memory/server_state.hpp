@@ -1,6 +1,11 @@
 // What a server has one of, in one struct of its shared memory. What it has many of, its slots, is in an area that
 // grows (area.hpp), which the struct leads to.
 //
+// If the library is preloaded, the struct is in the main shared memory. If not, on PostgreSQL 17 and later, it is memory
+// with a name that the first process which needs it makes. After an upgrade of the package without a restart, processes
+// of two builds may meet there. So name, size and header never change, the header is compared before any lock is
+// taken, and a build that lays out shared memory in another way refuses to go on.
+//
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
 //   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence_page.hpp). No wait, no allocation
@@ -68,7 +73,14 @@ struct MemberState {
     RegistrarStatus registrar;
 };
 
+// Its place and fields never change.
+struct SharedHeader {
+    uint64_t magic;
+    uint64_t layout; // shared_layout() of the build that made the memory
+};
+
 struct ServerState {
+    SharedHeader header;
     LWLock lock;
     uint64_t salt; // 64 random bits that no other server knows; set once
     int tranche;   // of all locks; set once
@@ -81,10 +93,17 @@ struct ServerState {
 };
 
 void server_state_request_memory(); // from shmem_request_hook
-void server_state_attach();         // from shmem_startup_hook
+void server_state_preload();        // from shmem_startup_hook
 
-// Null if the server did not preload the library.
+// Null until this process has attached.
 [[gnu::visibility("hidden")]] extern ServerState *server_state;
+
+// A number for how this build lays out shared memory (slots.cpp).
+uint64_t shared_layout();
+
+// Attaches this process, and makes the memory if there is none. False: the library must be preloaded for that. Error if
+// another build has made it.
+bool attach_server_state();
 
 inline void lock_state(LWLockMode mode) { LWLockAcquire(&server_state->lock, mode); }
 inline void unlock_state() { LWLockRelease(&server_state->lock); }

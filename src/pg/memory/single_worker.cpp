@@ -87,6 +87,7 @@ void resign_as_worker(SingleWorker kind) {
 
 void begin_as_worker(SingleWorker kind) {
     BackgroundWorkerUnblockSignals();
+    (void)attach_server_state();
     if (!become_worker(kind))
         proc_exit(0);
     before_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));

@@ -5,7 +5,15 @@
 #include "memberships.hpp"
 
 namespace uidgen::pg {
+
+#ifndef UIDGEN_SHARED_MEANING // a test build may have another one
+#define UIDGEN_SHARED_MEANING 1
+#endif
+
 namespace {
+
+// To be changed if something in shared memory has another meaning, although it is as long as before.
+constexpr uint64_t meaning = UIDGEN_SHARED_MEANING;
 
 using Cell = std::atomic<uint64_t>;
 static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by its cells' contents");
@@ -311,6 +319,14 @@ Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *c
 }
 
 } // namespace
+
+uint64_t shared_layout() {
+    const uint64_t parts[] = {
+        meaning,        sizeof(ServerState),     offsetof(ServerState, area), offsetof(ServerState, fleet),
+        sizeof(Slot),   offsetof(Slot, key),     offsetof(Slot, generator),   sizeof(GeneratorState),
+        sizeof(SegmentState), sizeof(MembershipState), sizeof(SlotEntry), block_place_bytes};
+    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
+}
 
 Slot *find_slot(const SlotKey &key) {
     if (!attach_area())

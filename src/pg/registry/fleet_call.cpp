@@ -16,7 +16,7 @@ namespace {
 
 // Whether the generators of this server draw in another fleet. Its own ids then may be equal to those of this fleet.
 bool is_in_other_fleet(const Registry *registry) {
-    if (server_state == nullptr || fleet_epoch() == 0)
+    if (fleet_epoch() == 0)
         return false;
     const uint64_t fleet = fleet_seen().fleet;
     return fleet != 0 && fleet != registry->state.view.fleet;

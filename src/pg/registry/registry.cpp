@@ -1,5 +1,6 @@
 #include "registry.hpp"
 
+#include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/this_server.hpp"
@@ -182,6 +183,8 @@ int64_t latest_end_of_fleet(const core::RegistryView &view) {
 } // namespace
 
 void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
+    if (!settings::is_preloaded) // a caller could pass settings
+        report_not_preloaded();
     const bool is_procedure = call_context(fcinfo) != nullptr;
     *registry = {};
     check_own_transaction(fcinfo);

@@ -31,8 +31,7 @@ void look_up_default(Oid function) {
 } // namespace
 
 SessionEntry *open_default(Oid function) {
-    if (server_state == nullptr)
-        report_not_preloaded();
+    check_may_draw();
     if (default_changed_in == transaction_number)
         report_default_changed_here();
     for (int round = 1;; round++) {

@@ -133,8 +133,7 @@ void names_relation_changed(Oid relation) {
 Oid sequence_named(Oid function, const text *name) { return find_name(function, name)->sequence; }
 
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
-    if (server_state == nullptr)
-        return open_entry(InvalidOid, SlotKind::segment, fcinfo->flinfo->fn_oid); // reports
+    check_may_draw();
     const Name *known = find_name(fcinfo->flinfo->fn_oid, name);
     const uint64 generation = names_made_in;
     SessionEntry *entry = open_entry(known->sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);

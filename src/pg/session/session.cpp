@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "new_slot.hpp"
 #include "tables/lease_sequence.hpp"
 #include "tables/node_writer.hpp"
@@ -191,9 +192,18 @@ void compare_with_page(SessionEntry *e, Relation rel) {
 
 } // namespace
 
-SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
-    if (server_state == nullptr)
+void check_may_draw() {
+    if (likely(settings::is_preloaded))
+        return;
+    const char *setting = settings::set_without_preload();
+    if (setting != nullptr)
+        report_set_without_preload(setting);
+    if (!attach_server_state())
         report_not_preloaded();
+}
+
+SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
+    check_may_draw();
     if (RecoveryInProgress()) {
         server_state->refused_on_standby.fetch_add(1, std::memory_order_relaxed);
         report_in_recovery();

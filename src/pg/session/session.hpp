@@ -118,6 +118,9 @@ template <bool has_clock> [[gnu::always_inline]] inline bool draw_next(SessionEn
     return draw_next<false>(e, role, value);
 }
 
+// Error if sessions cannot draw on this server, for lack of the preload.
+void check_may_draw();
+
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
 // sequences are freed at a later call, so callers keep the pointer only until their own call ends.
 SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function);

@@ -5,6 +5,7 @@
 #include "session/locked_generator.hpp"
 #include "session/new_slot.hpp"
 #include "session/session.hpp"
+#include "base/settings.hpp"
 #include "memory/memberships.hpp"
 #include "memory/nodes.hpp"
 #include "tables/builtin.hpp"
@@ -139,7 +140,7 @@ void begin_at_clock(const Change &c) {
         nodes = "If that generator was the default, new ids can be equal to those.";
     else if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
-    else if (fleet_epoch() != 0)
+    else if (settings::is_preloaded && fleet_epoch() != 0)
         nodes = say_nodes_in_fleet(c, &hint);
     else if (OidIsValid(c.other))
         nodes = say_nodes(c, judge_nodes(c), &hint);

@@ -93,7 +93,7 @@ UIDGEN_SQL_FUNCTION(uid_fleet_move);
 
 Datum uid_registrar(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    if (server_state == nullptr)
+    if (!settings::is_preloaded)
         return static_cast<Datum>(0);
     auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
     Row row = server_row();
@@ -116,7 +116,7 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for function %s", "uid_fleet_move"),
                  errhint("Only a superuser may move a server to another fleet.")));
-    if (server_state == nullptr)
+    if (!settings::is_preloaded)
         report_not_preloaded();
     memberships_begin_lines();
     grant_file_remove(); // or a start while the registry is away would go on with the former grants

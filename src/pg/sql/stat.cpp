@@ -104,7 +104,7 @@ Datum uid_stat_sequences(PG_FUNCTION_ARGS) {
 
 Datum uid_stat_totals(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    if (server_state != nullptr)
+    if (attach_server_state())
         add_server(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
     return static_cast<Datum>(0);
 }

@@ -332,7 +332,7 @@ void uidgen_node_writer_main(Datum) {
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
     const Oid schema = schema_of_extension();
-    if (OidIsValid(schema))
+    if (OidIsValid(schema) && attach_area())
         write_due_rows(schema, until_us);
     proc_exit(0);
 }
