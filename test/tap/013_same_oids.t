@@ -126,6 +126,10 @@ sub next_node
 	return (split /\n/, sql("$sql; SELECT FROM uid_next('$again'); $node_of"))[-1];
 }
 
+sql(with_oid(q{SELECT FROM uid_generator_create('again', worker_policy => 'static', worker_number => 5)}));
+note('static: ' . next_node('SELECT 1'));
+note(join ' ', sqlstate($node, "BEGIN; DROP SEQUENCE $again; ROLLBACK; SET uidgen.max_wait = '3s'; SELECT uid_next('$again')"));
+sql("DROP SEQUENCE $again");
 my $granted = next_node(with_oid($create{generator}));
 is(next_node("BEGIN; DROP SEQUENCE $again; ROLLBACK"), $granted, 'a generator whose DROP is rolled back keeps its node');
 isnt(next_node("DROP SEQUENCE $again; " . with_oid($create{generator})), $granted, 'another generator with its oid gets a node of its own');

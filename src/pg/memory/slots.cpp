@@ -383,11 +383,12 @@ void expire_slot(Slot *slot) {
     unlock_both(slot);
 }
 
-void orphan_slot(Slot *slot) {
+void end_slot(Slot *slot, SlotPhase phase) {
     lock_both(slot);
-    forget_fleet(slot);
+    if (phase == SlotPhase::orphan)
+        forget_fleet(slot);
     const dsa_pointer cells = take_cells(slot);
-    set_phase(slot, SlotPhase::orphan);
+    set_phase(slot, phase);
     unlock_both(slot);
     free_in_area(cells);
 }

@@ -54,9 +54,10 @@ inline bool same_state(const PageState &a, const PageState &b) {
 enum class SlotKind : uint32_t { none, generator, segment };
 
 enum class SlotPhase : uint32_t {
-    free,   // of no sequence
-    orphan, // of a sequence that does not exist any more, or that has become another generator's
-    stale,  // what is drawn with must be made anew
+    free,    // of no sequence
+    orphan,  // of a sequence that has become another generator's
+    dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
+    stale,   // what is drawn with must be made anew
     ready,
 };
 
@@ -264,9 +265,9 @@ Slot *make_stale_slot(const SlotKey &key);
 // Statistics and membership stay.
 void expire_slot(Slot *slot);
 
-// The same for a sequence that does not exist any more, or that becomes another generator's: its membership ends, and
-// its statistics with it.
-void orphan_slot(Slot *slot);
+// The same, as an orphan or a dropped one. Its ring goes at once. Membership and statistics end with an orphan; those of
+// a dropped one are out of sight, unless the DROP is rolled back.
+void end_slot(Slot *slot, SlotPhase phase);
 
 // Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
 // unless the database is gone.

@@ -43,7 +43,7 @@ void sweep_under_lock(Slot *slot, const Look &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, look.until_us);
         else
-            orphan_slot(slot);
+            end_slot(slot, SlotPhase::dropped);
     }
 }
 
@@ -55,7 +55,9 @@ void sweep(Slot *slot) {
     SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
     if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
         return;
-    sweep_under_lock(slot, look);
+    const Look locked = look_at(slot); // another session may have freed it meanwhile
+    if (locked.used && same_key(locked.key, look.key))
+        sweep_under_lock(slot, locked);
     LockRelease(&tag, ExclusiveLock, false);
 }
 

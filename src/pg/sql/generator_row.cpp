@@ -90,7 +90,7 @@ void row_inserted(Row row) {
         check_change(generator, builtin_row(generator, true, row.desc), row);
         end_lease(generator);
     } else {
-        end_generator(generator);
+        end_generator(generator, SlotPhase::orphan);
     }
     note_datacenter_id(generator, config);
 }
@@ -110,7 +110,7 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
-        end_generator(generator);
+        end_generator(generator, SlotPhase::dropped);
         return;
     }
     lock_generator(generator);
