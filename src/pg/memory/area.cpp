@@ -26,6 +26,22 @@ void learn_birth() {
     birth_is_known = true;
 }
 
+void explain(void *what) {
+    errcontext("allocation of dynamic shared memory for %s", static_cast<const char *>(what));
+    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
+}
+
+// Returns allocate(). If there is no memory, the error says what for, and what to do.
+template <typename Allocate> auto explained(const char *what, Allocate allocate) {
+    ErrorContextCallback context = {error_context_stack, explain, const_cast<char *>(what)};
+    error_context_stack = &context;
+    const auto allocated = allocate();
+    error_context_stack = context.previous;
+    return allocated;
+}
+
+constexpr char of_table[] = "the table of generators and segments";
+
 dshash_parameters table_parameters() {
     dshash_parameters parameters = {};
     parameters.key_size = sizeof(SlotKey);
@@ -76,8 +92,8 @@ void make() {
     forget_former(state);
     learn_birth();
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-    area = dsa_create(server_state->tranche);
-    slot_table = dshash_create(area, &parameters, nullptr);
+    area = explained(of_table, [] { return dsa_create(server_state->tranche); });
+    slot_table = explained(of_table, [&] { return dshash_create(area, &parameters, nullptr); });
     MemoryContextSwitchTo(caller);
     restore_area();
     dsa_pin(area);
@@ -96,17 +112,6 @@ void make_or_let_go() {
         PG_RE_THROW();
     }
     PG_END_TRY();
-}
-
-struct Request {
-    Size bytes;
-    const char *what;
-};
-
-void explain(void *arg) {
-    const auto *request = static_cast<const Request *>(arg);
-    errcontext("allocation of %zu bytes of dynamic shared memory for %s", request->bytes, request->what);
-    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
 }
 
 } // namespace
@@ -129,27 +134,29 @@ bool attach_area() {
 }
 
 void open_area() {
-    Request request = {0, "generators and segments"};
-    ErrorContextCallback context = {error_context_stack, explain, &request};
     if (attach_area())
         return;
-    error_context_stack = &context;
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
         make_or_let_go();
     LWLockRelease(&server_state->area.making);
-    error_context_stack = context.previous;
 }
 
 void area_restore_by(void (*restore)()) { restore_area = restore; }
 
 dsa_pointer allocate_in_area(Size bytes, const char *what) {
-    Request request = {bytes, what};
-    ErrorContextCallback context = {error_context_stack, explain, &request};
-    error_context_stack = &context;
-    const dsa_pointer memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
-    error_context_stack = context.previous;
-    return memory;
+    return explained(what, [bytes] { return dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO); });
+}
+
+SlotEntry *find_or_make_entry(const SlotKey &key) {
+    bool found = false;
+    auto *entry = static_cast<SlotEntry *>(
+        explained(of_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
+    if (!found) {
+        entry->slot = InvalidDsaPointer;
+        entry->lost_until_us = 0;
+    }
+    return entry;
 }
 
 void free_in_area(dsa_pointer pointer) {

@@ -67,7 +67,8 @@ void add_slots(SlotKind kind) {
 }
 
 dsa_pointer make_ring(uint64_t cells) {
-    const dsa_pointer memory = allocate_in_area(cells * sizeof(Cell), "the ring of a generator in cached mode");
+    const Size bytes = cells * sizeof(Cell);
+    const dsa_pointer memory = allocate_in_area(bytes, psprintf("the ring of a generator, %zu bytes", bytes));
     core::Ring<>(nullptr, in_area<Cell>(memory), cells).clear();
     return memory;
 }
@@ -268,13 +269,7 @@ void release(SlotEntry *entry) {
 SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
 
 void remember_last_time(const SlotKey &key, int64_t until_us) {
-    bool found = false;
-    const SlotKey database = database_of(key);
-    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &database, &found));
-    if (!found) {
-        entry->slot = InvalidDsaPointer;
-        entry->lost_until_us = 0;
-    }
+    SlotEntry *entry = find_or_make_entry(database_of(key));
     entry->lost_until_us = Max(entry->lost_until_us, until_us);
     release(entry);
 }
@@ -290,10 +285,7 @@ void remember_former(const SlotKey &key, Slot *generator) {
 
 // What may fail for lack of memory, before anything is taken.
 void prepare(const SlotKey &key, SlotKind kind) {
-    bool found = false;
-    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
-    if (!found)
-        entry->slot = InvalidDsaPointer;
+    SlotEntry *entry = find_or_make_entry(key);
     Slot *former = slot_of(entry);
     release(entry);
     if (former != nullptr && former->kind == SlotKind::generator && kind == SlotKind::segment)
@@ -465,14 +457,18 @@ Stats slot_counted(Slot *slot) {
     return now;
 }
 
+// Under no lock for long, because there may be many slots. What is freed after the first line is missing: the sum is
+// never too high, but it may be less than a moment ago.
 Stats slots_counted() {
-    lock_state(LW_SHARED); // excludes that a slot is freed meanwhile
+    lock_state(LW_SHARED);
     Stats sum = server_state->freed;
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot))
-            if (slot->phase != SlotPhase::free)
-                add(&sum, slot_counted(slot));
     unlock_state();
+    for_each_slot([&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
+    for (uint32_t i = 0; i < stat_count; i++) {
+        std::atomic<uint64_t> &shown = server_state->shown.values[i];
+        core::raise_to(shown, sum.values[i], std::memory_order_relaxed);
+        sum.values[i] = shown.load(std::memory_order_relaxed);
+    }
     return sum;
 }
 

@@ -13,8 +13,8 @@
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
 //      (the refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
-//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node
-//      and the sum of all counts, which look at many slots at one moment, need only the state's.
+//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node,
+//      which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
 // A slot may outlive its sequence without harm (sweep.hpp). A session that opens an entry compares the page with
@@ -309,7 +309,7 @@ int slots_to_look_at(SlotKind kind, Slot **slots, int most);
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot);
 
-// What a slot has counted since its sequence has it. Under the slot's lock, or the state's.
+// What a slot has counted since its sequence has it. Under the slot's lock.
 Stats slot_counted(Slot *slot);
 
 // What all slots of the server have counted since its start, also those that were freed.
