@@ -228,15 +228,14 @@ dsa_pointer take_cells(Slot *slot) {
     return cells;
 }
 
-// Exchanges *cells for those that the slot had.
+// The slot has no ring until now: it was free, or has lost it when it was reset.
 void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
     lock_both(slot);
-    const dsa_pointer former = take_cells(slot);
     keep_counts(slot);
     reset(slot, init, *cells);
     set_phase(slot, SlotPhase::ready);
     unlock_both(slot);
-    *cells = former;
+    *cells = InvalidDsaPointer;
 }
 
 // Returns the cells of its ring.
@@ -368,11 +367,13 @@ Slot *make_stale_slot(const SlotKey &key) {
 
 void expire_slot(Slot *slot) {
     lock_both(slot);
+    const dsa_pointer cells = take_cells(slot);
     if (slot->phase == SlotPhase::ready)
         set_phase(slot, SlotPhase::stale);
     if (slot->kind == SlotKind::segment)
         blocks_discard(slot);
     unlock_both(slot);
+    free_in_area(cells);
 }
 
 void end_slot(Slot *slot, SlotPhase phase) {
