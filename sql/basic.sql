@@ -70,10 +70,11 @@ SELECT count(*) FROM worker_node;
 SELECT uid_encode('2026-01-01 00:00:00+00', 0, 0, 0) AS lowest;
 SELECT uid_encode('2026-01-01 00:00:00.001+00', 1, 2, 3) = (1::bigint << 22) + (1 << 17) + (2 << 12) + 3 AS fields;
 SELECT uid_encode('2095-09-07 15:47:35.551+00', 31, 31, 4095) AS highest;
-SELECT generated_at AT TIME ZONE 'UTC' AS generated_at, datacenter_id, worker_id, sequence FROM uid_decode(0);
+SELECT generated_at AT TIME ZONE 'UTC' AS generated_at, datacenter_id, worker_id, sequence FROM uid_decode(8388608);
 SELECT generated_at AT TIME ZONE 'UTC' AS generated_at, datacenter_id, worker_id, sequence
   FROM uid_decode(9223372036854775807);
-SELECT uid_timestamp(0) AT TIME ZONE 'UTC' AS lowest, uid_timestamp(9223372036854775807) AT TIME ZONE 'UTC' AS highest;
+SELECT uid_decode(0) IS NULL AS zero, uid_decode(8388607) IS NULL AS below, uid_timestamp(4711) IS NULL AS of_a_sequence;
+SELECT uid_timestamp(8388608) AT TIME ZONE 'UTC' AS lowest, uid_timestamp(9223372036854775807) AT TIME ZONE 'UTC' AS highest;
 SELECT uid_encode('2026-01-01 00:00:00.0019+00', 0, 0, 0) = uid_encode('2026-01-01 00:00:00.001+00', 0, 0, 0) AS within_tick;
 \set ECHO none
 SELECT statement, outcome('SELECT ' || statement) FROM (VALUES

@@ -12,7 +12,7 @@ BEGIN
   explanation := regexp_replace(explanation, 'host .*', 'host <host>', 'n');
   explanation := regexp_replace(explanation, 'worker_node \d+, drawn at .*', 'worker_node <id>, drawn at <time>, last noted at <time>', 'n');
   explanation := regexp_replace(explanation, 'clock by .*?(: it was|, which)', 'clock by <time>\1', 'n');
-  RETURN regexp_replace(explanation, 'created \(.*?\)', 'created (<time>)', 'n');
+  RETURN regexp_replace(explanation, 'before \d{4}.*?, when', 'before <time>, when', 'n');
 END
 $$;
 CREATE FUNCTION outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$

@@ -12,11 +12,13 @@ SELECT * FROM uid_preset;
 
 -- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
 CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);
+SET client_min_messages = error; -- the time of some has ended, and that of others will
 SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu', 'baidu_cached');
 SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu', epoch => '2016-05-20 00:00+00'),
        uid_generator_create('discord', 'twitter', epoch => to_timestamp(1420070400)),
        uid_generator_create('baidu_readme', 'baidu', epoch => '2016-09-20 00:00+00', time_bits => 29, worker_bits => 21),
        uid_generator_create('instagram_article', 'instagram', epoch => '2011-01-01 00:00+00');
+RESET client_min_messages;
 \set ECHO none
 INSERT INTO vector VALUES
   -- Wikipedia, "Snowflake ID": a tweet of 2022-06-28, machine 378 = 11 * 32 + 26, sequence 0. Hutool and Leaf kept Twitter's
@@ -43,10 +45,11 @@ INSERT INTO vector VALUES
   ('js53', 181194129417, '2026-01-02 00:00:00+00', 0, 3, 9, false),
   ('js53', 181195177993, '2026-01-02 00:00:00+00', 0, 3, 9, true),
   ('js53', 9007199254740991, '2162-02-07 06:28:15+00', 0, 15, 65535, true),
-  ('snowflake', 4333571, '2026-01-01 00:00:00.001+00', 1, 2, 3, false),
+  ('snowflake', 8527875, '2026-01-01 00:00:00.002+00', 1, 2, 3, false),
   ('snowflake', 9223372036854775807, '2095-09-07 15:47:35.551+00', 31, 31, 4095, false);
 \set ECHO all
-INSERT INTO vector SELECT preset, 0, coalesce(epoch, '2016-05-20 00:00+00'), 0, 0, 0, false FROM uid_preset WHERE mode = 'snowflake';
+INSERT INTO vector SELECT preset, 2::bigint << (datacenter_bits + worker_bits + sequence_bits), coalesce(epoch, '2016-05-20 00:00+00') + 2 * tick_us * interval '1 us',
+       0, 0, 0, false FROM uid_preset WHERE mode = 'snowflake';
 SELECT count(*) FILTER (WHERE decoded AND encoded AND timestamp AND immutable) = (SELECT count(*) FROM vector) AS all_hold,
        array_agg(generator || ' ' || id) FILTER (WHERE (decoded AND encoded AND timestamp AND immutable) IS NOT TRUE) AS wrong
   FROM (SELECT v.generator, v.id,

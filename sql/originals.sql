@@ -102,16 +102,20 @@ UPDATE t_sequence SET increment_val = 2 WHERE pk_seq_name = 'small' RETURNING *;
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'small' RETURNING *;
 UPDATE t_sequence SET increment_val = 3 WHERE pk_seq_name = 'small' RETURNING *;
 \echo :LAST_ERROR_SQLSTATE
--- Near 2^63 the row shows the last value of all, so that the published code finds that the next block would overflow.
-INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 70, 10);
+-- Near 2^63 the row shows the last value of all, so that the published code finds that the next block would overflow. An
+-- INSERT there does, too, and a segment from which others draw, too.
+INSERT INTO t_sequence SELECT 'near ' || n, 9223372036854775807 - n, 10 FROM unnest('{0, 5, 9, 10, 20, 500}'::bigint[]) AS n;
+INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 1099511627776 - 100, 10);
+SELECT * FROM t_sequence WHERE pk_seq_name LIKE 'near %' OR pk_seq_name = 'top' ORDER BY 1;
+SELECT 9223372036854775807 - segment_next('top') AS below_the_end;
 EXECUTE advance('top');
 EXECUTE advance('top');
 \echo :LAST_ERROR_SQLSTATE
-SELECT segment_next('top');
+SELECT nextval('uid_segments.top');
 \echo :LAST_ERROR_SQLSTATE
 UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'top';
 \echo :LAST_ERROR_SQLSTATE
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'top' RETURNING *;
+UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name LIKE 'near %' OR pk_seq_name = 'top' RETURNING *;
 EXECUTE advance('top');
 SELECT segment_next('top');
 
@@ -146,7 +150,7 @@ INSERT INTO t_sequence VALUES ('new', 0, NULL);
 INSERT INTO t_sequence VALUES ('new', 0, 0);
 INSERT INTO t_sequence VALUES ('', 0, 10);
 INSERT INTO t_sequence VALUES (NULL, 0, 10);
-INSERT INTO t_sequence VALUES ('new', 9223372036854775807, 10);
+INSERT INTO t_sequence VALUES ('new', 9223372036854775807, 2000000000000);
 UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'nobody';
 SELECT segment_create('by three', 1, 10, increment => 3);
 EXECUTE advance('by three');
@@ -275,7 +279,7 @@ SELECT count(name) > 0 AS visible FROM uid_segment;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'order';
 INSERT INTO t_sequence VALUES ('mine', 0, 10);
 SELECT biz_tag FROM leaf_alloc;
-SELECT uid_change_segment('uid_segments.order', current_val => 5);
+SELECT uid_internal.uid_change_segment('uid_segments.order', current_val => 5);
 RESET ROLE;
 GRANT SELECT, INSERT, UPDATE, DELETE ON t_sequence TO regress_node;
 GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO regress_node;
@@ -364,14 +368,14 @@ DROP ROLE regress_node;
 
 -- The trigger on a table of one's own.
 CREATE TABLE own (biz_tag integer, max_id bigint, step integer);
-CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 INSERT INTO own VALUES (1, 2);
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE own;
 CREATE TABLE own (name text);
-CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 INSERT INTO own VALUES ('order');
-CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 INSERT INTO own VALUES ('order');
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE own;

@@ -200,8 +200,8 @@ SET uidgen.no_such_setting = 1;
 
 -- The triggers' functions are not for calling.
 SELECT outcome('SELECT uid_internal.uid_forget_dropped()');
-SELECT outcome('SELECT uid_show_block()');
-SELECT outcome('SELECT uid_add_segment()');
+SELECT outcome('SELECT uid_internal.uid_show_block()');
+SELECT outcome('SELECT uid_internal.uid_add_segment()');
 
 DROP VIEW a_view;
 DROP TABLE a_table, changes;

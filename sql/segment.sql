@@ -329,11 +329,11 @@ GRANT USAGE ON SEQUENCE uid_segments.altered TO regress_stranger;
 SET ROLE regress_stranger;
 SELECT segment_next('altered');
 SELECT segment_alter('altered', step => 5);
-SELECT uid_change_segment('uid_segments.altered', 5);
-SELECT uid_change_segment('pg_class', 5);
+SELECT uid_internal.uid_change_segment('uid_segments.altered', 5);
+SELECT uid_internal.uid_change_segment('pg_class', 5);
 RESET ROLE;
 CREATE SEQUENCE no_row;
-SELECT uid_change_segment('no_row', 5);
+SELECT uid_internal.uid_change_segment('no_row', 5);
 \set VERBOSITY default
 SELECT * FROM uid_segment WHERE name = 'altered';
 DROP OWNED BY regress_stranger;

@@ -30,7 +30,7 @@ namespace uidgen::core {
 enum class WhenFull : uint8_t {
     wait,   // wait for the next tick
     borrow, // continue with the next tick, up to max_ahead above the clock
-    backup, // use the backup worker's numbers of this tick first, then borrow
+    backup, // use the backup worker, which borrows; this one stays in the clock's tick
 };
 
 // When the clock is below the latest reading that an id was made with.
@@ -82,6 +82,24 @@ struct ClockPolicy {
     Spread spread = {0};
 };
 
+// A jump of the wall clock forward, compared with the monotonic clock, which never steps. The caller first reads the
+// clock again: a single bad reading must not use up years of a generator's time.
+enum class ClockJump : uint8_t {
+    none,    // no jump, or one up to suspicious_jump_us. A step back is when_back's.
+    far,     // goes on with the new time, and says so
+    too_far, // refused, until the clock is back or the limit is another one
+};
+
+constexpr int64_t suspicious_jump_us = 10000000;
+
+// `moved_us` is how far the clock went since it was last trusted, beyond the monotonic clock. `limit_us` is the longest
+// jump that is accepted; 0: no limit.
+constexpr ClockJump clock_jump(int64_t moved_us, int64_t limit_us) noexcept {
+    if (limit_us > 0 && moved_us > limit_us)
+        return ClockJump::too_far;
+    return moved_us > suspicious_jump_us ? ClockJump::far : ClockJump::none;
+}
+
 enum class ClockAction : uint8_t {
     take,       // hand out positions in [floor, limit)
     confirm,    // make the written lease durable, then decide again
@@ -101,7 +119,9 @@ struct Decision {
     // without waiting for its flush; else 0.
     int64_t reserve_until;
     int64_t wait_ticks; // wait: how far the clock is behind; clock_back, backup: how far it moved backwards, or 0
-    int64_t wanted = 0; // ask: the lowest tick that can be used
+    // ask: the lowest tick that can be used. clock_back: the tick of the clock at which there are ids again; backup:
+    // the same without the backup worker.
+    int64_t wanted = 0;
 };
 
 // The input of a decision.
@@ -204,23 +224,31 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Bounds 
     return {ClockAction::reserve, t.floor, 0, t.lease_end(p, next_tick), 0};
 }
 
-// The answer to a clock that moved backwards by t.back. False: continue as if it had not.
-constexpr bool answer_clock_back(const ClockPolicy &p, const Bounds &t, Decision *answer) noexcept {
+// The tick of the clock at which a decision to wait has waited enough.
+constexpr int64_t end_of_wait(const Bounds &t, const Decision &d) noexcept {
+    return t.now + (d.action == ClockAction::wait ? d.wait_ticks : 0);
+}
+
+// The answer to a clock that moved backwards by t.back; `drawn` is the decision as if it had not. False: that one.
+constexpr bool answer_clock_back(const ClockPolicy &p, const Bounds &t, const Decision &drawn,
+                                 Decision *answer) noexcept {
     const bool tolerated = t.back <= p.tolerance;
+    const int64_t held = p.when_back == WhenBack::hold ? t.held() - p.tolerance : t.held();
+    const int64_t resumes = std::max(held, end_of_wait(t, drawn));
+    *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back, resumes};
     switch (p.when_back) {
     case WhenBack::hold:
-        *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back};
         return !tolerated;
     case WhenBack::wait:
-        *answer = {tolerated ? ClockAction::wait : ClockAction::clock_back, t.floor, 0, 0, t.back};
+        if (tolerated)
+            *answer = {ClockAction::wait, t.floor, 0, 0, resumes - t.now};
         return true;
     case WhenBack::backup:
-        *answer = {ClockAction::backup, t.floor, 0, 0, t.back};
+        answer->action = ClockAction::backup;
         return true;
     case WhenBack::error:
         break;
     }
-    *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back};
     return true;
 }
 
@@ -230,39 +258,54 @@ constexpr bool answer_clock_back(const ClockPolicy &p, const Bounds &t, Decision
 // is, when_back applies.
 constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept { return detail::Bounds(p, v).back; }
 
-// The generator's next step. `may_borrow`: the backup worker has no number left in the clock's tick either.
-constexpr Decision decide(const ClockPolicy &p, const ClockState &v, bool may_borrow = false) noexcept {
+// The generator's next step.
+constexpr Decision decide(const ClockPolicy &p, const ClockState &v) noexcept {
     const detail::Bounds t(p, v);
     const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= p.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
 
+    // After a start, or in a new grant, the first tick may be ahead of the clock although no number was used up. Ids
+    // stay in order if the primary worker begins that tick, and ends it.
+    const bool begun = v.seen < 0 || next > v.last + 1 || static_cast<int64_t>(v.last >> p.sequence_bits) == next_tick;
+    const bool ends_tick = p.when_full == WhenFull::backup && begun;
+    const Decision drawn = detail::draw(p, v, t, next, p.when_full == WhenFull::borrow ? p.max_ahead : 0,
+                                        ends_tick ? std::max(t.held(), next_tick) : t.held());
     Decision answer{};
-    if (t.back > 0 && detail::answer_clock_back(p, t, &answer))
+    if (t.back > 0 && detail::answer_clock_back(p, t, drawn, &answer))
         return answer;
-    const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
-    const int64_t held = t.held();
-    if (p.when_full == WhenFull::backup && !borrows && next_tick > held)
-        return {ClockAction::backup, t.floor, 0, 0, 0};
-    return detail::draw(p, v, t, next, borrows ? p.max_ahead : 0, held);
+    if (p.when_full == WhenFull::backup && drawn.action == ClockAction::wait)
+        return {ClockAction::backup, t.floor, 0, 0, 0, detail::end_of_wait(t, drawn)};
+    return drawn;
 }
 
-// The backup worker's next step. `v.last` is the backup worker's word; `back` is the wait_ticks of the decision to use
-// the backup worker. wait: no number is left in the clock's tick. clock_back: the backup worker's word is too far
-// ahead.
-constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, int64_t back) noexcept {
+// The backup worker's next step. `v.last` is the backup worker's word; `asked` is the decision to use it. It may be
+// ahead of the clock by max_ahead, but only by the tolerance if the clock moved backwards. clock_back: it is further.
+constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, const Decision &asked) noexcept {
     const detail::Bounds t(p, v);
     const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= p.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
-    if (back <= 0)
-        return detail::draw(p, v, t, next, 0, t.held());
-    const int64_t ahead = std::min(p.tolerance, p.max_ahead);
-    if (next_tick > t.now + ahead)
-        return {ClockAction::clock_back, t.floor, 0, 0, back};
-    return detail::draw(p, v, t, next, ahead, t.now);
+    const bool is_back = asked.wait_ticks > 0;
+    const int64_t ahead = is_back ? std::min(p.tolerance, p.max_ahead) : p.max_ahead;
+    const Decision drawn = detail::draw(p, v, t, next, ahead, is_back ? t.now : t.held());
+    if (drawn.action != ClockAction::wait)
+        return drawn;
+
+    // Ids come again when this worker or the primary one may draw. When the clock is not back any more, this one may
+    // only because the tick is full, but then further ahead.
+    int64_t resumes = asked.wanted;
+    if (detail::end_of_wait(t, drawn) < t.held())
+        resumes = std::min(resumes, detail::end_of_wait(t, drawn));
+    if (p.when_full == WhenFull::backup) {
+        const Decision when_full = detail::draw(p, v, t, next, p.max_ahead, t.held());
+        resumes = std::min(resumes, std::max(detail::end_of_wait(t, when_full), t.held()));
+    }
+    if (is_back && next_tick > t.now + ahead)
+        return {ClockAction::clock_back, t.floor, 0, 0, asked.wait_ticks, resumes};
+    return {ClockAction::wait, t.floor, 0, 0, resumes - t.now};
 }
 
 } // namespace uidgen::core

@@ -16,6 +16,11 @@ namespace uidgen::core {
 // The mark of a generator that never wrote a lease: the first value of its sequence.
 constexpr int64_t no_lease_yet = 1;
 
+// No generator issues an id of a tick up to the mark with which it begins. So a number that small is a sequence's.
+constexpr bool precedes_every_id(const TimeField &field, int64_t id) noexcept {
+    return id >> field.shift <= no_lease_yet;
+}
+
 // The last tick leased. A mark beyond what the generator can use stands for its end.
 constexpr int64_t tick_of_mark(const ClockPolicy &p, int64_t high_water_mark) noexcept {
     return std::min(std::max(high_water_mark, INT64_C(0)), p.end - 1);

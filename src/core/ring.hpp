@@ -129,6 +129,11 @@ template <template <typename> class Atom = std::atomic> class Ring {
         return std::min(runs, mask_ + 1);
     }
 
+    // Whether a refill is to begin, or to go on. It begins below the threshold, and ends when the ring is full.
+    bool wants_runs(bool is_refilled, uint64_t threshold) const noexcept {
+        return filled() < (is_refilled ? cells() : threshold);
+    }
+
     uint64_t cells() const noexcept { return cells_ != nullptr ? mask_ + 1 : 0; }
 
   private:

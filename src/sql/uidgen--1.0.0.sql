@@ -40,8 +40,10 @@ COMMENT ON SCHEMA uid_internal IS
 CREATE SCHEMA uid_secrets;
 COMMENT ON SCHEMA uid_secrets IS
   'Tables of uidgen with secrets. Only the owner of the database may name them, for dumps.';
--- The schema of the extension can be renamed. So functions in PL/pgSQL look it up, and name its objects in EXECUTE. The
--- types of arguments match exactly, because another role that may create in that schema could add a better match.
+-- The owner of the extension's schema can rename it, and put another one in its place while a function runs. So functions
+-- in PL/pgSQL name views and functions of uid_internal, whose bodies were bound to the others when they were made. Where
+-- a caller has named the schema, they look it up, and name its objects in EXECUTE. The types of arguments match exactly,
+-- because another role that may create in that schema could add a better match.
 CREATE FUNCTION uid_internal.uid_home() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -119,7 +121,7 @@ COMMENT ON COLUMN uid_generator.max_ahead_ms IS
   'limit on how far the time in an id may be ahead of the clock, in milliseconds, up to ten minutes';
 COMMENT ON COLUMN uid_generator.when_full IS
   'policy when the sequence numbers of a tick are used up; wait: wait for the next tick; borrow: use the next tick '
-  'early, up to max_ahead_ms; backup: use the backup worker, then borrow';
+  'early, up to max_ahead_ms; backup: use the backup worker, which borrows';
 COMMENT ON COLUMN uid_generator.when_back IS
   'policy when the clock moves backwards; hold: stay at the last tick within the tolerance; wait: wait within the '
   'tolerance; backup: use the backup worker; error: fail';
@@ -289,6 +291,8 @@ SELECT b.* FROM uid_internal.uid_generator_builtin(NOT EXISTS (SELECT FROM uid_g
 COMMENT ON VIEW uid_generator_config IS
   'Layout, limits and policies of each generator: the rows of uid_generator, and the builtin generator while it has '
   'no row there.';
+CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator_config;
+COMMENT ON VIEW uid_internal.generators IS 'The view uid_generator_config, for functions.';
 
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
@@ -325,7 +329,8 @@ BEGIN
   EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
     INTO fields USING preset;
   IF fields IS NULL THEN
-    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '') FROM %s.uid_preset p', home) INTO presets;
+    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '' ORDER BY p.preset) FROM %s.uid_preset p', home)
+      INTO presets;
     RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
       USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
   END IF;
@@ -346,7 +351,7 @@ BEGIN
     fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
   END IF;
   EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)',
-                 home, (SELECT string_agg(quote_ident(k), ', ') FROM jsonb_object_keys(fields) k)) USING fields;
+                 home, (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;
   IF above IS NOT NULL THEN
     EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
   END IF;
@@ -357,7 +362,8 @@ COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
   'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
   'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
-  'above, all ids are above that id. The caller needs CREATE on the schema uid_generators. Draw with '
+  'above, all ids are above that id. A WARNING says if the time of the layout ends within two years, or has ended, so that '
+  'the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
   'uid_generator_drop().';
 
@@ -393,11 +399,10 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   chosen boolean;
 BEGIN
-  EXECUTE format('SELECT g.is_default AND NOT g.builtin FROM %s.uid_generator_config g WHERE g.generator = $1', home)
-    INTO chosen USING generator;
+  SELECT g.is_default AND NOT g.builtin INTO chosen
+    FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
   IF chosen IS NULL THEN
     RAISE EXCEPTION '% is not a generator', generator
       USING ERRCODE = 'undefined_object',
@@ -465,14 +470,16 @@ RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
 COMMENT ON FUNCTION uid_decode(bigint) IS
   'Returns the parts of an id in the layout of the default generator. generated_at is the start of the id''s tick. '
-  'backup is true if the backup worker made the id, and worker_id is the number without that bit.';
+  'backup is true if the backup worker made the id, and worker_id is the number without that bit. The result is NULL for '
+  'a number below every id of the layout, such as one of a sequence.';
 
 CREATE FUNCTION uid_decode(id bigint, generator regclass,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
     OUT backup boolean)
 RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
-COMMENT ON FUNCTION uid_decode(bigint, regclass) IS 'Returns the parts of an id in the layout of a generator.';
+COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
+  'Returns the parts of an id in the layout of a generator, or NULL for a number below every id of it.';
 
 CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer)
 RETURNS bigint
@@ -491,17 +498,19 @@ COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass)
 CREATE FUNCTION uid_timestamp(id bigint) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_default';
 COMMENT ON FUNCTION uid_timestamp(bigint) IS
-  'Returns the time at which the default generator made an id: the start of the id''s tick.';
+  'Returns the time at which the default generator made an id: the start of the id''s tick. NULL for a number below every '
+  'id of the layout, such as one of a sequence.';
 
 CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
 COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
-  'Returns the time at which a generator made an id: the start of the id''s tick.';
+  'Returns the time at which a generator made an id: the start of the id''s tick. NULL for a number below every id of it.';
 
 CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
 COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
-  'Returns the time at which an id was made, from the numbers of its layout. Use it in generated columns and indexes. '
+  'Returns the time at which an id was made, from the numbers of its layout. NULL for a number below every id of the '
+  'layout. Use it in generated columns and indexes. '
   'epoch and tick_us are those of uid_generator. shift is the number of bits below the time: datacenter_bits + '
   'worker_bits + sequence_bits.';
 
@@ -655,6 +664,11 @@ COMMENT ON COLUMN uid_segment.current_val IS
   'reserved; NULL until the first UPDATE of t_sequence';
 COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the length of a block, 1 to 2^40';
 
+-- Without the counter, which is for roles that may use the sequence.
+CREATE VIEW uid_internal.segments AS
+SELECT name, sequence, step, max_step, description, registry_name, fleet, increment FROM uid_segment;
+COMMENT ON VIEW uid_internal.segments IS 'The table uid_segment without its counters, for functions.';
+
 -- Whoever may take blocks changes current_val and increment_val. uid_show_block() checks that.
 CREATE TRIGGER uid_check_registration
   BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
@@ -674,7 +688,6 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   -- A name that is too long for an identifier gets a sequence named after its hash.
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   stride bigint := coalesce(increment, 1);
@@ -698,8 +711,7 @@ BEGIN
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
                  stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
   sequence := format('uid_segments.%I', relation)::regclass;
-  EXECUTE format('INSERT INTO %s.uid_segment VALUES ($1, $2, $3, $4, $5)', home)
-    USING name, sequence, step, max_step, description;
+  INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step, description);
   RETURN sequence;
 END
 $$;
@@ -718,18 +730,18 @@ COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
   'step or max_step of 0 resets it to the setting (uidgen.segment_step, uidgen.segment_max_step). A new step or '
   'max_step applies from the next range on. Only the owner of the sequence may call it.';
 
-CREATE FUNCTION uid_look_up_segment(sequence regclass, name text, registry_name text,
+CREATE FUNCTION uid_internal.uid_look_up_segment(sequence regclass, name text, registry_name text,
     OUT fleet bigint, OUT increment bigint) RETURNS record
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_look_up_segment';
-COMMENT ON FUNCTION uid_look_up_segment(regclass, text, text) IS
+COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
   'Asks the registry of the fleet what its segment registry_name is like. It waits for at most uidgen.max_wait. '
   'segment_attach() calls it. Only the owner of the sequence may call it, which must be in the schema uid_segments.';
 
-CREATE FUNCTION uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
+CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
     description text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
     current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
   'Sets those columns of a segment''s row that are not NULL. segment_attach() and an INSERT into t_sequence call it. '
   'Only the owner of the sequence may call it.';
 
@@ -741,7 +753,6 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
   there text := coalesce(registry_name, name);
   segment record;
@@ -752,9 +763,8 @@ BEGIN
     RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN left(there, 63) ELSE name END
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
   END IF;
-  EXECUTE format('SELECT s.name, s.sequence, s.step, s.max_step, s.registry_name, s.fleet, s.increment
-                    FROM %s.uid_segment s WHERE s.name = $1 AND s.registry_name IS NOT NULL', home)
-    INTO segment USING name;
+  SELECT s.* INTO segment FROM uid_internal.segments s
+   WHERE s.name = segment_attach.name AND s.registry_name IS NOT NULL;
   IF segment.name IS NULL THEN
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
     segment.sequence := format('uid_segments.%I', relation)::regclass;
@@ -763,16 +773,15 @@ BEGIN
       USING ERRCODE = 'duplicate_object', HINT = 'Attach another segment, or drop this one with segment_drop() first.';
   END IF;
 
-  EXECUTE format('SELECT * FROM %s.uid_look_up_segment($1, $2, $3)', home)
-    INTO found USING segment.sequence, name, there;
+  SELECT * INTO found FROM uid_internal.uid_look_up_segment(segment.sequence, name, there);
   IF segment.name IS NULL THEN
     EXECUTE format(CASE WHEN found.increment > 0
       THEN 'ALTER SEQUENCE %s INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1 RESTART'
       ELSE 'ALTER SEQUENCE %s INCREMENT -9223372036854775806 MINVALUE -9223372036854775804 MAXVALUE 1 START 1 RESTART'
       END, segment.sequence);
     PERFORM setval(segment.sequence, CASE WHEN found.increment > 0 THEN -1 ELSE 1 END, true);
-    EXECUTE format('INSERT INTO %s.uid_segment VALUES ($1, $2, $3, $4, $5, $6, $7, $8)', home)
-      USING name, segment.sequence, step, max_step, description, there, found.fleet, found.increment;
+    INSERT INTO uid_internal.segments
+    VALUES (name, segment.sequence, step, max_step, description, there, found.fleet, found.increment);
     RETURN segment.sequence;
   END IF;
   IF (found.increment > 0) <> (segment.increment > 0) THEN
@@ -786,8 +795,7 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE %s RESTART', segment.sequence);
     PERFORM setval(segment.sequence, last, true);
   END IF;
-  EXECUTE format('SELECT %s.uid_change_segment($1, $2, $3, $4, $5, $6, $7, $8)', home)
-    USING segment.sequence, step, max_step, description, found.fleet, found.increment, NULL::bigint, NULL::bigint;
+  PERFORM uid_internal.uid_change_segment(segment.sequence, step, max_step, description, found.fleet, found.increment);
   RETURN segment.sequence;
 END
 $$;
@@ -803,10 +811,9 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   sequence regclass;
 BEGIN
-  EXECUTE format('SELECT s.sequence FROM %s.uid_segment s WHERE s.name = $1', home) INTO sequence USING name;
+  SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_drop.name;
   IF sequence IS NULL THEN
     RAISE EXCEPTION 'segment "%" does not exist', left(name, 63)
       USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
@@ -1054,27 +1061,27 @@ END;
 COMMENT ON FUNCTION uid_internal.uid_delete_rows(oid[]) IS
   'Deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
 
--- The caller owns what it has dropped, and needs no right to the tables.
+-- The caller owns what it has dropped, and needs no right to the tables. A lock makes DROP EXTENSION wait. Otherwise the
+-- owner of the extension could drop it and put another schema uid_internal in its place, whose function would run here.
 CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   dropped oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
-                          WHERE object_type = 'sequence' AND objsubid = 0);
+                          WHERE object_type = 'sequence' AND objsubid = 0 AND NOT is_temporary);
   builtin_has_row boolean;
 BEGIN
   IF dropped = '{}' THEN
     RETURN;
   END IF;
-  BEGIN
-    builtin_has_row := uid_internal.uid_delete_rows(dropped);
-  EXCEPTION WHEN OTHERS THEN
-    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'uidgen') THEN
-      RAISE;
+  IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN -- others may not lock it
+    PERFORM FROM pg_extension WHERE extname = 'uidgen' FOR KEY SHARE;
+    IF NOT FOUND THEN
+      RETURN; -- another session has dropped the extension
     END IF;
-    RETURN; -- another session has dropped the extension, too
-  END;
+  END IF;
+  builtin_has_row := uid_internal.uid_delete_rows(dropped);
   -- Without a row the builtin generator would become the default again, and its ids could collide with those of the
   -- dropped one. uid_default_set() makes the row. It is missing only if the default's row was written by hand.
   IF NOT builtin_has_row THEN
@@ -1300,7 +1307,8 @@ CREATE FUNCTION uid_internal.uid_stat_totals(
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
     OUT ring_wait_time double precision,
-    OUT refused_standby bigint, OUT generators integer, OUT segments integer)
+    OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
+    OUT clock_moved_ms double precision)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_stat_totals';
 COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
@@ -1310,7 +1318,9 @@ CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_stat_totals();
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
   'dropped. So they never go back before the next server start. refused_standby counts draws that were refused during '
-  'recovery. Not counters: generators and segments are how many of them have a slot in shared memory.';
+  'recovery, and clock_jumps jumps of the clock forward by more than 10 s that a draw has met. Not counters: generators '
+  'and segments are how many of them have a slot in shared memory, and clock_moved_ms is by how many milliseconds the '
+  'clock was set since the server start (0 if it was set back).';
 
 
 -- ---------------------------------------------------------------------------------------------------------
@@ -1318,23 +1328,31 @@ COMMENT ON VIEW uid_stat_server IS
 -- the statements that they send to such a table.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_show_block() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
-COMMENT ON FUNCTION uid_show_block() IS
+COMMENT ON FUNCTION uid_internal.uid_show_block() IS
   'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version of a '
   'row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
 CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_show_block();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
 
-CREATE FUNCTION uid_add_segment() RETURNS trigger
+CREATE FUNCTION uid_internal.uid_create_segment(name text, start bigint) RETURNS regclass
+LANGUAGE sql
+BEGIN ATOMIC
+  SELECT segment_create(name, start, b.none, b.none, NULL::text, b.one, LEAST(start, 0::bigint), b.none, false)
+    FROM (VALUES (1::bigint, NULL::bigint)) b(one, none);
+END;
+COMMENT ON FUNCTION uid_internal.uid_create_segment(text, bigint) IS
+  'Creates a segment that counts from start, and has the bounds of a segment of t_sequence or leaf_alloc.';
+
+CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   is_leaf boolean := TG_WHEN = 'BEFORE';
-  name text;
+  segment text;
   value bigint;
   is_taken boolean;
   sequence regclass;
@@ -1344,41 +1362,38 @@ BEGIN
       USING ERRCODE = 'feature_not_supported', HINT = 'Drop the segment with segment_drop().';
   END IF;
   IF is_leaf THEN
-    name := NEW.biz_tag;
+    segment := NEW.biz_tag;
     value := NEW.max_id;
   ELSIF NEW.increment_val IS NULL THEN
     RAISE EXCEPTION 'increment_val of segment "%" must not be null', left(NEW.pk_seq_name, 63)
       USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the length of a block, or leave it out for 1.';
   ELSE
-    name := NEW.pk_seq_name;
+    segment := NEW.pk_seq_name;
     -- uid_change_segment() takes the smallest bigint for NULL.
     value := NEW.current_val + (NEW.current_val = -9223372036854775808)::integer;
   END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM %s.uid_segment s WHERE s.name = $1)', home) INTO is_taken USING name;
+  is_taken := EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment);
   IF is_taken AND NOT is_leaf THEN
-    RAISE EXCEPTION 'segment "%" already exists', left(name, 63)
+    RAISE EXCEPTION 'segment "%" already exists', left(segment, 63)
       USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
   END IF;
   IF NOT is_taken THEN
-    -- With all arguments, so that no function of the schema's owner fits better.
-    EXECUTE format('SELECT %s.segment_create($1, $2, $3, $3, $4, $5, $6, $3, $7)', home) INTO sequence
-      USING name, value, NULL::bigint, NULL::text, 1::bigint, least(value, 0), false;
+    sequence := uid_internal.uid_create_segment(segment, value);
   END IF;
   IF NOT is_leaf THEN
-    EXECUTE format('SELECT %s.uid_change_segment($1, $2, $2, $3, $2, $2, $4, $5)', home)
-      USING sequence, NULL::bigint, NULL::text, value, NEW.increment_val;
+    PERFORM uid_internal.uid_change_segment(sequence, current_val => value, increment_val => NEW.increment_val);
   END IF;
   RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION uid_add_segment() IS
+COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
   'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that exists. '
   'A DELETE from t_sequence fails.';
 
 CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
 ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
 CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
-  FOR EACH ROW EXECUTE FUNCTION uid_add_segment();
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
 COMMENT ON VIEW t_sequence IS
   'The named segments in the form of a t_sequence table, for services that take blocks of increment_val values with '
   'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
@@ -1393,7 +1408,6 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   leaf text;
 BEGIN
   IF coalesce(schema, '') = '' THEN
@@ -1413,11 +1427,11 @@ BEGIN
        description varchar(256),
        update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
      CREATE TRIGGER uid_add_segment BEFORE INSERT ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_add_segment();
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
      CREATE TRIGGER uid_show_block BEFORE INSERT OR UPDATE ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION %2$s.uid_show_block();
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
      COMMENT ON TABLE %1$s IS ''The table of Leaf, over segments of uidgen. uid_leaf_alloc_create() created it.''',
-    leaf, home);
+    leaf);
   RETURN leaf::regclass;
 END
 $$;
@@ -1436,167 +1450,21 @@ COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
 -- Unless it is a dry run, they first lock the table, then make the plan, then run its statements one by one. So what
 -- the plan says of rows still holds when it runs. These functions are VOLATILE, because a query of a STABLE function
 -- would not see rows that were committed while the lock was waited for.
+--
+-- What the column was is noted in the comment of its sequence, which a dump has, too: the next value, because imports
+-- set the counter to the largest id of the generator, and the identity.
 -- ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
-    OUT relation text, OUT owner oid, OUT attnum smallint, OUT type oid, OUT base regtype, OUT identity text,
-    OUT expression text, OUT sequence regclass, OUT drawn_by text, OUT source regclass, OUT tree oid[])
-RETURNS record
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-  kind text;
-  default_oid oid;
-  generated boolean;
-  inherited boolean;
-BEGIN
-  SELECT format('%I.%I', n.nspname, t.relname), t.relowner, t.relkind INTO relation, owner, kind
-    FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace WHERE t.oid = table_name;
-  IF kind IS NULL OR kind NOT IN ('r', 'p') THEN
-    RAISE EXCEPTION '% is not a table', coalesce(relation, 'the given relation')
-      USING ERRCODE = 'wrong_object_type', HINT = 'Pass an ordinary table or a partitioned one.';
-  END IF;
-  IF NOT pg_has_role(owner, 'USAGE') THEN
-    RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = 'insufficient_privilege';
-  END IF;
-
-  SELECT a.attnum, a.atttypid, domain.base,
-         CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END,
-         pg_get_expr(d.adbin, d.adrelid), d.oid, a.attgenerated <> '', a.attinhcount > 0
-    INTO attnum, type, base, identity, expression, default_oid, generated, inherited
-    FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-   CROSS JOIN LATERAL (
-     -- A domain may be over a domain.
-     WITH RECURSIVE under(type) AS (
-       SELECT a.atttypid UNION
-       SELECT y.typbasetype FROM under u JOIN pg_type y ON y.oid = u.type AND y.typtype = 'd')
-     SELECT u.type AS base FROM under u JOIN pg_type y ON y.oid = u.type AND y.typtype <> 'd') domain
-   WHERE a.attrelid = table_name AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
-  IF attnum IS NULL THEN
-    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, relation
-      USING ERRCODE = 'undefined_column', HINT = 'Use the name of one of the table''s columns.';
-  ELSIF generated THEN
-    RAISE EXCEPTION 'column "%" of table % is a generated column', column_name, relation
-      USING ERRCODE = 'wrong_object_type', HINT = 'A generated column has no default. Use another column.';
-  ELSIF inherited THEN
-    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, relation
-      USING ERRCODE = 'wrong_object_type',
-            HINT = format('Name the parent (%s) instead. Its partitions and children change with it.',
-                          (SELECT string_agg(i.inhparent::regclass::text, ', ') FROM pg_inherits i
-                            WHERE i.inhrelid = table_name));
-  END IF;
-
-  SELECT d.objid INTO sequence
-    FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
-   WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = table_name
-     AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
-   ORDER BY d.deptype DESC, d.objid LIMIT 1;
-  -- What the default calls, and what it passes.
-  SELECT p.call INTO drawn_by
-    FROM unnest(ARRAY['uid_next()', 'uid_next(regclass)', 'segment_next(regclass)', 'segment_next(text)']) p(call)
-    JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid
-     AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = (home || '.' || p.call)::regprocedure;
-  IF drawn_by = 'uid_next()' THEN
-    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO source;
-  ELSE
-    SELECT d.refobjid INTO source FROM pg_depend d JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
-     WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid AND d.refclassid = 'pg_class'::regclass;
-  END IF;
-  WITH RECURSIVE below(oid) AS (
-    SELECT table_name::oid UNION SELECT i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.oid)
-  SELECT array_agg(b.oid) INTO tree FROM below b;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
-  'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
-  'qualified table and the owner, its type and the type below a domain, its identity or default, the sequence that it '
-  'owns, the function of uidgen that its default calls and the generator or sequence that this function draws from, '
-  'and the table with its partitions and children.';
-
-CREATE FUNCTION uid_internal.uid_narrow_columns(table_name regclass, attnum smallint,
-    OUT description text, OUT conversion text)
-RETURNS SETOF record
+CREATE FUNCTION uid_internal.uid_base_type(type oid) RETURNS regtype
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
-  WITH RECURSIVE holding(relation, number) AS (
-    SELECT table_name::oid, attnum
-     UNION
-    SELECT n.relation, n.number FROM holding h CROSS JOIN LATERAL (
-      SELECT k.conrelid, k.conkey[i] FROM pg_constraint k, generate_subscripts(k.conkey, 1) i
-       WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
-       UNION ALL
-      SELECT b.attrelid, b.attnum
-        FROM pg_attribute a CROSS JOIN LATERAL (
-               SELECT p.inhparent FROM pg_inherits p WHERE p.inhrelid = h.relation
-                UNION ALL SELECT p.inhrelid FROM pg_inherits p WHERE p.inhparent = h.relation) r(relative)
-        JOIN pg_attribute b ON b.attrelid = r.relative AND b.attname = a.attname AND b.attnum > 0
-       WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number))
-  SELECT format('Column %I of table %I.%I is of type %s.', a.attname, n.nspname, c.relname,
-                format_type(a.atttypid, NULL)),
-         CASE WHEN a.attinhcount = 0 THEN format('ALTER TABLE %I.%I ALTER COLUMN %I TYPE bigint;', n.nspname,
-                                                 c.relname, a.attname) END
-    FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
-    JOIN pg_class c ON c.oid = h.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE EXISTS (
-     WITH RECURSIVE under(type) AS (
-       SELECT a.atttypid UNION
-       SELECT y.typbasetype FROM under u JOIN pg_type y ON y.oid = u.type AND y.typtype = 'd')
-     SELECT FROM under u WHERE u.type IN ('int2'::regtype, 'int4'::regtype))
-   ORDER BY h.relation <> table_name, 1
+  WITH RECURSIVE under(type) AS (
+    SELECT uid_base_type.type UNION
+    SELECT y.typbasetype FROM under u JOIN pg_type y ON y.oid = u.type AND y.typtype = 'd')
+  SELECT u.type::regtype FROM under u JOIN pg_type y ON y.oid = u.type AND y.typtype <> 'd'
 $$;
-COMMENT ON FUNCTION uid_internal.uid_narrow_columns(regclass, smallint) IS
-  'Returns the columns of type integer and smallint that would have to hold the ids of a column: itself, the columns '
-  'that refer to it by foreign keys, and so on, each with its partitions and children. And the statements that convert '
-  'them.';
-
-CREATE FUNCTION uid_internal.uid_draw_expression(source regclass,
-    OUT expression text, OUT drawn_by text, OUT generator regclass, OUT sequence regclass)
-RETURNS record
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-  literal text := (SELECT quote_literal(format('%I.%I', n.nspname, c.relname)) || '::regclass'
-                     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                    WHERE c.oid = source AND c.relkind = 'S' AND c.relpersistence = 'p');
-  is_attached boolean;
-BEGIN
-  IF source IS NULL THEN
-    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO generator;
-    IF generator IS NULL THEN
-      RAISE EXCEPTION 'database has no default generator'
-        USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Choose one with uid_default_set().';
-    END IF;
-    drawn_by := 'uid_next()';
-    expression := format('%s.uid_next()', home);
-    RETURN;
-  END IF;
-  IF literal IS NULL THEN
-    RAISE EXCEPTION '% is neither a generator nor a permanent sequence', source
-      USING ERRCODE = 'wrong_object_type',
-            HINT = 'Create a generator with uid_generator_create(), or pass the sequence of the column.';
-  END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM %s.uid_segment s WHERE s.sequence = $1 AND s.registry_name IS NOT NULL)',
-                 home) INTO is_attached USING source;
-  IF is_attached THEN
-    RAISE EXCEPTION 'segment of sequence % is attached to a fleet''s registry', source
-      USING ERRCODE = 'wrong_object_type', DETAIL = 'Only the registry knows which values come next.',
-            HINT = 'Raise the segment on the registry above all ids of the column, and change the default yourself.';
-  END IF;
-  EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.generator = $1', home)
-    INTO generator USING source;
-  drawn_by := CASE WHEN generator IS NULL THEN 'segment_next(regclass)' ELSE 'uid_next(regclass)' END;
-  sequence := CASE WHEN generator IS NULL THEN source END;
-  expression := format('%s.%s(%s)', home, split_part(drawn_by, '(', 1), literal);
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_draw_expression(regclass) IS
-  'Returns the default of a column that draws from a generator, from any other sequence, or, for NULL, from the '
-  'default generator.';
+COMMENT ON FUNCTION uid_internal.uid_base_type(oid) IS 'Returns the type below a domain, which may be over a domain.';
 
 CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) RETURNS record
 LANGUAGE plpgsql
@@ -1615,67 +1483,258 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
   'Returns the value that nextval() would return, which may be beyond the end of the sequence, and the increment.';
 
-CREATE FUNCTION uid_internal.uid_above_plan(table_name regclass, column_name name, generator regclass) RETURNS SETOF text
+CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
+    OUT relation text, OUT attnum smallint, OUT type oid, OUT identity text, OUT expression text,
+    OUT sequence regclass, OUT next numeric, OUT increment bigint, OUT comment text, OUT noted_next numeric,
+    OUT noted_identity text, OUT drawn_by text, OUT source regclass, OUT unused numeric)
+RETURNS record
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := uid_internal.uid_home();
+  kind text;
+  owner oid;
+  default_oid oid;
+  generated boolean;
+  inherited boolean;
+  note text[];
+BEGIN
+  SELECT format('%I.%I', n.nspname, t.relname), t.relowner, t.relkind INTO relation, owner, kind
+    FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace WHERE t.oid = table_name;
+  IF kind IS NULL OR kind NOT IN ('r', 'p') THEN
+    RAISE EXCEPTION '% is not a table', coalesce(relation, 'the given relation')
+      USING ERRCODE = 'wrong_object_type', HINT = 'Pass an ordinary table or a partitioned one.';
+  END IF;
+  IF NOT pg_has_role(owner, 'USAGE') THEN
+    RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = 'insufficient_privilege';
+  END IF;
+
+  SELECT a.attnum, a.atttypid, CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END,
+         pg_get_expr(d.adbin, d.adrelid), d.oid, a.attgenerated <> '', a.attinhcount > 0
+    INTO attnum, type, identity, expression, default_oid, generated, inherited
+    FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+   WHERE a.attrelid = table_name AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+  IF attnum IS NULL THEN
+    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, relation
+      USING ERRCODE = 'undefined_column', HINT = 'Use the name of one of the table''s columns.';
+  ELSIF generated THEN
+    RAISE EXCEPTION 'column "%" of table % is a generated column', column_name, relation
+      USING ERRCODE = 'wrong_object_type', HINT = 'A generated column has no default. Use another column.';
+  ELSIF inherited THEN
+    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, relation
+      USING ERRCODE = 'wrong_object_type',
+            HINT = format('Name the parent (%s) instead. Its partitions and children change with it.',
+                          (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
+                            WHERE i.inhrelid = table_name));
+  END IF;
+
+  SELECT d.objid, obj_description(d.objid, 'pg_class') INTO sequence, comment
+    FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+   WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = table_name
+     AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
+   ORDER BY d.deptype DESC, d.objid LIMIT 1;
+  note := regexp_match(comment,
+                       '^(.*?)\n?kept by uid_adopt\(\); next value (-?\d+)(?:, (ALWAYS|BY DEFAULT) identity)?$');
+  IF note IS NOT NULL THEN
+    comment := nullif(note[1], '');
+    noted_next := note[2];
+    noted_identity := note[3];
+  END IF;
+  IF sequence IS NOT NULL THEN
+    SELECT x.next, x.increment INTO next, increment FROM uid_internal.uid_sequence_next(sequence) x;
+  END IF;
+  -- What the default calls, and what it passes.
+  SELECT p.call INTO drawn_by
+    FROM unnest(ARRAY['uid_next()', 'uid_next(regclass)', 'segment_next(regclass)', 'segment_next(text)']) p(call)
+    JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid
+     AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = (home || '.' || p.call)::regprocedure;
+  IF drawn_by = 'uid_next()' THEN
+    SELECT g.generator INTO source FROM uid_internal.generators g WHERE g.is_default;
+  ELSE
+    SELECT d.refobjid INTO source FROM pg_depend d JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
+     WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid AND d.refclassid = 'pg_class'::regclass;
+  END IF;
+  IF drawn_by = 'segment_next(text)' THEN
+    RAISE EXCEPTION 'default of column "%" of table % names a segment by text', column_name, relation
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = format('Pass its sequence: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT '
+                          '%s.segment_next(''uid_segments.name''::regclass).', relation, column_name, home);
+  END IF;
+  unused := greatest(next, noted_next);
+  IF drawn_by = 'segment_next(regclass)' THEN
+    unused := greatest(unused, (uid_internal.uid_sequence_next(source)).next);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
+  'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
+  'qualified table, its type, its identity or default, the sequence that it owns and its next value, what uid_adopt() '
+  'has noted in the comment of this sequence and the rest of the comment, the function of uidgen that its default calls, '
+  'the generator or sequence that this function draws from, and a value from which on its sequences have given none '
+  '(NULL: not known).';
+
+CREATE FUNCTION uid_internal.uid_id_columns(table_name regclass, attnum smallint,
+    OUT relation text, OUT narrow text, OUT conversion text)
+RETURNS SETOF record
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE holding(relation, number) AS (
+    SELECT table_name::oid, attnum
+     UNION
+    SELECT n.relation, n.number FROM holding h CROSS JOIN LATERAL (
+      SELECT k.conrelid, k.conkey[i] FROM pg_constraint k, generate_subscripts(k.conkey, 1) i
+       WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
+       UNION ALL
+      SELECT b.attrelid, b.attnum
+        FROM pg_attribute a CROSS JOIN LATERAL (
+               SELECT p.inhparent FROM pg_inherits p WHERE p.inhrelid = h.relation
+                UNION ALL SELECT p.inhrelid FROM pg_inherits p WHERE p.inhparent = h.relation) r(relative)
+        JOIN pg_attribute b ON b.attrelid = r.relative AND b.attname = a.attname AND b.attnum > 0
+       WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number)
+  ), named AS (
+    SELECT format('%I.%I', n.nspname, c.relname) AS relation, a.attname, format_type(a.atttypid, NULL) AS type,
+           uid_internal.uid_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype) AS is_narrow,
+           a.attinhcount = 0 AS is_own, h.relation = table_name AS is_first
+      FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
+      JOIN pg_class c ON c.oid = h.relation JOIN pg_namespace n ON n.oid = c.relnamespace)
+  SELECT relation,
+         CASE WHEN is_narrow THEN format('Column %I of table %s is of type %s.', attname, relation, type) END,
+         CASE WHEN is_narrow AND is_own
+              THEN format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attname) END
+    FROM named ORDER BY NOT is_first, relation COLLATE "C", attname
+$$;
+COMMENT ON FUNCTION uid_internal.uid_id_columns(regclass, smallint) IS
+  'Returns the columns that would have to hold the ids of a column: itself, the columns that refer to it by foreign '
+  'keys, and so on, each with its partitions and children; of those of type integer and smallint a sentence that says '
+  'so, and the statement that converts the column.';
+
+CREATE FUNCTION uid_internal.uid_draw_expression(source regclass,
+    OUT expression text, OUT drawn_by text, OUT generator regclass, OUT sequence regclass)
+RETURNS record
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := uid_internal.uid_home();
+  literal text := (SELECT quote_literal(format('%I.%I', n.nspname, c.relname)) || '::regclass'
+                     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                    WHERE c.oid = source AND c.relkind = 'S' AND c.relpersistence = 'p');
+BEGIN
+  IF source IS NULL THEN
+    SELECT g.generator INTO generator FROM uid_internal.generators g WHERE g.is_default;
+    IF generator IS NULL THEN
+      RAISE EXCEPTION 'database has no default generator'
+        USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Choose one with uid_default_set().';
+    END IF;
+    drawn_by := 'uid_next()';
+    expression := format('%s.uid_next()', home);
+    RETURN;
+  END IF;
+  IF literal IS NULL THEN
+    RAISE EXCEPTION '% is neither a generator nor a permanent sequence', source
+      USING ERRCODE = 'wrong_object_type',
+            HINT = 'Create a generator with uid_generator_create(), or pass the sequence of the column.';
+  END IF;
+  IF EXISTS (SELECT FROM uid_internal.segments s WHERE s.sequence = source AND s.registry_name IS NOT NULL) THEN
+    RAISE EXCEPTION 'segment of sequence % is attached to a fleet''s registry', source
+      USING ERRCODE = 'wrong_object_type', DETAIL = 'Only the registry knows which values come next.',
+            HINT = 'Raise the segment on the registry above all ids of the column, and change the default yourself.';
+  END IF;
+  SELECT g.generator INTO generator FROM uid_internal.generators g WHERE g.generator = source;
+  drawn_by := CASE WHEN generator IS NULL THEN 'segment_next(regclass)' ELSE 'uid_next(regclass)' END;
+  sequence := CASE WHEN generator IS NULL THEN source END;
+  expression := format('%s.%s(%s)', home, split_part(drawn_by, '(', 1), literal);
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_draw_expression(regclass) IS
+  'Returns the default of a column that draws from a generator, from any other sequence, or, for NULL, from the '
+  'default generator.';
+
+CREATE FUNCTION uid_internal.uid_above_plan(table_name regclass, column_name name, generator regclass) RETURNS text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   home text := uid_internal.uid_home();
   largest bigint;
-  a_day_ago bigint;
-  ahead bigint;
-  preset text;
+  floor bigint; -- ids of the generator are above it
+  is_soon boolean;
   presets text;
-  advice text;
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name) THEN
     RAISE EXCEPTION 'column "%" of table % does not exist', column_name, coalesce(table_name::text, 'NULL')
       USING ERRCODE = 'undefined_column', HINT = 'Use the name of one of the table''s columns.';
   END IF;
   EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO largest;
-  EXECUTE format('SELECT %1$s.uid_lower_bound(clock_timestamp() - interval ''1 day'', $1),
-                         %1$s.uid_lower_bound(clock_timestamp() + g.max_ahead_ms * interval ''1 ms'', $1), g.preset
-                    FROM %1$s.uid_generator_config g WHERE g.generator = $1', home)
-    INTO a_day_ago, ahead, preset USING generator;
-  IF largest IS NULL OR largest < a_day_ago THEN
-    RETURN NEXT format('-- largest id: %s; today ids of %s are above %s', coalesce(largest::text, 'none'), generator,
-                       a_day_ago);
-    RETURN;
+  EXECUTE format('SELECT %s.uid_lower_bound(clock_timestamp() - interval ''1 day'', $1)', home)
+    INTO floor USING generator;
+  -- Where the clock does not show it, the next id does.
+  IF largest >= floor THEN
+    EXECUTE format('SELECT %s.uid_next($1)', home) INTO floor USING generator;
   END IF;
-  IF largest >= ahead THEN
-    EXECUTE format('SELECT string_agg(p.preset, '', '' ORDER BY p.preset) FROM %1$s.uid_preset p
+  IF largest >= floor THEN
+    EXECUTE format('SELECT $1 < %1$s.uid_lower_bound(clock_timestamp() + interval ''10 minutes'', $2),
+                           string_agg(p.preset, '', '' ORDER BY p.preset) FROM %1$s.uid_preset p
                      WHERE p.epoch IS NOT NULL AND p.mode = ''snowflake''
                        AND %1$s.uid_lower_bound(clock_timestamp(), p.epoch, p.tick_us,
                                                 p.datacenter_bits + p.worker_bits + p.sequence_bits) > $1', home)
-      INTO presets USING largest;
-    preset := split_part(presets, ', ', 1);
-  END IF;
-  advice := format('Run SELECT uid_generator_create(%L, %L, above => %s), and pass this generator.',
-                   (SELECT c.relname FROM pg_class c WHERE c.oid = table_name), preset, largest);
-  IF largest >= ahead THEN
+      INTO is_soon, presets USING largest, generator;
     RAISE EXCEPTION 'ids of generator % would be below those in column "%" of table %',
                     generator, column_name, table_name
       USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('The largest id is %s, and ids of the generator are below %s today.', largest, ahead),
-            HINT = coalesce('Presets with larger ids: ' || presets || '. ' || advice,
-                            'No preset has larger ids today. Create a generator with an earlier epoch or more bits '
-                            'below the time, or pass a sequence.');
+            DETAIL = format('The largest id is %s, and the last one of the generator is %s.', largest, floor),
+            HINT = CASE WHEN is_soon THEN
+              'Call again when the clock is past the time of that id, in ten minutes at most.'
+            WHEN presets IS NULL THEN
+              'No preset has larger ids today. Create a generator with an earlier epoch or more bits below the time, '
+              'or pass a sequence.'
+            ELSE format('Presets with larger ids: %s. Run SELECT uid_generator_create(%L, %L, above => %s), and pass '
+                        'this generator.', presets, (SELECT c.relname FROM pg_class c WHERE c.oid = table_name),
+                        split_part(presets, ', ', 1), largest) END;
   END IF;
-  IF NOT pg_has_role((SELECT c.relowner FROM pg_class c WHERE c.oid = generator), 'USAGE') THEN
-    RAISE EXCEPTION 'ids of generator % may not be above those in column "%" of table %',
-                    generator, column_name, table_name
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('The largest id is %s, which such a generator issues today. Only the owner of the '
-                            'generator can raise it above.', largest),
-            HINT = advice;
-  END IF;
-  RETURN NEXT format('-- largest id: %s, less than a day old in the layout of %s', largest, generator);
-  RETURN NEXT format('SELECT %s.uid_generator_raise(%L::regclass, %s::bigint);', home, generator::text, largest);
+  RETURN format('-- largest id: %s; ids of %s are above %s', coalesce(largest::text, 'none'), generator, floor);
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_above_plan(regclass, name, regclass) IS
-  'Returns the statement that raises a generator above all ids of a column, where the clock alone does not keep it '
-  'above, and fails if the generator cannot be above them.';
+  'Returns the comment that says which ids a generator issues from now on, and fails unless they are above all ids of '
+  'a column.';
+
+CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass) RETURNS SETOF text
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  owner oid := (SELECT c.relowner FROM pg_class c WHERE c.oid = sequence);
+  -- uid_keep_sequence_plan() puts another sequence in the place of an identity's.
+  is_new boolean := EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
+                                                      AND d.deptype = 'i');
+  grants text[] := ARRAY(
+    SELECT format('GRANT USAGE ON SEQUENCE %s TO %s;', sequence,
+                  CASE r.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.grantee)) END)
+      FROM (SELECT c.relowner FROM pg_class c WHERE c.oid = table_name
+             UNION SELECT x.grantee FROM pg_class t, aclexplode(t.relacl) x
+                    WHERE t.oid = table_name AND x.privilege_type = 'INSERT'
+             UNION SELECT x.grantee FROM pg_attribute a, aclexplode(a.attacl) x
+                    WHERE a.attrelid = table_name AND x.privilege_type = 'INSERT') r(grantee)
+     WHERE CASE WHEN is_new THEN r.grantee <> owner
+                WHEN r.grantee = 0 THEN NOT has_sequence_privilege('public', sequence, 'USAGE, UPDATE')
+                ELSE NOT has_sequence_privilege(r.grantee, sequence, 'USAGE, UPDATE') END
+     ORDER BY 1);
+BEGIN
+  IF grants <> '{}' AND NOT pg_has_role(owner, 'USAGE')
+     AND NOT has_sequence_privilege(sequence, 'USAGE WITH GRANT OPTION') THEN
+    RAISE EXCEPTION 'roles that insert into table % may not draw from %', table_name, sequence
+      USING ERRCODE = 'insufficient_privilege',
+            HINT = format('The owner of %s can run: %s', sequence, array_to_string(grants, ' '));
+  END IF;
+  RETURN QUERY SELECT g.line FROM unnest(grants) WITH ORDINALITY g(line, place) ORDER BY g.place;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_grant_plan(regclass, regclass) IS
+  'Returns the statements that let each role draw from a generator or sequence that may insert into a table, and fails '
+  'if the caller cannot run them.';
 
 CREATE FUNCTION uid_internal.uid_keep_sequence_plan(owned regclass, relation text, column_name name)
 RETURNS SETOF text
@@ -1684,23 +1743,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   s record;
-  kept text;
-  aside text;
+  kept text := owned;
+  aside text := 'uid_adopt_' || owned::oid;
 BEGIN
-  SELECT n.nspname, n.oid AS schema, c.relname, c.relowner, format_type(q.seqtypid, NULL) AS type, q.*
+  SELECT n.nspname, c.relowner, format_type(q.seqtypid, NULL) AS type, q.*
     INTO s
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence q ON q.seqrelid = c.oid
    WHERE c.oid = owned;
-  IF NOT (has_schema_privilege(s.schema, 'CREATE') AND has_schema_privilege(s.relowner, s.schema, 'CREATE')) THEN
-    RETURN NEXT format('-- sequence %s is dropped: you or the owner of the table may not create one in its schema',
-                       owned);
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;', relation, column_name);
-    RETURN;
-  END IF;
-  kept := format('%I.%I', s.nspname, s.relname);
-  aside := CASE WHEN octet_length(s.relname) <= 54 THEN s.relname || '_identity' ELSE 'uid_' || md5(s.relname) END;
-  RETURN NEXT format('-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its '
-                     'place. Privileges on the sequence and its comment are not kept.');
+  RETURN NEXT '-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its place.';
   RETURN NEXT format('ALTER SEQUENCE %s RENAME TO %I;', kept, aside);
   RETURN NEXT format('CREATE SEQUENCE %s AS %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s;', kept,
                      s.type, s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
@@ -1726,6 +1776,7 @@ DECLARE
   draw record;
   narrow text;
   conversions text;
+  referring text;
   draws_from regclass;
   repeated numeric;
   up boolean;
@@ -1733,7 +1784,7 @@ BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
   SELECT * INTO draw FROM uid_internal.uid_draw_expression(generator);
   draws_from := coalesce(draw.generator, draw.sequence);
-  IF c.base NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
+  IF uid_internal.uid_base_type(c.type) NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
     RAISE EXCEPTION 'column "%" of table % is of type %', column_name, c.relation, format_type(c.type, NULL)
       USING ERRCODE = 'datatype_mismatch', HINT = 'Only columns of type bigint, integer or smallint can draw ids.';
   END IF;
@@ -1742,19 +1793,24 @@ BEGIN
     RETURN;
   END IF;
 
-  SELECT string_agg(n.description, E'\n'), string_agg(n.conversion, ' ') INTO narrow, conversions
-    FROM uid_internal.uid_narrow_columns(table_name, c.attnum) n;
+  SELECT string_agg(n.narrow, E'\n' ORDER BY n.place), string_agg(n.conversion, ' ' ORDER BY n.place),
+         string_agg(DISTINCT n.relation || ', ', '' ORDER BY n.relation || ', ') FILTER (WHERE n.relation <> c.relation)
+    INTO narrow, conversions, referring
+    FROM uid_internal.uid_id_columns(table_name, c.attnum) WITH ORDINALITY n(relation, narrow, conversion, place);
   IF narrow IS NOT NULL AND draw.generator IS NOT NULL THEN
+    -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
     RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, c.relation
       USING ERRCODE = 'datatype_mismatch', DETAIL = narrow,
-            HINT = format('Convert these columns, which writes their tables anew while they are locked: %s', conversions);
+            HINT = format('Convert these columns, which writes their tables anew while they are locked. Repeat it after '
+                          'a lock timeout: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s%s; %s COMMIT;',
+                          referring, c.relation, conversions);
   END IF;
 
   RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
   RETURN NEXT format('-- former default: %s',
                      coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none'));
   IF draw.generator IS NOT NULL THEN
-    RETURN QUERY SELECT * FROM uid_internal.uid_above_plan(table_name, column_name, draw.generator);
+    RETURN NEXT uid_internal.uid_above_plan(table_name, column_name, draw.generator);
   ELSE
     EXECUTE format('SELECT x.next, x.increment > 0
                       FROM uid_internal.uid_sequence_next($1) x,
@@ -1781,34 +1837,23 @@ BEGIN
   END IF;
   IF c.identity IS NOT NULL THEN
     RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(c.sequence, c.relation, column_name);
-  ELSIF c.sequence IS NOT NULL THEN
-    RETURN NEXT format('-- sequence %s stays, so that uid_release() can go back to it', c.sequence);
   END IF;
-  -- A child's own identity. Partitions have that of their parent from PostgreSQL 17 on.
-  RETURN QUERY
-    SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP IDENTITY;', a.attrelid::regclass, column_name)
-      FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
-     WHERE a.attrelid = ANY (c.tree) AND a.attrelid <> table_name AND a.attname = column_name AND a.attidentity <> ''
-       AND NOT (r.relispartition AND current_setting('server_version_num')::int >= 170000)
-     ORDER BY 1;
+  -- While the column draws from a generator, its sequence counts nothing.
+  IF c.sequence IS NOT NULL AND (c.drawn_by LIKE 'uid_next%') IS NOT TRUE THEN
+    RETURN NEXT '-- uid_release() reads in the comment how to go back.';
+    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence,
+                       concat_ws(E'\n', c.comment,
+                                 'kept by uid_adopt(); next value ' || c.unused
+                                   || coalesce(', ' || coalesce(c.identity, c.noted_identity) || ' identity', '')));
+  END IF;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', c.relation, column_name, draw.expression);
-  RETURN QUERY
-    SELECT format('-- note: %1$s may insert, but not draw: GRANT USAGE ON SEQUENCE %2$s TO %1$s',
-                  CASE r.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.grantee)) END, draws_from)
-      FROM (SELECT c.owner AS grantee
-             UNION SELECT x.grantee FROM pg_class t, aclexplode(t.relacl) x
-                    WHERE t.oid = table_name AND x.privilege_type = 'INSERT'
-             UNION SELECT x.grantee FROM pg_attribute a, aclexplode(a.attacl) x
-                    WHERE a.attrelid = table_name AND x.privilege_type = 'INSERT') r
-     WHERE NOT CASE r.grantee WHEN 0 THEN has_sequence_privilege('public', draws_from, 'USAGE, UPDATE')
-                    ELSE has_sequence_privilege(r.grantee, draws_from, 'USAGE, UPDATE') END
-     ORDER BY 1;
+  RETURN QUERY SELECT * FROM uid_internal.uid_grant_plan(table_name, draws_from);
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) IS
   'Returns the lines of uid_adopt(): statements, and comments that begin with --.';
 
-CREATE FUNCTION uid_internal.uid_release_plan(table_name regclass, column_name name, start bigint, identity text)
+CREATE FUNCTION uid_internal.uid_release_plan(table_name regclass, column_name name, start bigint)
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1821,7 +1866,7 @@ DECLARE
   largest bigint;   -- largest id below floor
   first numeric;    -- the first value of the sequence
   collision bigint; -- the smallest id that the sequence would meet
-  counter record;
+  identity text;
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
   IF c.drawn_by IS NULL THEN
@@ -1829,17 +1874,8 @@ BEGIN
       USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = 'Run SELECT * FROM uid_generator_columns to list the columns that draw from generators.';
   END IF;
-  identity := upper(identity);
-  IF identity NOT IN ('ALWAYS', 'BY DEFAULT') THEN
-    RAISE EXCEPTION 'invalid value for parameter "identity": "%"', left(identity, 63)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use always or by default, or NULL for the kept sequence.';
-  END IF;
-  IF c.sequence IS NULL THEN
-    identity := coalesce(identity, 'BY DEFAULT');
-  END IF;
-  SELECT format('%I.%I', n.nspname, r.relname) AS name, q.* INTO s
-    FROM pg_sequence q JOIN pg_class r ON r.oid = q.seqrelid JOIN pg_namespace n ON n.oid = r.relnamespace
-   WHERE q.seqrelid = c.sequence;
+  identity := CASE WHEN c.sequence IS NULL THEN 'BY DEFAULT' ELSE c.noted_identity END;
+  SELECT q.* INTO s FROM pg_sequence q WHERE q.seqrelid = c.sequence;
   RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
 
   IF c.drawn_by = 'segment_next(regclass)' AND c.source = c.sequence AND start IS NULL AND identity IS NULL THEN
@@ -1851,27 +1887,20 @@ BEGIN
       EXECUTE format('SELECT %1$s.uid_lower_bound(CASE WHEN g.builtin THEN g.epoch + interval ''1 day''
                                                        ELSE g.created - interval ''1 hour'' END, g.generator)
                         FROM %1$s.uid_generator_config g WHERE g.generator = $1', home) INTO floor USING c.source;
-      IF floor IS NULL AND start IS NULL THEN
-        RAISE EXCEPTION 'could not determine which generator column "%" of table % draws from', column_name, c.relation
-          USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = 'So it is not known which ids are those of the generator.',
-                HINT = 'Pass the first value of the sequence as start.';
-      END IF;
     END IF;
     EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
                    c.relation) INTO largest USING floor;
-    IF c.sequence IS NOT NULL THEN
-      SELECT * INTO counter FROM uid_internal.uid_sequence_next(c.sequence);
-    ELSE
-      SELECT 1::numeric AS next, 1::bigint AS increment INTO counter;
+    -- A counter above the floor was set there, as setval(max(id)) does. The sequence keeps to its stride.
+    first := CASE WHEN c.next >= floor THEN c.noted_next ELSE c.unused END;
+    first := coalesce(start, CASE WHEN c.increment > 0 THEN
+                        first + greatest(ceil((largest + 1 - first) / c.increment), 0) * c.increment END);
+    IF first IS NULL THEN
+      RAISE EXCEPTION 'could not determine which numbers column "%" of table % had', column_name, c.relation
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+              DETAIL = format('The next value of its sequence is %s. The largest id below those of the generator is %s.',
+                              coalesce(c.next::text, 'not known'), coalesce(largest::text, 'none')),
+              HINT = 'Pass as start a value beyond all numbers that a sequence has given to the column.';
     END IF;
-    IF counter.increment < 0 AND start IS NULL THEN
-      RAISE EXCEPTION 'sequence % counts downwards', c.sequence
-        USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Pass its next value as start.';
-    END IF;
-    -- The counter may be above the floor: setval(max(id)) puts it there. Otherwise it keeps to its stride.
-    first := CASE WHEN counter.next >= floor THEN s.seqstart ELSE counter.next END;
-    first := coalesce(start, first + greatest(ceil((largest + 1 - first) / counter.increment), 0) * counter.increment);
     EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, c.relation)
       INTO collision USING first;
     IF collision - first < 4294967296 THEN
@@ -1893,107 +1922,127 @@ BEGIN
 
   IF identity IS NULL THEN
     IF first IS NOT NULL THEN
-      RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', s.name, first);
+      RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', c.sequence::text, first);
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass);', c.relation, column_name,
-                       s.name);
-    RETURN;
+                       c.sequence::text);
+    RETURN QUERY SELECT * FROM uid_internal.uid_grant_plan(table_name, c.sequence);
+  ELSE
+    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
+    IF c.sequence IS NOT NULL THEN
+      RETURN NEXT format('DROP SEQUENCE %s;', c.sequence);
+    END IF;
+    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', c.relation, column_name);
+    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY%s;', c.relation, column_name,
+      identity, CASE WHEN c.sequence IS NOT NULL THEN
+        format(' (SEQUENCE NAME %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s)', c.sequence,
+               s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
+               CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END) END);
+    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I RESTART WITH %s;', c.relation, column_name, first);
   END IF;
-  RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
-  IF c.sequence IS NOT NULL THEN
-    RETURN NEXT format('DROP SEQUENCE %s;', s.name);
-  END IF;
-  RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', c.relation, column_name);
-  RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (%s);', c.relation, column_name,
-    identity,
-    CASE WHEN c.sequence IS NULL THEN format('START %s', first)
-         ELSE format('SEQUENCE NAME %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s', s.name,
-                     s.seqincrement, s.seqmin, s.seqmax, first, s.seqcache,
-                     CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END) END);
-  IF cardinality(c.tree) > 1 THEN
-    RETURN NEXT '-- note: an INSERT that names a child or partition may need a value of its own for the column';
+  IF c.noted_next IS NOT NULL AND (c.comment IS NOT NULL OR identity IS NULL) THEN
+    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, c.comment);
   END IF;
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, bigint, text) IS
+COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) IS
   'Returns the lines of uid_release(): statements, and comments that begin with --.';
 
 -- Estimates of the recursive queries of the catalog are so high that PostgreSQL would compile them.
-CREATE FUNCTION uid_internal.uid_run_plan(table_name regclass, plan_query text, dry_run boolean) RETURNS SETOF text
+CREATE FUNCTION uid_internal.uid_run_plan(table_name regclass, plan_query text, dry_run boolean, patience_ms integer)
+RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
 SET jit = off
+SET lock_timeout = '100ms'
 AS $$
 DECLARE
   relation text := (SELECT format('%I.%I', n.nspname, t.relname) FROM pg_class t
                       JOIN pg_namespace n ON n.oid = t.relnamespace
                      WHERE t.oid = table_name AND t.relkind IN ('r', 'p') AND pg_has_role(t.relowner, 'USAGE'));
+  began timestamptz := clock_timestamp();
+  attempt_ms integer := 0;
   plan text[];
   line text;
 BEGIN
-  IF NOT dry_run AND relation IS NOT NULL THEN -- else making the plan fails
-    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
-      RAISE EXCEPTION 'a column can be moved only in a transaction of isolation level READ COMMITTED'
-        USING ERRCODE = 'invalid_transaction_state',
-              DETAIL = 'The snapshot of this transaction may be older than the largest id.';
-    END IF;
-    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
+  IF NOT dry_run AND relation IS NOT NULL -- else making the plan fails
+     AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+    RAISE EXCEPTION 'a column can be moved only in a transaction of isolation level READ COMMITTED'
+      USING ERRCODE = 'invalid_transaction_state',
+            DETAIL = 'The snapshot of this transaction may be older than the largest id.';
   END IF;
-  EXECUTE format('SELECT array_agg(p.line) FROM uid_internal.%s p(line)', plan_query) INTO plan;
+  -- Sessions that need the table queue behind an attempt. So an attempt is short, and they go on between two attempts.
+  -- It is shorter than deadlock_timeout, so that it ends before a session in a deadlock with it fails.
+  LOOP
+    attempt_ms := least(attempt_ms + 100, 500, nullif(patience_ms, 0));
+    BEGIN
+      PERFORM set_config('lock_timeout', attempt_ms::text, true);
+      IF NOT dry_run AND relation IS NOT NULL THEN
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
+      END IF;
+      EXECUTE format('SELECT array_agg(p.line ORDER BY p.place) FROM uid_internal.%s WITH ORDINALITY p(line, place)',
+                     plan_query) INTO plan;
+      FOREACH line IN ARRAY plan LOOP
+        IF NOT dry_run AND line NOT LIKE '--%' THEN
+          EXECUTE line;
+        END IF;
+      END LOOP;
+      EXIT;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+      IF extract(epoch FROM clock_timestamp() - began) * 1000 >= nullif(patience_ms, 0) THEN
+        RAISE;
+      END IF;
+    END;
+    PERFORM pg_sleep(2 * attempt_ms / 1000.0);
+  END LOOP;
   FOREACH line IN ARRAY plan LOOP
-    IF line LIKE '--%' THEN
-      RETURN NEXT translate(line, E'\n\r', '  '); -- so that a name cannot end the comment
-      CONTINUE;
-    END IF;
-    IF NOT dry_run THEN
-      EXECUTE line;
-    END IF;
-    RETURN NEXT line;
+    -- So that a name cannot end a comment.
+    RETURN NEXT CASE WHEN line LIKE '--%' THEN translate(line, E'\n\r', '  ') ELSE line END;
   END LOOP;
   IF dry_run THEN
     RETURN NEXT '-- This was a dry run. To run the statements in one transaction, add dry_run => false.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_run_plan(regclass, text, boolean) IS
-  'Returns the lines of a plan of uid_adopt() or uid_release(), and runs its statements unless it is a dry run. '
-  'Row-level security would hide ids, so it is an error where it applies.';
+COMMENT ON FUNCTION uid_internal.uid_run_plan(regclass, text, boolean, integer) IS
+  'Returns the lines of a plan of uid_adopt() or uid_release(), and runs its statements unless it is a dry run. It '
+  'retries as long as it does not get a lock, for patience_ms (0: without limit). Row-level security would hide ids, so '
+  'it is an error where it applies.';
 
 CREATE FUNCTION uid_adopt(table_name regclass, column_name name, generator regclass DEFAULT NULL,
     dry_run boolean DEFAULT true) RETURNS SETOF text
-LANGUAGE plpgsql
+LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
-BEGIN
-  RETURN QUERY SELECT * FROM uid_internal.uid_run_plan(table_name,
+  SELECT uid_internal.uid_run_plan(table_name,
     format('uid_adopt_plan(%L::regclass, %L::name, %L::regclass)', table_name::oid, column_name, generator::oid),
-    coalesce(dry_run, true));
-END
+    coalesce(dry_run, true), (SELECT s.setting::integer FROM pg_settings s WHERE s.name = 'lock_timeout'))
 $$;
 COMMENT ON FUNCTION uid_adopt(regclass, name, regclass, boolean) IS
   'Gives a column of a table a default of uidgen instead of a sequence: uid_next(), uid_next() of the given generator, '
   'or segment_next() if the argument is any other sequence. It returns the statements and comments, and runs the '
-  'statements only with dry_run => false, in one transaction that locks the table for a short time (lock_timeout '
-  'applies). It fails unless all new ids are above those in the column, and fit its type. The sequence of the column is '
-  'kept. Only the owner of the table may call it. uid_release() goes back.';
+  'statements only with dry_run => false, in one transaction that locks the table for a short time. While other sessions '
+  'have the table locked, it retries for as long as lock_timeout says (0: without limit). It fails unless all new ids '
+  'are above those in the column and fit its type, and unless each role that inserts may draw, or can be given USAGE. '
+  'The sequence of the column is kept. Only the owner of the table may call it. uid_release() goes back.';
 
 CREATE FUNCTION uid_release(table_name regclass, column_name name, start bigint DEFAULT NULL,
-    identity text DEFAULT NULL, dry_run boolean DEFAULT true) RETURNS SETOF text
-LANGUAGE plpgsql
+    dry_run boolean DEFAULT true) RETURNS SETOF text
+LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $$
-BEGIN
-  RETURN QUERY SELECT * FROM uid_internal.uid_run_plan(table_name,
-    format('uid_release_plan(%L::regclass, %L::name, %L::bigint, %L::text)', table_name::oid, column_name, start, identity),
-    coalesce(dry_run, true));
-END
+  SELECT uid_internal.uid_run_plan(table_name,
+    format('uid_release_plan(%L::regclass, %L::name, %L::bigint)', table_name::oid, column_name, start),
+    coalesce(dry_run, true), (SELECT s.setting::integer FROM pg_settings s WHERE s.name = 'lock_timeout'))
 $$;
-COMMENT ON FUNCTION uid_release(regclass, name, bigint, text, boolean) IS
-  'Gives a column that draws from uidgen its sequence again, or an identity (always, by default) if it has no sequence '
-  'or one is asked for. The sequence continues above the largest id that is smaller than the ids of the generator, or '
-  'with start. It returns the statements and comments, and runs the statements only with dry_run => false, as '
-  'uid_adopt() does. Only the owner of the table may call it.';
+COMMENT ON FUNCTION uid_release(regclass, name, bigint, boolean) IS
+  'Gives a column that draws from uidgen what it had before uid_adopt(): nextval() of its sequence, or its identity. A '
+  'column without a sequence becomes GENERATED BY DEFAULT AS IDENTITY. The sequence continues above all values that it '
+  'has given and above the largest id that is smaller than the ids of the generator, or with start. start is needed '
+  'where those values are not known: the column owns no sequence, or its default was set by hand and the counter too. '
+  'It returns the statements and comments, and runs the statements only with dry_run => false, as uid_adopt() does. '
+  'Only the owner of the table may call it.';
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Fleets: the tables of a registry, and what members and administrators call on it. A database is the registry of a
@@ -2430,66 +2479,53 @@ LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
 COMMENT ON FUNCTION uid_layout(regclass) IS
   'Returns the layout of a generator''s ids in the form of worker_node.layout.';
 
+-- uid_decode() fails without a default generator.
 CREATE FUNCTION uid_internal.uid_chosen(generator regclass) RETURNS regclass
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-BEGIN
-  IF generator IS NULL THEN
-    EXECUTE format('SELECT %s.uid_decode(0::bigint)', home); -- fails without a default generator
-    EXECUTE format('SELECT g.generator FROM %s.uid_generator_config g WHERE g.is_default', home) INTO generator;
-  END IF;
-  RETURN generator;
-END
-$$;
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE WHEN generator IS NULL
+              THEN (SELECT g.generator FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
+              ELSE generator END;
+END;
 COMMENT ON FUNCTION uid_internal.uid_chosen(regclass) IS 'Returns the given generator, or the default one for NULL.';
 
 CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
     OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
     OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
 RETURNS record
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-  parts record;
-BEGIN
-  generator := uid_internal.uid_chosen(generator);
-  EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
-
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp -- for the names of tables
+BEGIN ATOMIC
   -- A row is in use until the generator's next row is created. Of the rows with the node, the one in use at the time
   -- nearest to the id's counts. An id is created before its row only by the age that it may have in cached mode, by the
   -- time that its draw took (a second is plenty), or by the backup worker.
-  EXECUTE format($query$
-      SELECT w.host_name, w.port, w.system_identifier, w.timeline,
-             coalesce((SELECT d.datname::text FROM pg_database d, pg_control_system() s
-                        WHERE d.oid = w.database AND s.system_identifier = w.system_identifier), w.database::text),
-             w.generator, w.id, w.created, w.modified
-        FROM %1$s.uid_generator_config g
-        JOIN pg_class c ON c.oid = g.generator
-        JOIN pg_namespace s ON s.oid = c.relnamespace
-       CROSS JOIN (SELECT n.*, lead(n.created) OVER (PARTITION BY n.system_identifier, n.database, n.generator
-                                                         ORDER BY n.created, n.id) AS ended
-                     FROM %1$s.worker_node n WHERE n.layout = %1$s.uid_layout($1)) w
-       WHERE g.generator = $1 AND w.datacenter_id = $2 AND w.worker_id = $3
-         AND ($5 OR w.created <= $4 + make_interval(secs => 1 + g.tick_us / 1e6
-                              + CASE WHEN g.mode = 'cached' THEN g.max_staleness_ms / 1e3 ELSE 0 END))
-       ORDER BY w.generator = format('%%I.%%I', s.nspname, c.relname) DESC,
-                greatest(w.created - $4, $4 - w.ended, interval '0'), w.created DESC
-       LIMIT 1 $query$, home)
-    INTO host_name, port, system_identifier, timeline, database, generator_name, node_id, created, modified
-    USING generator, parts.datacenter_id, parts.worker_id, parts.generated_at, parts.backup;
-
-  IF host_name IS NOT NULL THEN
-    EXECUTE format('SELECT array_agg(format(''%%s.%%I'', c.table_name, c.column_name) '
-                   'ORDER BY c.table_name::text COLLATE "C", c.column_name) '
-                   'FROM %s.uid_generator_columns c WHERE c.generator = $1', home) INTO columns USING generator;
-  END IF;
-END
-$$;
+  SELECT w.host_name, w.port, w.system_identifier, w.timeline,
+         coalesce((SELECT d.datname::text FROM pg_catalog.pg_database d, pg_catalog.pg_control_system() s
+                    WHERE d.oid = w.database AND s.system_identifier = w.system_identifier), w.database::text),
+         w.generator, w.id, w.created, w.modified,
+         CASE WHEN w.host_name IS NOT NULL
+              THEN (SELECT pg_catalog.array_agg(pg_catalog.format('%s.%I', c.table_name, c.column_name)
+                                                ORDER BY c.table_name::text COLLATE "C", c.column_name)
+                      FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
+    FROM uid_internal.uid_chosen(generator) k
+    LEFT JOIN LATERAL uid_decode(id, k) p ON true
+    LEFT JOIN LATERAL (
+           SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id, n.created,
+                  n.modified
+             FROM uid_generator_config g
+             JOIN pg_catalog.pg_class c ON c.oid = g.generator::oid
+             JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+            CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (PARTITION BY r.system_identifier, r.database, r.generator
+                                                                    ORDER BY r.created, r.id) AS ended
+                          FROM worker_node r WHERE r.layout = uid_layout(k)) n
+            WHERE g.generator::oid = k::oid AND n.datacenter_id = p.datacenter_id AND n.worker_id = p.worker_id
+              AND (p.backup OR n.created <= p.generated_at + pg_catalog.make_interval(secs =>
+                     1::float8 + g.tick_us::float8 / 1000000::float8
+                     + CASE WHEN g.mode = 'cached'::text THEN g.max_staleness_ms::float8 / 1000::float8 ELSE 0::float8 END))
+            ORDER BY n.generator = pg_catalog.format('%I.%I', s.nspname, c.relname) DESC,
+                     greatest(n.created - p.generated_at, p.generated_at - n.ended, interval '0'), n.created DESC
+            LIMIT 1) w ON true;
+END;
 COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator of its row of worker_node, '
   'whose id is node_id, when that row was created and last modified, and the columns of this database whose default '
@@ -2583,6 +2619,7 @@ DECLARE
   total  integer;
   parts  record;
   origin record;
+  created timestamptz;
   ahead  interval;
   tables text;
   picture text;
@@ -2634,6 +2671,8 @@ BEGIN
     notes := ARRAY['negative: the sign bit is set, so its time would be before the epoch; no generator makes such an id'];
   ELSIF id::numeric >= 2::numeric ^ total THEN
     notes := ARRAY[format('too large: ids of this generator have at most %s bits; another layout made it', total)];
+  ELSIF id < 2::numeric ^ (total - config.time_bits + 1) THEN
+    notes := ARRAY['too small: no generator issues an id of the first two ticks, so a sequence may have given it'];
   ELSE
     EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
     lines := lines || format('time       %s', parts.generated_at);
@@ -2645,9 +2684,11 @@ BEGIN
       notes := notes || format('its time is later than the clock by %s: it was made ahead of its time, within '
                                'max_ahead_ms (%s ms)', ahead, config.max_ahead_ms);
     END IF;
-    IF NOT config.builtin AND parts.generated_at + make_interval(secs => config.tick_us / 1e6) < config.created THEN
-      notes := notes || format('its time is before the generator was created (%s): another service made it, or a clock '
-                               'was wrong', config.created);
+    -- The builtin generator was there when its row was made.
+    created := CASE WHEN config.builtin THEN config.epoch + interval '1 day' ELSE config.created END;
+    IF parts.generated_at + make_interval(secs => config.tick_us / 1e6) < created THEN
+      notes := notes || format('its time is before %s, when the generator had issued no id: a sequence or another '
+                               'service made it, or a clock was wrong', created);
     END IF;
     IF parts.backup THEN
       notes := notes || 'the backup worker made it, so it is out of order with other ids'::text;
@@ -2750,10 +2791,14 @@ GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_gene
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_internal.uid_generator_builtin,
-  uid_internal.uid_slots, uid_internal.uid_stat_sequences, uid_internal.uid_stat_totals, uid_internal.uid_movable_column,
-  uid_internal.uid_narrow_columns, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
-  uid_internal.uid_above_plan, uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan,
-  uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
+  uid_internal.uid_create_segment, uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
+  uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_stat_sequences,
+  uid_internal.uid_stat_totals, uid_internal.uid_base_type, uid_internal.uid_movable_column,
+  uid_internal.uid_id_columns, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
+  uid_internal.uid_above_plan, uid_internal.uid_grant_plan, uid_internal.uid_keep_sequence_plan,
+  uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
+GRANT SELECT ON uid_internal.generators TO PUBLIC;
+GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;

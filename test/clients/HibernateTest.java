@@ -1,9 +1,13 @@
-// Hibernate: an entity has the id that the column's default draws, or one of the pooled optimizer's blocks, which
-// overlap neither with those of another SessionFactory nor with those of segment_next.
+// Hibernate: an entity has the id that the column's default draws, or one of an array of a generator, or one of the pooled
+// optimizer's blocks, which overlap neither with those of another SessionFactory nor with those of segment_next.
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
+import java.io.Serializable;
+import java.util.ArrayDeque;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Queue;
 import java.util.Set;
 import javax.persistence.Entity;
 import javax.persistence.GeneratedValue;
@@ -11,9 +15,13 @@ import javax.persistence.GenerationType;
 import javax.persistence.Id;
 import javax.persistence.SequenceGenerator;
 import javax.persistence.Table;
+import org.hibernate.HibernateException;
 import org.hibernate.SessionFactory;
+import org.hibernate.annotations.GenericGenerator;
 import org.hibernate.annotations.Proxy;
 import org.hibernate.cfg.Configuration;
+import org.hibernate.engine.SessionImplementor;
+import org.hibernate.id.IdentifierGenerator;
 
 public class HibernateTest {
     @Entity
@@ -37,6 +45,41 @@ public class HibernateTest {
         Long id;
     }
 
+    @Entity
+    @Proxy(lazy = false)
+    @Table(name = "payments")
+    public static class Payment {
+        @Id
+        @GenericGenerator(name = "uid", strategy = "HibernateTest$UidGenerator")
+        @GeneratedValue(generator = "uid")
+        Long id;
+    }
+
+    public static class UidGenerator implements IdentifierGenerator {
+        private final Queue<Long> ids = new ArrayDeque<>();
+
+        @Override
+        public synchronized Serializable generate(SessionImplementor session, Object entity) {
+            if (ids.isEmpty()) {
+                try {
+                    fill(session.connection());
+                } catch (SQLException error) {
+                    throw new HibernateException(error);
+                }
+            }
+            return ids.remove();
+        }
+
+        private void fill(Connection connection) throws SQLException {
+            try (var draw = connection.prepareStatement("SELECT uidgen.uid_next_array(?)")) {
+                draw.setInt(1, 50);
+                var rows = draw.executeQuery();
+                rows.next();
+                ids.addAll(List.of((Long[]) rows.getArray(1).getArray()));
+            }
+        }
+    }
+
     static final String url =
         "jdbc:postgresql://127.0.0.1:" + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE");
 
@@ -47,7 +90,9 @@ public class HibernateTest {
             execute(connection, "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text)");
             execute(connection, "CREATE TABLE invoices (id bigint PRIMARY KEY)");
             execute(connection, "CREATE SEQUENCE invoices_seq INCREMENT 50 START 50");
+            execute(connection, "CREATE TABLE payments (id bigint PRIMARY KEY DEFAULT uidgen.uid_next())");
             testDefault(connection);
+            testArrays(connection);
             testPooledOptimizer(connection);
         }
     }
@@ -60,6 +105,16 @@ public class HibernateTest {
         check(order.id > 1L << 53, "an entity has its id");
         check(value(connection, "SELECT id FROM orders WHERE item = 'tea'") == order.id, "it is the id of the row");
         factory.close();
+    }
+
+    static void testArrays(Connection connection) throws SQLException {
+        var factories = new SessionFactory[] {newFactory(), newFactory()};
+        for (int n = 0; n < 200; n++)
+            save(factories[n % 2], new Payment());
+        check(value(connection, "SELECT count(*) FROM payments WHERE id > 1::bigint << 53") == 200, "ids of the generator");
+        check(value(connection, "SELECT sum(ids) FROM uidgen.uid_stat WHERE kind = 'generator'") == 201, "in arrays of 50");
+        for (var factory : factories)
+            factory.close();
     }
 
     // In this version a value v of the sequence stands for v - 50 to v - 1.
@@ -95,6 +150,7 @@ public class HibernateTest {
         return new Configuration()
             .addAnnotatedClass(Order.class)
             .addAnnotatedClass(Invoice.class)
+            .addAnnotatedClass(Payment.class)
             .setProperty("hibernate.id.new_generator_mappings", "true")
             .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
             .setProperty("hibernate.connection.url", url)

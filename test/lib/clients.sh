@@ -87,7 +87,11 @@ section_clients() {
     node_client knex_test.mjs knex
     node_client drizzle_test.mjs drizzle-orm
     node_client prisma_test.mjs @prisma/adapter-pg
+    node_client typeorm_test.mjs typeorm
+    node_client sequelize_test.mjs sequelize
+    node_client openapi_test.mjs openapi-client-axios
     java_client JdbcTest.java postgresql
+    java_client SpringTest.java postgresql spring3-jdbc spring3-core spring3-beans spring3-transaction commons-logging
     java_client HibernateTest.java postgresql hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec \
         geronimo-jta-1.2-spec commons-collections3 antlr dom4j javassist slf4j-api slf4j-nop
     client pgbouncer_test.py "pgbouncer --version && /usr/bin/python3 -c 'import psycopg'" \

@@ -177,11 +177,12 @@ unit_make() {
     }
 }
 
-# unit_file program file: the tests of one file of a program.
+# unit_file program file: the quick tests of one file of a program.
 unit_file() {
     unit_make "build/$1" || return 0
     suites=$(sed -n 's/^T[A-Z_]*(\([A-Za-z]*\),.*/\1/p' "$2" | sort -u | sed 's,.*,&.*:&/*:*/&.*,' | paste -sd :)
-    "test/unit/build/$1" --gtest_brief=1 --gtest_filter="$suites" || failed=yes
+    slow=$(sed -n 's/^SLOW_TESTS = //p' test/unit/Makefile)
+    "test/unit/build/$1" --gtest_brief=1 --gtest_filter="$suites:-$slow" || failed=yes
 }
 
 # The quick ones. They look at a directory that has been built in.

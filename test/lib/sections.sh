@@ -532,7 +532,7 @@ case $section in
     package_installed) about="Debian's package, installed" ;;
     isolation | isolation_there) about="sessions that interleave step by step" ;;
     tap | tap_there | tap_with_assertions) about="servers that crash, fail over, and have wrong clocks" ;;
-    monitoring) about="the queries and the dashboard of docs/monitoring, with the real exporter" ;;
+    monitoring) about="the queries, dashboard and alerts of docs/monitoring, with the real exporter and promtool" ;;
     tidy) about="clang-tidy with the checks of .clang-tidy" ;;
     coverage) about="which lines and branches run in unit, regress, isolation and tap" ;;
     valgrind_there) about="SQL files against a server under valgrind" ;;

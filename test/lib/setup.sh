@@ -119,9 +119,9 @@ setup_patroni() {
     unpack_packages patroni patroni etcd-server
 }
 
-# The exporter that the section monitoring runs. The same holds for it.
+# The exporter and promtool, which the section monitoring runs. The same holds for them.
 setup_monitoring() {
-    unpack_packages monitoring prometheus-postgres-exporter
+    unpack_packages monitoring prometheus-postgres-exporter prometheus
 }
 
 # Debian's packages, and those that they need, unpacked into a directory of the work directory. They are not installed,
@@ -159,8 +159,8 @@ setup_clients() {
         echo "Installing packages: drivers and frameworks ..."
         partman=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')-partman
         install_some python3-psycopg python3-psycopg2 python3-sqlalchemy alembic python3-django \
-            ruby-activerecord ruby-pg libpostgresql-jdbc-java libhibernate3-java libjavassist-java default-jdk-headless \
-            "$partman"
+            ruby-activerecord ruby-pg libpostgresql-jdbc-java libspring-jdbc-java libhibernate3-java libjavassist-java \
+            default-jdk-headless "$partman"
         command -v npm >/dev/null || install_some nodejs npm
     fi
     unpack_packages clients pgbouncer

@@ -10,6 +10,7 @@ skip_with_assertions();
 
 my $hour = 3600;
 my $year = 365 * 24 * $hour;
+my ($state, $message);
 
 my $node = new_node('clock', conf => "autovacuum = off\nuidgen.max_wait = 200ms\n");
 use_fake_clock($node);
@@ -160,6 +161,19 @@ start_node($node);
 draw(10);
 
 # ---------------------------------------------------------------------------
+# A year forward, in a clock that shows another second at each look. Expected: no id, and the generator goes on as if it
+# had not been read.
+# ---------------------------------------------------------------------------
+
+set_clock($node, '+1y i100');
+($count, $error) = draw(1);
+is($count, 0, 'a year forward, in a clock that is not steady: no id');
+like($error, qr/55000: server clock is not steady; generator "uid_default" cannot issue ids/, '... and the error says why');
+freeze_clock($node, 45);
+is((draw(10))[0], 10, 'the right clock: ids go on');
+is(ms_ahead(), 0, '... with the time that it says');
+
+# ---------------------------------------------------------------------------
 # One year forward, and back. Expected: ids of the wrong year are given out, as the
 # clock says; back in the right year the generator is a year ahead and says so, also
 # after a crash. Nothing is repeated.
@@ -282,7 +296,67 @@ my $lines = lines_about('error') =~ s/\|.*//r;
 is(sqlstate($node, "SELECT uid_next('uid_generators.error')"), '55000', 'an hour back across a restart: an error');
 is(events('error'), '1|0|1', '... that is counted');
 is(lines_about('error'), $lines + 1 . '|2', '... and in the log');
-freeze_clock($node, $year + 200);
+
+# ---------------------------------------------------------------------------
+# The clock jumps a month forward while four sessions draw. Expected: ids go on, and the jump is logged and counted once,
+# and shown by the view without a draw. With uidgen.max_clock_jump a further jump is refused, in both modes, and nothing
+# is leased; until the clock is back, or a superuser accepts it by the statements of the hint.
+# ---------------------------------------------------------------------------
+
+my $month = 30 * 24 * $hour;
+$now = $year + 200;
+freeze_clock($node, $now);
+draw(10);
+sub jumps
+{
+	my @lines = slurp_file($node->logfile) =~ /LOG:  clock jumped forward by (\d+)\.\d{3} s\n/g;
+	return join '|', $node->safe_psql('postgres', 'SELECT clock_jumps FROM uid_stat_server'), scalar(@lines), $lines[-1] // 0;
+}
+sub marks
+{
+	return $node->safe_psql('postgres',
+		'SELECT d.last_value, c.last_value FROM uid_generators.uid_default d, uid_generators.cached c');
+}
+my ($counted, $logged) = split /\|/, jumps();
+$loop = background_loop($node, clients => 4);
+freeze_clock($node, $now + $month);
+ok($node->poll_query_until('postgres', "SELECT clock_jumps > $counted FROM uid_stat_server"), 'a month forward: counted');
+goes_on('... ids go on', $loop);
+assert_unique(stop_loop($loop));
+like(jumps(), qr/^@{[ $counted + 1 ]}\|@{[ $logged + 1 ]}\|259[12]\d{3}$/, '... one line says by how much, from four sessions');
+draw(10);
+is(ms_ahead(), 0, '... with the time that the clock says');
+is($node->safe_psql('postgres', "SELECT clock_moved_ms BETWEEN 29 * 864e5 AND 31 * 864e5 FROM uid_stat_server"), 't',
+	'... and the view says so');
+freeze_clock($node, $now + 2 * $month);
+is($node->safe_psql('postgres', "SELECT clock_moved_ms > 59 * 864e5, clock_jumps FROM uid_stat_server"), 't|' . ($counted + 1),
+	'... it says so without a draw');
+
+$node->safe_psql('postgres', "ALTER SYSTEM SET uidgen.max_clock_jump = '1d'");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('uidgen.max_clock_jump') = '1d'});
+my $leased = marks();
+foreach my $name ('uid_default', 'cached')
+{
+	($state, $error) = sqlstate($node, "SELECT uid_next('uid_generators.$name')");
+	is($state, '55000', "$name: a jump beyond uidgen.max_clock_jump is refused");
+	like($error, qr/ERROR:  55000: clock jumped forward by 259[12]\d{3}\.\d{3} s, more than uidgen.max_clock_jump; generator "$name" cannot issue ids\nDETAIL:  The clock shows 2028-01-20 12:03:20\+00, and ids would carry that time/,
+		'... and the error says so');
+}
+my ($accept) = $error =~ /HINT:  .*(SET uidgen.max_clock_jump = 0; .*;)$/m;
+is(marks(), $leased, '... nothing is leased');
+freeze_clock($node, $now + $month + 1);
+is((draw(10))[0], 10, 'when the clock is back, ids go on');
+freeze_clock($node, $now + 2 * $month);
+is((draw(1))[0], 0, 'it jumps again: refused');
+is(sqlstate($node, $accept), '00000', '... a superuser accepts the jump');
+is((draw(10))[0], 10, '... and every session draws');
+like(jumps(), qr/^@{[ $counted + 2 ]}\|@{[ $logged + 2 ]}\|/, '... which is logged and counted, unlike what was refused');
+freeze_clock($node, $now + 2 * $month + 5);
+is(sqlstate($node, 'SET uidgen.max_clock_jump = 2; SELECT uid_next()'), '55000', 'a limit of seconds is kept');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET uidgen.max_clock_jump');
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('uidgen.max_clock_jump') = '0'});
 
 # ---------------------------------------------------------------------------
 # The time bits are used up: the last tick of 41 bits of milliseconds since 2026 is
@@ -304,7 +378,7 @@ is(sqlstate($node, 'SELECT count(*) FROM unnest(uid_next_array(2))'),
 is($count, 0, 'a failed batch leaves nothing behind it');
 is( $node->safe_psql('postgres', "SELECT $all[-1] > 0, generated_at, sequence FROM uid_decode($all[-1])"),
 	"t|2095-09-07 15:47:35.551+00|4094", 'the last id is positive and of the last tick');
-my ($state, $message) = sqlstate($node, 'SELECT uid_next()');
+($state, $message) = sqlstate($node, 'SELECT uid_next()');
 is($state, '2200H', 'the time bits are used up: an error');
 like($message, qr/2095-09-07 15:47:35.552/, '... that names the end');
 $node->stop('immediate');

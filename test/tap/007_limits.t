@@ -37,7 +37,7 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 		$node->reload;
 		$node->poll_query_until('postgres', 'SHOW uidgen.registry', $_[0]) or die 'no reload';
 	};
-	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
+	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_internal.uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
 	$set_registry->('host=/nowhere');
 	$node->safe_psql('postgres', 'CREATE SEQUENCE uid_segments.sought; CREATE SEQUENCE elsewhere');
 	like($look_up->('uid_segments.sought'), qr/could not attach segment "a"/, 'a look-up without an answer is an error');
@@ -115,7 +115,7 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 		"SELECT uid_generator_raise('uid_generators.in_trap_too', 5)", "SELECT uid_default_set('uid_generators.in_trap_too')",
 		"SELECT uid_generator_create('in_trap_3', epoch => '2015-01-01')", "SELECT uid_default_set('uid_generators.in_trap_3')",
 		"SELECT uid_generator_drop('uid_generators.in_trap_too')",
-		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_change_segment('uid_segments.in_trap', 6)",
+		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_internal.uid_change_segment('uid_segments.in_trap', 6)",
 		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
 		"SELECT * FROM public.uid_generator_config", "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 900)", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
 		"SELECT segment_drop(repeat('in trap ', 20))");
@@ -228,9 +228,9 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 	is($bare->safe_psql('postgres', "CREATE SEQUENCE plain; DROP SEQUENCE plain; SELECT count(*) FROM pg_settings WHERE name LIKE 'uidgen.%'"),
 		0, 'a DROP of a plain sequence does not load the library');
 	is( $bare->safe_psql('postgres',
-			"SELECT uid_encode('2026-01-01 00:00:00.001+00', 1, 2, 3), datacenter_id, worker_id, sequence, generated_at = uid_timestamp(4333571) "
-			  . "FROM uid_decode(4333571)"),
-		((1 << 22) + (1 << 17) + (2 << 12) + 3) . '|1|2|3|t', 'arithmetic on ids works');
+			"SELECT uid_encode('2026-01-01 00:00:00.002+00', 1, 2, 3), datacenter_id, worker_id, sequence, generated_at = uid_timestamp(8527875) "
+			  . "FROM uid_decode(8527875)"),
+		((2 << 22) + (1 << 17) + (2 << 12) + 3) . '|1|2|3|t', 'arithmetic on ids works');
 	is($bare->safe_psql('postgres', "SELECT segment_create('tickets', 10, 7), uid_generator_create('g')"),
 		'uid_segments.tickets|uid_generators.g', 'generators and segments can be made');
 	is(sqlstate($bare, 'UPDATE t_sequence SET current_val = current_val + increment_val'), '55000', 'but no blocks be taken');

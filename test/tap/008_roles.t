@@ -200,7 +200,7 @@ SQL
 			"uid_generator_raise('uid_generators.a', 5)",
 			"uid_generator_raise('uid_generators.uid_default', 5)", "uid_generator_drop('uid_generators.a')",
 			"uid_generator_drop('uid_generators.uid_default')", "uid_default_set('uid_generators.a')", "uid_default_set('uid_generators.uid_default')",
-			"segment_alter('a', 5)", "uid_change_segment('uid_segments.a', 5)")
+			"segment_alter('a', 5)", "uid_internal.uid_change_segment('uid_segments.a', 5)")
 		{
 			like(failure("SET SESSION AUTHORIZATION bob; SELECT $change"), qr/ERROR:  42501/, "bob may not: $change");
 		}

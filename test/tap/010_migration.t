@@ -1,7 +1,7 @@
-# Migration of other systems' tables to segments, as docs/segments.md describes it, and an ORM's repair statements. The
+# Migration of other systems' tables to segments, as docs/originals describes it, and an ORM's repair statements. The
 # other systems' algorithms are here in short form. Each node serves from a block of its own, and is in mid-block at the
 # migration. Expected: every value of the segment is above all values that any node ever handed out.
-# Then uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md.
+# Then uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md and docs/originals.
 use UidgenTest;
 
 my $node = new_node('migration', conf => "autovacuum = off\n");
@@ -78,7 +78,7 @@ foreach my $variant ('before', 'after')
 	cmp_ok(scalar(@open), '>=', 5, '... several nodes are in mid-block');
 	my $next_block = sql("SELECT current_val + increment_val FROM t_sequence WHERE pk_seq_name = 't_order'");
 	cmp_ok($next_block, '>', $highest{t_order}, '... current_val + increment_val is above');
-	# The statement of docs/segments.md.
+	# The statement of docs/originals/t_sequence.md.
 	is(sql('SELECT count(segment_create(pk_seq_name, current_val + increment_val, increment_val)) FROM t_sequence'), 5, '... five segments are made');
 	is(sql("SELECT segment_next('never used')"), 15, '... one that was never used, too');
 	foreach my $key ('t_order', 'order item', '用户', 'pg_class')
@@ -122,7 +122,7 @@ SQL
 	};
 	serve_many([ 'leaf-segment-test', 'leaf order' ], $take, 600);
 	is($repeated // '', '', 'a Leaf service');
-	# The statement of docs/segments.md.
+	# The statement of docs/originals/leaf.md.
 	is(sql('SELECT count(segment_create(biz_tag, max_id + 1, step, description => description)) FROM leaf_alloc'), 3, '... three segments are made');
 	is(sql('SELECT count(*) FROM uid_segment AS new JOIN leaf_alloc AS old ON new.name = old.biz_tag WHERE new.step = old.step AND new.description IS NOT DISTINCT FROM old.description'),
 		3, '... with step and description');
@@ -243,9 +243,9 @@ $_->quit foreach @sessions;
 	ok($waiting->(1), '... it waits for a session that has inserted');
 	my $late = $writer->query_safe('INSERT INTO busy (id) VALUES (uid_encode(now(), 31, 31, 4095)) RETURNING id');
 	$writer->query_safe('COMMIT');
-	like((finish_query($mover))[0], qr/uid_generator_raise\('uid_generators.uid_default'::regclass, ${late}::bigint\)/,
+	like((finish_query($mover))[0], qr/^-- largest id: $late; ids of uid_generators.uid_default are above/m,
 		'... and sees the id that the session inserted meanwhile');
-	cmp_ok(sql('INSERT INTO busy (v) VALUES (3) RETURNING id'), '>', $late, '... above which the generator is raised');
+	cmp_ok(sql('INSERT INTO busy (v) VALUES (3) RETURNING id'), '>', $late, '... above which the generator goes on');
 
 	$writer->query_safe('BEGIN; INSERT INTO busy (id) VALUES (777)');
 	send_query($mover, $release);
@@ -269,12 +269,51 @@ $_->quit foreach @sessions;
 		  or diag("@ids");
 	}
 	is(sql('SELECT count(*) - count(DISTINCT id) FROM busy'), 0, '... no id comes twice');
+
+	# A reader stays for long. A queue behind uid_release() would fail by the other session's statement_timeout.
+	$prepared->query_safe('BEGIN; SELECT count(*) FROM busy');
+	send_query($mover, $release);
+	ok($waiting->(1), 'uid_release() waits for a reader');
+	$writer->query_safe("SET statement_timeout = '10s'");
+	$writer->query_safe($insert) foreach 1 .. 3;
+	ok(1, '... and sessions that insert do not wait for uid_release()');
+	$prepared->query_safe('COMMIT');
+	finish_query($mover);
+	like(sql($default), qr/nextval/, '... which succeeds when the reader has ended');
 	$_->quit foreach $writer, $mover, $prepared;
 }
 
 # ---------------------------------------------------------------------------
-# docs/moving.md: the statements of each section run, in order, on the schemas that the other systems publish. Each
-# section with a fixture begins a database of its own. Names and types of columns, defaults and keys are those of
+# The hint that converts columns to bigint, beside a client that inserts into the table that refers, in two statements.
+# Expected: no deadlock, of which the client would be the victim, because it looks for one sooner. The conversion is
+# repeated.
+# ---------------------------------------------------------------------------
+{
+	sql('CREATE TABLE client (id serial PRIMARY KEY); CREATE TABLE bill (client_id int REFERENCES client);'
+	  . ' CREATE TABLE item (id int, client_id bigint REFERENCES client); INSERT INTO client DEFAULT VALUES');
+	my (undef, $error) = sqlstate($node, q{SELECT uid_adopt('client', 'id')});
+	my ($convert) = $error =~ /(BEGIN; SET LOCAL .* COMMIT;)/ or diag($error);
+	my ($client, $converter) = map { hold_open($node) } 1, 2;
+	$client->query_safe("SET deadlock_timeout = '10ms'");
+	foreach my $table ('bill', 'item')
+	{
+		$client->query_safe("BEGIN; LOCK TABLE $table IN ROW EXCLUSIVE MODE");
+		send_query($converter, "\\set VERBOSITY verbose\n$convert");
+		ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"),
+			"a session inserts into $table: the conversion waits");
+		$client->query_safe("INSERT INTO $table (client_id) VALUES (1)");
+		like((finish_query($converter))[1], qr/ERROR:  55P03/, '... and gives up, not the session');
+		$client->query_safe('COMMIT');
+	}
+	$converter->query_safe($convert);
+	like(sql(q{SELECT uid_adopt('client', 'id', dry_run => false)}), qr/SET DEFAULT/, 'it is repeated, and the column adopted');
+	$_->quit foreach $client, $converter;
+}
+
+# ---------------------------------------------------------------------------
+# docs/moving.md, and what docs/originals says of moving: the statements of each section run, in order, on the schemas that
+# the other systems publish. Each section with a fixture begins a database of its own. Names and types of columns, defaults
+# and keys are those of
 #
 #   Instagram            the article "Sharding & IDs at Instagram" (2011)
 #   pgEdge snowflake     snowflake--2.2.sql and its updates to 2.6.0
@@ -293,22 +332,33 @@ sub in_database
 	return $node->safe_psql($database, $statement);
 }
 
-sub run_section
+sub new_database
 {
-	my ($title, $fixture) = @_;
-	my $text = delete $section{$title} // die "docs/moving.md has no section $title";
-	if (defined $fixture)
-	{
-		$database = 'moving_' . ++$databases;
-		sql("CREATE DATABASE $database");
-		sql("ALTER DATABASE $database SET search_path = public, uidgen");
-		in_database("CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; $fixture");
-	}
-	foreach my $statements ($text =~ /^```sql\n(.*?)^```$/msg)
+	my ($fixture) = @_;
+	$database = 'moving_' . ++$databases;
+	sql("CREATE DATABASE $database");
+	sql("ALTER DATABASE $database SET search_path = public, uidgen");
+	in_database("CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; $fixture");
+	return;
+}
+
+sub run_blocks
+{
+	my ($title, @blocks) = @_;
+	foreach my $statements (@blocks)
 	{
 		my ($code, undef, $error) = $node->psql($database, $statements, on_error_stop => 1);
 		is($code, 0, "$title: $statements") or diag($error);
 	}
+	return;
+}
+
+sub run_section
+{
+	my ($title, $fixture) = @_;
+	my $text = delete $section{$title} // die "docs/moving.md has no section $title";
+	new_database($fixture) if defined $fixture;
+	run_blocks($title, $text =~ /^```sql\n(.*?)^```$/msg);
 	return;
 }
 
@@ -378,7 +428,7 @@ is(in_database(q{SELECT count(*) FROM orders, uid_decode(id, 'uid_generators.ord
 	'2000', '... and all but those from before the snowflakes have the node');
 
 # WORKER_NODE of uid-generator; ids of 29/21/13 bits since 2016-09-20, and of 28/22/13 bits from the service's last day.
-run_section("From Baidu's uid-generator", <<'SQL');
+new_database(<<'SQL');
 CREATE TABLE public.worker_node (
   id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, host_name varchar(64) NOT NULL, port varchar(64) NOT NULL,
   type int NOT NULL, launch_date date NOT NULL, modified timestamp NOT NULL, created timestamp NOT NULL);
@@ -391,6 +441,10 @@ SELECT (floor(extract(epoch FROM clock_timestamp() - timestamptz '2016-09-20 00:
 CREATE TABLE events (id bigint PRIMARY KEY, v int);
 INSERT INTO events SELECT (second << 35) | (9 << 13), 1 FROM unnest(ARRAY[40000000, 268435455]::bigint[]) second;
 SQL
+run_blocks('uid-generator',
+	block_of('docs/originals/uid-generator.md', qr/FROM public.worker_node/),
+	block_of('docs/originals/uid-generator.md', qr/time_bits => 29/),
+	block_of('docs/originals/uid-generator.md', qr/AS disjoint/));
 in_database('INSERT INTO orders (v) VALUES (0); INSERT INTO events (v) VALUES (0), (0)');
 is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0) FROM orders'), 't',
 	'... with 29 bits of seconds the new ids sort behind the old ones');
@@ -400,7 +454,7 @@ is(in_database('SELECT (SELECT count(*) FROM uidgen.worker_node WHERE id <= 9), 
 	'9|t', '... the rows of the servers came along, and worker ids go on above');
 
 # leaf_alloc, as above; ids of the table are below max_id.
-run_section('From Leaf', <<'SQL');
+new_database(<<'SQL');
 CREATE TABLE leaf_alloc (
   biz_tag varchar(128) PRIMARY KEY DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
   description varchar(256), update_time timestamp NOT NULL DEFAULT now());
@@ -408,6 +462,7 @@ INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', 40
 CREATE TABLE orders (id bigint PRIMARY KEY, v int);
 INSERT INTO orders SELECT i, i FROM generate_series(2001, 4000) i;
 SQL
+run_blocks('Leaf', block_of('docs/originals/leaf.md', qr/max_id \+ 1/));
 cmp_ok(in_database(sprintf $new, 'orders'), '>', 4001, '... ids go on above the last block');
 
 # tiny_id_info of two databases, odd and even: a block is (max_id - step, max_id].
@@ -431,20 +486,35 @@ SQL
 cmp_ok(in_database(sprintf $new, 'orders'), '>', 300000, '... ids go on above the largest block of both databases');
 is(in_database(q{SELECT segment_next('users')}), 2, '... also of a type that has not been used');
 
+# A table with ids of 53 bits, from two processes that go on.
+new_database(<<'SQL');
+CREATE TABLE pages (id bigint PRIMARY KEY, v int);
+CREATE FUNCTION process(id bigint, worker bigint) RETURNS bigint LANGUAGE sql AS $$
+  SELECT (floor(extract(epoch FROM clock_timestamp()) - 1546300800)::bigint << 21) | (worker << 16) | id
+$$;
+INSERT INTO pages SELECT process(i, i % 2), i FROM generate_series(1, 1000) i;
+SQL
+run_blocks('53 bits', block_of('docs/originals/js53.md', qr/worker_number => 15/));
+in_database('INSERT INTO pages (v) VALUES (0); INSERT INTO pages SELECT process(i, 0), -i FROM generate_series(1001, 1100) i');
+is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0), count(*), max(id) < 2::numeric ^ 53 FROM pages'),
+	't|1101|t', 'the new ids of 53 bits sort behind the old ones, and a process may go on');
+
 # A table whose ids come with the INSERT, from two applications.
-run_section('From snowflakes in applications', <<'SQL');
+new_database(<<'SQL');
 CREATE TABLE orders (id bigint PRIMARY KEY, v int);
 CREATE FUNCTION application(id bigint, worker bigint, datacenter bigint) RETURNS bigint LANGUAGE sql AS $$
   SELECT (floor(extract(epoch FROM clock_timestamp()) * 1000 - 1288834974657)::bigint << 22) | (datacenter << 17) | (worker << 12) | id
 $$;
 INSERT INTO orders SELECT application(i, i % 2, 1), i FROM generate_series(1, 1000) i;
 SQL
+run_blocks('hutool', block_of('docs/originals/snowflake.md', qr/worker_number => 31/));
 in_database('INSERT INTO orders (v) VALUES (0); INSERT INTO orders SELECT application(i, 0, 1), -i FROM generate_series(1001, 1100) i');
 is(in_database('SELECT max(id) FILTER (WHERE v > 0) < min(id) FILTER (WHERE v = 0), count(*) FROM orders'),
 	't|1101', '... the new ids sort behind the old ones, and an application may go on');
 is(in_database(q{SELECT DISTINCT datacenter_id, worker_id FROM orders, uid_decode(id, 'uid_generators.orders') WHERE v = 0}),
 	'31|31', '... with the numbers that were chosen');
 
+delete $section{'From services with a page of their own'}; # it has no statements
 is(join(', ', sort keys %section), '', 'every section of docs/moving.md was run');
 my ($key) = slurp_file('docs/comparison.md') =~ /^```sql\n(.*?)^```$/ms;
 is(in_database("$key; SELECT count(DISTINCT public_id) FROM orders"), 1101, 'docs/comparison.md: a random public key');

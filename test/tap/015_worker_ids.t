@@ -162,6 +162,17 @@ is(sqlstate($session, "SELECT uid_next('uid_generators.backup')"), '55000', '...
 $session->{stderr} = '';
 freeze_clock($node, $clock);
 is(draw('backup', 1)->{backup}, 'f', 'the clock is right again, and so is the primary worker');
+# Four ids a second. When they are used up, the backup worker goes on, and borrows: the primary worker's ids keep the time
+# that the clock shows.
+create('borrows', "preset => 'js53', sequence_bits => 2, datacenter_bits => 1");
+my $made = "SELECT string_agg(format('%%s %%ss %%s', backup, round(extract(epoch FROM generated_at - date_trunc('second', clock_timestamp()))), n), ', ' ORDER BY backup, generated_at)"
+  . " FROM (SELECT d.backup, d.generated_at, count(*) AS n FROM unnest(uid_next_array('uid_generators.borrows', %d)) AS id, uid_decode(id, 'uid_generators.borrows') d GROUP BY 1, 2) AS d";
+is($session->query_safe(sprintf $made, 16), 'f 0s 4, t 0s 4, t 1s 4, t 2s 4', 'the backup worker borrows from the next two seconds');
+is(sqlstate($session, "SELECT uid_next('uid_generators.borrows')"), '55000', '... and no more');
+$session->{stderr} = '';
+freeze_clock($node, ++$clock);
+is($session->query_safe(sprintf $made, 5), 'f 0s 4, t 2s 1', '... a second later the primary worker has the time of the clock');
+
 is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 16)"),
 	'22023', 'a worker number with the bit is refused');
 is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 15)"),

@@ -1,6 +1,7 @@
 # What README.md says to put into postgresql.conf, and to run afterwards, works as written. So does every statement of
-# README.md and docs/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one server, or a shell,
-# is run by another test, which reads it from the page.
+# README.md, docs/*.md and docs/originals/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one
+# server, or a shell, is run by another test, which reads it from the page. Chinese pages have the same statements, says
+# test/documents.
 
 use UidgenTest 'preloaded';
 
@@ -25,9 +26,9 @@ sub of_language
 }
 
 # Those of the clients are compared with programs by test/recipes. '' is output, or a file that is not ours.
-my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma));
+my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma xml));
 
-my @documents = ('README.md', glob 'docs/*.md');
+my @documents = ('README.md', grep { !/zh-CN/ } glob 'docs/*.md docs/originals/*.md');
 for my $file (@documents)
 {
 	my @unknown = grep { !$is_language{$_} } slurp_file($file) =~ /^ *```(\N*)\n.*?^ *```$/msg;

@@ -56,11 +56,11 @@ sub refiller
 	return $found[0] // 0;
 }
 
-# Whether its ring is filled while somebody draws: a ring that is more than half full is left as it is.
+# A refill ends with a full ring, and nobody needs to draw for that.
 sub gets_filled
 {
 	my ($generator) = @_;
-	return poll_until('full', sub { sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 3000))"); status($generator, 'ring_filled') > 0.7 });
+	return poll_until('full', sub { status($generator, 'ring_filled') == 1 });
 }
 
 sub session_error
@@ -167,7 +167,7 @@ foreach my $chunk (64, 1)
 	my $id = sql("SELECT uid_next('$generator')");
 	ok(poll_until('refiller', sub { padders() == 1 }), 'the first use starts it');
 	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen refiller' AND datid IS NOT NULL"), 0, '... without a database');
-	ok(gets_filled($generator), '... it fills the ring');
+	ok(gets_filled($generator), '... after the first draw the ring is full');
 	is(status($generator, "ring_size || ' ' || rejected_puts || ' ' || rejected_takes || ' ' || (padded_initial + padded_threshold > 0)::text"), '65536 0 0 true', '... as the view tells');
 	is(sql("SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') = $id AND d.worker_id = s.worker_id AND generated_at BETWEEN clock_timestamp() - interval '6 s' AND clock_timestamp() + interval '33 s' FROM uid_decode($id, '$generator') d, (SELECT worker_id FROM uid_generator_status WHERE generator = '$generator'::regclass) s"),
 		't', '... and the id decodes');
@@ -185,6 +185,20 @@ foreach my $chunk (64, 1)
 		poll_until('gone', sub { padders() == 0 }) if $wait < 5;
 	}
 	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# When the ring is empty a call fails, says the row. A new ring is no empty one, also when the refiller fills it at the
+# moment in which the first caller finds nothing: it is awake, because another ring is refilled all the time.
+# ---------------------------------------------------------------------------
+{
+	my $busy = create('busy', "$fast, chunk => 64");
+	my $loop = background_loop($node, sql => "SELECT count(*) FROM unnest(uid_next_array('$busy', 20000))");
+	isnt(refiller($busy), 0, 'a refiller is at work');
+	my @new = map { create("new$_", "'baidu_cached', when_ring_empty => 'error'") } 1 .. 60;
+	is(join(' ', grep { $_ ne '00000' } map { scalar sqlstate($node, "SELECT uid_next('$_')") } @new), '', 'no first draw of 60 new generators fails');
+	stop_loop($loop);
+	sql("SELECT uid_generator_drop('$_')") foreach $busy, @new;
 }
 
 # ---------------------------------------------------------------------------

@@ -40,6 +40,13 @@ is(sql("SELECT uid_next('uid_generators.kept') > 0, segment_next('kept'), uid_ne
 is(sqlstate($node, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM uid_generator; DROP SEQUENCE uid_generators.c, uid_segments.c; COMMIT"), '00000', 'in REPEATABLE READ');
 is(sql($names), "uid_generators.kept\nkept", '... as well');
 
+# A superuser who has created the extension, and is none any more.
+sql('CREATE ROLE former SUPERUSER; CREATE DATABASE formers');
+sql('SET SESSION AUTHORIZATION former; CREATE EXTENSION uidgen', 'formers');
+sql("ALTER ROLE former NOSUPERUSER; SELECT segment_create('s'); CREATE TABLE serials (id serial)", 'formers');
+sql('DROP TABLE serials; DROP SEQUENCE uid_segments.s', 'formers');
+is(sql('SELECT count(*) FROM uid_segment', 'formers'), 0, 'rows go, too, if the owner of the tables is no superuser any more');
+
 # The default.
 sql("SELECT uid_generator_create('chosen', 'twitter'); SELECT uid_default_set('uid_generators.chosen'); SELECT uid_next()");
 like(($node->psql('postgres', 'DROP SEQUENCE uid_generators.chosen'))[2], qr/WARNING:  the database no longer has a default generator/, 'the default, with a warning');
@@ -77,8 +84,9 @@ sub create_what_goes
 	return;
 }
 
-# No table, no sequence, no object.
-my ($table, $sequence, $object) = ('42P01', '42P01', '42704');
+# No table, no sequence, no object. Of a body in SQL, as of each such function, PostgreSQL says only that what it was bound to
+# is gone.
+my ($table, $sequence, $object, $bound) = ('42P01', '42P01', '42704', 'XX000');
 sql($_) foreach 'CREATE ROLE uid_fleet LOGIN', 'CREATE DATABASE going', 'ALTER DATABASE going SET uidgen.datacenter_id = 1';
 sql('CREATE EXTENSION uidgen; CREATE SEQUENCE plain; CREATE TABLE serials (id serial)', 'going');
 create_what_goes();
@@ -87,13 +95,14 @@ while_dropped(
 	(map { $_ => $table } 'SELECT uid_next()', "SELECT uid_next('uid_generators.g')", 'SELECT uid_next_uuid()',
 		'SELECT unnest(uid_next_array(5))', "SELECT segment_next('s')", "SELECT segment_next('uid_segments.s'::regclass)",
 		"SELECT segment_reserve('s', 5)", 'SELECT uid_decode(1)', "SELECT uid_decode(1, 'uid_generators.g')",
-		'SELECT uid_explain(1)', 'SELECT uid_origin(1)', "SELECT uid_conceal(1, 'k')", 'SELECT uid_timestamp(1)',
+		"SELECT uid_conceal(1, 'k')", 'SELECT uid_timestamp(1)',
 		'SELECT uid_lower_bound(now())', 'SELECT uid_encode(now(), 1, 1, 1)',
 		"SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)", "SELECT uid_default_set('uid_generators.g')",
 		"SELECT uid_generator_raise('uid_generators.g', 5)",
 		'UPDATE t_sequence SET current_val = current_val + increment_val', 'TABLE uid_generator_config',
 		'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status', 'TABLE t_sequence',
 		'TABLE uid_stat', 'TABLE worker_node'),
+	(map { $_ => $bound } 'SELECT uid_explain(1)', 'SELECT uid_origin(1)'),
 	"SELECT uid_fleet_admit('uid_fleet')" => $object,
 	'DROP SEQUENCE plain' => '00000',
 	'DROP TABLE serials' => '00000');

@@ -182,6 +182,8 @@ $late->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $late->reload;
 ok(poll_until('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
 is(sql($late, $nodes_of), $before, 'ids have the own node again');
+is( join(' ', slurp_file($late->logfile) =~ /LOG:  generator "uid_default" .* draws with .*\n.*Protection: (\w+)\./g),
+	'auto registry auto', '... as the log shows');
 
 # Joining after a setting that was wrong: the registry still learns of the node that was used before. No other generator
 # has the layout, so nothing else can have got that node.

@@ -1,7 +1,7 @@
 # ALTER EXTENSION UPDATE to a version that this test makes up: what a database has is updated while sessions draw. Values
 # stay unique and in order, the rows, privileges and views of users stay, and what the update makes is what CREATE EXTENSION
 # makes. When there is a version after 1.0.0, its scripts take the place of the made-up ones.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $update = <<'SQL';
 CREATE FUNCTION uid_added(id bigint) RETURNS bigint

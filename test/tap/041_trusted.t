@@ -7,7 +7,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_node('main', conf => "deadlock_timeout = '10min'\n");
 start_node($node);
@@ -252,6 +252,20 @@ CREATE PROCEDURE prepared.uid_fleet_call() LANGUAGE sql AS 'SELECT';
 CREATE PROCEDURE prepared.uid_fleet_block() LANGUAGE sql AS 'SELECT';
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_generator FOR EACH ROW EXECUTE FUNCTION home.spring();
+CREATE VIEW prepared.uid_segment AS SELECT s.name FROM home.uid_segment s WHERE trap.springs();
+CREATE VIEW prepared.uid_generator_config AS SELECT g.generator, true AS is_default, 1 AS tick_us, 'cached' AS mode, 1 AS max_staleness_ms FROM home.uid_generator_config g WHERE trap.springs();
+CREATE FUNCTION prepared.uid_decode(bigint, regclass) RETURNS TABLE (datacenter_id int, worker_id int, generated_at timestamptz, backup boolean) LANGUAGE sql AS 'SELECT 1, 1, now(), trap.springs()';
+SQL
+# In a schema that keeps its name.
+sql_as('mallory', 'hostile', <<'SQL');
+CREATE SCHEMA trap;
+CREATE FUNCTION trap.springs() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
+    EXECUTE 'ALTER ROLE mallory SUPERUSER';
+  END IF;
+  RETURN true;
+END $$;
 SQL
 
 sub waits
@@ -269,31 +283,33 @@ sub mallory
 
 sub steal_names
 {
-	my ($table, $call, $names_are_held) = @_;
+	my ($table, $statement, $names_are_held, $is_superuser) = @_;
 	my ($reader, $vacuum, $caller, $thief) = map { mallory() } 1 .. 4;
+	my ($start) = $statement =~ /^([^(]*)/;
+	$caller->query_safe('RESET SESSION AUTHORIZATION') if $is_superuser;
 	$thief->query_safe($fakes);
-	$reader->query_safe("BEGIN; SELECT count(*) FROM home.$table");
+	$reader->query_safe("BEGIN; SELECT FROM home.$table");
 	send_query($vacuum, "VACUUM FULL home.$table");
 	waits('VACUUM FULL') or die 'VACUUM FULL does not wait';
-	send_query($caller, "SELECT home.$call");
-	waits("SELECT home.") or die "$call does not wait";
+	send_query($caller, $statement);
+	waits($start) or die "$statement does not wait";
 	$thief->query_safe('BEGIN');
 	send_query($thief, 'ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home; COMMIT');
 	if ($names_are_held)
 	{
-		ok(waits('ALTER SCHEMA home RENAME'), "while $call runs, a rename of the schema waits");
+		ok(waits('ALTER SCHEMA home RENAME'), "a rename of the schema waits for: $statement");
 	}
 	else
 	{
 		ok( $node->poll_query_until('hostile', "SELECT count(*) = 2 FROM pg_namespace WHERE nspname IN ('home', 'stolen')"),
-			"before $call writes, the schema is renamed");
+			"the schema is renamed during: $statement");
 	}
 	$node->safe_psql('postgres', "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE query ~ '^VACUUM FULL'");
 	my (undef, $error) = finish_query($caller);
-	unlike($error, qr/ERROR/, "$call succeeds");
+	unlike($error, qr/ERROR/, '... which succeeds');
 	$reader->query_safe('COMMIT');
 	finish_query($_) foreach ($vacuum, $thief);
-	is_harmless("$call runs no trigger of the owner of the schema");
+	is_harmless('... and runs no code of the owner of the schema');
 	$thief->query('ROLLBACK');
 	if ($node->safe_psql('hostile', "SELECT count(*) FROM pg_namespace WHERE nspname = 'stolen'"))
 	{
@@ -341,10 +357,35 @@ sub steal_names
 }
 
 sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
-steal_names('uid_fleet_state', "uid_fleet_admit('nobody')", 1);
-steal_names('uid_fleet_state', 'uid_fleet_fence()', 1);
-steal_names('uid_generator', "uid_default_set('uid_generators.chosen')", 0);
-steal_names('uid_generator', "uid_generator_alter('uid_generators.chosen', max_ahead_ms => 4000)", 0);
+steal_names('uid_fleet_state', "SELECT home.uid_fleet_admit('nobody')", 1);
+steal_names('uid_fleet_state', 'SELECT home.uid_fleet_fence()', 1);
+steal_names('uid_generator', "SELECT home.uid_default_set('uid_generators.chosen')", 0);
+steal_names('uid_generator', "SELECT home.uid_generator_alter('uid_generators.chosen', max_ahead_ms => 4000)", 0);
+# So do functions that other objects call, with the rights of a caller who names no schema of the thief's.
+$node->safe_psql('hostile', "SELECT home.segment_create('s'::text); CREATE FUNCTION leaf.origin() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT home.uid_origin(1::bigint); END");
+steal_names('uid_segment', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('s', 10)", 0, 'superuser');
+steal_names('uid_segment', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('new', 10)", 0, 'superuser');
+steal_names('uid_generator', 'SELECT leaf.origin()', 0, 'superuser');
+
+# The event trigger calls a function by its name. The owner of the extension drops it meanwhile, and puts another function
+# in its place. A session whose client reads no messages can be held between any two statements of the event trigger, so
+# it must wait before it looks the name up.
+{
+	my ($dropper, $thief) = map { mallory() } 1, 2;
+	$dropper->query_safe('CREATE SEQUENCE trap.s');
+	$thief->query_safe('SET client_min_messages = error; BEGIN; DROP EXTENSION uidgen CASCADE; CREATE SCHEMA uid_internal');
+	$thief->query_safe("CREATE FUNCTION uid_internal.uid_delete_rows(oid[]) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()'");
+	send_query($dropper, 'DROP SEQUENCE trap.s');
+	waits('DROP SEQUENCE') or die 'DROP SEQUENCE does not wait';
+	is($node->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE query ~ '^DROP SEQUENCE'"), 'transactionid',
+		'a drop of a sequence waits for the end of a DROP EXTENSION');
+	$thief->query_safe('COMMIT');
+	my (undef, $error) = finish_query($dropper);
+	unlike($error, qr/ERROR/, '... and succeeds');
+	is_harmless('... and runs no code of the owner of the extension');
+	$_->quit foreach ($dropper, $thief);
+	sql_as('mallory', 'hostile', 'DROP SCHEMA uid_internal CASCADE; CREATE EXTENSION uidgen SCHEMA home');
+}
 
 # The owner drops the extension while a statement is between the look-up of the function and that of the tables, and
 # creates tables in its place. A lock that the statement waits for first makes it wait there.

@@ -4,7 +4,7 @@
 #
 # The test reads PostgreSQL's own parse trees, from the catalogs and from the server's log (debug_print_parse).
 use Sweep;
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 my $node = new_sweep_server('names', <<'END');
 debug_print_parse = on

@@ -159,27 +159,30 @@ const PolicyCase policy_cases[] = {
     {"borrow: full", borrows, {110, 110, 443, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
     {"borrow: max_ahead is the end of it", borrows, {90, 90, 443, 1200, 1244}, {ClockAction::take, 360, 1164, 0, 0}},
     {"borrow: used up", borrows, {90, 90, 1163, 1200, 1244}, {ClockAction::wait, 360, 0, 0, 1}},
-    {"backup: full", two_workers, {110, 110, 443, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
+    {"backup: full", two_workers, {110, 110, 443, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0, 111}},
     {"backup: one position left", two_workers, {110, 110, 442, 1200, 1244}, {ClockAction::take, 440, 444, 0, 0}},
-    {"backup: already borrowing", two_workers, {110, 110, 459, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
+    {"backup: already borrowing", two_workers, {110, 110, 459, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 0, 115}},
+    {"backup: ends a tick ahead", two_workers, {110, 110, 456, 1200, 1244}, {ClockAction::take, 440, 460, 0, 0}},
+    {"backup: begins one after a start", two_workers, {110, -1, 455, 1200, 1244}, {ClockAction::take, 440, 460, 0, 0}},
+    {"backup: too far ahead", two_workers, {80, 80, 1130, 1200, 1244}, {ClockAction::backup, 320, 0, 0, 0, 82}},
 
     // The clock is at 110, ids were made at 119, 120, 121: back by 9, 10, 11.
     {"hold: within", back_hold, {110, 119, 478, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
     {"hold: at", back_hold, {110, 120, 482, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
-    {"hold: beyond", back_hold, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
+    {"hold: beyond", back_hold, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11, 111}},
     {"hold: no limit", borrows, {110, 290, 1170, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
     {"hold: up to max_ahead", borrows, {80, 290, 1122, 1200, 1244}, {ClockAction::take, 320, 1124, 0, 0}},
     {"hold: beyond max_ahead", borrows, {80, 290, 1170, 1200, 1244}, {ClockAction::wait, 320, 0, 0, 12}},
     {"wait: within", back_wait, {110, 119, 478, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 9}},
     {"wait: at", back_wait, {110, 120, 482, 1200, 1244}, {ClockAction::wait, 440, 0, 0, 10}},
-    {"wait: beyond", back_wait, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
-    {"backup: within", back_backup, {110, 119, 478, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 9}},
+    {"wait: beyond", back_wait, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11, 121}},
+    {"backup: within", back_backup, {110, 119, 478, 1200, 1244}, {ClockAction::backup, 440, 0, 0, 9, 119}},
     {"backup: beyond, for its own ids count",
      back_backup,
      {110, 121, 486, 1200, 1244},
-     {ClockAction::backup, 440, 0, 0, 11}},
-    {"error: by one tick", back_error, {110, 111, 446, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 1}},
-    {"error: beyond", back_error, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11}},
+     {ClockAction::backup, 440, 0, 0, 11, 121}},
+    {"error: by one tick", back_error, {110, 111, 446, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 1, 111}},
+    {"error: beyond", back_error, {110, 121, 486, 1200, 1244}, {ClockAction::clock_back, 440, 0, 0, 11, 121}},
     {"error: not back", back_error, {110, 110, 440, 1200, 1244}, {ClockAction::take, 440, 1200, 0, 0}},
     {"error: ahead by borrowing is not back",
      back_error,
@@ -199,7 +202,7 @@ const PolicyCase policy_cases[] = {
     {"backup and hold: the tick held is full",
      two_workers,
      {110, 118, 475, 1200, 1244},
-     {ClockAction::backup, 440, 0, 0, 0}},
+     {ClockAction::backup, 440, 0, 0, 0, 119}},
 
     // After a restart no clock was seen and nothing of the lease is left. A generator's own lease ends at most
     // max_ahead above a clock that went on: the word is at 311 when that clock shows 110, and no error about the clock
@@ -210,25 +213,32 @@ const PolicyCase policy_cases[] = {
     {"error: own lease, half of it", wait_error, {210, -1, 1243, 1244, 1244}, {ClockAction::wait, 840, 0, 0, 101}},
     {"error: own lease, waited out", wait_error, {311, -1, 1243, 1244, 1244}, {ClockAction::reserve, 1244, 0, 411, 0}},
     {"error: own lease, borrowing", back_error, {117, -1, 1243, 1244, 1244}, {ClockAction::reserve, 468, 0, 318, 0}},
-    {"backup: own lease", both_backup, {110, -1, 1243, 1244, 1244}, {ClockAction::backup, 440, 0, 0, 0}},
-    // One tick more means that the clock went back by one while the server was down. The word is at 312, 321, 322.
+    {"backup: own lease", both_backup, {110, -1, 1243, 1244, 1244}, {ClockAction::backup, 440, 0, 0, 0, 117}},
+    // One tick more means that the clock went back by one while the server was down. The word is at 312, 321, 322. The
+    // lease is waited for, too.
     {"hold: by the mark", back_hold, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 8}},
-    {"hold: by the mark, beyond", back_hold, {110, -1, 1287, 1288, 1288}, {ClockAction::clock_back, 440, 0, 0, 11}},
-    {"wait: by the mark", wait_wait, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 1}},
-    {"wait: by the mark, beyond", wait_wait, {110, -1, 1287, 1288, 1288}, {ClockAction::clock_back, 440, 0, 0, 11}},
-    {"error: by the mark", wait_error, {110, -1, 1247, 1248, 1248}, {ClockAction::clock_back, 440, 0, 0, 1}},
-    {"backup: by the mark", both_backup, {110, -1, 1247, 1248, 1248}, {ClockAction::backup, 440, 0, 0, 1}},
+    {"hold: by the mark, beyond",
+     back_hold,
+     {110, -1, 1287, 1288, 1288},
+     {ClockAction::clock_back, 440, 0, 0, 11, 128}},
+    {"wait: by the mark", wait_wait, {110, -1, 1247, 1248, 1248}, {ClockAction::wait, 440, 0, 0, 202}},
+    {"wait: by the mark, beyond",
+     wait_wait,
+     {110, -1, 1287, 1288, 1288},
+     {ClockAction::clock_back, 440, 0, 0, 11, 322}},
+    {"error: by the mark", wait_error, {110, -1, 1247, 1248, 1248}, {ClockAction::clock_back, 440, 0, 0, 1, 312}},
+    {"backup: by the mark", both_backup, {110, -1, 1247, 1248, 1248}, {ClockAction::backup, 440, 0, 0, 1, 118}},
     {"wait and hold: the mark is waited out", waits, {110, -1, 1287, 1288, 1288}, {ClockAction::wait, 440, 0, 0, 212}},
 
     // A clock before the epoch, in each policy.
     {"wait: before the epoch", waits, {-5, -1, 3, 780, 784}, {ClockAction::wait, 0, 0, 0, 6}},
     {"borrow: before the epoch", borrows, {-5, -1, 3, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
-    {"backup: before the epoch", two_workers, {-5, -1, 3, 780, 784}, {ClockAction::backup, 0, 0, 0, 0}},
+    {"backup: before the epoch", two_workers, {-5, -1, 3, 780, 784}, {ClockAction::take, 0, 8, 0, 0}},
     {"hold: before the epoch, within", back_hold, {-5, 5, 23, 780, 784}, {ClockAction::take, 0, 780, 0, 0}},
-    {"hold: before the epoch, beyond", back_hold, {-5, 6, 27, 780, 784}, {ClockAction::clock_back, 0, 0, 0, 11}},
+    {"hold: before the epoch, beyond", back_hold, {-5, 6, 27, 780, 784}, {ClockAction::clock_back, 0, 0, 0, 11, -4}},
     {"wait: before the epoch, back", back_wait, {-5, 5, 23, 780, 784}, {ClockAction::wait, 0, 0, 0, 10}},
-    {"backup: before the epoch, back", back_backup, {-5, 5, 23, 780, 784}, {ClockAction::backup, 0, 0, 0, 10}},
-    {"error: before the epoch, back", back_error, {-5, 5, 23, 780, 784}, {ClockAction::clock_back, 0, 0, 0, 10}},
+    {"backup: before the epoch, back", back_backup, {-5, 5, 23, 780, 784}, {ClockAction::backup, 0, 0, 0, 10, 5}},
+    {"error: before the epoch, back", back_error, {-5, 5, 23, 780, 784}, {ClockAction::clock_back, 0, 0, 0, 10, 5}},
 
     // Ids of a tick that the clock has just reached begin at its start: 2, because 110 x 0.618034 is 67.98, and 0.98 x
     // 3 is 2.9.
@@ -289,8 +299,19 @@ const GrantCase grant_cases[] = {
     // The clock comes first: nothing is asked for that could not be used.
     {"too far ahead of the clock", plain, {90, -1, 1163, 1200, 1244}, 50, 291, {ClockAction::wait, 360, 0, 0, 1}},
     {"waits for the tick", waits, {119, 119, 479, 1200, 1244}, 50, 120, {ClockAction::wait, 476, 0, 0, 1}},
-    {"clock back", back_error, {110, 111, 446, 1200, 1244}, 50, 100, {ClockAction::clock_back, 440, 0, 0, 1}},
-    {"backup worker first", two_workers, {119, 119, 479, 1200, 1244}, 50, 120, {ClockAction::backup, 476, 0, 0, 0}},
+    {"clock back", back_error, {110, 111, 446, 1200, 1244}, 50, 100, {ClockAction::clock_back, 440, 0, 0, 1, 111}},
+    {"backup worker first",
+     two_workers,
+     {119, 119, 479, 1200, 1244},
+     50,
+     120,
+     {ClockAction::backup, 476, 0, 0, 0, 120}},
+    {"begun by the primary worker",
+     two_workers,
+     {110, 110, 443, 1200, 1244},
+     115,
+     500,
+     {ClockAction::take, 460, 464, 0, 0}},
     {"spread, and the start of a grant",
      spread_out,
      {110, 109, 400, 1200, 1244},
@@ -308,6 +329,21 @@ TEST(GrantTable, GivesTheExpectedStep) {
 
 // The clock is behind what it has shown, and after a restart behind what no lease above it can explain. At the latest
 // reading it has caught up.
+TEST(ClockJump, IsConfirmedBeyondSecondsAndRefusedBeyondTheLimit) {
+    constexpr int64_t second = 1000000;
+    constexpr int64_t month = 30 * 86400 * second;
+    EXPECT_EQ(clock_jump(0, 0), ClockJump::none);
+    EXPECT_EQ(clock_jump(-month, second), ClockJump::none);
+    EXPECT_EQ(clock_jump(suspicious_jump_us, 0), ClockJump::none);
+    EXPECT_EQ(clock_jump(suspicious_jump_us + 1, 0), ClockJump::far);
+    EXPECT_EQ(clock_jump(month, 0), ClockJump::far);
+    EXPECT_EQ(clock_jump(month, month), ClockJump::far);
+    EXPECT_EQ(clock_jump(month + 1, month), ClockJump::too_far);
+    EXPECT_EQ(clock_jump(2 * second, 2 * second), ClockJump::none);
+    EXPECT_EQ(clock_jump(2 * second + 1, 2 * second), ClockJump::too_far);
+    EXPECT_EQ(clock_jump(INT64_MAX, 0), ClockJump::far);
+}
+
 TEST(TicksBack, IsPositiveWhileTheClockIsBehind) {
     EXPECT_EQ(ticks_back(plain, {99, 100, 400, 800, 800}), 1);
     EXPECT_LE(ticks_back(plain, {100, 100, 400, 800, 800}), 0);
@@ -323,78 +359,73 @@ TEST(GrantBegin, IsItsFirstPosition) {
 // The backup worker asks only if its own next position lies beyond the grant.
 TEST(GrantTableOfBackup, GivesTheExpectedStep) {
     const ClockState v = {119, 119, 470, 1200, 1244};
-    expect_decision(decide_backup(two_workers, granted(v, 50, 120), 0), {ClockAction::take, 476, 480, 0, 0}, "inside");
-    expect_decision(decide_backup(two_workers, granted(v, 50, 119), 0), {ClockAction::ask, 476, 0, 0, 0, 119},
+    const Decision full = {ClockAction::backup, 476, 0, 0, 0, 120};
+    expect_decision(decide_backup(two_workers, granted(v, 50, 120), full), {ClockAction::take, 476, 480, 0, 0},
+                    "inside");
+    expect_decision(decide_backup(two_workers, granted(v, 50, 119), full), {ClockAction::ask, 476, 0, 0, 0, 119},
                     "beyond");
-    expect_decision(decide_backup(two_workers, granted(v, 120, 130), 0), {ClockAction::wait, 480, 0, 0, 1}, "below");
-    expect_decision(decide_backup(both_backup, granted({110, 160, 40, 1200, 1244}, 50, 115), 50),
+    expect_decision(decide_backup(two_workers, granted(v, 120, 130), full), {ClockAction::take, 480, 520, 0, 0},
+                    "below");
+    expect_decision(decide_backup(both_backup, granted({110, 160, 40, 1200, 1244}, 50, 115),
+                                  {ClockAction::backup, 440, 0, 0, 50, 160}),
                     {ClockAction::take, 440, 460, 0, 0}, "clock back");
 }
 
-// The backup worker: `last` is its own word, and `back` is the reason for which the caller asks it.
+// The backup worker: `last` is its own word. It is asked because the clock went back by `back`, or because the tick is
+// full. From `primary` on the primary worker can draw.
 struct BackupCase {
     const char *when;
     const ClockPolicy &policy;
     ClockState view;
     int64_t back;
+    int64_t primary;
     Decision want;
 };
 
+constexpr ClockPolicy no_tolerance = with(WhenFull::borrow, WhenBack::backup, 0);
+constexpr ClockPolicy no_bound = with(WhenFull::borrow, WhenBack::backup);
+
 const BackupCase backup_cases[] = {
-    {"tick fresh", two_workers, {110, 110, 40, 1200, 1244}, 0, {ClockAction::take, 440, 444, 0, 0}},
-    {"one position left", two_workers, {110, 110, 442, 1200, 1244}, 0, {ClockAction::take, 440, 444, 0, 0}},
-    {"tick full: the primary borrows", two_workers, {110, 110, 443, 1200, 1244}, 0, {ClockAction::wait, 440, 0, 0, 1}},
-    {"the tick held", two_workers, {110, 118, 474, 1200, 1244}, 0, {ClockAction::take, 440, 476, 0, 0}},
-    {"the tick held is full", two_workers, {110, 118, 475, 1200, 1244}, 0, {ClockAction::wait, 440, 0, 0, 9}},
-    {"not durable", two_workers, {300, 300, 40, 1200, 1600}, 0, {ClockAction::confirm, 1200, 0, 0, 0}},
-    {"nothing leased", two_workers, {300, 300, 40, 1200, 1200}, 0, {ClockAction::reserve, 1200, 0, 400, 0}},
-    {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, {ClockAction::exhausted, 3996, 0, 0, 0}},
+    // It borrows, up to max_ahead above the clock: tick 310, whose end is position 1244.
+    {"tick fresh", two_workers, {110, 110, 40, 1200, 1244}, 0, 111, {ClockAction::take, 440, 1200, 0, 0}},
+    {"tick full", two_workers, {110, 110, 443, 1200, 1244}, 0, 111, {ClockAction::take, 440, 1200, 0, 0}},
+    {"the tick held", two_workers, {110, 118, 474, 1200, 1244}, 0, 119, {ClockAction::take, 440, 1200, 0, 0}},
+    {"borrowed all", two_workers, {90, 90, 1163, 1200, 1244}, 0, 120, {ClockAction::wait, 360, 0, 0, 1}},
+    {"the primary comes first", two_workers, {80, 80, 1163, 1200, 1244}, 0, 81, {ClockAction::wait, 320, 0, 0, 1}},
+    {"not durable", two_workers, {300, 300, 40, 1200, 1600}, 0, 301, {ClockAction::confirm, 1200, 0, 0, 0}},
+    {"nothing leased", two_workers, {300, 300, 40, 1200, 1200}, 0, 301, {ClockAction::reserve, 1200, 0, 400, 0}},
+    {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, 1000, {ClockAction::exhausted, 3996, 0, 0, 0}},
     // The clock at 110 went back by 50. The backup worker's own ids are at 120 at most; otherwise they are too far
     // ahead.
-    {"clock back", both_backup, {110, 160, 40, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
-    {"clock back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, {ClockAction::take, 440, 484, 0, 0}},
-    {"clock back, own ids beyond",
+    {"back", both_backup, {110, 160, 40, 1200, 1244}, 50, 160, {ClockAction::take, 440, 484, 0, 0}},
+    {"back, own ids within", both_backup, {110, 160, 482, 1200, 1244}, 50, 160, {ClockAction::take, 440, 484, 0, 0}},
+    {"back, own ids beyond",
      both_backup,
      {110, 160, 483, 1200, 1244},
      50,
-     {ClockAction::clock_back, 440, 0, 0, 50}},
-    {"clock back, by the mark", both_backup, {110, -1, 1247, 1248, 1248}, 1, {ClockAction::clock_back, 440, 0, 0, 1}},
-    {"clock back, no tolerance",
-     with(WhenFull::borrow, WhenBack::backup, 0),
-     {110, 160, 442, 1200, 1244},
-     50,
-     {ClockAction::take, 440, 444, 0, 0}},
-    {"clock back, no limit",
-     with(WhenFull::borrow, WhenBack::backup),
-     {90, 160, 442, 1200, 1244},
-     70,
-     {ClockAction::take, 360, 1164, 0, 0}},
-    {"clock back, no limit but max_ahead",
-     with(WhenFull::borrow, WhenBack::backup),
+     160,
+     {ClockAction::clock_back, 440, 0, 0, 50, 111}},
+    {"back, by the mark",
+     both_backup,
+     {110, -1, 1247, 1248, 1248},
+     1,
+     118,
+     {ClockAction::clock_back, 440, 0, 0, 1, 118}},
+    {"back, no tolerance", no_tolerance, {110, 160, 442, 1200, 1244}, 50, 160, {ClockAction::take, 440, 444, 0, 0}},
+    {"back, no limit", no_bound, {90, 160, 442, 1200, 1244}, 70, 160, {ClockAction::take, 360, 1164, 0, 0}},
+    {"back, no limit but max_ahead",
+     no_bound,
      {90, 160, 1163, 1200, 1244},
      70,
-     {ClockAction::clock_back, 360, 0, 0, 70}},
-    {"clock back before the epoch", both_backup, {-5, 160, 3, 1200, 1244}, 165, {ClockAction::take, 0, 24, 0, 0}},
+     160,
+     {ClockAction::clock_back, 360, 0, 0, 70, 91}},
+    {"back before the epoch", both_backup, {-5, 160, 3, 1200, 1244}, 165, 160, {ClockAction::take, 0, 24, 0, 0}},
 };
 
 TEST(BackupTable, GivesTheExpectedStep) {
     for (const BackupCase &c : backup_cases)
-        expect_decision(decide_backup(c.policy, c.view, c.back), c.want, c.when);
-}
-
-// The backup worker has nothing left either: what the primary does then.
-TEST(DecideBorrowing, WhenTheBackupWordIsFullToo) {
-    expect_decision(decide(two_workers, {110, 110, 443, 1200, 1244}, true), {ClockAction::take, 440, 1200, 0, 0},
-                    "borrows");
-    expect_decision(decide(two_workers, {90, 90, 1163, 1200, 1244}, true), {ClockAction::wait, 360, 0, 0, 1},
-                    "max_ahead used up");
-    expect_decision(decide(both_backup, {110, 160, 643, 1200, 1244}, true), {ClockAction::backup, 440, 0, 0, 50},
-                    "clock back");
-}
-
-// The policy borrows, not the caller.
-TEST(DecideBorrowing, OnlyWithABackupWorker) {
-    expect_decision(decide(waits, {110, 110, 443, 1200, 1244}, true), {ClockAction::wait, 440, 0, 0, 1}, "waits");
+        expect_decision(decide_backup(c.policy, c.view, {ClockAction::backup, 0, 0, 0, c.back, c.primary}), c.want,
+                        c.when);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -461,29 +492,14 @@ Unsound judge_record(const ClockPolicy &p, const ClockState &v, const Facts &f, 
     return nullptr;
 }
 
-// A wait is exactly as long as it must be. Only a caller that waited for a clock that went back may have to wait again,
-// for the next tick.
-Unsound judge_wait(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d, bool may_borrow) {
-    if (d.wait_ticks <= 0)
-        return "wait: for nothing";
-    const bool for_clock = f.back > 0 && p.when_back == WhenBack::wait;
-    if (for_clock && (f.back > p.tolerance || d.wait_ticks != f.back))
-        return "wait: for a clock that is back too far, or not as long as it is";
-    if (!for_clock && decide(p, later(v, d.wait_ticks), may_borrow).action == ClockAction::wait)
-        return "wait: not long enough";
-    if (decide(p, later(v, d.wait_ticks - 1), may_borrow).action != ClockAction::wait)
-        return "wait: too long";
-    return nullptr;
-}
-
 // An ask comes exactly when the next tick lies beyond the grant and nothing else is in its way.
-Unsound judge_ask(const ClockPolicy &p, ClockState v, const Facts &f, const Decision &d, bool may_borrow) {
+Unsound judge_ask(const ClockPolicy &p, ClockState v, const Facts &f, const Decision &d) {
     if (tick_of(p, f.next) < f.granted_end)
         return "ask: there is a grant";
     if (d.wanted != tick_of(p, f.next))
         return "ask: for another tick";
     v.granted_until = no_limit;
-    const ClockAction then = decide(p, v, may_borrow).action;
+    const ClockAction then = decide(p, v).action;
     if (then != ClockAction::take && then != ClockAction::confirm && then != ClockAction::reserve &&
         then != ClockAction::wait)
         return "ask: in vain";
@@ -501,25 +517,34 @@ Unsound judge_clock_back(const ClockPolicy &p, const Facts &f, const Decision &d
     return "clock_back: the policy is another";
 }
 
-Unsound judge_backup(const ClockPolicy &p, const Facts &f, const Decision &d, bool may_borrow) {
-    if (f.back > 0 && p.when_back == WhenBack::backup)
-        return d.wait_ticks == f.back ? nullptr : "backup: clock back by another time";
-    if (p.when_full != WhenFull::backup || may_borrow || d.wait_ticks != 0)
-        return "backup: the policy is another";
-    return tick_of(p, f.next) > f.held() ? nullptr : "backup: the tick is not full";
+// Whether the primary worker draws, or only the registry or the end of time keeps it from that.
+bool primary_draws(const Decision &d) {
+    return d.action != ClockAction::wait && d.action != ClockAction::clock_back && d.action != ClockAction::backup;
+}
+
+Unsound judge_backup(const ClockPolicy &p, const ClockState &v, const Facts &f, const Decision &d) {
+    if (f.back > 0 && p.when_back == WhenBack::backup ? d.wait_ticks != f.back
+                                                      : p.when_full != WhenFull::backup || d.wait_ticks != 0)
+        return "backup: the policy is another, or the clock went back by another time";
+    if (!primary_draws(decide(p, later(v, d.wanted - f.now))) ||
+        primary_draws(decide(p, later(v, d.wanted - f.now - 1))))
+        return "backup: the primary worker can draw at another time";
+    return nullptr;
 }
 
 // Up to which tick the primary worker may go, apart from the clock's bound.
-int64_t highest_of_primary(const ClockPolicy &p, const Facts &f, bool may_borrow) {
-    const bool borrows = p.when_full == WhenFull::borrow || (p.when_full == WhenFull::backup && may_borrow);
-    return borrows ? f.end : f.held();
+int64_t highest_of_primary(const ClockPolicy &p, const ClockState &v, const Facts &f) {
+    const bool begun = v.seen < 0 || tick_of(p, v.last) == tick_of(p, f.next) || f.next > v.last + 1;
+    if (p.when_full == WhenFull::backup && begun)
+        return std::max(f.held(), tick_of(p, f.next));
+    return p.when_full == WhenFull::borrow ? f.end : f.held();
 }
 
 bool goes_on_when_back(const ClockPolicy &p, const Facts &f) {
     return p.when_back == WhenBack::hold && f.back <= p.tolerance;
 }
 
-Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const Decision &d) {
+Unsound judge(const ClockPolicy &p, const ClockState &v, const Decision &d) {
     const Facts f(p, v);
     if ((d.action == ClockAction::exhausted) != (tick_of(p, f.next) >= f.end))
         return "exhausted: if and only if no tick is left";
@@ -529,18 +554,17 @@ Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const 
         return "goes on although the clock went back";
     switch (d.action) {
     case ClockAction::take:
-        return judge_take(p, v, f, d, highest_of_primary(p, f, may_borrow));
+        return judge_take(p, v, f, d, highest_of_primary(p, v, f));
     case ClockAction::confirm:
     case ClockAction::reserve:
         return judge_record(p, v, f, d);
-    case ClockAction::wait:
-        return judge_wait(p, v, f, d, may_borrow);
     case ClockAction::backup:
-        return judge_backup(p, f, d, may_borrow);
+        return judge_backup(p, v, f, d);
     case ClockAction::clock_back:
         return judge_clock_back(p, f, d);
     case ClockAction::ask:
-        return judge_ask(p, v, f, d, may_borrow);
+        return judge_ask(p, v, f, d);
+    case ClockAction::wait:
     case ClockAction::exhausted:
         break;
     }
@@ -550,7 +574,7 @@ Unsound judge(const ClockPolicy &p, const ClockState &v, bool may_borrow, const 
 // The backup worker's decision, for a state with its own word.
 Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t back, const Decision &d) {
     const Facts f(p, v);
-    const int64_t highest = back > 0 ? f.now + std::min(p.tolerance, p.max_ahead) : f.held();
+    const int64_t highest = f.now + (back > 0 ? std::min(p.tolerance, p.max_ahead) : p.max_ahead);
     if ((d.action == ClockAction::exhausted) != (tick_of(p, f.next) >= f.end))
         return "exhausted: if and only if no tick is left";
     switch (d.action) {
@@ -564,10 +588,6 @@ Unsound judge_backup_worker(const ClockPolicy &p, const ClockState &v, int64_t b
                    ? nullptr
                    : "clock_back: its own ids are not ahead";
     case ClockAction::wait:
-        // Leases of 16 ticks or fewer may be extended by one.
-        return d.wait_ticks > 0 && tick_of(p, f.next) > std::min(highest, f.now + p.max_ahead)
-                   ? nullptr
-                   : "wait: its tick is not full, and not too far ahead of the clock";
     case ClockAction::exhausted:
         return nullptr;
     case ClockAction::ask:
@@ -605,27 +625,49 @@ bool ends_call(const ClockPolicy &p, State *s, const Decision &d) {
     }
 }
 
+// The decision that ends a call.
+Decision last_decision(const ClockPolicy &p, State s) {
+    for (;;) {
+        Decision d = decide(p, s.view);
+        if (d.action == ClockAction::backup)
+            d = decide_backup(p, backup_view(s), d);
+        if (ends_call(p, &s, d))
+            return d;
+    }
+}
+
+// A wait is exactly as long as it must be, and an error about the clock names the instant at which it ends.
+Unsound judge_end(const ClockPolicy &p, const State &s, const Decision &d) {
+    if (d.action != ClockAction::wait && d.action != ClockAction::clock_back)
+        return nullptr;
+    const int64_t by = d.action == ClockAction::wait ? d.wait_ticks : d.wanted - Facts(p, s.view).now;
+    if (by <= 0)
+        return "wait: for nothing";
+    const auto draws_after = [&](int64_t ticks) {
+        return primary_draws(last_decision(p, {later(s.view, ticks), s.backup_last}));
+    };
+    if (!draws_after(by))
+        return "wait: not long enough";
+    // Other policies than this one do not ask the backup worker while the clock is back. It may draw sooner than they say.
+    const bool is_bound =
+        Facts(p, s.view).back > 0 && p.when_full == WhenFull::backup && p.when_back != WhenBack::backup;
+    return !is_bound && draws_after(by - 1) ? "wait: too long" : nullptr;
+}
+
 // A call with a clock that stands still. It reaches an end, and each decision on the way is sound.
 Unsound judge_call(const ClockPolicy &p, State s) {
     for (int steps = 0; steps < 4; steps++) {
         Decision d = decide(p, s.view);
-        if (const Unsound unsound = judge(p, s.view, false, d))
+        if (const Unsound unsound = judge(p, s.view, d))
             return unsound;
         if (d.action == ClockAction::backup) {
             const int64_t back = d.wait_ticks;
-            d = decide_backup(p, backup_view(s), back);
+            d = decide_backup(p, backup_view(s), d);
             if (const Unsound unsound = judge_backup_worker(p, backup_view(s), back, d))
                 return unsound;
-            if (d.action == ClockAction::wait && back == 0) {
-                d = decide(p, s.view, true);
-                if (const Unsound unsound = judge(p, s.view, true, d))
-                    return unsound;
-                if (d.action == ClockAction::backup)
-                    return "backup: asked for again";
-            }
         }
         if (ends_call(p, &s, d))
-            return nullptr;
+            return judge_end(p, s, d);
     }
     return "a call that does not end";
 }

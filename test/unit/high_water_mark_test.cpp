@@ -69,4 +69,16 @@ TEST(LargestLeasedId, IsTheLastOfTheLastTick) {
     });
 }
 
+TEST(PrecedesEveryId, UpToTheFirstTickThatIsIssued) {
+    for_every_layout([](const Generator &g) {
+        const TimeField field = time_field(g.layout);
+        if (field.end <= no_lease_yet + 1)
+            return; // such a layout has no ids
+        const int64_t first = static_cast<int64_t>(above(g, no_lease_yet) >> g.policy.sequence_bits) << field.shift;
+        ASSERT_TRUE(precedes_every_id(field, 0));
+        ASSERT_TRUE(precedes_every_id(field, first - 1));
+        ASSERT_FALSE(precedes_every_id(field, first));
+    });
+}
+
 } // namespace

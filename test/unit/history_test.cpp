@@ -181,7 +181,7 @@ class Generator {
         case ClockAction::wait:
             return wait(d.wait_ticks);
         case ClockAction::backup:
-            return take_backup(call, d.wait_ticks);
+            return take_backup(call, d);
         case ClockAction::ask:
             return ask(d.wanted);
         case ClockAction::clock_back:
@@ -205,17 +205,15 @@ class Generator {
         return true;
     }
 
-    bool take_backup(const Call &call, int64_t back) {
+    bool take_backup(const Call &call, const Decision &asked) {
         ClockState view = call.view;
         view.last = backup_.last();
-        const Decision d = decide_backup(p_, view, back);
+        const Decision d = decide_backup(p_, view, asked);
         if (d.action == ClockAction::take) {
             const Run run = backup_.take(d.floor, d.limit, call.want);
             hand_out(call, run, true);
             return run.count > 0;
         }
-        if (back == 0 && d.action == ClockAction::wait)
-            return perform(call, decide(p_, call.view, true));
         return perform(call, d);
     }
 

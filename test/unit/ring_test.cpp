@@ -117,6 +117,21 @@ TEST_P(RingAlone, SaysHowManyRunsThereAre) {
     EXPECT_EQ(r.ring.filled(), 0u);
 }
 
+// A ring that holds fewer than two of four runs is refilled until it is full.
+TEST_P(RingAlone, WantsRunsFromTheThresholdOnUntilItIsFull) {
+    PlainRing<4> r(GetParam());
+    for (bool is_refilled : {false, true})
+        EXPECT_TRUE(r.ring.wants_runs(is_refilled, 2));
+    r.put_all(1, 1);
+    EXPECT_TRUE(r.ring.wants_runs(false, 2));
+    r.put_all(2, 1);
+    EXPECT_FALSE(r.ring.wants_runs(false, 2));
+    EXPECT_TRUE(r.ring.wants_runs(true, 2));
+    r.put_all(3, 2);
+    EXPECT_FALSE(r.ring.wants_runs(true, 2));
+    EXPECT_FALSE(r.ring.wants_runs(true, 4));
+}
+
 TEST_P(RingAlone, ThrowsAwayAndCountsWhatIsTooOld) {
     PlainRing<4> r(GetParam());
     r.put_all(1, 4);

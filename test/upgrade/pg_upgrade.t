@@ -3,7 +3,7 @@
 #
 # Both servers' clocks stand still at the same instant: were they to run, ids would rise even if the counters were
 # lost. test/lib/majors.sh puts the older PostgreSQL into the work directory.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 # PostgreSQL 18 has checksums unless told otherwise, older ones only if told so, and pg_upgrade wants them alike.
 # Cluster's settings for streaming are of the newer major, which the older one may not know.

@@ -67,21 +67,23 @@ static const char *libraries_to_preload() {
 }
 
 void report_not_preloaded() {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("uidgen must be loaded via shared_preload_libraries"),
-                    errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. In a fleet, "
-                              "settings must be known to all processes."),
-                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
-                            libraries_to_preload())));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("uidgen must be loaded via shared_preload_libraries"),
+             errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. In a fleet, "
+                       "settings must be known to all processes."),
+             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
+                     libraries_to_preload())));
 }
 
 void report_set_without_preload(const char *setting) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
-                    errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
-                              "could collide with those of other databases."),
-                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s.",
-                            libraries_to_preload(), setting)));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
+             errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
+                       "could collide with those of other databases."),
+             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s.",
+                     libraries_to_preload(), setting)));
 }
 
 void report_in_recovery() {
@@ -207,8 +209,7 @@ void report_default_changed_here() {
                     errhint("Commit the transaction before you draw.")));
 }
 
-void report_clock_back(Oid generator, int64_t back_us, const char *hint) {
-    const int64_t resumes_us = wall_clock_us() + back_us;
+void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",
@@ -246,6 +247,18 @@ void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, co
                               "The call waited %lld ms and took no id.",
                               static_cast<long long>(waited_ms)),
                     errhint("%s", hint)));
+}
+
+void report_clock_jump(Oid generator, int64_t now_us, int64_t moved_us) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" cannot issue ids",
+                static_cast<double>(moved_us) / 1e6, name_of(generator)),
+         errdetail("The clock shows %s, and ids would carry that time.", show_instant(now_us)),
+         errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
+                 "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
+                 quote_literal_cstr(qualified_name(generator)))));
 }
 
 void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms) {

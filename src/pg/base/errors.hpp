@@ -51,8 +51,8 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 // The layout's time bits are used up.
 [[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
 
-// The clock went back by at least back_us, and the generator's policy forbids drawing then.
-[[noreturn]] void report_clock_back(Oid generator, int64_t back_us, const char *hint);
+// The clock went back by at least back_us, and the generator's policy forbids drawing until it shows resumes_us.
+[[noreturn]] void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint);
 
 // The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
@@ -63,6 +63,9 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 
 // The caller has waited for waited_ms, and the clock is still behind by behind_us.
 [[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, const char *hint);
+
+// The clock jumped forward by moved_us, which is more than uidgen.max_clock_jump, and shows now_us.
+[[noreturn]] void report_clock_jump(Oid generator, int64_t now_us, int64_t moved_us);
 
 // The clock showed shown_us, and another time a moment later. This was not the call's first such reading.
 [[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);

@@ -16,6 +16,7 @@ namespace settings {
 bool is_preloaded = false;
 int datacenter_id = -1;
 int max_wait_ms = 5000;
+int max_clock_jump_s = 0;
 int registry_clock_bound_ms = 10000;
 int segment_step = 1000;
 int segment_max_step = 10000000;
@@ -89,6 +90,11 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
                             "database makes a collision unlikely.",
                             &datacenter_id, -1, -1, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
                             nullptr, datacenter_id_assigned, nullptr);
+    DefineCustomIntVariable(
+        "uidgen.max_clock_jump", "Sets the maximum jump of the clock forward that generators accept.",
+        "If the clock jumps further, compared with the monotonic clock, draws fail until it is back or the jump is "
+        "accepted with a higher limit. 0 means no limit.",
+        &max_clock_jump_s, 0, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
         "uidgen.max_wait", "Sets the maximum time that a call waits for the clock or the registry before it fails.",
         "A call waits when its id would be ahead of the clock by more than the generator's max_ahead_ms.", &max_wait_ms,

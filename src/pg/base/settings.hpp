@@ -5,6 +5,7 @@ namespace uidgen::pg::settings {
 
 extern int datacenter_id;    // uidgen.datacenter_id
 extern int max_wait_ms;      // uidgen.max_wait
+extern int max_clock_jump_s; // uidgen.max_clock_jump; 0: no limit
 extern int segment_step;     // uidgen.segment_step
 extern int segment_max_step; // uidgen.segment_max_step
 

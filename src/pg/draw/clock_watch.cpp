@@ -21,6 +21,16 @@ void log_behind(const Names &names, const GeneratorConfig &config, int64_t tick,
 
 } // namespace
 
+void note_clock_jump(int64_t now_us, int64_t moved_us) {
+    server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
+    ereport(LOG,
+            (errmsg("clock jumped forward by %.3f s", static_cast<double>(moved_us) / 1e6),
+             errdetail("It shows %s, and ids carry that time from now on. It was set, or the machine was suspended.",
+                       timestamptz_to_str(to_timestamptz(now_us))),
+             errhint("If the clock is wrong, correct it at once: generators stay above the ids that they issue "
+                     "meanwhile (docs/runbooks/clock.md).")));
+}
+
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view) {
     GeneratorState &generator = e->slot->generator;
     const GeneratorConfig &config = generator.config;

@@ -56,6 +56,16 @@ bool take_run(Call *call, uint64_t floor) {
     return true;
 }
 
+bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
+    const CachedConfig &cached = generator.config.cached;
+    return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
+}
+
+// Takes a run, unless another session has installed the last run of the ring as the shared run.
+bool find_run(Call *call, uint64_t floor) {
+    return take_run(call, floor) || shared_run_has_next(call->e->slot->generator, floor);
+}
+
 void wait_for_refiller(Call *call) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
@@ -72,20 +82,23 @@ void wait_for_refiller(Call *call) {
     count_time(&slot->counters, Stat::ring_waits, began_us);
 }
 
-// The clock bounds what may be put into the ring. Ticks below the clock's are used too, from `floor` on.
-void refill_by_caller(SessionEntry *e, const core::Decision &decision, uint64_t floor) {
-    GeneratorState &generator = e->slot->generator;
+// Fills the ring as far as the lease reaches, not only to where the next one is due. Ticks below the clock's are used
+// too, from `floor` on.
+void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = call.e->slot->generator;
+    // What a standby has counts for its own level only, but is durable here, too.
+    const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
     uint64_t left_over = core::empty_cell;
-    if (refill_ring(&generator, e->ring, floor, decision.limit, runs_by_caller, &left_over) > 0)
+    if (refill_ring(&generator, call.e->ring, floor, limit, runs_by_caller, &left_over) > 0)
         note_ring_refill(&generator.ring, RingRefill::by_caller);
     if (left_over != core::empty_cell)
-        set_own_run(e, left_over);
+        set_own_run(call.e, left_over);
 }
 
 // A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
 // process had a chance to refill it.
 WhenRingEmpty policy_now(const GeneratorState &generator) {
-    const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed) == 0;
+    const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_acquire) == 0;
     const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
     return never_refilled || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
@@ -95,6 +108,10 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     const WhenRingEmpty policy = policy_now(generator);
     const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
     if (policy == WhenRingEmpty::error && may_go_on) {
+        // The ring may have been refilled since the caller looked, for the first time, too. So the caller looks again
+        // now that it knows that the ring is not new.
+        if (find_run(call, floor))
+            return;
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
         wake_refiller();
@@ -106,7 +123,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     } else if (policy == WhenRingEmpty::wait) {
         wait_for_refiller(call);
     } else {
-        refill_by_caller(call->e, decision, floor);
+        refill_by_caller(*call, decision, floor);
     }
 }
 
@@ -170,12 +187,6 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
     e->run_first = e->run_end;
     return first;
-}
-
-// Another session may have installed the last run of the ring as the shared run.
-bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
-    const CachedConfig &cached = generator.config.cached;
-    return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
 }
 
 // The next position that the call would get, as far as it is known; 0: neither the shared run nor an own run has one.
@@ -294,7 +305,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(&call, decision);
-        if (!take_run(&call, floor) && !shared_run_has_next(generator, floor))
+        if (!find_run(&call, floor))
             at_empty_ring(&call, decision, floor);
     }
 }

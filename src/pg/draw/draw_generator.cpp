@@ -158,8 +158,7 @@ void open_window_after(const Call &call, uint64_t last, const core::Decision &de
 
 // ---------------------------------------------------------------------------------------------------------
 // The wall clock is compared with the monotonic clock before a lease far above the last one, and before the end of time
-// is reported. One bad sample must not use up years of a generator's time. A clock that was really set shows the same
-// time again a little later.
+// is reported. A clock that was really set shows the same time again a little later.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
@@ -222,19 +221,20 @@ void note_use_of_grant(const Call *call) {
         hurry_renewal(call->e, call->grant, call->view.now);
 }
 
-[[noreturn]] void refuse_clock_back(const SessionEntry *e, int64_t back_us) {
+[[noreturn]] void refuse_clock_back(const SessionEntry *e, const core::Decision &decision) {
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const int64_t back_us = decision.wait_ticks * layout.tick_us;
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
     count(&e->slot->counters, Stat::refused_clock);
-    report_clock_back(e->sequence, back_us, clock_hint(e, back_us, soon));
+    report_clock_back(e->sequence, back_us, core::start_of(layout, decision.wanted), clock_hint(e, back_us, soon));
 }
 
-// Takes from the backup worker in the clock's tick. If it has none left there, the primary worker borrows.
-bool take_backup(Call *call, int64_t back) {
+bool take_backup(Call *call, const core::Decision &asked) {
     GeneratorState &generator = call->e->slot->generator;
     core::ClockState view = call->view;
     view.last = generator.backup.last();
-    const core::Decision decision = core::decide_backup(generator.config.policy, view, back);
+    const core::Decision decision = core::decide_backup(generator.config.policy, view, asked);
     if (decision.action == core::ClockAction::take) {
         const core::IdEncoder encoder = encoder_for(*call, !fault_is(Fault::same_bit));
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
@@ -242,8 +242,6 @@ bool take_backup(Call *call, int64_t back) {
         generator.clock.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
         return run.count > 0;
     }
-    if (back == 0 && decision.action == core::ClockAction::wait)
-        return execute(call, core::decide(generator.config.policy, call->view, true));
     return execute(call, decision);
 }
 
@@ -263,9 +261,18 @@ void before_next_try(Call *call) {
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    if (call->offset_us - trusted_clock_offset_us() > suspicious_jump_us && !clock_shows_it_again(call))
+    const int64_t trusted_us = trusted_clock_offset_us();
+    const int64_t moved_us = call->offset_us - trusted_us;
+    const core::ClockJump jump = core::clock_jump(moved_us, settings::max_clock_jump_s * us_per_second);
+    if (jump != core::ClockJump::none && !clock_shows_it_again(call))
         return false;
-    trust_clock_offset(call->offset_us);
+    if (jump == core::ClockJump::too_far) {
+        count(&call->e->slot->counters, Stat::refused_clock);
+        report_clock_jump(call->e->sequence, call->now_us, moved_us);
+    }
+    // Of sessions that have seen one jump, one logs it.
+    if (trust_clock_offset(trusted_us, call->offset_us) && jump == core::ClockJump::far)
+        note_clock_jump(call->now_us, moved_us);
     return true;
 }
 
@@ -319,7 +326,7 @@ bool execute(Call *call, const core::Decision &decision) {
         wait_for_clock(call, decision.wait_ticks * tick_us);
         break;
     case core::ClockAction::backup:
-        return take_backup(call, decision.wait_ticks);
+        return take_backup(call, decision);
     case core::ClockAction::ask:
         if (clock_is_plausible(call)) // a wrong clock would want a grant far ahead
             wait_for_grant(call, decision.wanted);
@@ -327,7 +334,7 @@ bool execute(Call *call, const core::Decision &decision) {
     case core::ClockAction::clock_back:
         if (clock_shows_it_again(call)) {
             join_while_behind(*call, decision.wait_ticks * tick_us);
-            refuse_clock_back(e, decision.wait_ticks * tick_us);
+            refuse_clock_back(e, decision);
         }
         break;
     case core::ClockAction::exhausted:

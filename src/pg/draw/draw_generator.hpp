@@ -48,7 +48,8 @@ void note_seen(const Call &call);
 void before_next_try(Call *call);
 
 // Whether the clock's offset above the monotonic clock is plausible. If the offset is far larger than before, the check
-// takes some milliseconds. False: try again. Error if readings have been implausible for longer than uidgen.max_wait.
+// takes some milliseconds. False: try again. Error if readings have been implausible for longer than uidgen.max_wait,
+// or if the clock has jumped by more than uidgen.max_clock_jump.
 bool clock_is_plausible(Call *call);
 
 // Executes the decision. True: positions were drawn. False: try again.

@@ -77,7 +77,7 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
     if (likely(shown == grant.view.node) || !core::same_view(membership_view(e->slot), grant.view) ||
         !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
         return;
-    draw_row_of_node(e->slot, e->function, grant.view.node);
+    draw_row_of_node(e->slot, e->function, {grant.view.node, core::Protection::registry});
     note_generator_in_use(e->slot, e->function);
 }
 

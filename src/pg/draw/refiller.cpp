@@ -1,6 +1,5 @@
 #include "refiller.hpp"
 
-#include "node_grant.hpp"
 #include "memory/single_worker.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -13,27 +12,14 @@ constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
-bool is_due(const GeneratorState &generator, const core::Ring<> &ring, RingRefill *why) {
-    const CachedConfig &cached = generator.config.cached;
-    const int64_t refilled_at = generator.ring.refilled_ring_at_us.load(std::memory_order_relaxed);
-    *why = RingRefill::initial;
-    if (refilled_at == 0)
-        return true;
-    *why = RingRefill::threshold;
-    if (ring.filled() < cached.threshold)
-        return true;
-    *why = RingRefill::schedule;
-    return cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
-}
-
-// The limit of what may be taken from the word now: durable on this server, at most max_ahead above the clock, and
-// inside the grant.
-uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
-    const core::ClockPolicy &policy = generator.config.policy;
-    const int64_t now = core::tick_at(generator.config.layout, now_us);
-    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
-    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
-    return Min(generator.ticks.usable(core::Durability::local), allowance);
+// note_ring_refill() knows the first refill. A refill goes on until the ring is full.
+bool is_due(GeneratorState *generator, const core::Ring<> &ring, RingRefill *why) {
+    const CachedConfig &cached = generator->config.cached;
+    const int64_t refilled_at = generator->ring.refilled_ring_at_us.load(std::memory_order_relaxed);
+    const bool is_scheduled = cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
+    *why = is_scheduled ? RingRefill::schedule : RingRefill::threshold;
+    generator->ring.is_refilled = ring.wants_runs(generator->ring.is_refilled || is_scheduled, cached.threshold);
+    return generator->ring.is_refilled;
 }
 
 // As in Baidu's original, a tick is taken whole, and what does not fit into the ring is thrown away.
@@ -56,9 +42,9 @@ bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot
 // thrown away.
 void refill_some(Slot *slot, Visit *visit) {
     GeneratorState &generator = slot->generator;
-    RingRefill why = RingRefill::initial;
+    RingRefill why = RingRefill::threshold;
     const core::Ring<> ring = ring_of(slot);
-    if (!visit->refilled && !is_due(generator, ring, &why))
+    if (!visit->refilled && !is_due(&generator, ring, &why))
         return;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(slot).view;
@@ -134,6 +120,14 @@ void refill_rings() {
 
 } // namespace
 
+uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
+    const core::ClockPolicy &policy = generator.config.policy;
+    const int64_t now = core::tick_at(generator.config.layout, now_us);
+    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
+    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
+    return Min(generator.ticks.usable(core::Durability::local), allowance);
+}
+
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                      uint64_t *left_over) {
     const uint64_t run = generator->config.cached.run;
@@ -154,7 +148,8 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
 
 void note_ring_refill(RingState *ring, RingRefill why) {
     ring->went_stale.store(false, std::memory_order_relaxed);
-    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_relaxed);
+    // Release: a caller that sees it finds the runs (at_empty_ring()).
+    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_release);
     ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(
         1, std::memory_order_relaxed);
 }

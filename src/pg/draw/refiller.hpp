@@ -6,12 +6,17 @@
 // caller that finds the ring empty refills it, unless the generator's row says otherwise.
 #pragma once
 
+#include "node_grant.hpp"
 #include "memory/slots.hpp"
 
 namespace uidgen::pg {
 
 // Starts the refiller if there is none, and wakes it.
 void wake_refiller();
+
+// The limit of what may be taken from the generator's word now: durable on this server, at most max_ahead above the
+// clock, and inside the grant.
+uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us);
 
 // Moves at most `most` runs from the generator's word into its ring, with positions from `floor` on and below `limit`.
 // Returns how many. *left_over is the first position of a run that found no room because other processes refilled too,

@@ -302,9 +302,10 @@ void connect() {
     GrantError error = {};
     const bool is_valid = conninfo_is_valid(conninfo);
     if (!is_valid) // libpq's message would quote parts of it, perhaps a password
-        set_error(&error, "uidgen.registry is not a connection string that libpq can parse",
-                  "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
-                  "a value that contains spaces.");
+        set_error(
+            &error, "uidgen.registry is not a connection string that libpq can parse",
+            "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
+            "a value that contains spaces.");
     const bool connected = is_valid && connection_open(conninfo, &error);
     last_attempt_us = monotonic_us();
     pause_us = connected ? shortest_pause_us : Min(Max(2 * pause_us, shortest_pause_us), longest_pause_us);

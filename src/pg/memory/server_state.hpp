@@ -1,10 +1,10 @@
 // What a server has one of, in one struct of its shared memory. What it has many of, its slots, is in an area that
 // grows (area.hpp), which the struct leads to.
 //
-// If the library is preloaded, the struct is in the main shared memory. If not, on PostgreSQL 17 and later, it is memory
-// with a name that the first process which needs it makes. After an upgrade of the package without a restart, processes
-// of two builds may meet there. So name, size and header never change, the header is compared before any lock is
-// taken, and a build that lays out shared memory in another way refuses to go on.
+// If the library is preloaded, the struct is in the main shared memory. If not, on PostgreSQL 17 and later, it is
+// memory with a name that the first process which needs it makes. After an upgrade of the package without a restart,
+// processes of two builds may meet there. So name, size and header never change, the header is compared before any lock
+// is taken, and a build that lays out shared memory in another way refuses to go on.
 //
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
@@ -46,6 +46,7 @@ struct AreaState {
 struct ClockState {
     std::atomic<int64_t> offset_us;
     int64_t at_start_us; // set once
+    std::atomic<uint64_t> jumps;
 };
 
 // A background worker of which a server has at most one (single_worker.hpp).

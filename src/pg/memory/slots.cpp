@@ -3,6 +3,7 @@
 #include "base/time_source.hpp"
 #include "blocks.hpp"
 #include "memberships.hpp"
+#include "statistics.hpp"
 
 namespace uidgen::pg {
 
@@ -112,6 +113,7 @@ void reset(RingState *ring, dsa_pointer cells, uint64_t run) {
     ring->cells = cells;
     ring->discarded_below.store(0, std::memory_order_relaxed);
     ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
+    ring->is_refilled = true;
     ring->went_stale.store(false, std::memory_order_relaxed);
     for (auto &count : ring->ring_refills)
         count.store(0, std::memory_order_relaxed);
@@ -165,25 +167,6 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     }
     slot->generator.records_before = counted(slot->counters, Stat::records);
     reset(&slot->generator, init, cells);
-}
-
-// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
-// draw_cached.cpp: the run that is read next is not one of those before.
-uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
-    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
-    return before + (ring.shared.last() & (run - 1)) + 1;
-}
-
-// Ids that are known without being counted.
-uint64_t ids_by_words(const Slot &slot) {
-    if (slot.kind == SlotKind::segment)
-        return slot.segment.passed_over.handed_out(slot.segment.word.next());
-    const GeneratorState &generator = slot.generator;
-    const CachedConfig &cached = generator.config.cached;
-    const uint64_t backup = generator.clock.backup_ids.load(std::memory_order_relaxed);
-    if (cached.on)
-        return cached.shares ? drawn_from_shared_runs(generator.ring, cached.run) : 0;
-    return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
 }
 
 // The words lose what they say. Under the locks of the slot and the state.
@@ -312,10 +295,18 @@ Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *c
 } // namespace
 
 uint64_t shared_layout() {
-    const uint64_t parts[] = {
-        meaning,        sizeof(ServerState),     offsetof(ServerState, area), offsetof(ServerState, fleet),
-        sizeof(Slot),   offsetof(Slot, key),     offsetof(Slot, generator),   sizeof(GeneratorState),
-        sizeof(SegmentState), sizeof(MembershipState), sizeof(SlotEntry), block_place_bytes};
+    const uint64_t parts[] = {meaning,
+                              sizeof(ServerState),
+                              offsetof(ServerState, area),
+                              offsetof(ServerState, fleet),
+                              sizeof(Slot),
+                              offsetof(Slot, key),
+                              offsetof(Slot, generator),
+                              sizeof(GeneratorState),
+                              sizeof(SegmentState),
+                              sizeof(MembershipState),
+                              sizeof(SlotEntry),
+                              block_place_bytes};
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
 }
 
@@ -444,33 +435,6 @@ int64_t slot_last_time(const Slot &slot) {
         return 0;
     const uint64_t position = Max(generator.ticks.last(), generator.backup.last());
     return core::start_of(layout, static_cast<int64_t>(position >> layout.sequence_bits));
-}
-
-// The words may say less than a moment ago (PassedOver, invariant 1), but a counter must not go back.
-Stats slot_counted(Slot *slot) {
-    Stats now;
-    for (uint32_t i = 0; i < stat_count; i++)
-        now.values[i] = slot->counters.values[i].load(std::memory_order_relaxed);
-    uint64_t &ids = now.values[index(Stat::ids)];
-    ids += ids_by_words(*slot);
-    core::raise_to(slot->ids_shown, ids, std::memory_order_relaxed);
-    ids = Max(ids, slot->ids_shown.load(std::memory_order_relaxed));
-    return now;
-}
-
-// Under no lock for long, because there may be many slots. What is freed after the first line is missing: the sum is
-// never too high, but it may be less than a moment ago.
-Stats slots_counted() {
-    lock_state(LW_SHARED);
-    Stats sum = server_state->freed;
-    unlock_state();
-    for_each_slot([&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
-    for (uint32_t i = 0; i < stat_count; i++) {
-        std::atomic<uint64_t> &shown = server_state->shown.values[i];
-        core::raise_to(shown, sum.values[i], std::memory_order_relaxed);
-        sum.values[i] = shown.load(std::memory_order_relaxed);
-    }
-    return sum;
 }
 
 } // namespace uidgen::pg

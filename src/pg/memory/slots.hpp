@@ -107,6 +107,7 @@ struct RingState {
     dsa_pointer cells;                        // "lock"; InvalidDsaPointer: not in cached mode
     std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
+    bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
     std::atomic<uint64_t> ring_refills[ring_refill_causes];
     std::atomic<uint64_t> rejected_puts;
@@ -308,11 +309,5 @@ int slots_to_look_at(SlotKind kind, Slot **slots, int most);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot);
-
-// What a slot has counted since its sequence has it. Under the slot's lock.
-Stats slot_counted(Slot *slot);
-
-// What all slots of the server have counted since its start, also those that were freed.
-Stats slots_counted();
 
 } // namespace uidgen::pg

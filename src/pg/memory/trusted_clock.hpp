@@ -7,14 +7,12 @@
 
 namespace uidgen::pg {
 
-// A step by less is no reason for doubt.
-constexpr int64_t suspicious_jump_us = INT64_C(10) * 1000 * us_per_ms;
-
 int64_t trusted_clock_offset_us();
-void trust_clock_offset(int64_t offset_us);
 
-// Whether the wall clock agrees with the monotonic clock as it did at the server's start: it was not set since, or it
-// was set back.
-bool clock_is_as_at_start();
+// False: another session has trusted another offset than `before_us` meanwhile.
+bool trust_clock_offset(int64_t before_us, int64_t offset_us);
+
+// By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
+int64_t clock_moved_us();
 
 } // namespace uidgen::pg

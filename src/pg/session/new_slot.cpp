@@ -39,16 +39,6 @@ void set_first_position(Oid generator, SlotInit *init) {
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
 
-// Once for each slot, unless two sessions make it at once.
-void warn_of_end(Oid generator, const core::Layout &layout) {
-    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
-    if (wall_clock_us() < end_us - warned_before_us)
-        return;
-    ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator),
-                             timestamptz_to_str(to_timestamptz(end_us))),
-                      errhint("Before then, create a generator with a later end with uid_generator_create().")));
-}
-
 SlotInit generator_init(Relation rel, Oid function) {
     SlotInit init = {};
     init.kind = SlotKind::generator;
@@ -59,7 +49,7 @@ SlotInit generator_init(Relation rel, Oid function) {
     init.file = file_of(rel);
     init.expected = page_state(rel);
     set_first_position(RelationGetRelid(rel), &init);
-    warn_of_end(RelationGetRelid(rel), init.config.layout);
+    warn_of_end(RelationGetRelid(rel), init.config.layout); // once, unless two sessions make the slot
     if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
         init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
     return init;
@@ -120,6 +110,19 @@ core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &ru
     const int64_t base = row.step > 0 ? row.step : settings::segment_step;
     const int64_t most = row.max_step > 0 ? row.max_step : settings::segment_max_step;
     return {bounded(base), bounded(Max(most, base))};
+}
+
+void warn_of_end(Oid generator, const core::Layout &layout) {
+    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
+    const int64_t now_us = wall_clock_us();
+    const char *end = timestamptz_to_str(to_timestamptz(end_us));
+    if (now_us >= end_us)
+        ereport(WARNING, (errmsg("the time bits of generator \"%s\" ended at %s", get_rel_name(generator), end),
+                          errdetail("It decodes ids of its layout, and issues none."),
+                          errhint("To issue ids, create a generator with a later epoch or more time bits.")));
+    else if (now_us >= end_us - warned_before_us)
+        ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator), end),
+                          errhint("Before then, create a generator with a later epoch or more time bits.")));
 }
 
 Slot *new_generator_slot(Relation rel, Oid function) {

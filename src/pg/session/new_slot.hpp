@@ -20,6 +20,9 @@ int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config);
 // not count, and a WARNING says so.
 int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
 
+// A WARNING if the layout has ended or ends within two years: when a generator gets it, and when a slot is made.
+void warn_of_end(Oid generator, const core::Layout &layout);
+
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
 // leased on the new one. (A segment behaves as nextval does.)
 void refuse_rewritten(Relation rel);

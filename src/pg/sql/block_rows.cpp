@@ -142,9 +142,11 @@ bool is_unused(const SessionEntry *e) {
 }
 
 // The first UPDATE of a segment may say where to begin. The values before the one that it shows are reserved, too,
-// because a node may send it. An INSERT shows the first value of all. The last block before 2^63 takes all values that
-// are left. Then the row shows the last of them, to which no increment can be added, so that a node finds that it must
-// start over.
+// because a node may send it. An INSERT shows the first value of all.
+//
+// Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
+// added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
+// would take next.
 Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
     const bool is_new = r.was_null();
     const bool places = is_new && !is_null(r.after, r.column);
@@ -159,8 +161,10 @@ Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
     const bool begins = places && is_unused(e);
     const auto increment = static_cast<uint64_t>(increment_val(r.after));
     BlockWish wish = {3 * increment + 1, 3 * increment + 1, 0, PG_INT64_MIN};
-    if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX)
-        wish.least = wish.rest = increment + 1;
+    if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX) {
+        wish.least = begins ? 1 : increment + 1;
+        wish.rest = largest_increment + 1;
+    }
     if (!is_new)
         wish.shown = saturating_add(r.from(), 2 * increment_val(r.before));
     else if (places)
@@ -172,9 +176,9 @@ Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
         block = start_over(r, function, wish.most);
     if (block.count == 0)
         report_too_few(r);
-    if (begins || starts_over)
-        return with_value(r, block.first);
-    return with_value(r, block.last == PG_INT64_MAX ? block.last : block.first + increment_val(r.after));
+    if (block.last == PG_INT64_MAX)
+        return with_value(r, block.last);
+    return with_value(r, begins || starts_over ? block.first : block.first + increment_val(r.after));
 }
 
 // How many values an UPDATE of leaf_alloc reserves. 0: more than there are.

@@ -4,6 +4,7 @@
 #include "tables/cached_layout.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
+#include "core/high_water_mark.hpp"
 #include "tables/worker_node.hpp"
 
 namespace uidgen::pg {
@@ -16,6 +17,8 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
         elog(ERROR, "uid_decode must return a row");
     const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
     const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
+    if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
+        PG_RETURN_NULL();
     Datum values[] = {
         TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
         Int32GetDatum(static_cast<int32>(parts.datacenter)),
@@ -44,7 +47,10 @@ Datum encode(FunctionCallInfo fcinfo, Oid generator) {
 
 Datum timestamp_of(FunctionCallInfo fcinfo, Oid generator) {
     const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
-    return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts_of(layout, PG_GETARG_INT64(0)).tick)));
+    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
+    if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
+        PG_RETURN_NULL();
+    return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick)));
 }
 
 int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
@@ -114,6 +120,8 @@ Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("value %lld is not an id of this layout", static_cast<long long>(id)),
                         errhint("Pass the epoch, tick_us and shift of the generator that issued the id.")));
+    if (uidgen::core::precedes_every_id(field, id))
+        PG_RETURN_NULL();
     PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
 }
 

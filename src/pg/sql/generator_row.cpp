@@ -12,6 +12,7 @@
 #include "tables/extension.hpp"
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
+#include "session/new_slot.hpp"
 #include "memory/nodes.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -58,7 +59,9 @@ void check_change(Oid generator, Row from, Row to) {
                                 "SELECT uid_generator_create('name', above => %lld).",
                                 static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
     const GeneratorConfig wanted = generator_config_of(to);
-    if (!layout)
+    if (layout)
+        warn_of_end(generator, wanted.layout);
+    else
         wait_out_lead(generator, former, wanted);
 }
 
@@ -90,6 +93,7 @@ void row_inserted(Row row) {
         check_change(generator, builtin_row(generator, true, row.desc), row);
         end_lease(generator);
     } else {
+        warn_of_end(generator, config.layout);
         end_generator(generator, SlotPhase::orphan);
     }
     note_datacenter_id(generator, config);

@@ -2,7 +2,8 @@
 
 #include "base/errors.hpp"
 #include "tables/lease_sequence.hpp"
-#include "memory/slots.hpp"
+#include "memory/statistics.hpp"
+#include "memory/trusted_clock.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -75,13 +76,17 @@ int32_t slots_of(SlotKind kind) {
 }
 
 void add_server(ReturnSetInfo *result) {
-    Datum values[stat_count + 3] = {};
+    const auto count_of = [](const std::atomic<uint64_t> &counter) {
+        return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
+    };
+    Datum values[stat_count + 5] = {};
     bool nulls[lengthof(values)] = {};
     fill_stats(slots_counted(), values);
-    values[stat_count] =
-        Int64GetDatum(static_cast<int64_t>(server_state->refused_on_standby.load(std::memory_order_relaxed)));
-    values[stat_count + 1] = Int32GetDatum(slots_of(SlotKind::generator));
-    values[stat_count + 2] = Int32GetDatum(slots_of(SlotKind::segment));
+    values[stat_count] = count_of(server_state->refused_on_standby);
+    values[stat_count + 1] = count_of(server_state->clock.jumps);
+    values[stat_count + 2] = Int32GetDatum(slots_of(SlotKind::generator));
+    values[stat_count + 3] = Int32GetDatum(slots_of(SlotKind::segment));
+    values[stat_count + 4] = Float8GetDatum(static_cast<double>(clock_moved_us()) / us_per_ms);
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 

@@ -204,7 +204,8 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
 
 Oid schema_of_function(Oid function) {
     const Oid schema = get_func_namespace(function);
-    return OidIsValid(schema) ? schema : find_extension().schema;
+    const bool is_of_tables = OidIsValid(schema) && schema != get_namespace_oid("uid_internal", true);
+    return is_of_tables ? schema : find_extension().schema;
 }
 
 // In a moment in which the extension is dropped, the relation of that name may be one of the schema's owner.

@@ -11,8 +11,8 @@
 
 namespace uidgen::pg {
 
-// The schema of the extension's tables: that of the SQL function that was called. An update of the extension may have
-// dropped the function since the statement began.
+// The schema of the extension's tables: that of the SQL function that was called, unless this is in uid_internal. An
+// update of the extension may have dropped the function since the statement began.
 Oid schema_of_function(Oid function);
 
 // A table of the extension, or one of its sequences; InvalidOid if it does not exist.

@@ -85,6 +85,17 @@ int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout)
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
+// With names before the log is written: they may fail, and the caller draws nothing before.
+void log_node(const Slot *slot, const core::Node &node) {
+    const GeneratorConfig &config = slot->generator.config;
+    const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
+    ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" draws with datacenter id %lld and worker id %lld",
+                         get_rel_name(slot->key.sequence), get_database_name(MyDatabaseId),
+                         static_cast<long long>(fields.datacenter), static_cast<long long>(fields.worker)),
+                  errdetail("Preset: %s. Layout: %s. Protection: %s.", config.preset, layout_text(config.layout),
+                            protection_name(node.protection))));
+}
+
 } // namespace
 
 // If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
@@ -184,12 +195,13 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
         former = former_node(schema, slot->key.sequence, config.layout);
     const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
     int64_t tries = nodes;
+    int64_t others = 0;
+    int64_t id = 0; // the row's, whatever the number
+    const auto set = [&](int64_t number, bool insist) {
+        return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist, &others);
+    };
     for (int64_t i = 1;; i++) {
-        int64_t others = 0;
-        const int64_t id = draw_node_id(schema); // the row's, whatever the number
-        const auto set = [&](int64_t number, bool insist) {
-            return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist, &others);
-        };
+        id = draw_node_id(schema);
         if (former != core::no_node && set(core::number_of(config.layout, source, former), false))
             break;
         if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
@@ -197,6 +209,9 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
         // One try more than there are others gets past every node that they hold, unless they may hold all.
         tries = others < nodes ? Min(nodes, others + 1) : i + 1;
     }
+    const GeneratorState &generator = slot->generator;
+    if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
+        log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
 }
 
 // Before the first draw of the incarnation there is no number. It comes with a row of its own.
@@ -204,11 +219,12 @@ void draw_row_of_own_node(Slot *slot, Oid function) {
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
     if (number == no_number)
         return;
-    draw_row_of_node(slot, function, own_node(slot->generator.config, number).value);
+    draw_row_of_node(slot, function, own_node(slot->generator.config, number));
 }
 
-void draw_row_of_node(Slot *slot, Oid function, int64_t node) {
-    slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node});
+void draw_row_of_node(Slot *slot, Oid function, const core::Node &node) {
+    log_node(slot, node);
+    slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node.value});
 }
 
 } // namespace uidgen::pg

@@ -11,6 +11,7 @@
 // Uniqueness within a generator depends on its lease, not on this number. So no call waits for the row.
 #pragma once
 
+#include "core/node.hpp"
 #include "core/other_nodes.hpp"
 #include "memory/slots.hpp"
 
@@ -18,15 +19,15 @@ namespace uidgen::pg {
 
 constexpr char node_table_name[] = "worker_node";
 
-// Gives the generator in a slot its number, unless another backend does so at the same time. `function` is the SQL
-// function that was called, which leads to the extension's tables. Before the first lease, with the reading of the
-// clock that the lease is for (core/other_nodes.hpp, 1 and 2).
+// Gives the generator in a slot its number, unless another backend does so at the same time, and logs its node.
+// `function` is the SQL function that was called, which leads to the extension's tables. Before the first lease, with
+// the reading of the clock that the lease is for (core/other_nodes.hpp, 1 and 2).
 void draw_number(Slot *slot, Oid function, int64_t now_us);
 
 // The generator in a slot draws with its own node again, or with another one of the registry. Draws the id of a new
-// row.
+// row, and logs the node.
 void draw_row_of_own_node(Slot *slot, Oid function);
-void draw_row_of_node(Slot *slot, Oid function, int64_t node);
+void draw_row_of_node(Slot *slot, Oid function, const core::Node &node);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 // Those of other databases of the server do not count.

@@ -1,4 +1,7 @@
 # Django: save, bulk_create and the admin know the new ids; no migration is missing; the test database has the extension.
+import json
+import os
+import tempfile
 import unittest
 
 import django
@@ -74,3 +77,23 @@ class FlushTest(TransactionTestCase):
         before = Order.objects.create().pk
         call_command('flush', interactive=False, verbosity=0)
         self.assertGreater(Order.objects.create().pk, before)
+
+
+class MigrateTest(TransactionTestCase):
+    def test_back_and_forward(self):
+        call_command('migrate', 'shop', '0001', verbosity=0)
+        first = Invoice.objects.create().pk
+        given = Invoice.objects.create().pk
+        self.assertEqual(given, first + 1)
+        Invoice.objects.get(pk=given).delete()
+        call_command('migrate', verbosity=0)
+        invoice = Invoice.objects.create()
+        self.assertGreater(invoice.pk, 2**53)
+        with tempfile.NamedTemporaryFile('w', suffix='.json', delete=False) as fixture:
+            json.dump([{'model': 'shop.invoice', 'pk': invoice.pk, 'fields': {}}], fixture)
+        call_command('loaddata', fixture.name, verbosity=0)  # setval(..., max(id))
+        os.unlink(fixture.name)
+        call_command('migrate', 'shop', '0001', verbosity=0)
+        self.assertEqual(Invoice.objects.create().pk, given + 1)
+        call_command('migrate', verbosity=0)
+        self.assertGreater(Invoice.objects.create().pk, invoice.pk)
