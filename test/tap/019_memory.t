@@ -71,7 +71,7 @@ my $granted = node_of($node);
 		}
 		if ($drawn < $many && $refusals++ < 2)
 		{
-			refused($session, "SELECT segment_next('s$many')", "no room for a slot after $drawn");
+			refused($session, "SELECT segment_next('s" . ($drawn + 1) . "')", "no room for a slot after $drawn");
 			is(sql($slots), "1|$drawn", '... no slot is half made');
 			is(sql("SELECT segment_next('s$drawn'), uid_next() > 0"), '2|t', '... and what has one goes on');
 		}

@@ -150,8 +150,8 @@ dsa_pointer allocate_in_area(Size bytes, const char *what) {
 
 SlotEntry *find_or_make_entry(const SlotKey &key) {
     bool found = false;
-    auto *entry = static_cast<SlotEntry *>(
-        explained(of_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
+    auto *entry =
+        static_cast<SlotEntry *>(explained(of_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
     if (!found) {
         entry->slot = InvalidDsaPointer;
         entry->lost_until_us = 0;

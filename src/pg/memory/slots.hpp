@@ -262,8 +262,8 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init);
 // A slot for a generator that no session has drawn from since the server's start. It is stale.
 Slot *make_stale_slot(const SlotKey &key);
 
-// What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes anew what
-// it draws with. Statistics and membership stay.
+// What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes anew
+// what it draws with. Statistics and membership stay.
 void expire_slot(Slot *slot);
 
 // The same, as an orphan or a dropped one. Membership and statistics end with an orphan; those of a dropped one are out
