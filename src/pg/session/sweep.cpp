@@ -81,11 +81,12 @@ LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us
         if (until_us <= limit_us)
             lost.latest_within_us = Max(lost.latest_within_us, until_us);
     };
+    const int64_t present_us = core::start_of(layout, core::tick_at(layout, wall_clock_us()));
     note(lost_until_us());
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
         if (look.used && core::same_layout(look.layout, layout) && is_of_this_database(look.key) &&
-            (look.key.sequence == generator || !is_relation(look.key.sequence)))
+            (look.until_us < present_us || look.key.sequence == generator || !is_relation(look.key.sequence)))
             note(look.until_us);
     }
     return lost;
