@@ -29,7 +29,6 @@ make_databases() {
         echo "jit = off"
         echo "max_parallel_workers_per_gather = 0"
         echo "autovacuum = off"
-        echo "uidgen.max_slots = 2048" # segments may hold seven eighths: 1,000 and more
     } >>"$data/postgresql.conf"
     start_server server-bench "$tree"
     psql -c 'CREATE DATABASE stock'

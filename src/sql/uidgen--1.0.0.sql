@@ -1288,11 +1288,11 @@ COMMENT ON FUNCTION uid_internal.uid_stat_sequences() IS
 
 CREATE VIEW uid_stat AS SELECT * FROM uid_internal.uid_stat_sequences();
 COMMENT ON VIEW uid_stat IS
-  'Counters of each generator and segment of this database that has a slot in shared memory. They only grow, and start '
-  'at zero when the slot is made: at its first use after a server start, an alteration or a reclaim. ids counts the ids '
-  'and values that sessions and their parallel workers have drawn, one by one, in arrays and in blocks, also in '
-  'transactions that were rolled back. In cached mode a session with runs of its own reports at the end of its '
-  'transaction. records counts records written to the log. refused_* count calls that failed: refused_clock because the '
+  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it is '
+  'first used after a server start. They start at zero then, and only grow. ids counts the ids and values that sessions '
+  'and their parallel workers have drawn, one by one, in arrays and in blocks, also in transactions that were rolled '
+  'back. In cached mode a session with runs of its own reports at the end of its transaction. records counts records '
+  'written to the log. refused_* count calls that failed: refused_clock because the '
   'clock was behind or implausible, refused_rate because sessions drew faster than the layout allows, refused_registry '
   'because the registry gave nothing, refused_ring because the ring was empty, refused_used_up because no value is left, '
   'and refused_busy because other sessions won every race. *_waits count calls that waited, *_wait_time is the time that '

@@ -1,8 +1,8 @@
-# Missing room, missing shared memory and invalid settings; sessions that are ended in the middle; and a search_path
+# Missing shared memory and invalid settings; sessions that are ended in the middle; and a search_path
 # that leads to another role's code.
 use UidgenTest 'preloaded';
 
-my $node = new_node('limits', conf => "uidgen.max_slots = 4\n");
+my $node = new_node('limits');
 start_uidgen($node);
 
 # Runs SQL that must fail; returns what psql wrote to stderr.
@@ -14,117 +14,37 @@ sub failure
 	return $status == 0 ? 'no error' : $stderr;
 }
 
-# Draws once for each of 100 rows in parallel mode; '53400' or whatever error there is, else the number of draws.
-sub parallel_draw
-{
-	my ($call) = @_;
-	my ($status, $stdout, $stderr) = $node->psql(
-		'postgres',
-		"SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
-		  . "SELECT count(*) FROM rows WHERE $call > 0",
-		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	return $status == 0 ? $stdout : ($stderr =~ /ERROR:  (\w{5}):/)[0];
-}
+my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0';
 
-# All slots in use: two generators, two segments. A slot is taken from a sequence that
-# no open transaction uses; when there is none such, and in parallel mode, the error is 53400.
+# In parallel mode a sequence of which the server knows nothing yet is drawn from by workers.
 {
 	$node->safe_psql('postgres',
-		"SELECT segment_create('a'), segment_create('b'), segment_create('c'), uid_generator_create('g'), uid_generator_create('h');"
-		  . 'CREATE TABLE rows (i integer) WITH (parallel_workers = 2); INSERT INTO rows SELECT generate_series(1, 100)');
-	my $session = hold_open($node);
-	$session->query_safe('BEGIN');
-	my $id = $session->query_safe("SELECT uid_next() FROM uid_next('uid_generators.h')");
-	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '1|1', 'four slots are in use by an open transaction');
-	my $error = failure($node, "SELECT segment_next('c')");
-	like($error, qr/ERROR:  53400/, 'a fifth is refused');
-	like($error, qr/HINT:.*uidgen\.max_slots/, 'with a hint that names the setting');
-	like(failure($node, "SELECT uid_next('uid_generators.g')"), qr/ERROR:  53400/, 'for a generator too');
-	$node->safe_psql('postgres', 'CREATE DATABASE other');
-	$node->safe_psql('other', 'CREATE EXTENSION uidgen');
-	like(failure($node, 'SELECT uid_next()', 'other'), qr/ERROR:  53400/, 'and for another database');
-	is($node->safe_psql('postgres', "SELECT last_value, is_called FROM uid_segments.c"), '1|f', 'nothing was burned');
-	is($node->safe_psql('postgres', "SELECT segment_next('a'), segment_next('b')"), '2|2', 'what has a slot goes on in other sessions');
-	$session->query_safe("SAVEPOINT s");
-	is(sqlstate($session, "SELECT segment_next('c')"), '53400', 'a transaction does not take what it uses itself');
-	$session->query_safe("ROLLBACK TO s");
-	is($session->query_safe("SELECT segment_next('a'), segment_next('b')"), '3|3', 'after the error those in use go on');
-	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'and so do ids');
-	$session->query_safe("PREPARE TRANSACTION 'holds slots'");
-	like(failure($node, "SELECT segment_next('c')"), qr/ERROR:  53400/, 'a prepared transaction is an open one');
-	$node->safe_psql('postgres', "ROLLBACK PREPARED 'holds slots'");
-	$session->quit;
-
-	# Nobody uses them now, but no slot is taken away in parallel mode.
-	like($node->safe_psql('postgres', 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;'
-			  . "EXPLAIN SELECT count(*) FROM rows WHERE segment_next('uid_segments.c'::regclass) > 0"),
-		qr/Gather/, 'a plan that draws in parallel workers');
-	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), '53400', 'in parallel mode no slot is taken away');
-	$node->safe_psql('postgres', "BEGIN; SELECT segment_create('passing'); SELECT segment_drop('a'); ROLLBACK");
-	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), '53400', 'a rolled back DROP frees nothing');
-	$node->safe_psql('postgres', "SELECT segment_drop('a')");
-	is($node->safe_psql('postgres', "SELECT segment_next('c')"), 1, "the next slot that is made takes a dropped segment's");
-	is(parallel_draw("segment_next('uid_segments.c'::regclass)"), 100, '... which parallel workers may use');
-	is(parallel_draw("uid_next('uid_generators.g')"), '53400', 'one slot only');
-	is($node->safe_psql('postgres', "SELECT segment_next('b')"), 4, 'b goes on');
-	$node->safe_psql('postgres', "SELECT segment_drop('b')");
-	like(
-		failure($node,
-			"BEGIN; SELECT segment_create('passing'); SELECT segment_next('passing'); SELECT 1 / 0"),
-		qr/22012/, 'a segment made in a transaction that fails');
-	is(parallel_draw("uid_next('uid_generators.g')"), 100, 'gives its slot back');
-
-	# Out of parallel mode a slot that no transaction uses is taken: a generator's or a segment's, of any database.
-	$node->safe_psql('postgres', "SELECT segment_create('d')");
-	is($node->safe_psql('postgres', "SELECT segment_next('d')"), 1, 'a segment takes a slot that nobody uses');
-	is($node->safe_psql('other', "SELECT uid_next() > 0"), 't', 'a generator of another database too');
-	cmp_ok($node->safe_psql('postgres', "SELECT uid_next()"), '>', $id, 'a generator takes one back, above its last id');
-	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('c')"), '>', 100, 'a segment too, above its last value');
-	$node->safe_psql('postgres', "SELECT segment_drop('c'), segment_drop('d')");
-	$node->safe_psql('postgres', 'DROP SEQUENCE uid_generators.g, uid_generators.h; DROP TABLE rows');
-	$node->safe_psql('postgres', 'DROP DATABASE other');
-
-	# A database needs no slot of its own: more of them than slots draw in turn.
-	my @databases = map { "db$_" } 1 .. 5;
-	foreach my $database (@databases)
+		'CREATE TABLE rows (i integer) WITH (parallel_workers = 2); INSERT INTO rows SELECT generate_series(1, 100)');
+	foreach my $call ("segment_next('uid_segments.fresh'::regclass)", "uid_next('uid_generators.fresh')")
 	{
-		$node->safe_psql('postgres', "CREATE DATABASE $database");
-		$node->safe_psql($database, 'CREATE EXTENSION uidgen');
+		$node->safe_psql('postgres', "SELECT segment_create('fresh'), uid_generator_create('fresh', mode => 'cached', spread => false)");
+		like($node->safe_psql('postgres', "$parallel; EXPLAIN SELECT count(*) FROM rows WHERE $call > 0"), qr/Gather/, 'a plan that draws in parallel workers');
+		is($node->safe_psql('postgres', "$parallel; SET parallel_leader_participation = off; SELECT count(*) FROM rows WHERE $call > 0"), 100, "... $call");
+		$node->safe_psql('postgres', 'DROP SEQUENCE uid_segments.fresh, uid_generators.fresh');
 	}
-	my %last = map { $_ => 0 } @databases;
-	foreach my $round (1 .. 3)
-	{
-		my @failed;
-		foreach my $database (@databases)
-		{
-			my ($status, $next, $error) = $node->psql($database, "SELECT uid_next(); SELECT segment_next('worker_node_id_seq') > 0");
-			push @failed, "$database: $error" if $status != 0;
-			push @failed, "$database: $next after $last{$database}" if $status == 0 && $next <= $last{$database};
-			($last{$database}) = $next =~ /(\d+)/;
-		}
-		is("@failed", '', "five databases draw from four slots, round $round");
-	}
-	$node->safe_psql('postgres', "DROP DATABASE $_") foreach @databases;
+	$node->safe_psql('postgres', 'DROP TABLE rows');
 }
 
-# The look-up of a registry's segment that fails keeps no place for blocks.
+# Only a role that may create segments has the server's login look for one at the registry.
 {
-	$node->append_conf('postgresql.conf', "uidgen.registry = 'host=/nowhere'\n");
-	$node->reload;
-	$node->poll_query_until('postgres', "SELECT current_setting('uidgen.registry') <> ''") or die 'no reload';
+	my $set_registry = sub {
+		$node->append_conf('postgresql.conf', "uidgen.registry = '$_[0]'\n");
+		$node->reload;
+		$node->poll_query_until('postgres', 'SHOW uidgen.registry', $_[0]) or die 'no reload';
+	};
 	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_internal.uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
-	$node->safe_psql('postgres', join ';', map { "CREATE SEQUENCE uid_segments.sought$_" } 1 .. 5);
-	my @errors = map { $look_up->("uid_segments.sought$_") } 1 .. 5;
-	is(scalar(grep { /could not attach segment "a"/ && !/all places/ } @errors), 5, 'look-ups that fail leave places to others') or diag("@errors");
-	$node->safe_psql('postgres', join ';', (map { "DROP SEQUENCE uid_segments.sought$_" } 1 .. 5), 'CREATE SEQUENCE elsewhere');
-	like($look_up->('elsewhere'), qr/sequence "elsewhere" is not in schema "uid_segments"/, 'only for who may create segments');
-	$node->safe_psql('postgres', 'DROP SEQUENCE elsewhere');
-	$node->append_conf('postgresql.conf', "uidgen.registry = ''\n");
+	$set_registry->('host=/nowhere');
+	$node->safe_psql('postgres', 'CREATE SEQUENCE uid_segments.sought; CREATE SEQUENCE elsewhere');
+	like($look_up->('uid_segments.sought'), qr/could not attach segment "a"/, 'a look-up without an answer is an error');
+	like($look_up->('elsewhere'), qr/sequence "elsewhere" is not in schema "uid_segments"/, '... and only for who may create segments');
+	$node->safe_psql('postgres', 'DROP SEQUENCE uid_segments.sought, elsewhere');
+	$set_registry->('');
 }
-
-# The hint is good.
-$node->append_conf('postgresql.conf', "uidgen.max_slots = 20\n");
-$node->restart;
 
 # The datacenter id belongs to a server or a database.
 {

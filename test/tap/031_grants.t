@@ -306,32 +306,9 @@ foreach my $node ($a, $b)
 
 sql($a, q{SELECT uid_generator_create('dropped')});
 sql($a, q{SELECT uid_next('uid_generators.dropped')});
-is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 1, 'a generator has a place');
+is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 1, 'a generator has a grant');
 sql($a, q{DROP SEQUENCE uid_generators.dropped});
 is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
-
-# More generators than places: the one that was unused longest gives up its place, and gets another node later.
-
-my $few = member('few', conf => "uidgen.max_slots = 4\nuidgen.registry_lease = 4s\n");
-sql($few, q{SELECT uid_generator_create('g' || i) FROM generate_series(1, 7) i});
-my $in_turn = join '; ', map { "SELECT uid_next('uid_generators.g$_')" } 1 .. 7;
-my $turns = background_loop($few, clients => 3, sql => $in_turn, pace => 0.2);
-ok(poll_until('draws', sub { 150 < map { split /\n/, slurp_file($_) } @{ $turns->{logs} } }),
-	'more generators than places draw in turn');
-$few->stop('immediate');
-my @ids_in_turn = stop_loop($turns);
-unlike(slurp_file("$_.err"), qr/ERROR/, 'without an error') foreach @ids_in_turn;
-start_node($few);
-$turns = background_loop($few, clients => 1, sql => $in_turn, pace => 0.2);
-ok(poll_until('draws', sub { 30 < map { split /\n/, slurp_file($_) } @{ $turns->{logs} } }), 'and after a crash');
-push @ids_in_turn, stop_loop($turns);
-assert_unique(@ids_in_turn);
-is(sql($few, 'SELECT count(*) FROM uid_registry_status'), 4, 'there are as many grants as places');
-sql($few, q{SELECT uid_next('uid_generators.g1')});
-ok( poll_until('renewals',
-		sub { sql($few, q{SELECT renewals > 1 FROM uid_registry_status WHERE generator LIKE '%g1'}) eq 't' }),
-	'grants are renewed');
-$few->stop;
 
 # No background worker for the registrar
 

@@ -159,48 +159,12 @@ like(clock_ahead(1), qr/WARNING: .*\n.*DETAIL:  .*They are unique if this server
 	'... with a registry');
 
 # ---------------------------------------------------------------------------
-# All slots are in use.
-# ---------------------------------------------------------------------------
-
-my $night = new_node('night', allows_streaming => 1, conf => "autovacuum = off\nuidgen.max_slots = 8\n");
-start_node($night);
-make_shop($night);
-shop($night, "SELECT segment_create('s' || n) FROM generate_series(1, 8) n");
-# A session with sequences that are none of uidgen's holds no slot, and one that holds slots without need.
-$night->safe_psql('shop', 'CREATE SEQUENCE plain' . $_) foreach 1 .. 9;
-my $plain = hold_open($night, dbname => 'shop');
-my $plain_pid = $plain->query_safe('BEGIN; SELECT pg_backend_pid()');
-$plain->query_safe("SELECT nextval('plain' || n) FROM generate_series(1, 9) n");
-my $session = hold_open($night, dbname => 'shop');
-$session->query_safe($path);
-my $session_pid = $session->query_safe('SELECT pg_backend_pid()');
-# The wrong moment for the third step: no slot is short.
-my $ends = block_of('docs/runbooks/slots.md', qr/pg_terminate_backend/);
-$session->query_safe("BEGIN; SELECT segment_next('s' || n) FROM generate_series(1, 3) n");
-is(shop($night, $ends), '', 'slots: while slots are free, the step ends no transaction');
-is($session->query_safe("SELECT segment_next('s3')"), '2', '... and the session goes on');
-$session->query_safe('ROLLBACK');
-$session->query_safe("BEGIN; SELECT segment_next('s' || n) FROM generate_series(1, 7) n");
-like(error_of($night, "SELECT segment_next('s8')"), qr/ERROR:  53400: @{[symptom('slots')]}/, 'slots: the symptom');
-my $draw = "SELECT count(segment_next('s' || n)) FROM generate_series(1, 8) n";
-run_page(
-	'slots', $night,
-	after => sub {
-		my ($block) = @_;
-		if ($block =~ /pg_terminate_backend/)
-		{
-			my $is_there = 'SELECT count(*) FROM pg_stat_activity WHERE pid = ';
-			ok($night->poll_query_until('postgres', "SELECT 0 = ($is_there $session_pid)"), '... ends the holder');
-			is($night->safe_psql('postgres', "$is_there $plain_pid"), '1', '... and no session with other sequences');
-		}
-		is(shop($night, $draw), '8', '... draws go on') if $block =~ /pg_ctl restart/;
-	});
-is($night->safe_psql('postgres', 'SHOW uidgen.max_slots'), '16', '... there are twice as many slots');
-eval { $_->quit } foreach $session, $plain;
-
-# ---------------------------------------------------------------------------
 # A generator is near its end of time.
 # ---------------------------------------------------------------------------
+
+my $night = new_node('night', allows_streaming => 1, conf => "autovacuum = off\n");
+start_node($night);
+make_shop($night);
 
 # 40 bits of milliseconds are 34.8 years. No field is that of the preset, so far as fields go together.
 my $ending = q{epoch => now() - interval '34 years', time_bits => 40};

@@ -135,6 +135,17 @@ dsa_pointer allocate_in_area(Size bytes, const char *what) {
     return explained(what, [bytes] { return dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO); });
 }
 
+SlotEntry *find_or_make_entry(const SlotKey &key) {
+    bool found = false;
+    auto *entry =
+        static_cast<SlotEntry *>(explained(of_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
+    if (!found) {
+        entry->slot = InvalidDsaPointer;
+        entry->lost_until_us = 0;
+    }
+    return entry;
+}
+
 void free_in_area(dsa_pointer pointer) {
     if (DsaPointerIsValid(pointer))
         dsa_free(area, pointer);

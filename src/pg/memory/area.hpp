@@ -53,8 +53,11 @@ void area_restore_by(void (*restore)());
 // The address in this process. May raise an error, if the memory is new to the process.
 template <typename T> T *in_area(dsa_pointer pointer) { return static_cast<T *>(dsa_get_address(area, pointer)); }
 
-// Zeroed memory. `what` and the size are in the error if there is none.
+// Zeroed memory. `what` is in the error if there is none.
 dsa_pointer allocate_in_area(Size bytes, const char *what);
 void free_in_area(dsa_pointer pointer); // does nothing for InvalidDsaPointer
+
+// The table's entry for that key, which is made if there is none. The caller holds the entry's lock.
+SlotEntry *find_or_make_entry(const SlotKey &key);
 
 } // namespace uidgen::pg

@@ -90,9 +90,10 @@ bool follows(const core::Membership &next, const core::Membership &present) {
     return false;
 }
 
-bool is_of_member(const Slot *slot, const SlotKey &key) {
-    return slot->phase != SlotPhase::free && slot->generator.membership.used && same_key(slot->key, key);
-}
+// That of a dropped generator rests, because the DROP may be rolled back.
+bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && slot->generator.membership.used; }
+
+bool is_of_member(const Slot *slot, const SlotKey &key) { return has_member(slot) && same_key(slot->key, key); }
 
 // False: memberships_begin_lines() has forgotten the fleet meanwhile.
 bool note_seen(const MembershipChange &change) {
@@ -225,7 +226,7 @@ GrantError membership_error(Slot *slot) {
 bool membership_copy(Slot *slot, Member *copy) {
     const MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const bool is_member = slot->phase != SlotPhase::free && state.used;
+    const bool is_member = has_member(slot);
     if (is_member)
         *copy = {slot,
                  slot->key,

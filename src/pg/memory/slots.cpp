@@ -68,7 +68,8 @@ void add_slots(SlotKind kind) {
 }
 
 dsa_pointer make_ring(uint64_t cells) {
-    const dsa_pointer memory = allocate_in_area(cells * sizeof(Cell), "the ring of a generator in cached mode");
+    const Size bytes = cells * sizeof(Cell);
+    const dsa_pointer memory = allocate_in_area(bytes, psprintf("the ring of a generator, %zu bytes", bytes));
     core::Ring<>(nullptr, in_area<Cell>(memory), cells).clear();
     return memory;
 }
@@ -210,15 +211,14 @@ dsa_pointer take_cells(Slot *slot) {
     return cells;
 }
 
-// Exchanges *cells for those that the slot had.
+// The slot has no ring until now: it was free, or has lost it when it was reset.
 void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
     lock_both(slot);
-    const dsa_pointer former = take_cells(slot);
     keep_counts(slot);
     reset(slot, init, *cells);
     set_phase(slot, SlotPhase::ready);
     unlock_both(slot);
-    *cells = former;
+    *cells = InvalidDsaPointer;
 }
 
 // Returns the cells of its ring.
@@ -238,20 +238,42 @@ dsa_pointer end_use(Slot *slot) {
 // The table
 // ---------------------------------------------------------------------------------------------------------
 
-// What may fail for lack of memory, before anything is taken.
-void prepare(const SlotKey &key, SlotKind kind) {
-    bool found = false;
-    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
-    if (!found)
-        entry->slot = InvalidDsaPointer;
-    dshash_release_lock(slot_table, entry);
-    if (!has_free_slot(kind))
-        add_slots(kind);
-}
-
 // Null: there is none.
 Slot *slot_of(const SlotEntry *entry) {
     return entry != nullptr && DsaPointerIsValid(entry->slot) ? in_area<Slot>(entry->slot) : nullptr;
+}
+
+void release(SlotEntry *entry) {
+    if (entry != nullptr)
+        dshash_release_lock(slot_table, entry);
+}
+
+SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
+
+void remember_last_time(const SlotKey &key, int64_t until_us) {
+    SlotEntry *entry = find_or_make_entry(database_of(key));
+    entry->lost_until_us = Max(entry->lost_until_us, until_us);
+    release(entry);
+}
+
+// A segment has the oid that a generator had.
+void remember_former(const SlotKey &key, Slot *generator) {
+    LWLockAcquire(&generator->lock, LW_SHARED);
+    const int64_t until_us = same_key(generator->key, key) ? slot_last_time(*generator) : 0;
+    LWLockRelease(&generator->lock);
+    if (until_us > 0)
+        remember_last_time(key, until_us);
+}
+
+// What may fail for lack of memory, before anything is taken.
+void prepare(const SlotKey &key, SlotKind kind) {
+    SlotEntry *entry = find_or_make_entry(key);
+    Slot *former = slot_of(entry);
+    release(entry);
+    if (former != nullptr && former->kind == SlotKind::generator && kind == SlotKind::segment)
+        remember_former(key, former);
+    if (!has_free_slot(kind))
+        add_slots(kind);
 }
 
 // The slot of the key, locked in the table by *entry. A slot of the other kind is of a sequence that had the oid
@@ -268,25 +290,6 @@ Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *c
     if (slot != nullptr)
         begin_use(slot, key);
     return slot;
-}
-
-void release(SlotEntry *entry) {
-    if (entry != nullptr)
-        dshash_release_lock(slot_table, entry);
-}
-
-SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
-
-void remember_last_time(const SlotKey &key, int64_t until_us) {
-    bool found = false;
-    const SlotKey database = database_of(key);
-    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &database, &found));
-    if (!found) {
-        entry->slot = InvalidDsaPointer;
-        entry->lost_until_us = 0;
-    }
-    entry->lost_until_us = Max(entry->lost_until_us, until_us);
-    release(entry);
 }
 
 } // namespace
@@ -355,18 +358,21 @@ Slot *make_stale_slot(const SlotKey &key) {
 
 void expire_slot(Slot *slot) {
     lock_both(slot);
+    const dsa_pointer cells = take_cells(slot);
     if (slot->phase == SlotPhase::ready)
         set_phase(slot, SlotPhase::stale);
     if (slot->kind == SlotKind::segment)
         blocks_discard(slot);
     unlock_both(slot);
+    free_in_area(cells);
 }
 
-void orphan_slot(Slot *slot) {
+void end_slot(Slot *slot, SlotPhase phase) {
     lock_both(slot);
-    forget_fleet(slot);
+    if (phase == SlotPhase::orphan)
+        forget_fleet(slot);
     const dsa_pointer cells = take_cells(slot);
-    set_phase(slot, SlotPhase::orphan);
+    set_phase(slot, phase);
     unlock_both(slot);
     free_in_area(cells);
 }

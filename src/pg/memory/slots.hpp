@@ -13,8 +13,8 @@
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
 //      (the refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
-//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node
-//      and the sum of all counts, which look at many slots at one moment, need only the state's.
+//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node,
+//      which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
 // A slot may outlive its sequence without harm (sweep.hpp). A session that opens an entry compares the page with
@@ -54,9 +54,10 @@ inline bool same_state(const PageState &a, const PageState &b) {
 enum class SlotKind : uint32_t { none, generator, segment };
 
 enum class SlotPhase : uint32_t {
-    free,   // of no sequence
-    orphan, // of a sequence that does not exist any more, or that has become another generator's
-    stale,  // what is drawn with must be made anew
+    free,    // of no sequence
+    orphan,  // of a sequence that has become another generator's
+    dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
+    stale,   // what is drawn with must be made anew
     ready,
 };
 
@@ -261,13 +262,13 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init);
 // A slot for a generator that no session has drawn from since the server's start. It is stale.
 Slot *make_stale_slot(const SlotKey &key);
 
-// What the slot was made from has changed, or may have been rolled back: the next draw makes anew what it draws with.
-// Statistics and membership stay.
+// What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes anew
+// what it draws with. Statistics and membership stay.
 void expire_slot(Slot *slot);
 
-// The same for a sequence that does not exist any more, or that becomes another generator's: its membership ends, and
-// its statistics with it.
-void orphan_slot(Slot *slot);
+// The same, as an orphan or a dropped one. Membership and statistics end with an orphan; those of a dropped one are out
+// of sight, unless the DROP is rolled back.
+void end_slot(Slot *slot, SlotPhase phase);
 
 // Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
 // unless the database is gone.

@@ -35,14 +35,18 @@ Stats slot_counted(Slot *slot) {
     return now;
 }
 
+// Under no lock for long, because there may be many slots. What is freed after the first lines is missing: the sum is
+// never too high, but it may be less than a moment ago.
 Stats slots_counted() {
-    lock_state(LW_SHARED); // excludes that a slot is freed meanwhile
+    lock_state(LW_SHARED);
     Stats sum = server_state->freed;
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot))
-            if (slot->phase != SlotPhase::free)
-                add(&sum, slot_counted(slot));
     unlock_state();
+    for_each_slot([&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
+    for (uint32_t i = 0; i < stat_count; i++) {
+        std::atomic<uint64_t> &shown = server_state->shown.values[i];
+        core::raise_to(shown, sum.values[i], std::memory_order_relaxed);
+        sum.values[i] = shown.load(std::memory_order_relaxed);
+    }
     return sum;
 }
 

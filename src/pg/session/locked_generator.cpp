@@ -78,11 +78,11 @@ void end_lease(Oid generator) {
     open_all_again();
 }
 
-void end_generator(Oid generator) {
+void end_generator(Oid generator, SlotPhase phase) {
     close_all_windows(); // which counts what this transaction has drawn
     Slot *slot = find_slot(slot_key(generator));
     if (slot != nullptr)
-        orphan_slot(slot);
+        end_slot(slot, phase);
 }
 
 int64_t high_water_mark_of(Oid generator) {

@@ -21,9 +21,9 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 // Discards what the generator has leased. Under lock_generator().
 void end_lease(Oid generator);
 
-// The same for a generator that this transaction has dropped, or whose row it has made: its membership in the fleet
-// ends, too. If that is rolled back, the generator goes on as after an alteration, and as a newcomer.
-void end_generator(Oid generator);
+// The same for a generator that this transaction has dropped, or, as an orphan, for one that had the oid of a generator
+// whose row it makes.
+void end_generator(Oid generator, SlotPhase phase);
 
 // What the generator's sequence says; without a sequence, that it never wrote a lease. (A row may outlive its sequence
 // where event triggers are off.) It may rise at once, except under lock_generator().

@@ -43,7 +43,7 @@ void sweep_under_lock(Slot *slot, const Look &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, look.until_us);
         else
-            orphan_slot(slot);
+            end_slot(slot, SlotPhase::dropped);
     }
 }
 
@@ -55,7 +55,9 @@ void sweep(Slot *slot) {
     SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
     if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
         return;
-    sweep_under_lock(slot, look);
+    const Look locked = look_at(slot); // another session may have freed it meanwhile
+    if (locked.used && same_key(locked.key, look.key))
+        sweep_under_lock(slot, locked);
     LockRelease(&tag, ExclusiveLock, false);
 }
 
@@ -79,11 +81,12 @@ LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us
         if (until_us <= limit_us)
             lost.latest_within_us = Max(lost.latest_within_us, until_us);
     };
+    const int64_t present_us = core::start_of(layout, core::tick_at(layout, wall_clock_us()));
     note(lost_until_us());
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
         if (look.used && core::same_layout(look.layout, layout) && is_of_this_database(look.key) &&
-            (look.key.sequence == generator || !is_relation(look.key.sequence)))
+            (look.until_us < present_us || look.key.sequence == generator || !is_relation(look.key.sequence)))
             note(look.until_us);
     }
     return lost;

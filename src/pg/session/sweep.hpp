@@ -21,7 +21,8 @@ void sweep_slots();
 
 // How far ids of lost generators of this database reach, in microseconds; 0: there are none. They are those of
 // generators of that layout whose sequence the transaction does not see (a DROP in the same transaction counts), or
-// which had the oid of this one, and what is remembered for the database.
+// which had the oid of this one, and what is remembered for the database. Times before the clock's tick are of any
+// generator of that layout: a start above them delays nothing, and to look for many sequences takes time.
 struct LostTimes {
     int64_t latest_us;
     int64_t latest_within_us; // of those up to the limit

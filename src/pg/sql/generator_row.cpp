@@ -94,7 +94,7 @@ void row_inserted(Row row) {
         end_lease(generator);
     } else {
         warn_of_end(generator, config.layout);
-        end_generator(generator);
+        end_generator(generator, SlotPhase::orphan);
     }
     note_datacenter_id(generator, config);
 }
@@ -114,7 +114,7 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
-        end_generator(generator);
+        end_generator(generator, SlotPhase::dropped);
         return;
     }
     lock_generator(generator);

@@ -43,7 +43,6 @@ my %faults = (
 	use_up_connections => { weight => 2 },
 	use_up_locks => { weight => 2 },
 	use_up_memory => { weight => 3 },
-	use_up_slots => { weight => 5, if => sub { $_[0]->{setting}->chosen('uidgen.max_slots') && !$_[0]->{setting}{subscriber} } },
 	recreate_database => { weight => 2 },
 	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
@@ -687,23 +686,6 @@ sub use_up_memory
 	return $self->finish($fault);
 }
 
-# More segments than slots. A slot that is taken away leaves a gap. Parallel workers never take one.
-sub use_up_slots
-{
-	my ($self, $dice) = @_;
-	my $count = $self->{setting}->chosen('uidgen.max_slots');
-	my $database = $dice->one_of($self->{paths}->databases);
-	# Until the end of the round, because nothing frees them.
-	$self->in_force('use_up_slots', "$database: $count more segments", explains => ['53400']);
-	$self->{slots}{$database} //=
-	  $self->sql("SELECT count(segment_create('slot' || i)) FROM generate_series(1, $count) AS i", database => $database) // return;
-	my $reclaimed = $self->sql(join('', map { "SELECT segment_next('slot$_');\n" } 1 .. $count)
-		  . 'SELECT slots_reclaimed + refused_no_slot FROM uid_stat_server', database => $database) // return;
-	my ($number) = $reclaimed =~ /(\d+)\s*\z/;
-	$self->found('the test does not use up the slots') unless $number;
-	return;
-}
-
 # A database that is made again with the same numbers must not meet what the server remembers of the former one.
 sub recreate_database
 {
@@ -726,8 +708,8 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# SQLSTATEs of a setting with few slots or locks. The fault before may still end a session.
-my @explained_here = (qw(53400 53200), @away);
+# SQLSTATEs of a setting with few locks. The fault before may still end a session.
+my @explained_here = ('53200', @away);
 
 # While what a session draws from is not there: a relation, an object, a function or a schema.
 my @explained_without = qw(42P01 42704 42883 3F000);
@@ -759,18 +741,15 @@ sub recreate
 	$self->check_recreation($kind, $way, stop_loop($sessions));
 	$self->sql(sql_of($kind, 'drop'), @in_torn);
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
-	# A relation that is gone is shown as a number.
-	my $left = $self->sql(q{SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^[0-9]+$'}, @in_torn) // '0';
-	$self->found("slots of what was dropped are left: $left") if $left ne '0';
 	return $self->finish($fault);
 }
 
-# Connections, slots or locks.
+# Connections or locks.
 sub may_lack_something
 {
 	my ($self) = @_;
 	my $setting = $self->{setting};
-	return $setting->{few_connections} || $setting->chosen('uidgen.max_slots') || $setting->chosen('max_locks_per_transaction');
+	return $setting->{few_connections} || $setting->chosen('max_locks_per_transaction');
 }
 
 sub check_recreation

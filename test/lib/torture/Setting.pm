@@ -19,8 +19,7 @@ my %choices = (
 	checkpoint_timeout => [ '1d', '30s' ],
 	autovacuum => [ 'on', 'off' ],
 	wal_consistency_checking => [ '', '', 'all' ],
-	'uidgen.segment_step' => [ '', '', '1', '10', '256' ],
-	'uidgen.max_slots' => [ '', 'few' ]);
+	'uidgen.segment_step' => [ '', '', '1', '10', '256' ]);
 
 # Settings that slow down every draw and every flush but the extension's own.
 my $quiet = <<'END';
@@ -73,9 +72,6 @@ sub new
 	$chosen{synchronous_commit} = '' if $self->{topology} eq 'synchronous';
 	# 2,000 locks in all, of which use_up_locks leaves none. More sessions have more, so that only a fault uses them up.
 	$chosen{max_locks_per_transaction} = '' if $self->{sessions} > 16;
-	# Each database has 25 generators and segments, and each session one generator of its own at times. The nemesis needs some.
-	my $slots = 25 * $self->{databases} + $self->{sessions} + $self->{dense} + 20;
-	$chosen{'uidgen.max_slots'} = $chosen{'uidgen.max_slots'} eq 'few' && $self->{databases} <= 3 ? $slots : '';
 	$self->{bad_samples} = defined $opts{fault} && $opts{fault} ne '' && $dice->part('bad_samples')->chance(30);
 	return $self;
 }
@@ -116,8 +112,7 @@ sub make_fleet
 	$self->{few_connections} = $self->{is_renamed} = 0;
 	$self->{databases} = 1;
 	$self->{chosen}{wal_level} = 'replica';
-	$self->{chosen}{$_} = ''
-	  foreach 'synchronous_commit', 'max_locks_per_transaction', 'wal_consistency_checking', 'uidgen.max_slots';
+	$self->{chosen}{$_} = '' foreach 'synchronous_commit', 'max_locks_per_transaction', 'wal_consistency_checking';
 	return $self;
 }
 

@@ -1,0 +1,210 @@
+# Processes that end, and sequences that are dropped, while something is under way between a session and a background
+# process: no slot is lost, none is found again by the next sequence, nobody waits for long, and no process touches memory
+# that is gone. (003_kill.t kills processes under load.)
+use Time::HiRes;
+use UidgenTest 'preloaded';
+
+my $conf = "autovacuum = off\nuidgen.max_wait = 1min\n";
+my $registry = new_node('registry', conf => $conf);
+start_uidgen($registry);
+make_registry($registry);
+$registry->safe_psql('postgres', "SELECT segment_create('a'), segment_create('b', 1000000); GRANT USAGE ON SEQUENCE uid_segments.a, uid_segments.b TO uid_fleet");
+my $node = new_node('node', conf => $conf);
+join_fleet($node, $registry);
+start_uidgen($node);
+seed_random();
+
+sub sql
+{
+	return $node->safe_psql('postgres', $_[0]);
+}
+
+# A process "uidgen NAME", once it is there.
+sub worker
+{
+	my ($name) = @_;
+	my @found;
+	poll_until("a $name", sub { @found = background_pids($node, $name) }) or die "no $name";
+	return $found[0];
+}
+
+# It ends at SIGTERM.
+sub ends
+{
+	my ($name, $what) = @_;
+	my $pid = worker($name);
+	kill 'TERM', $pid;
+	ok(poll_until("the end of $name", sub { !kill 0, $pid }), "$name ends $what");
+	return;
+}
+
+# A session of the registry keeps the registrar of the node in its call.
+sub hold_up_registry
+{
+	my $session = hold_open($registry);
+	$session->query_safe('BEGIN; LOCK TABLE uid_fleet; LOCK TABLE uid_segment');
+	return $session;
+}
+
+sub registrar_is_held_up
+{
+	return $registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'");
+}
+
+sub waits_for_registry
+{
+	my ($count) = @_;
+	my $event = wait_event($node, 'UidgenGrant');
+	return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = '$event' AND backend_type = 'client backend'");
+}
+
+my $slots = 'SELECT generators, segments FROM uid_stat_server';
+
+# Slots of what was dropped are freed when others are made, here of the other kind. The one that was freed last is used
+# first.
+sub sweep
+{
+	my ($create, $call) = @_;
+	sql("SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN $call; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
+	return;
+}
+
+# ---------------------------------------------------------------------------
+# A session that waits for a grant or a block is terminated, and another one waits on.
+# ---------------------------------------------------------------------------
+sql("SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100)");
+my $holder = hold_up_registry();
+my @calls = (q{SELECT uid_next('uid_generators.g') > 0}, q{SELECT segment_next('a') > 0});
+my @sessions = map { my $call = $_; map { [ hold_open($node), $call ] } 1, 2 } @calls;
+send_query(@$_) foreach @sessions;
+waits_for_registry(4) or die 'no session waits';
+is(sql("SELECT count(pg_terminate_backend(pid, 60000)) FROM (SELECT min(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT%next(%' AND pid <> pg_backend_pid() GROUP BY query) AS s(pid)"), 2, 'of four sessions that wait for the registry two are terminated');
+$holder->quit;
+is(join('', map { (eval { finish_query($_->[0]) })[0] // '' } @sessions), 'tt', '... and the others get their values');
+is(sql($slots), '1|1', '... from the slots that they had');
+eval { $_->[0]->quit } foreach @sessions;
+
+# ---------------------------------------------------------------------------
+# Sequences are dropped while the registry is asked for them. The next ones get their slots at once. What the registry
+# answers then is for neither.
+# ---------------------------------------------------------------------------
+{
+	$holder = hold_up_registry();
+	sql("SELECT uid_generator_create('h')");
+	my $session = hold_open($node);
+	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.h')});
+	registrar_is_held_up() or die 'the registrar does not ask';
+	like((finish_query($session))[1], qr/has no node from the registry/, 'a generator waits for a grant in vain');
+	my $began = Time::HiRes::time();
+	sql('DROP SEQUENCE uid_generators.h');
+	cmp_ok(Time::HiRes::time() - $began, '<', 30, '... and is dropped without a wait for the registrar');
+	sweep(q{EXECUTE format('CREATE SEQUENCE passing%s', i)}, q{PERFORM segment_next(format('passing%s', i))});
+	is(sql('SELECT generators FROM uid_stat_server'), 1, '... its slot is freed');
+	sql("SELECT uid_generator_create('k')");
+	send_query($session, q{SELECT uid_next('uid_generators.k') > 0});
+	waits_for_registry(1) or die 'no session waits';
+	is(sql('SELECT generators FROM uid_stat_server'), 2, '... and used by another one');
+	$holder->quit;
+	is((finish_query($session))[0], 't', '... and gets a grant');
+	is($registry->safe_psql('postgres', q{SELECT count(DISTINCT node) FROM uid_fleet WHERE generator ~ '[hk]$'}), 2, '... which is not the one that the registry gave for the former');
+	is(sql(q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), 'gk', '... of which nothing is left');
+	$node->restart;
+	is(sql(q{SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), "t|t\ngk", '... nor after a restart');
+	$session->quit;
+}
+
+# The same for blocks of a segment. The next one is attached by its row alone, as by a restore: so its first question is
+# for a block, as that of the former was.
+{
+	my $fleet = sql('SELECT fleet FROM uid_registry_status LIMIT 1');
+	sql("DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100)");
+	$holder = hold_up_registry();
+	my $session = hold_open($node);
+	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT segment_next('x')});
+	registrar_is_held_up() or die 'the registrar does not ask';
+	like((finish_query($session))[1], qr/has no values from the registry/, 'a segment waits for a block in vain');
+	sql('DROP SEQUENCE uid_segments.x');
+	my $others = sql('SELECT segments FROM uid_stat_server');
+	sweep(q{PERFORM uid_generator_create('passing' || i)}, q{PERFORM uid_next(format('uid_generators.passing%s', i)::regclass)});
+	is(sql('SELECT segments FROM uid_stat_server'), $others - 1, '... and is dropped, and its slot is freed');
+	sql('CREATE SEQUENCE uid_segments.y INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1; SELECT FROM setval($$uid_segments.y$$, -1);'
+		. " INSERT INTO uid_segment VALUES ('y', 'uid_segments.y', 100, 100, NULL, 'b', $fleet, 1)");
+	send_query($session, q{RESET uidgen.max_wait; SELECT segment_next('y')});
+	waits_for_registry(1) or die 'no session waits';
+	is(sql('SELECT segments FROM uid_stat_server'), $others, '... and used by another one');
+	$holder->quit;
+	is((finish_query($session))[0], 1000000, '... and gets a block of its own');
+	$session->quit;
+}
+
+# ---------------------------------------------------------------------------
+# Background processes end at SIGTERM, whatever they do. Calls start others.
+# ---------------------------------------------------------------------------
+{
+	my $session = hold_open($node);
+	ends('registrar', 'while it has nothing to do');
+	my ($postmaster) = split /\n/, slurp_file($registry->data_dir . '/postmaster.pid');
+	my %held_up = (
+		'is asked for a grant' => [ sub { $holder = hold_up_registry() }, sub { $holder->quit } ],
+		'is connected to' => [
+			sub {
+				my $of_registrar = $registry->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE usename = 'uid_fleet'});
+				freeze_process($postmaster);
+				kill 'TERM', $of_registrar;
+			},
+			sub { thaw($postmaster) } ]);
+	foreach my $how (sort keys %held_up)
+	{
+		my ($hold_up, $let_go) = @{ $held_up{$how} };
+		$hold_up->();
+		sql("SELECT uid_generator_create('again')");
+		send_query($session, q{SELECT uid_next('uid_generators.again') > 0});
+		waits_for_registry(1) or die 'no session waits';
+		registrar_is_held_up() or die 'the registrar does not ask' if $how =~ /asked/;
+		ends('registrar', "while the registry $how");
+		$let_go->();
+		is((finish_query($session))[0], 't', '... and the next one brings the grant');
+		sql('DROP SEQUENCE uid_generators.again');
+	}
+
+	# A writer of rows that waits for a lock.
+	$session->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
+	sql("SELECT uid_generator_create('late'); SELECT uid_next('uid_generators.late')");
+	ends('node writer', 'while it waits for a lock');
+	$session->query_safe('COMMIT');
+	ok(poll_until('the row', sub { sql("SELECT uid_next('uid_generators.late'); SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.late'") =~ /^1$/m }), '... and a later one writes the row');
+	$session->quit;
+}
+
+# A refiller at random points of its work on large rings, and a DROP while it does not move. If it was stopped in the
+# middle of a run, which holds the slot's lock, the DROP waits until it goes on.
+{
+	my $large = "mode => 'cached', spread => false, chunk => 64, boost_power => 12, max_ahead_ms => 600000, lease_ms => 60000";
+	my ($ended, $dropped) = (0, 0);
+	foreach my $round (1 .. 10)
+	{
+		sql("SELECT uid_generator_create('large', $large); SELECT uid_next('uid_generators.large'); SELECT uid_generator_create('other', $large); SELECT uid_next('uid_generators.other')");
+		my $pid = 0; # calls start one, at most once a second
+		poll_until('a refiller', sub { sql(q{SELECT count(*) FROM unnest(uid_next_array('uid_generators.large', 10000))}); ($pid) = background_pids($node, 'refiller') }) or die 'no refiller';
+		Time::HiRes::sleep(rand 0.02);
+		freeze_process($pid);
+		my $session = hold_open($node);
+		send_query($session, 'DROP SEQUENCE uid_generators.large');
+		my $waits = q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DROP SEQUENCE %large' AND wait_event_type = 'LWLock'};
+		$node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'DROP SEQUENCE %large' AND state = 'active' AND wait_event_type IS DISTINCT FROM 'LWLock')") or die;
+		my $is_free = sql($waits) eq '0';
+		thaw($pid) unless $is_free;
+		$dropped++ if (finish_query($session))[1] eq '';
+		thaw($pid);
+		is(sql("SELECT count(DISTINCT uid_next('uid_generators.other')) FROM generate_series(1, 10000)"), 10000, 'another generator goes on');
+		kill 'TERM', $pid;
+		$ended++ if poll_until('the end', sub { !kill 0, $pid });
+		sql('DROP SEQUENCE uid_generators.other');
+		$session->quit;
+	}
+	is("$dropped $ended", '10 10', 'a refiller stops, goes on and ends at any point');
+}
+
+unlike(slurp_file($_->logfile), qr/terminated by signal|PANIC|TRAP/, $_->name . ' has not crashed') foreach $node, $registry;
+$_->stop foreach $node, $registry;
+done_testing();
