@@ -3,10 +3,9 @@
 #include "memory/area.hpp"
 #include "memory/memberships.hpp"
 #include "memory/server_state.hpp"
-#include "session/discard.hpp"
+#include "session/events.hpp"
 #include "fleet/grant_file.hpp"
 #include "session/session.hpp"
-#include "session/session_events.hpp"
 #include "base/settings.hpp"
 
 namespace uidgen::pg {

@@ -1,7 +1,7 @@
 #include "area.hpp"
 
 #include "base/faults.hpp"
-#include "base/file_identity.hpp"
+#include "base/identity.hpp"
 #include "server_state.hpp"
 
 namespace uidgen::pg {

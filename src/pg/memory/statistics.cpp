@@ -1,6 +1,7 @@
 #include "statistics.hpp"
 
 namespace uidgen::pg {
+
 namespace {
 
 // How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in

@@ -21,7 +21,7 @@
 
 #include "core/range.hpp"
 #include "core/window.hpp"
-#include "tables/sequence_page.hpp"
+#include "sequence/page.hpp"
 #include "memory/slots.hpp"
 #include "base/time_source.hpp"
 

@@ -8,15 +8,15 @@
 //      with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and does
 //      not depend on a search_path.
 
-#include "tables/config_table.hpp"
+#include "config/rows.hpp"
 #include "base/errors.hpp"
-#include "session/keys.hpp"
+#include "conceal/keys.hpp"
 #include "session/locked_generator.hpp"
-#include "tables/extension.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/owner_rights.hpp"
+#include "config/extension.hpp"
+#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
+
 namespace {
 
 // The arguments of a call, as parameters of a statement.
@@ -143,6 +143,9 @@ Oid create_key(FunctionCallInfo fcinfo) {
 }
 
 } // namespace
+
+// uid_generator_raise(): the owner of a generator has its ids start above a given one.
+
 } // namespace uidgen::pg
 
 using namespace uidgen::pg;
@@ -180,5 +183,14 @@ Datum uid_key_rotate(PG_FUNCTION_ARGS) {
     Call none = {};
     update_row(key_row, schema_of_keys(), sequence, "sequence", psprintf("versions = %d", newest), &none);
     PG_RETURN_INT32(newest);
+}
+
+UIDGEN_SQL_FUNCTION(uid_generator_raise);
+
+Datum uid_generator_raise(PG_FUNCTION_ARGS) {
+    const Oid generator = PG_GETARG_OID(0);
+    const GeneratorConfig config = lock_own_generator(schema_of_function(fcinfo->flinfo->fn_oid), generator);
+    raise_above_id(generator, config, PG_GETARG_INT64(1));
+    PG_RETURN_VOID();
 }
 }

@@ -1,7 +1,7 @@
 // uid_stat_sequences(), uid_stat_totals(): the statistics behind the views uid_stat and uid_stat_server.
 
 #include "base/errors.hpp"
-#include "tables/lease_sequence.hpp"
+#include "sequence/sequence.hpp"
 #include "memory/statistics.hpp"
 #include "memory/trusted_clock.hpp"
 

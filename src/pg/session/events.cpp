@@ -1,0 +1,69 @@
+#include "events.hpp"
+
+#include "names.hpp"
+#include "conceal/keys.hpp"
+#include "node/node_writer.hpp"
+#include "session.hpp"
+
+namespace uidgen::pg {
+
+namespace {
+
+void relation_changed(Datum, Oid relation) {
+    session_relation_changed(relation);
+    default_relation_changed(relation);
+    names_relation_changed(relation);
+    keys_relation_changed(relation);
+}
+
+void transaction_event(XactEvent event, void *) {
+    if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
+        return;
+    session_transaction_ends(event == XACT_EVENT_ABORT);
+    node_writer_transaction_ended();
+    session_transaction_ended();
+}
+
+void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId, void *) {
+    if (event == SUBXACT_EVENT_ABORT_SUB)
+        session_rolls_back(mine);
+}
+
+} // namespace
+
+void session_events_register() {
+    CacheRegisterRelcacheCallback(relation_changed, 0);
+    RegisterXactCallback(transaction_event, nullptr);
+    RegisterSubXactCallback(subtransaction_event, nullptr);
+}
+
+namespace {
+
+ProcessUtility_hook_type next_process_utility = nullptr;
+
+bool ends_last_values(Node *statement) {
+    if (!IsA(statement, DiscardStmt))
+        return false;
+    const DiscardMode target = castNode(DiscardStmt, statement)->target;
+    return target == DISCARD_ALL || target == DISCARD_SEQUENCES;
+}
+
+// No other hook sees a DISCARD.
+void process_utility(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessUtilityContext context,
+                     ParamListInfo params, QueryEnvironment *environment, DestReceiver *receiver,
+                     QueryCompletion *completion) {
+    const bool ends = ends_last_values(planned->utilityStmt); // the tree may be freed afterwards
+    const auto next = next_process_utility != nullptr ? next_process_utility : standard_ProcessUtility;
+    next(planned, query, read_only_tree, context, params, environment, receiver, completion);
+    if (unlikely(ends))
+        forget_last_values();
+}
+
+} // namespace
+
+void discard_hook_install() {
+    next_process_utility = ProcessUtility_hook;
+    ProcessUtility_hook = process_utility;
+}
+
+} // namespace uidgen::pg
