@@ -1,7 +1,7 @@
 #include "clock.hpp"
 
 #include "base/time_source.hpp"
-#include "memory/trusted_clock.hpp"
+#include "memory/server_state.hpp"
 #include "config/rows.hpp"
 #include "config/builtin.hpp"
 #include "base/errors.hpp"

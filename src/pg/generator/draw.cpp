@@ -9,7 +9,7 @@
 #include "sequence/page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "memory/trusted_clock.hpp"
+#include "memory/server_state.hpp"
 #include "base/waits.hpp"
 #include "node/worker_node.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
-#include "core/high_water_mark.hpp"
+#include "core/clock_policy.hpp"
 #include "session/locked_generator.hpp"
 #include "node/nodes.hpp"
 #include "memory/workers.hpp"

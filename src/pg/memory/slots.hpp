@@ -36,7 +36,6 @@
 #include "base/compat.hpp"
 #include "area.hpp"
 #include "counters.hpp"
-#include "registry_error.hpp"
 #include "server_state.hpp"
 
 namespace uidgen::pg {
@@ -309,5 +308,18 @@ int slots_to_look_at(SlotKind kind, Slot **slots, int most);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot);
+
+// ---------------------------------------------------------------------------------------------------------
+// What slots have counted (statistics.cpp).
+// ---------------------------------------------------------------------------------------------------------
+
+// Ids that are known without being counted.
+uint64_t ids_by_words(const Slot &slot);
+
+// What a slot has counted since its sequence has it. Under the slot's lock.
+Stats slot_counted(Slot *slot);
+
+// What all slots of the server have counted since its start, also those that were freed.
+Stats slots_counted();
 
 } // namespace uidgen::pg

@@ -1,4 +1,6 @@
-#include "statistics.hpp"
+// What slots have counted, for the views uid_stat and uid_stat_server.
+
+#include "slots.hpp"
 
 namespace uidgen::pg {
 

@@ -6,7 +6,7 @@
 // work, or the session finds no worker and starts one.
 #pragma once
 
-#include "registry_error.hpp"
+#include "server_state.hpp"
 
 namespace uidgen::pg {
 

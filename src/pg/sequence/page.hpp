@@ -19,7 +19,7 @@
 //      nothing to wait for.
 #pragma once
 
-#include "core/durability.hpp"
+#include "core/position_allocator.hpp"
 #include "core/range.hpp"
 #include "memory/slots.hpp"
 

@@ -1,7 +1,7 @@
 // How a slot is made from a sequence: the checks of the sequence, its row's configuration, its first position.
 #pragma once
 
-#include "core/high_water_mark.hpp"
+#include "core/clock_policy.hpp"
 #include "memory/slots.hpp"
 #include "config/rows.hpp"
 

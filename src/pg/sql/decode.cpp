@@ -4,7 +4,7 @@
 #include "config/layout_cache.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "core/high_water_mark.hpp"
+#include "core/clock_policy.hpp"
 #include "node/worker_node.hpp"
 
 namespace uidgen::pg {

@@ -2,8 +2,8 @@
 
 #include "base/errors.hpp"
 #include "sequence/sequence.hpp"
-#include "memory/statistics.hpp"
-#include "memory/trusted_clock.hpp"
+#include "memory/slots.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {
