@@ -25,7 +25,6 @@
 #include <cstddef>
 #include <cstdint>
 
-
 namespace uidgen::core {
 
 // How durable the record of a range is: the three levels that a caller's synchronous_commit may ask for.

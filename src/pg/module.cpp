@@ -60,7 +60,6 @@ PGDLLEXPORT void _PG_init(void);
 // define it again. So settings come last.
 void _PG_init(void) {
     session_events_register();
-    discard_hook_install();
     area_restore_by(grant_file_restore);
     if (process_shared_preload_libraries_in_progress) {
         next_shmem_request_hook = shmem_request_hook;

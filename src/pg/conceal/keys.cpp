@@ -1,6 +1,7 @@
 #include "keys.hpp"
 
 #include "base/errors.hpp"
+#include "base/relation_events.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 
@@ -95,7 +96,63 @@ void check_may_use(const text *name, Oid sequence) {
                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
+// A key's row, with the secret of one version; all 0 without one. Error if it is not valid.
+struct KeyRow {
+    core::KeyFormat format;
+    int32_t versions;
+    int32_t version; // 0: the key has no such version, or its row is not valid
+    uint8_t secret[aes_key_bytes];
+};
+
+// The secrets of all versions end the text, as hexadecimal digits.
+bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
+    constexpr int64_t length = INT64_C(2) * aes_key_bytes;
+    const int64_t begin = VARSIZE_ANY_EXHDR(secrets) - length * versions;
+    if (wanted < 1 || wanted > versions || begin < 0)
+        return false;
+    const char *digits = VARDATA_ANY(secrets) + begin + length * (wanted - 1);
+    if (std::any_of(digits, digits + length, [](char digit) { return !isxdigit(static_cast<unsigned char>(digit)); }))
+        return false;
+    hex_decode(digits, length, reinterpret_cast<char *>(secret));
+    return true;
+}
+
+KeyRow read_key_row(Oid sequence, int32_t version) {
+    const Row row = find_row(schema_of_keys(), "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
+    if (row.tuple == nullptr)
+        return {};
+    KeyRow key = {};
+    key.format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
+    key.versions = DatumGetInt32(column(row, "versions"));
+    check_column_type(row.desc, "secrets", TEXTOID);
+    if (is_null(row, "secrets") || !core::is_valid(key.format) || key.versions > core::most_versions(key.format))
+        return key;
+    text *secrets = DatumGetTextPP(column(row, "secrets"));
+    const int32_t wanted = version == 0 ? key.versions : version;
+    if (read_secret(secrets, key.versions, wanted, key.secret))
+        key.version = wanted;
+    // A text that is stored compressed or out of line has a copy of its own.
+    explicit_bzero(secrets, VARSIZE_ANY(secrets));
+    explicit_bzero(row.tuple->t_data, row.tuple->t_len);
+    return key;
+}
+
+void relation_changed(Oid relation) {
+    if (relation != key_table && OidIsValid(relation))
+        return;
+    invalidations++;
+    forget_all();
+}
+
+void receive_changes() {
+    static bool receives = false;
+    if (!receives)
+        on_relation_changed(relation_changed);
+    receives = true;
+}
+
 KeyRow read_row(const VersionOfKey &of, uint64_t *read_at) {
+    receive_changes();
     key_table = required_table(schema_of_keys(), "uid_key");
     for (int round = 1;; round++) {
         *read_at = invalidations;
@@ -124,6 +181,13 @@ const Key &load(const text *name, const VersionOfKey &of) {
 
 } // namespace
 
+int32_t versions_of_key(const text *name, Oid sequence) {
+    const int32_t versions = read_key_row(sequence, newest_version).versions;
+    if (versions == 0)
+        report_no_secret(name, sequence);
+    return versions;
+}
+
 Oid key_named(const text *name) {
     const Oid schema = get_namespace_oid("uid_keys", true);
     const Oid sequence = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
@@ -142,13 +206,6 @@ const Key &open_key(const text *name, int32_t version) {
     if (entry != nullptr && entry->read_at == invalidations)
         return entry->key;
     return load(name, of);
-}
-
-void keys_relation_changed(Oid relation) {
-    if (relation != key_table && OidIsValid(relation))
-        return;
-    invalidations++;
-    forget_all();
 }
 
 } // namespace uidgen::pg

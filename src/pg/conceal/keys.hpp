@@ -33,7 +33,7 @@ const Key &open_key(const text *name, int32_t version);
 // The sequence of the key of exactly that name; error if there is none.
 Oid key_named(const text *name);
 
-// For session_events.cpp.
-void keys_relation_changed(Oid relation);
+// How many versions the key has; error if it has no row.
+int32_t versions_of_key(const text *name, Oid sequence);
 
 } // namespace uidgen::pg

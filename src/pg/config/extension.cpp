@@ -116,4 +116,12 @@ uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *type
     return execute_as_owner(table, psprintf(statement, qualified_name(table), schema), arguments, types, values, nulls);
 }
 
+void check_owner(Oid sequence, Oid table) {
+    const char kind = get_rel_relkind(sequence);
+    if (kind == '\0')
+        report_no_sequence(sequence);
+    if (!has_privs_of_role(GetUserId(), owner_of(sequence)) && !has_privs_of_role(GetUserId(), owner_of(table)))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
+}
+
 } // namespace uidgen::pg

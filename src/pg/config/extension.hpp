@@ -46,4 +46,7 @@ uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *ty
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
                       const char *nulls = nullptr);
 
+// Error unless the current user owns the sequence that a row of the table is about, or the table.
+void check_owner(Oid sequence, Oid table);
+
 } // namespace uidgen::pg

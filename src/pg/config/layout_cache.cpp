@@ -2,6 +2,7 @@
 
 #include "rows.hpp"
 #include "base/errors.hpp"
+#include "base/relation_events.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -18,7 +19,7 @@ CachedLayout cached = {};
 
 uint64_t invalidations = 0;
 
-void relation_invalidated(Datum, Oid) {
+void relation_invalidated(Oid) {
     cached.valid = false;
     invalidations++;
 }
@@ -37,7 +38,7 @@ const core::Layout &layout_of(Oid generator, Oid function) {
         return cached.layout;
     static bool registered = false;
     if (!registered) {
-        CacheRegisterRelcacheCallback(relation_invalidated, 0);
+        on_relation_changed(relation_invalidated);
         registered = true;
     }
     constexpr int most_rounds = 8; // bounds the look-up if each round gets an invalidation (debug_discard_caches)

@@ -90,9 +90,8 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
     return systable_beginscan(table, index, OidIsValid(index), nullptr, 1, &key);
 }
 
-namespace {
+namespace {} // namespace
 
-// A copy of the row whose column has that value. Without one the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
     Relation rel = open_required_table(schema, table);
     SysScanDesc scan = begin_scan(rel, name, equal, value);
@@ -101,6 +100,8 @@ Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal
     table_close(rel, AccessShareLock);
     return row;
 }
+
+namespace {
 
 Row find_generator_row(Oid schema, Oid generator) {
     return find_row(schema, "uid_generator", "generator", F_OIDEQ, ObjectIdGetDatum(generator));
@@ -114,19 +115,6 @@ Row or_builtin_row(Row found, Oid generator) {
 
 Row find_segment_row(Oid schema, Oid sequence) {
     return find_row(schema, "uid_segment", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
-}
-
-// The secrets of all versions end the text, as hexadecimal digits.
-bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
-    constexpr int64_t length = INT64_C(2) * aes_key_bytes;
-    const int64_t begin = VARSIZE_ANY_EXHDR(secrets) - length * versions;
-    if (wanted < 1 || wanted > versions || begin < 0)
-        return false;
-    const char *digits = VARDATA_ANY(secrets) + begin + length * (wanted - 1);
-    if (std::any_of(digits, digits + length, [](char digit) { return !isxdigit(static_cast<unsigned char>(digit)); }))
-        return false;
-    hex_decode(digits, length, reinterpret_cast<char *>(secret));
-    return true;
 }
 
 // A field of uid_generator with one of several words, in the order of their enum.
@@ -435,26 +423,6 @@ SegmentRow read_segment_row(Oid schema, Oid sequence) {
         segment.increment = DatumGetInt64(column(row, "increment"));
     }
     return segment;
-}
-
-KeyRow read_key_row(Oid sequence, int32_t version) {
-    const Row row = find_row(schema_of_keys(), "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
-    if (row.tuple == nullptr)
-        return {};
-    KeyRow key = {};
-    key.format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
-    key.versions = DatumGetInt32(column(row, "versions"));
-    check_column_type(row.desc, "secrets", TEXTOID);
-    if (is_null(row, "secrets") || !core::is_valid(key.format) || key.versions > core::most_versions(key.format))
-        return key;
-    text *secrets = DatumGetTextPP(column(row, "secrets"));
-    const int32_t wanted = version == 0 ? key.versions : version;
-    if (read_secret(secrets, key.versions, wanted, key.secret))
-        key.version = wanted;
-    // A text that is stored compressed or out of line has a copy of its own.
-    explicit_bzero(secrets, VARSIZE_ANY(secrets));
-    explicit_bzero(row.tuple->t_data, row.tuple->t_len);
-    return key;
 }
 
 } // namespace uidgen::pg

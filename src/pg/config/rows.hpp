@@ -3,8 +3,6 @@
 #pragma once
 
 #include "base/postgres.hpp"
-#include "conceal/aes.hpp"
-#include "core/concealed_id.hpp"
 #include "memory/slots.hpp"
 
 namespace uidgen::pg {
@@ -34,7 +32,7 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
 bool is_relation(Oid oid);
 bool is_database(Oid oid);
 
-// Reading the extension's own tables: uid_generator, uid_segment and uid_key.
+// Reading the extension's own tables: uid_generator and uid_segment.
 //
 // Tables are read with a new snapshot, as catalogs are. So a generator that another session has just committed is
 // visible to a transaction with an older snapshot too, as its sequence is.
@@ -52,6 +50,9 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
 
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);
+
+// A copy of the row whose column has that value. Without one the tuple is null.
+Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
 
 // The configuration in a row of uid_generator, and its layout alone; error if it is not valid.
 GeneratorConfig generator_config_of(Row row);
@@ -99,14 +100,5 @@ struct SegmentRow {
     bool is_attached() const { return registry_name != nullptr; }
 };
 SegmentRow read_segment_row(Oid schema, Oid sequence);
-
-// A key's row, with the secret of one version; all 0 without one. Error if it is not valid.
-struct KeyRow {
-    core::KeyFormat format;
-    int32_t versions;
-    int32_t version; // 0: the key has no such version, or its row is not valid
-    uint8_t secret[aes_key_bytes];
-};
-KeyRow read_key_row(Oid sequence, int32_t version); // 0: the newest one
 
 } // namespace uidgen::pg

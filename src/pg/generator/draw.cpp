@@ -4,14 +4,13 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "session/slot_life.hpp"
-#include "node/nodes.hpp"
+#include "node/worker_node.hpp"
 #include "node/node_writer.hpp"
 #include "sequence/page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
 #include "base/waits.hpp"
-#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -4,11 +4,10 @@
 #include "base/settings.hpp"
 #include "core/clock_policy.hpp"
 #include "session/locked_generator.hpp"
-#include "node/nodes.hpp"
+#include "node/worker_node.hpp"
 #include "memory/workers.hpp"
 #include "config/rows.hpp"
 #include "node/node_writer.hpp"
-#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {

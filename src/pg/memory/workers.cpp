@@ -8,17 +8,11 @@ namespace {
 
 constexpr int64_t pause_us = 1000 * us_per_ms;
 
-struct Kind {
-    const char *name;
-    const char *function;
-    BgWorkerStartTime starts;
-    const char *without; // the hint if there is no place for one
-};
-constexpr Kind kinds[] = {
-    {"uidgen refiller", "uidgen_refiller_main", BgWorkerStart_PostmasterStart,
-     "Increase max_worker_processes. Until then, calls refill rings themselves."},
-    {"uidgen registrar", "uidgen_registrar_main", BgWorkerStart_RecoveryFinished,
-     "Increase max_worker_processes. Until then, this server gets no grant from its registry."},
+constexpr WorkerStart kinds[] = {
+    {"uidgen refiller", "uidgen_refiller_main", BGWORKER_SHMEM_ACCESS, BgWorkerStart_PostmasterStart,
+     "Increase max_worker_processes. Until then, calls refill rings themselves.", nullptr, 0},
+    {"uidgen registrar", "uidgen_registrar_main", BGWORKER_SHMEM_ACCESS, BgWorkerStart_RecoveryFinished,
+     "Increase max_worker_processes. Until then, this server gets no grant from its registry.", nullptr, 0},
 };
 
 static_assert(lengthof(kinds) == single_workers, "each kind has its place in the state of the server");
@@ -32,24 +26,26 @@ bool may_start(WorkerState *own, int64_t now_us) {
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
-bool start(const Kind &kind) {
-    BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-    worker.bgw_start_time = kind.starts;
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
-    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
-    snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", kind.function);
-    snprintf(worker.bgw_name, BGW_MAXLEN, "%s", kind.name);
-    snprintf(worker.bgw_type, BGW_MAXLEN, "%s", kind.name);
-    if (RegisterDynamicBackgroundWorker(&worker, nullptr))
-        return true;
-    ereport(DEBUG1, (errmsg("out of background worker slots for the %s", kind.name), errhint("%s", kind.without)));
-    return false;
-}
-
 void resign_at_exit(int, Datum kind) { resign_as_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
 } // namespace
+
+bool start_worker(const WorkerStart &start) {
+    BackgroundWorker worker = {};
+    worker.bgw_flags = start.flags;
+    worker.bgw_start_time = start.starts;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    if (start.argument != nullptr)
+        memcpy(worker.bgw_extra, start.argument, start.argument_bytes);
+    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
+    snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", start.function);
+    snprintf(worker.bgw_name, BGW_MAXLEN, "%s", start.name);
+    snprintf(worker.bgw_type, BGW_MAXLEN, "%s", start.name);
+    if (RegisterDynamicBackgroundWorker(&worker, nullptr))
+        return true;
+    ereport(DEBUG1, (errmsg("out of background worker slots for the %s", start.name), errhint("%s", start.without)));
+    return false;
+}
 
 // Acquire pairs with the release in become_worker(), so that the latch is seen initialized.
 bool wake_worker(SingleWorker kind) {
@@ -59,7 +55,7 @@ bool wake_worker(SingleWorker kind) {
         SetLatch(running);
         return true;
     }
-    return !may_start(&own, monotonic_us()) || start(kinds[static_cast<uint32_t>(kind)]);
+    return !may_start(&own, monotonic_us()) || start_worker(kinds[static_cast<uint32_t>(kind)]);
 }
 
 bool wake_registrar(GrantError *error) {

@@ -1,5 +1,5 @@
-// Background workers of which a server runs at most one of each kind, and only while it is needed: the first process
-// that needs one starts it.
+// Background workers. Of some a server runs at most one of each kind, and only while it is needed: the first process that
+// needs one starts it.
 //
 // How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
 // worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
@@ -9,6 +9,19 @@
 #include "server_state.hpp"
 
 namespace uidgen::pg {
+
+struct WorkerStart {
+    const char *name;
+    const char *function; // its main function
+    int flags;
+    BgWorkerStartTime starts;
+    const char *without;  // the hint if there is no place for one
+    const void *argument; // of BGW_EXTRALEN bytes at most, for its bgw_extra
+    Size argument_bytes;
+};
+
+// Allocates nothing and raises no error. False: there is no place for one.
+bool start_worker(const WorkerStart &start);
 
 enum class SingleWorker : uint32_t {
     refiller,  // fills rings of generators in cached mode

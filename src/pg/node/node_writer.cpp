@@ -4,6 +4,7 @@
 
 #include "config/rows.hpp"
 #include "base/errors.hpp"
+#include "memory/workers.hpp"
 #include "config/extension.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -68,20 +69,12 @@ struct Order {
 };
 static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
 
-// Registration allocates nothing and raises no error, so it is safe at the end of a transaction.
+// At the end of a transaction nothing may fail.
 void start_writer(const Order &order) {
-    BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
-    memcpy(worker.bgw_extra, &order, sizeof(order));
-    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
-    snprintf(worker.bgw_function_name, BGW_MAXLEN, "uidgen_node_writer_main");
-    snprintf(worker.bgw_name, BGW_MAXLEN, "uidgen node writer");
-    snprintf(worker.bgw_type, BGW_MAXLEN, "uidgen node writer");
-    if (!RegisterDynamicBackgroundWorker(&worker, nullptr))
-        ereport(DEBUG1, (errmsg("out of background worker slots for the uidgen node writer"),
-                         errhint("Increase max_worker_processes. Ids do not depend on the rows of worker_node.")));
+    (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
+                        BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished,
+                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &order,
+                        sizeof(order)});
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -1,20 +1,12 @@
 #include "events.hpp"
 
 #include "names.hpp"
-#include "conceal/keys.hpp"
+#include "base/relation_events.hpp"
 #include "node/node_writer.hpp"
 #include "session.hpp"
 
 namespace uidgen::pg {
-
 namespace {
-
-void relation_changed(Datum, Oid relation) {
-    session_relation_changed(relation);
-    default_relation_changed(relation);
-    names_relation_changed(relation);
-    keys_relation_changed(relation);
-}
 
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
@@ -29,16 +21,6 @@ void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransact
         session_rolls_back(mine);
 }
 
-} // namespace
-
-void session_events_register() {
-    CacheRegisterRelcacheCallback(relation_changed, 0);
-    RegisterXactCallback(transaction_event, nullptr);
-    RegisterSubXactCallback(subtransaction_event, nullptr);
-}
-
-namespace {
-
 ProcessUtility_hook_type next_process_utility = nullptr;
 
 bool ends_last_values(Node *statement) {
@@ -48,7 +30,8 @@ bool ends_last_values(Node *statement) {
     return target == DISCARD_ALL || target == DISCARD_SEQUENCES;
 }
 
-// No other hook sees a DISCARD.
+// DISCARD ALL and DISCARD SEQUENCES reset uid_last() and segment_last() as they reset currval() and lastval(). Behind a
+// pooler the next client of the session must not read the values of another client. No other hook sees a DISCARD.
 void process_utility(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessUtilityContext context,
                      ParamListInfo params, QueryEnvironment *environment, DestReceiver *receiver,
                      QueryCompletion *completion) {
@@ -61,7 +44,12 @@ void process_utility(PlannedStmt *planned, const char *query, bool read_only_tre
 
 } // namespace
 
-void discard_hook_install() {
+void session_events_register() {
+    on_relation_changed(session_relation_changed);
+    on_relation_changed(default_relation_changed);
+    on_relation_changed(names_relation_changed);
+    RegisterXactCallback(transaction_event, nullptr);
+    RegisterSubXactCallback(subtransaction_event, nullptr);
     next_process_utility = ProcessUtility_hook;
     ProcessUtility_hook = process_utility;
 }

@@ -7,12 +7,11 @@
 #include "session/session.hpp"
 #include "base/settings.hpp"
 #include "memory/memberships.hpp"
-#include "node/nodes.hpp"
+#include "node/worker_node.hpp"
 #include "config/builtin.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 #include "generator/clock.hpp"
-#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {

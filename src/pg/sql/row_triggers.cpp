@@ -13,7 +13,7 @@
 #include "base/errors.hpp"
 #include "session/locked_generator.hpp"
 #include "session/slot_life.hpp"
-#include "node/nodes.hpp"
+#include "node/worker_node.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"

@@ -3,7 +3,7 @@
 #include "sequence/page.hpp"
 #include "generator/node_grant.hpp"
 #include "memory/blocks.hpp"
-#include "node/nodes.hpp"
+#include "node/worker_node.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
