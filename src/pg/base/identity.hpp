@@ -16,6 +16,7 @@ bool recovery_is_requested();
 
 pg_crc32c checksum(const void *content, size_t bytes);
 
+// ---------------------------------------------------------------------------------------------------------
 // How a file of this server is told from a copy of it.
 //
 // A file keeps its own identity in its content. It is this server's own, and no copy, only if all of the following are
@@ -26,6 +27,7 @@ pg_crc32c checksum(const void *content, size_t bytes);
 //      file system keeps no time of birth, the inode alone counts.)
 // So the file must be made before its content is, and a rename must follow, which keeps the inode. A copy made below
 // the file system, such as a clone of a machine's disk, cannot be told from the original.
+// ---------------------------------------------------------------------------------------------------------
 
 // All bytes of it are set, so that it can be compared and summed.
 struct FileIdentity {

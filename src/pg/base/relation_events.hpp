@@ -1,5 +1,5 @@
-// Invalidations of relations, as all parts of the library receive them. PostgreSQL has few places for such callbacks, and
-// none can be given back, so the library has one.
+// Invalidations of relations, as all parts of the library receive them. PostgreSQL has few places for such callbacks,
+// and none can be given back, so the library has one.
 #pragma once
 
 #include "postgres.hpp"

@@ -1,5 +1,5 @@
-// uid_conceal(), uid_reveal(), uid_key_create(), uid_key_rotate(). They need no shared memory. So they work where no id can be drawn: without
-// preloading, and on a standby.
+// uid_conceal(), uid_reveal(), uid_key_create(), uid_key_rotate(). They need no shared memory. So they work where no id
+// can be drawn: without preloading, and on a standby.
 
 #include "base/compat.hpp"
 #include "base/errors.hpp"

@@ -1,4 +1,4 @@
-// The row of this database's extension in pg_extension.
+// The row of this database's extension in pg_extension, and statements on its tables.
 #pragma once
 
 #include "base/postgres.hpp"
@@ -15,6 +15,7 @@ Extension find_extension();
 // The schema of the table uid_key. Only superusers can rename it. InvalidOid if it does not exist.
 Oid schema_of_keys();
 
+// ---------------------------------------------------------------------------------------------------------
 // Statements that run with the rights of a table's owner, in a security-restricted operation. So a role that draws, or
 // that owns a sequence, needs no right to write the extension's tables. The search_path is pg_catalog, so no name
 // resolves to an object of the caller's.
@@ -22,6 +23,7 @@ Oid schema_of_keys();
 // Statements name tables, and their owner is a superuser. The owner of the extension's schema may be none. If that role
 // renames the schema at the right moment, and puts another one in its place, triggers of that role would run as the
 // superuser. So hold_names() comes before every such statement.
+// ---------------------------------------------------------------------------------------------------------
 
 // The owner of a relation. The relation must exist.
 Oid owner_of(Oid relation);

@@ -32,10 +32,12 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
 bool is_relation(Oid oid);
 bool is_database(Oid oid);
 
+// ---------------------------------------------------------------------------------------------------------
 // Reading the extension's own tables: uid_generator and uid_segment.
 //
 // Tables are read with a new snapshot, as catalogs are. So a generator that another session has just committed is
 // visible to a transaction with an older snapshot too, as its sequence is.
+// ---------------------------------------------------------------------------------------------------------
 
 // The schema of the extension's tables: that of the SQL function that was called, unless this is in uid_internal. An
 // update of the extension may have dropped the function since the statement began.

@@ -356,7 +356,7 @@ void leave() {
     resign_as_worker(SingleWorker::registrar);
 }
 
-// Whether no member is in use (single_worker.hpp).
+// Whether no member is in use (workers.hpp).
 bool may_end() {
     leave();
     return !look_around().any || !become_worker(SingleWorker::registrar);

@@ -1,5 +1,7 @@
-// Notices when the clock goes back below what a generator has used, and when it has caught up: one line in the server's
-// log each, and a counter.
+// What is said of the clock: in the log, and in the hint of an error.
+//
+// The library notices when the clock goes back below what a generator has used, and when it has caught up: one line in
+// the server's log each, and a counter.
 //
 // The clock is behind while core::ticks_back() says so, which is as long as the policy when_back applies. One tick is
 // enough: a wall clock that the system slews never goes back, so a reading below an earlier one comes from a clock that
@@ -36,15 +38,12 @@ inline void watch_clock(const SessionEntry *e, uint64_t changes, const core::Clo
         note_clock_change(e, changes, view);
 }
 
-// What to do about a generator that is ahead of the clock.
-
-// A hint. `soon` is the one for a generator that is ahead by minutes, or has not reached its epoch. For all others
-// another generator is the way out.
+// What to do about a generator that is ahead of the clock: a hint. `soon` is the one for a generator that is ahead by
+// minutes, or has not reached its epoch. For all others another generator is the way out.
 const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon);
 
-// Statements that a hint shows: another generator like one that cannot draw.
-
-// Creates a generator with the layout of that one, and its preset's policies. The name is one that is free.
+// Statements that a hint shows: they create another generator like one that cannot draw, with the layout of that one,
+// and its preset's policies. The name is one that is free.
 //
 // Ids of one layout are kept apart by the node. A layout without node bits gets an epoch that is earlier by how far the
 // generator is ahead of the clock. So the ids of the other generator are above those of this one.

@@ -278,7 +278,7 @@ bool clock_is_plausible(Call *call) {
 void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
-    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: clock_watch.hpp
+    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: clock.hpp
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order of their growth, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();

@@ -15,7 +15,7 @@ struct Drawn {
 // window for the next calls within the same tick, unless it drew from the backup worker.
 Drawn draw(SessionEntry *e, uint64_t want);
 
-// Shared with draw_cached.cpp.
+// Shared with cached.cpp.
 
 // Bounds a call by uidgen.max_wait, on the monotonic clock.
 struct BoundedWait {

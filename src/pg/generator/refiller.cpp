@@ -98,7 +98,7 @@ bool has_any_ring() {
     return any;
 }
 
-// Whether the refiller may end because there is no ring (single_worker.hpp). A session makes a slot ready under the
+// Whether the refiller may end because there is no ring (workers.hpp). A session makes a slot ready under the
 // slot's lock, and wakes the refiller afterwards.
 bool may_end() {
     worker_found_nothing(SingleWorker::refiller);

@@ -8,7 +8,7 @@
 //
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
-//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence_page.hpp). No wait, no allocation
+//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence/page.hpp). No wait, no allocation
 //      and no error happens under it.
 //   3. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
 //   4. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
@@ -41,15 +41,15 @@ struct AreaState {
     std::atomic<dsa_pointer> newest_block; // of the places for blocks (blocks.hpp)
 };
 
-// The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole server; a
-// lease far ahead is written only after a comparison with it (generator/draw.cpp).
+// The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
+// server; a lease far ahead is written only after a comparison with it (generator/draw.cpp).
 struct ClockState {
     std::atomic<int64_t> offset_us;
     int64_t at_start_us; // set once
     std::atomic<uint64_t> jumps;
 };
 
-// A background worker of which a server has at most one (single_worker.hpp).
+// A background worker of which a server has at most one (workers.hpp).
 struct WorkerState {
     std::atomic<Latch *> latch;         // of the running worker
     std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once

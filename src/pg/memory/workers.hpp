@@ -1,5 +1,5 @@
-// Background workers. Of some a server runs at most one of each kind, and only while it is needed: the first process that
-// needs one starts it.
+// Background workers. Of some a server runs at most one of each kind, and only while it is needed: the first process
+// that needs one starts it.
 //
 // How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
 // worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the

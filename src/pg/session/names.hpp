@@ -1,3 +1,5 @@
+// What uid_next() and segment_next(text) mean.
+//
 // The generator behind uid_next(), as this session knows it: looked up once, and again after uid_generator changes.
 #pragma once
 
@@ -8,14 +10,16 @@ namespace uidgen::pg {
 // The default generator's entry, opened for the current user and transaction.
 SessionEntry *open_default(Oid function);
 
-// For session_events.cpp.
+// For events.cpp.
 void default_relation_changed(Oid relation);
 
+// ---------------------------------------------------------------------------------------------------------
 // segment_next(text): resolves any text to a sequence, looked up once.
 //
 // A named segment wins over a sequence of the same name. A result stays valid until something is renamed, created or
 // dropped: any change of pg_class, pg_namespace or uid_segment invalidates all results. The result of a plain sequence
 // also requires the search_path that found it.
+// ---------------------------------------------------------------------------------------------------------
 
 // The sequence of the segment of that name, else the sequence of that name; error if there is neither. `function` is
 // the SQL function that was called.
@@ -57,7 +61,7 @@ inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     return likely(known) ? last->sequence : InvalidOid;
 }
 
-// For session_events.cpp.
+// For events.cpp.
 void names_relation_changed(Oid relation);
 
 } // namespace uidgen::pg

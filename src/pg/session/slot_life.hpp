@@ -1,4 +1,5 @@
-// How a slot is made from a sequence: the checks of the sequence, its row's configuration, its first position.
+// The life of a slot: how it is made from a sequence (the checks of the sequence, its row's configuration, its first
+// position), and how it is freed when the sequence is not there any more.
 #pragma once
 
 #include "core/clock_policy.hpp"
@@ -27,6 +28,7 @@ void warn_of_end(Oid generator, const core::Layout &layout);
 // leased on the new one. (A segment behaves as nextval does.)
 void refuse_rewritten(Relation rel);
 
+// ---------------------------------------------------------------------------------------------------------
 // Frees the slots of sequences that are not there any more: dropped, rolled back with their creation, or of a database
 // that was dropped.
 //
@@ -38,6 +40,7 @@ void refuse_rewritten(Relation rel);
 // A slot also says how far the ids of a generator reached that was dropped. So it stays for ten minutes after these
 // times, because a generator of the same layout that is made meanwhile starts above them (docs/design.md, P1 10). Then
 // its last time is remembered for the database, whatever the layout.
+// ---------------------------------------------------------------------------------------------------------
 
 // At the making of a slot: looks at the next few of each kind. It leaves those whose sequence any transaction has
 // locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.

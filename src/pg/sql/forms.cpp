@@ -1,4 +1,4 @@
-// uid_to_base62(), uid_from_base62() and their kin: ids as short texts.
+// Ids as short texts and as UUIDs: uid_to_base62(), uid_to_uuid(), their inverses and their kin.
 
 #include "core/short_form.hpp"
 #include "base/compat.hpp"

@@ -1,9 +1,10 @@
-// uid_generator_changing(): the trigger of uid_generator, and its rules for a changed row.
+// The triggers of the extension's tables. uid_generator_changing() is that of uid_generator, with its rules for a
+// changed row:
 //
 //   1. The layout may change until the first lease.
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
 //   3. A change ends the generator's lease (locked_generator.hpp). The transaction that altered a generator cannot draw
-//      from it (config_table.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
+//      from it (config/rows.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
 //   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
 //      change from that row, and a delete a change back to it.
 
