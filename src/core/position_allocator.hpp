@@ -25,9 +25,18 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "durability.hpp"
-
 namespace uidgen::core {
+
+// How durable the record of a range is: the three levels that a caller's synchronous_commit may ask for.
+enum class Durability : uint32_t {
+    local,          // flushed on this server
+    remote_written, // and received by the synchronous standby
+    remote_flushed, // and flushed there
+};
+
+constexpr uint32_t durability_levels = 3;
+
+constexpr uint32_t index(Durability level) noexcept { return static_cast<uint32_t>(level); }
 
 constexpr size_t cache_line = 64;
 

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "durability.hpp"
 #include "position_allocator.hpp"
 
 namespace uidgen::core {

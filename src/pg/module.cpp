@@ -3,10 +3,9 @@
 #include "memory/area.hpp"
 #include "memory/memberships.hpp"
 #include "memory/server_state.hpp"
-#include "session/discard.hpp"
+#include "session/events.hpp"
 #include "fleet/grant_file.hpp"
 #include "session/session.hpp"
-#include "session/session_events.hpp"
 #include "base/settings.hpp"
 
 namespace uidgen::pg {
@@ -62,7 +61,6 @@ PGDLLEXPORT void _PG_init(void);
 // worker.
 void _PG_init(void) {
     session_events_register();
-    discard_hook_install();
     area_restore_by(grant_file_restore);
     if (process_shared_preload_libraries_in_progress) {
         next_shmem_request_hook = shmem_request_hook;

@@ -65,7 +65,7 @@ COMMENT ON SCHEMA uid_segments IS 'Sequences of uidgen''s named segments, one fo
 
 -- A field is a column here, with the default of hand-written rows and older dumps, and a parameter of the same name of
 -- uid_generator_create() and uid_generator_alter(). The library finds columns by name. The defaults of
--- uid_generator_create() are those of the builtin generator (src/pg/tables/builtin.cpp) and of uid_preset.
+-- uid_generator_create() are those of the builtin generator (src/pg/config/builtin.cpp) and of uid_preset.
 CREATE TABLE uid_generator (
   generator        regclass    PRIMARY KEY,
   preset           text        NOT NULL,

@@ -1,6 +1,6 @@
 # As many slots as are used: thousands of segments in one transaction, in several databases, hinder nobody. No value comes
 # twice, values rise, none is missing, and what was dropped makes room for others.
-use UidgenTest;
+use UidgenTest 'preloaded';
 
 # Shared memory as files of this server's own, so that what it holds can be measured.
 my $conf = "autovacuum = off\ndynamic_shared_memory_type = mmap\nmax_locks_per_transaction = 256\nuidgen.segment_step = 10\nuidgen.segment_max_step = 10\n";

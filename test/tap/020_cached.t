@@ -341,6 +341,7 @@ foreach my $case (
 		is($session->query_safe("BEGIN; $create; SELECT count(*) FROM rows WHERE uid_next('uid_generators.g') > 0; ROLLBACK"), "uid_generators.g\n100", 'parallel workers draw');
 		$session->query_safe("$create; $draw; SELECT uid_generator_drop('uid_generators.g'); $create; $draw");
 		sql("SELECT uid_generator_drop('uid_generators.g')"); # by another session
+		sweep();
 	}
 	$session->query_safe($create);
 	my @ids = $session->query_safe($draw);
@@ -357,9 +358,9 @@ foreach my $case (
 		sql('CREATE DATABASE other');
 		sql("CREATE EXTENSION uidgen; $create; $draw", 'other');
 		sql('DROP DATABASE other');
+		sweep();
 	}
 	cmp_ok(held(), '<', 16 * $bytes, 'forty rings one after another hold the memory of a few');
-	sweep();
 	ok(poll_until('gone', sub { padders() == 0 }), '... and no refiller fills one of them');
 
 	my $small = "'baidu_cached', sequence_bits => 12, boost_power => 0, max_ahead_ms => 600000";

@@ -610,7 +610,7 @@ ClockState backup_view(const State &s) {
     return v;
 }
 
-// Executes a decision as src/pg/draw/draw_generator.cpp does. True: the call has ended, with ids, a wait or an error.
+// Executes a decision as src/pg/generator/draw.cpp does. True: the call has ended, with ids, a wait or an error.
 bool ends_call(const ClockPolicy &p, State *s, const Decision &d) {
     ClockState &v = s->view;
     switch (d.action) {

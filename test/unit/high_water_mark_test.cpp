@@ -1,6 +1,6 @@
 // The high-water mark: from a sequence's counter to the word's positions and the generator's ids, for every layout at its
 // bounds.
-#include "high_water_mark.hpp"
+#include "clock_policy.hpp"
 
 #include <gtest/gtest.h>
 

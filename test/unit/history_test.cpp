@@ -4,7 +4,7 @@
 // one. In a fleet several lines draw ids of one layout inside grants of few nodes, which come late, end while the registry
 // is away, and change node. The registry is a table with the rules of grant.hpp.
 //
-// The caller's loop is that of src/pg/draw/draw_generator.cpp.
+// The caller's loop is that of src/pg/generator/draw.cpp.
 #include "clock_policy.hpp"
 #include "grant_view.hpp"
 #include "layout.hpp"

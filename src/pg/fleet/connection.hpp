@@ -5,7 +5,7 @@
 // host, port, database and user only.
 #pragma once
 
-#include "memory/registry_error.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 

@@ -4,8 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_identity.hpp"
-#include "base/this_server.hpp"
+#include "base/identity.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -4,7 +4,7 @@
 // not inherit it. A copy that was made in another way is found out by what the file says about itself. It counts only
 // if all of the following are as they were when it was written:
 //   1. the system identifier: the directory was not given to a new cluster;
-//   2. its identity (base/file_identity.hpp): neither the directory nor the file is a copy;
+//   2. its identity (base/identity.hpp): neither the directory nor the file is a copy;
 //   3. the timeline that the server will write to.
 //
 // The timeline is known when the server starts, before it has replayed its log: a server begins a new timeline only

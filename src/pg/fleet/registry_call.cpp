@@ -1,6 +1,6 @@
 #include "registry_call.hpp"
 
-#include "base/this_server.hpp"
+#include "base/identity.hpp"
 
 namespace uidgen::pg {
 

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "base/file_identity.hpp"
+#include "base/identity.hpp"
 #include "server_state.hpp"
 
 namespace uidgen::pg {

@@ -2,7 +2,7 @@
 
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
-#include "single_worker.hpp"
+#include "workers.hpp"
 
 namespace uidgen::pg {
 

@@ -87,4 +87,22 @@ void registrar_status_set(const RegistrarStatus &status) {
     unlock_state();
 }
 
+GrantError error_for_user(const GrantError &error) {
+    if (!error.names_host || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+        return error;
+    GrantError shown = {};
+    strlcpy(shown.message, "the registry cannot be reached", sizeof(shown.message));
+    strlcpy(shown.hint, "The view uid_registry_status tells members of pg_monitor why.", sizeof(shown.hint));
+    shown.at_us = error.at_us;
+    return shown;
+}
+
+// Relaxed: the offset guards no other data.
+int64_t trusted_clock_offset_us() { return server_state->clock.offset_us.load(std::memory_order_relaxed); }
+bool trust_clock_offset(int64_t before_us, int64_t offset_us) {
+    return server_state->clock.offset_us.compare_exchange_strong(before_us, offset_us, std::memory_order_relaxed);
+}
+
+int64_t clock_moved_us() { return clock_offset_us() - server_state->clock.at_start_us; }
+
 } // namespace uidgen::pg

@@ -8,7 +8,7 @@
 //
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
-//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence_page.hpp). No wait, no allocation
+//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence/page.hpp). No wait, no allocation
 //      and no error happens under it.
 //   3. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
 //   4. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
@@ -22,7 +22,6 @@
 #include "base/compat.hpp"
 #include "core/membership.hpp"
 #include "counters.hpp"
-#include "registry_error.hpp"
 
 namespace uidgen::pg {
 
@@ -42,19 +41,29 @@ struct AreaState {
     std::atomic<dsa_pointer> newest_block; // of the places for blocks (blocks.hpp)
 };
 
-// The last plausible reading of the wall clock (trusted_clock.hpp).
+// The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
+// server; a lease far ahead is written only after a comparison with it (generator/draw.cpp).
 struct ClockState {
     std::atomic<int64_t> offset_us;
     int64_t at_start_us; // set once
     std::atomic<uint64_t> jumps;
 };
 
-// A background worker of which a server has at most one (single_worker.hpp).
+// A background worker of which a server has at most one (workers.hpp).
 struct WorkerState {
     std::atomic<Latch *> latch;         // of the running worker
     std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
 };
 constexpr uint32_t single_workers = 2;
+
+// Why the registry of the fleet gave nothing, as sessions show it.
+// The registry's message or libpq's, without a password. Empty: no answer yet.
+struct GrantError {
+    char message[512];
+    char hint[256];
+    int64_t at_us;   // 0: none
+    bool names_host; // not for every role
+};
 
 // What the registrar last knew of the registry, for a view.
 struct RegistrarStatus {
@@ -110,7 +119,18 @@ bool attach_server_state();
 inline void lock_state(LWLockMode mode) { LWLockAcquire(&server_state->lock, mode); }
 inline void unlock_state() { LWLockRelease(&server_state->lock); }
 
+// The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
+GrantError error_for_user(const GrantError &error);
+
 RegistrarStatus registrar_status();
 void registrar_status_set(const RegistrarStatus &status); // for the registrar
+
+int64_t trusted_clock_offset_us();
+
+// False: another session has trusted another offset than `before_us` meanwhile.
+bool trust_clock_offset(int64_t before_us, int64_t offset_us);
+
+// By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
+int64_t clock_moved_us();
 
 } // namespace uidgen::pg

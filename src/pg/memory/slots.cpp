@@ -3,7 +3,6 @@
 #include "base/time_source.hpp"
 #include "blocks.hpp"
 #include "memberships.hpp"
-#include "statistics.hpp"
 
 namespace uidgen::pg {
 

@@ -7,8 +7,8 @@
 //      too.
 //   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
 //      (locked_generator.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
-//      (sweep.hpp). Each changes the generation. So a session that kept a pointer compares the generation, under the
-//      lock on the sequence.
+//      (session/slot_life.hpp). Each changes the generation. So a session that kept a pointer compares the generation,
+//      under the lock on the sequence.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
@@ -17,9 +17,9 @@
 //      which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
-// A slot may outlive its sequence without harm (sweep.hpp). A session that opens an entry compares the page with
-// `expected` and the file with `file`; if they differ, it invalidates the reserved range. This comparison cannot detect
-// an identical database made again (same oids, files and values), so keys say which database it is (area.hpp).
+// A slot may outlive its sequence without harm (session/slot_life.hpp). A session that opens an entry compares the page
+// with `expected` and the file with `file`; if they differ, it invalidates the reserved range. This comparison cannot
+// detect an identical database made again (same oids, files and values), so keys say which database it is (area.hpp).
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,6 @@
 #include "base/compat.hpp"
 #include "area.hpp"
 #include "counters.hpp"
-#include "registry_error.hpp"
 #include "server_state.hpp"
 
 namespace uidgen::pg {
@@ -115,7 +114,7 @@ struct RingState {
     std::atomic<uint64_t> too_old;
 };
 
-// What a generator has seen of a wrong clock (clock_watch.hpp).
+// What a generator has seen of a wrong clock (generator/clock.hpp).
 struct ClockEvents {
     std::atomic<uint64_t> changes;    // odd while the clock is behind
     std::atomic<uint64_t> backup_ids; // of the backup worker
@@ -309,5 +308,18 @@ int slots_to_look_at(SlotKind kind, Slot **slots, int most);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot);
+
+// ---------------------------------------------------------------------------------------------------------
+// What slots have counted (statistics.cpp).
+// ---------------------------------------------------------------------------------------------------------
+
+// Ids that are known without being counted.
+uint64_t ids_by_words(const Slot &slot);
+
+// What a slot has counted since its sequence has it. Under the slot's lock.
+Stats slot_counted(Slot *slot);
+
+// What all slots of the server have counted since its start, also those that were freed.
+Stats slots_counted();
 
 } // namespace uidgen::pg

@@ -1,10 +1,13 @@
-#include "statistics.hpp"
+// What slots have counted, for the views uid_stat and uid_stat_server.
+
+#include "slots.hpp"
 
 namespace uidgen::pg {
+
 namespace {
 
 // How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
-// draw_cached.cpp: the run that is read next is not one of those before.
+// cached.cpp: the run that is read next is not one of those before.
 uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
     const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
     return before + (ring.shared.last() & (run - 1)) + 1;

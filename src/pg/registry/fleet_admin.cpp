@@ -3,7 +3,7 @@
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "newcomer.hpp"
-#include "tables/config_table.hpp"
+#include "config/rows.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,21 +1,21 @@
 // uid_fleet_block(): what members call on the registry for values of a segment. One call reserves a block, or is
 // refused.
 //
-//   1. A block is durable before it is answered, and no other call gets its values (draw/reserve_block.hpp). The
+//   1. A block is durable before it is answered, and no other call gets its values (segment/blocks.hpp). The
 //      transaction is the call's own, as uid_fleet_call()'s.
 //   2. The member shows the last value that it was given. So a registry that has lost commits does not give the values
 //      up to that one again. A claim that uses up more values than a failover loses is refused, and logged.
 //   3. The member's role needs USAGE on the segment's sequence, as every role that draws from it.
 
 #include "base/errors.hpp"
-#include "draw/reserve_block.hpp"
+#include "segment/blocks.hpp"
 #include "fleet_arguments.hpp"
 #include "fleet_query.hpp"
 #include "fleet_reply.hpp"
-#include "session/new_slot.hpp"
-#include "tables/config_table.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/sequence_page.hpp"
+#include "session/slot_life.hpp"
+#include "config/rows.hpp"
+#include "sequence/sequence.hpp"
+#include "sequence/page.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,7 +1,7 @@
 #include "fleet_query.hpp"
 
 #include "base/time_source.hpp"
-#include "tables/owner_rights.hpp"
+#include "config/extension.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,7 +1,7 @@
 #include "newcomer.hpp"
 
 #include "base/faults.hpp"
-#include "tables/worker_node.hpp"
+#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {

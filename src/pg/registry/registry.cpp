@@ -3,12 +3,12 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "base/settings.hpp"
-#include "base/this_server.hpp"
+#include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "fleet_query.hpp"
-#include "tables/config_table.hpp"
-#include "tables/owner_rights.hpp"
-#include "tables/sequence_page.hpp"
+#include "config/rows.hpp"
+#include "config/extension.hpp"
+#include "sequence/page.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "new_slot.hpp"
-#include "tables/config_table.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/owner_rights.hpp"
-#include "tables/sequence_page.hpp"
+#include "slot_life.hpp"
+#include "config/rows.hpp"
+#include "sequence/sequence.hpp"
+#include "config/extension.hpp"
+#include "sequence/page.hpp"
 #include "session.hpp"
 #include "base/time_source.hpp"
 

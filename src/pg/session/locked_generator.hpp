@@ -5,7 +5,7 @@
 // the high-water mark.
 #pragma once
 
-#include "core/high_water_mark.hpp"
+#include "core/clock_policy.hpp"
 #include "memory/slots.hpp"
 
 namespace uidgen::pg {

@@ -3,10 +3,10 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "base/settings.hpp"
-#include "new_slot.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/node_writer.hpp"
-#include "tables/row.hpp"
+#include "slot_life.hpp"
+#include "sequence/sequence.hpp"
+#include "node/node_writer.hpp"
+#include "config/rows.hpp"
 
 namespace uidgen::pg {
 

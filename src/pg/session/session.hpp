@@ -21,7 +21,7 @@
 
 #include "core/range.hpp"
 #include "core/window.hpp"
-#include "tables/sequence_page.hpp"
+#include "sequence/page.hpp"
 #include "memory/slots.hpp"
 #include "base/time_source.hpp"
 
@@ -78,7 +78,7 @@ struct SessionEntry {
 struct LastUsed {
     SessionEntry *generator;
     SessionEntry *segment;
-    SessionEntry *default_generator; // set by default_generator.cpp
+    SessionEntry *default_generator; // set by names.cpp
 };
 [[gnu::visibility("hidden")]] extern LastUsed last_used;
 // Stands for an entry that is not known. Never opened.
@@ -169,7 +169,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 
-// For session_events.cpp. InvalidOid: any relation.
+// For events.cpp. InvalidOid: any relation.
 void session_relation_changed(Oid relation);
 void session_rolls_back(SubTransactionId mine); // what it and its children have done
 void session_transaction_ends(bool aborted);

@@ -1,22 +1,21 @@
-// uid_generator_alter(), segment_alter(), uid_change_segment(), uid_key_create(), uid_key_rotate(): they write rows of
-// the extension's tables.
+// uid_generator_alter(), segment_alter(), uid_change_segment(): they write rows of the extension's tables. And
+// uid_generator_raise().
 //
-//   1. An argument of the first three sets the column of its name, unless it is NULL. So which columns a call may set
+//   1. An argument sets the column of its name, unless it is NULL. So which columns a call may set
 //      is said by its signature in the install script alone.
 //   2. A number that no column holds (`null_number`) sets a column that may be NULL to NULL.
 //   3. The tables belong to a superuser. A grant of UPDATE would let every role lock their rows. So a statement runs
 //      with the rights of the table's owner, after a check of the caller. It qualifies types and operators, and does
 //      not depend on a search_path.
 
-#include "tables/config_table.hpp"
+#include "config/rows.hpp"
 #include "base/errors.hpp"
-#include "session/keys.hpp"
 #include "session/locked_generator.hpp"
-#include "tables/extension.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/owner_rights.hpp"
+#include "config/extension.hpp"
+#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
+
 namespace {
 
 // The arguments of a call, as parameters of a statement.
@@ -64,20 +63,9 @@ struct Changeable {
 
 bool has_segment_row(Oid schema, Oid, Oid sequence) { return has_segment(schema, sequence); }
 
-bool has_key_row(Oid, Oid, Oid sequence) { return read_key_row(sequence, 1).versions > 0; }
-
 constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
 constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock, has_segment_row}; // 0 is a value
 constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_generator_row};
-constexpr Changeable key_row = {"uid_key", 0, AccessShareLock, has_key_row};
-
-void check_owner(Oid sequence, Oid table) {
-    const char kind = get_rel_relkind(sequence);
-    if (kind == '\0')
-        report_no_sequence(sequence);
-    if (!has_privs_of_role(GetUserId(), owner_of(sequence)) && !has_privs_of_role(GetUserId(), owner_of(table)))
-        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
-}
 
 // The row of a sequence gets these assignments.
 void update_row(const Changeable &what, Oid schema, Oid sequence, const char *key, const char *assignments,
@@ -121,28 +109,8 @@ Oid segment_named(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers.
-Oid create_key(FunctionCallInfo fcinfo) {
-    const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
-    if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME),
-                        errmsg("invalid key name: \"%s\"", PG_ARGISNULL(0) ? "<NULL>" : shown(PG_GETARG_TEXT_PP(0))),
-                        errhint("Use a text of 1 to 63 bytes.")));
-    const char *create = psprintf("CREATE SEQUENCE %s", quote_qualified_identifier("uid_keys", name));
-    check_spi(SPI_connect(), "SPI_connect", create);
-    check_spi(SPI_execute(create, false, 0), "SPI_execute", create);
-    check_spi(SPI_finish(), "SPI_finish", create);
-    const Oid sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
-    Oid types[] = {OIDOID, INT4OID, INT4OID};
-    Datum values[] = {ObjectIdGetDatum(sequence), fcinfo->args[1].value, fcinfo->args[2].value};
-    const char nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', PG_ARGISNULL(2) ? 'n' : ' '};
-    write_as_owner(required_table(schema_of_keys(), key_row.table),
-                   "INSERT INTO %1$s (sequence, width, version_bits) VALUES ($1, $2, $3)", lengthof(types), types,
-                   values, nulls);
-    return sequence;
-}
-
 } // namespace
+
 } // namespace uidgen::pg
 
 using namespace uidgen::pg;
@@ -152,8 +120,7 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_generator_alter);
 UIDGEN_SQL_FUNCTION(segment_alter);
 UIDGEN_SQL_FUNCTION(uid_change_segment);
-UIDGEN_SQL_FUNCTION(uid_key_create);
-UIDGEN_SQL_FUNCTION(uid_key_rotate);
+UIDGEN_SQL_FUNCTION(uid_generator_raise);
 
 Datum uid_generator_alter(PG_FUNCTION_ARGS) {
     if (!PG_ARGISNULL(0))
@@ -172,13 +139,11 @@ Datum uid_change_segment(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum uid_key_create(PG_FUNCTION_ARGS) { PG_RETURN_OID(create_key(fcinfo)); }
-
-Datum uid_key_rotate(PG_FUNCTION_ARGS) {
-    const Oid sequence = key_named(PG_GETARG_TEXT_PP(0));
-    const int32_t newest = read_key_row(sequence, 1).versions + 1; // so two rotations at a time make one version
-    Call none = {};
-    update_row(key_row, schema_of_keys(), sequence, "sequence", psprintf("versions = %d", newest), &none);
-    PG_RETURN_INT32(newest);
+// The owner of a generator has its ids start above a given one.
+Datum uid_generator_raise(PG_FUNCTION_ARGS) {
+    const Oid generator = PG_GETARG_OID(0);
+    const GeneratorConfig config = lock_own_generator(schema_of_function(fcinfo->flinfo->fn_oid), generator);
+    raise_above_id(generator, config, PG_GETARG_INT64(1));
+    PG_RETURN_VOID();
 }
 }

@@ -1,10 +1,10 @@
 // uid_look_up_segment(): what a segment of the fleet's registry is like, for segment_attach().
 
-#include "draw/attached_segment.hpp"
+#include "segment/attached.hpp"
 #include "session/session.hpp"
 #include "base/errors.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/owner_rights.hpp"
+#include "sequence/sequence.hpp"
+#include "config/extension.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,11 +1,11 @@
 // uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids; uid_layout(). These functions need
 // no shared memory. So they work where no id can be drawn: without preloading, and on a standby.
 
-#include "tables/cached_layout.hpp"
+#include "config/layout_cache.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "core/high_water_mark.hpp"
-#include "tables/worker_node.hpp"
+#include "core/clock_policy.hpp"
+#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {

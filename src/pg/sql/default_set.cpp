@@ -3,16 +3,15 @@
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "session/locked_generator.hpp"
-#include "session/new_slot.hpp"
+#include "session/slot_life.hpp"
 #include "session/session.hpp"
 #include "base/settings.hpp"
 #include "memory/memberships.hpp"
-#include "memory/nodes.hpp"
-#include "tables/builtin.hpp"
-#include "tables/config_table.hpp"
-#include "tables/owner_rights.hpp"
-#include "tables/similar_generator.hpp"
-#include "tables/worker_node.hpp"
+#include "node/worker_node.hpp"
+#include "config/builtin.hpp"
+#include "config/rows.hpp"
+#include "config/extension.hpp"
+#include "generator/clock.hpp"
 
 namespace uidgen::pg {
 namespace {

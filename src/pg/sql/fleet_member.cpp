@@ -1,11 +1,11 @@
 // A member of a fleet, seen from SQL: the state of its registrar, and how it is moved to another fleet.
 
 #include "fleet/grant_file.hpp"
-#include "base/conninfo.hpp"
+#include "fleet/conninfo.hpp"
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "memory/single_worker.hpp"
+#include "memory/workers.hpp"
 
 namespace uidgen::pg {
 namespace {

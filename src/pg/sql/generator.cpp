@@ -1,11 +1,11 @@
 // uid_next(), uid_next_uuid(), uid_next_array(), uid_last(): the entry points that draw ids.
 
-#include "draw/batch.hpp"
-#include "draw/draw_cached.hpp"
-#include "session/default_generator.hpp"
+#include "session/arrays.hpp"
+#include "generator/cached.hpp"
+#include "session/names.hpp"
 #include "base/errors.hpp"
 #include "base/uuid_datum.hpp"
-#include "draw/draw_generator.hpp"
+#include "generator/draw.hpp"
 
 namespace uidgen::pg {
 namespace {

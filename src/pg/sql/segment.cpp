@@ -2,14 +2,14 @@
 // entry points of segments. Each has two forms: by name and by regclass.
 
 #include "session/session.hpp"
-#include "draw/attached_segment.hpp"
-#include "draw/batch.hpp"
+#include "segment/attached.hpp"
+#include "session/arrays.hpp"
 #include "base/errors.hpp"
-#include "tables/lease_sequence.hpp"
-#include "tables/sequence_page.hpp"
-#include "session/segment_names.hpp"
-#include "draw/draw_segment.hpp"
-#include "draw/reserve_block.hpp"
+#include "sequence/sequence.hpp"
+#include "sequence/page.hpp"
+#include "session/names.hpp"
+#include "segment/draw.hpp"
+#include "segment/blocks.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,9 +1,9 @@
 // uid_stat_sequences(), uid_stat_totals(): the statistics behind the views uid_stat and uid_stat_server.
 
 #include "base/errors.hpp"
-#include "tables/lease_sequence.hpp"
-#include "memory/statistics.hpp"
-#include "memory/trusted_clock.hpp"
+#include "sequence/sequence.hpp"
+#include "memory/slots.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,9 +1,9 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
-#include "tables/sequence_page.hpp"
-#include "draw/node_grant.hpp"
+#include "sequence/page.hpp"
+#include "generator/node_grant.hpp"
 #include "memory/blocks.hpp"
-#include "memory/nodes.hpp"
+#include "node/worker_node.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {

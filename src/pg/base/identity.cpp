@@ -1,0 +1,81 @@
+#include "identity.hpp"
+
+#include <cstdlib>
+#include <unistd.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include "faults.hpp"
+
+namespace uidgen::pg {
+
+bool read_host_name(char *into, size_t bytes) {
+    into[0] = '\0';
+    const bool known = gethostname(into, bytes - 1) == 0;
+    into[bytes - 1] = '\0';
+    return known;
+}
+
+bool read_data_directory(char *into, size_t bytes) {
+    char *resolved = realpath(DataDir, nullptr);
+    const bool fits = resolved != nullptr && strlcpy(into, resolved, bytes) < bytes;
+    free(resolved);
+    return fits;
+}
+
+bool recovery_is_requested() {
+    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
+    for (const char *signal : signals)
+        if (access(signal, F_OK) == 0)
+            return true;
+    return false;
+}
+
+pg_crc32c checksum(const void *content, size_t bytes) {
+    pg_crc32c crc;
+    INIT_CRC32C(crc);
+    COMP_CRC32C(crc, content, bytes);
+    FIN_CRC32C(crc);
+    return crc;
+}
+
+bool identify(int file, FileIdentity *identity) {
+    struct stat directory;
+    struct statx own;
+    memset(identity, 0, sizeof(*identity));
+    if (!read_host_name(identity->host, sizeof(identity->host)) ||
+        !read_data_directory(identity->directory, sizeof(identity->directory)) || stat(DataDir, &directory) != 0 ||
+        statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &own) != 0)
+        return false;
+    identity->directory_inode = directory.st_ino;
+    identity->file_inode = own.stx_ino;
+    if ((own.stx_mask & STATX_BTIME) != 0) {
+        identity->born_seconds = own.stx_btime.tv_sec;
+        identity->born_ns = own.stx_btime.tv_nsec;
+    }
+    return true;
+}
+
+bool birth_of(const char *path, uint64 *born) {
+    struct statx about;
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME | STATX_MTIME, &about) != 0)
+        return false;
+    const auto &time = (about.stx_mask & STATX_BTIME) != 0 ? about.stx_btime : about.stx_mtime;
+    const uint64 parts[] = {about.stx_ino, static_cast<uint64>(time.tv_sec), time.tv_nsec};
+    *born = hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
+    return true;
+}
+
+const char *difference(const FileIdentity &then, const FileIdentity &now) {
+    if (fault_is(Fault::trust_copy))
+        return nullptr;
+    if (strncmp(then.host, now.host, sizeof(then.host)) != 0)
+        return "It was written on another host.";
+    if (strncmp(then.directory, now.directory, sizeof(then.directory)) != 0 ||
+        then.directory_inode != now.directory_inode)
+        return "It was written in another data directory.";
+    if (then.file_inode != now.file_inode || then.born_seconds != now.born_seconds || then.born_ns != now.born_ns)
+        return "It is a copy of the file that was written.";
+    return nullptr;
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,52 @@
+// What distinguishes this server from another one, and how its own files are checked.
+#pragma once
+
+#include "postgres.hpp"
+
+namespace uidgen::pg {
+
+// The host's name, always terminated. False: it is unknown or too long.
+bool read_host_name(char *into, size_t bytes);
+
+// The path of the data directory, with symbolic links resolved. False: it is unknown or too long.
+bool read_data_directory(char *into, size_t bytes);
+
+// Whether the server becomes a standby, or recovers from a backup, at its next start.
+bool recovery_is_requested();
+
+pg_crc32c checksum(const void *content, size_t bytes);
+
+// ---------------------------------------------------------------------------------------------------------
+// How a file of this server is told from a copy of it.
+//
+// A file keeps its own identity in its content. It is this server's own, and no copy, only if all of the following are
+// as they were when it was written:
+//   1. the host, and the data directory's path and inode: the directory was not copied or moved, and two servers
+//      cannot run on one directory
+//   2. the file's own inode and time of birth: it was not put back from a backup into the same directory. (Where the
+//      file system keeps no time of birth, the inode alone counts.)
+// So the file must be made before its content is, and a rename must follow, which keeps the inode. A copy made below
+// the file system, such as a clone of a machine's disk, cannot be told from the original.
+// ---------------------------------------------------------------------------------------------------------
+
+// All bytes of it are set, so that it can be compared and summed.
+struct FileIdentity {
+    uint64 directory_inode;
+    uint64 file_inode;
+    int64 born_seconds;
+    uint64 born_ns;
+    char host[256];
+    char directory[MAXPGPATH];
+};
+
+// Of the open file, this directory and this host. False: the system does not tell.
+bool identify(int file, FileIdentity *identity);
+
+// A number that no file of this path has that is made later. (Where the file system keeps no time of birth, the time of
+// the last change counts.) False: the file cannot be looked at, and errno says why.
+bool birth_of(const char *path, uint64 *born);
+
+// Null: they are the same.
+const char *difference(const FileIdentity &then, const FileIdentity &now);
+
+} // namespace uidgen::pg

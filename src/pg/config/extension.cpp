@@ -1,0 +1,127 @@
+#include "extension.hpp"
+
+#include "base/errors.hpp"
+
+namespace uidgen::pg {
+
+Extension find_extension() {
+    Extension found = {InvalidOid, InvalidOid, InvalidOid};
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("uidgen"));
+    Relation rel = table_open(ExtensionRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(rel, ExtensionNameIndexId, true, nullptr, 1, &key);
+    HeapTuple tuple = systable_getnext(scan);
+    if (HeapTupleIsValid(tuple)) {
+        const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
+        found = {extension->oid, extension->extnamespace, extension->extowner};
+    }
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    return found;
+}
+
+Oid schema_of_keys() { return get_namespace_oid("uid_secrets", true); }
+
+void check_spi(int result, const char *function, const char *statement) {
+    if (result < 0)
+        elog(ERROR, "%s failed for \"%s\": %s", function, statement, SPI_result_code_string(result));
+}
+
+Oid owner_of(Oid relation) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for relation %u", relation);
+    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+namespace {
+
+uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
+    Oid role = InvalidOid;
+    int security = 0;
+    const int nest_level = NewGUCNestLevel();
+    set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                      false);
+    GetUserIdAndSecContext(&role, &security);
+    SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+    check_spi(SPI_connect(), "SPI_connect", statement);
+    check_spi(SPI_execute_with_args(statement, arguments, types, values, nulls, false, 0), "SPI_execute_with_args",
+              statement);
+    const uint64 rows = SPI_processed;
+    check_spi(SPI_finish(), "SPI_finish", statement);
+    SetUserIdAndSecContext(role, security);
+    AtEOXact_GUC(true, nest_level);
+    return rows;
+}
+
+Oid owner_of_database() {
+    HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+    const Oid owner = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datdba;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+// InvalidOid if the schema does not exist.
+Oid owner_of_schema(Oid schema) {
+    HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
+    if (!HeapTupleIsValid(tuple))
+        return InvalidOid;
+    const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+bool is_superusers(Oid owner) {
+    return OidIsValid(owner) && superuser_arg(owner == ROLE_PG_DATABASE_OWNER ? owner_of_database() : owner);
+}
+
+[[noreturn]] void report_dropped() {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("extension uidgen was dropped by another session"),
+                    errhint("Run CREATE EXTENSION uidgen.")));
+}
+
+} // namespace
+
+void hold_names(Oid schema) {
+    const Extension extension = find_extension();
+    uint64 held = extension.schema == schema ? 1 : 0;
+    if (!is_superusers(owner_of_schema(schema)) || !is_superusers(extension.owner)) {
+        const char *statement = "SELECT FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n "
+                                "ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
+                                "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name "
+                                "AND n.oid OPERATOR(pg_catalog.=) $1 FOR KEY SHARE";
+        Oid types[] = {OIDOID};
+        Datum values[] = {ObjectIdGetDatum(schema)};
+        held = execute_as(BOOTSTRAP_SUPERUSERID, statement, lengthof(types), types, values, nullptr);
+    }
+    AcceptInvalidationMessages();
+    if (held == 0)
+        report_dropped();
+}
+
+uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
+    return execute_as(owner_of(table), statement, arguments, types, values, nulls);
+}
+
+uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
+    const Oid home = get_rel_namespace(table);
+    hold_names(home == schema_of_keys() ? find_extension().schema : home);
+    if (get_rel_name(table) == nullptr)
+        report_dropped();
+    const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
+    return execute_as_owner(table, psprintf(statement, qualified_name(table), schema), arguments, types, values, nulls);
+}
+
+void check_owner(Oid sequence, Oid table) {
+    const char kind = get_rel_relkind(sequence);
+    if (kind == '\0')
+        report_no_sequence(sequence);
+    if (!has_privs_of_role(GetUserId(), owner_of(sequence)) && !has_privs_of_role(GetUserId(), owner_of(table)))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,54 @@
+// The row of this database's extension in pg_extension, and statements on its tables.
+#pragma once
+
+#include "base/postgres.hpp"
+
+namespace uidgen::pg {
+
+struct Extension {
+    Oid oid; // InvalidOid: the database has no extension uidgen
+    Oid schema;
+    Oid owner;
+};
+Extension find_extension();
+
+// The schema of the table uid_key. Only superusers can rename it. InvalidOid if it does not exist.
+Oid schema_of_keys();
+
+// ---------------------------------------------------------------------------------------------------------
+// Statements that run with the rights of a table's owner, in a security-restricted operation. So a role that draws, or
+// that owns a sequence, needs no right to write the extension's tables. The search_path is pg_catalog, so no name
+// resolves to an object of the caller's.
+//
+// Statements name tables, and their owner is a superuser. The owner of the extension's schema may be none. If that role
+// renames the schema at the right moment, and puts another one in its place, triggers of that role would run as the
+// superuser. So hold_names() comes before every such statement.
+// ---------------------------------------------------------------------------------------------------------
+
+// The owner of a relation. The relation must exist.
+Oid owner_of(Oid relation);
+
+// An error if a function of SPI has failed. Most failures raise errors of their own. SPI reports the others by a
+// negative result.
+void check_spi(int result, const char *function, const char *statement);
+
+// Until the end of the transaction the extension's schema keeps its name, and the extension its tables. It locks the
+// rows of both in pg_namespace and pg_extension, which a rename and DROP EXTENSION wait for. If only superusers can do
+// either, it locks nothing. Error if the extension is not there any more: the tables of that schema are then those of
+// its owner. So what a superuser's statement uses is looked up after this. Needs an active snapshot.
+void hold_names(Oid schema);
+
+// Runs one statement and returns the number of rows that it wrote. `nulls` has an 'n' for each argument that is NULL;
+// nullptr: none is. After an error the end of the (sub)transaction restores the user. Needs an active snapshot.
+uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
+                        const char *nulls = nullptr);
+
+// The same on a table of the extension, after hold_names(). In the statement %1$s stands for the table, %2$s for its
+// schema.
+uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
+                      const char *nulls = nullptr);
+
+// Error unless the current user owns the sequence that a row of the table is about, or the table.
+void check_owner(Oid sequence, Oid table);
+
+} // namespace uidgen::pg

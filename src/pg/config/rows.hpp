@@ -1,0 +1,106 @@
+// Rows of the extension's tables, read by the names of their columns. So the install script alone says which columns
+// there are, and in which order.
+#pragma once
+
+#include "base/postgres.hpp"
+#include "memory/slots.hpp"
+
+namespace uidgen::pg {
+
+struct Row {
+    HeapTuple tuple;
+    TupleDesc desc;
+};
+
+// The number of a column; error if there is none of that name.
+AttrNumber column_number(TupleDesc desc, const char *name);
+
+// Error if the column has another type. In a moment in which the extension is dropped, the table may be one of the
+// schema's owner. So it comes before the use of a Datum as a pointer, and before a comparison in an index.
+void check_column_type(TupleDesc desc, const char *name, Oid type);
+
+bool is_null(Row row, const char *name);
+Datum column(Row row, const char *name);            // 0 for NULL
+const char *text_column(Row row, const char *name); // "" for NULL
+
+// Begins a scan for the rows whose column equals the value by the function `equal`. It uses the unique index on that
+// column alone, if there is one.
+SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value);
+
+// Whether the catalogs have the relation, or the database. They bypass the caches, which would remember each oid that
+// does not exist.
+bool is_relation(Oid oid);
+bool is_database(Oid oid);
+
+// ---------------------------------------------------------------------------------------------------------
+// Reading the extension's own tables: uid_generator and uid_segment.
+//
+// Tables are read with a new snapshot, as catalogs are. So a generator that another session has just committed is
+// visible to a transaction with an older snapshot too, as its sequence is.
+// ---------------------------------------------------------------------------------------------------------
+
+// The schema of the extension's tables: that of the SQL function that was called, unless this is in uid_internal. An
+// update of the extension may have dropped the function since the statement began.
+Oid schema_of_function(Oid function);
+
+// A table of the extension, or one of its sequences; InvalidOid if it does not exist.
+Oid extension_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
+Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION); // error if it does not exist
+// Such a table, locked, for the caller to close.
+Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = AccessShareLock,
+                             char kind = RELKIND_RELATION);
+
+// Copies a name into a field of that size, without cutting a character in two.
+void copy_clipped(char *to, const char *from, size_t size);
+
+// A copy of the row whose column has that value. Without one the tuple is null.
+Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
+
+// The configuration in a row of uid_generator, and its layout alone; error if it is not valid.
+GeneratorConfig generator_config_of(Row row);
+core::Layout generator_layout_of(Row row);
+
+bool has_generator_row(Oid schema, Oid generator);
+
+// All generators, as NamedConfig.
+struct NamedConfig {
+    Oid generator;
+    GeneratorConfig config;
+};
+List *list_generators(Oid schema);
+
+// The configuration of a generator. The builtin one needs no row. Error if the sequence is not a generator's.
+GeneratorConfig read_generator_config(Oid schema, Oid generator);
+// The same for a slot. False if the sequence is not a generator's. Error if the open transaction has altered the
+// generator, or made one of a sequence that existed before.
+bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
+
+// Whether it is a generator. The first change of the builtin generator inserts its row. Under a lock that excludes all
+// sessions that draw from it or alter it.
+bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator);
+
+// The default generator's lease sequence: the one that was chosen, or the builtin one while it has no row. Otherwise
+// the chosen one was dropped: InvalidOid, or an error.
+Oid find_default_generator(Oid schema);
+Oid read_default_generator(Oid schema);
+
+// The sequence of a named segment; InvalidOid if there is none of that name.
+Oid read_segment_by_name(Oid schema, const text *name);
+
+// Whether a sequence belongs to a named segment.
+bool has_segment(Oid schema, Oid sequence);
+
+// A segment's row; all 0 and null without one.
+struct SegmentRow {
+    int64_t step; // 0: the row has none
+    int64_t max_step;
+    const char *name;
+    const char *registry_name; // null: not attached to a segment of a fleet's registry
+    uint64_t fleet;            // whose registry it is attached to
+    int64_t increment;         // of the segment there
+
+    bool is_attached() const { return registry_name != nullptr; }
+};
+SegmentRow read_segment_row(Oid schema, Oid sequence);
+
+} // namespace uidgen::pg

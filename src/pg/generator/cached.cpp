@@ -1,0 +1,313 @@
+#include "cached.hpp"
+
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "refiller.hpp"
+#include "base/time_source.hpp"
+#include "base/waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// How many runs a caller moves when it refills: enough for a while, and done within some ten microseconds.
+constexpr uint64_t runs_by_caller = 256;
+constexpr int64_t nap_us = 5 * us_per_ms;
+
+void drop_stale_positions(SessionEntry *e, uint64_t floor) {
+    RingState &ring = e->slot->generator.ring;
+    if (e->run_first >= e->run_end || e->run_first >= floor)
+        return;
+    const uint64_t kept_from = Min(Max(e->run_first, floor), e->run_end);
+    ring.too_old.fetch_add(kept_from - e->run_first, std::memory_order_relaxed);
+    e->run_first = kept_from;
+}
+
+// The refiller cannot write leases. So a caller has the next lease written while the current one lasts, without waiting
+// for it.
+void keep_lease(Call *call, const core::Decision &decision) {
+    if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)
+        reserve_if_plausible(call, decision.reserve_until);
+    else if (decision.action == core::ClockAction::confirm &&
+             call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
+        confirm_lease(call, core::Durability::local);
+}
+
+void set_own_run(SessionEntry *e, uint64_t first) {
+    e->run_first = first;
+    e->run_end = first + e->slot->generator.config.cached.run;
+}
+
+bool take_run(Call *call, uint64_t floor) {
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    const core::TakenRun taken = e->ring.take(floor);
+    if (taken.too_old > 0)
+        generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
+    if (taken.too_old > 0 && taken.first == core::empty_cell)
+        generator.ring.went_stale.store(true, std::memory_order_relaxed);
+    if (e->ring.filled() < cached.threshold)
+        wake_refiller();
+    if (taken.first == core::empty_cell)
+        return false;
+    set_own_run(e, taken.first);
+    if (fault_is(Fault::put_back))
+        (void)e->ring.put(taken.first);
+    return true;
+}
+
+bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
+    const CachedConfig &cached = generator.config.cached;
+    return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
+}
+
+// Takes a run, unless another session has installed the last run of the ring as the shared run.
+bool find_run(Call *call, uint64_t floor) {
+    return take_run(call, floor) || shared_run_has_next(call->e->slot->generator, floor);
+}
+
+void wait_for_refiller(Call *call) {
+    Slot *slot = call->e->slot;
+    int64_t waited_us = 0;
+    if (!has_waited(*call, Stat::ring_waits))
+        slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+    const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
+    if (left_us <= 0) {
+        count(&slot->counters, Stat::refused_ring);
+        report_ring_empty(call->e->sequence, waited_us / us_per_ms);
+    }
+    wake_refiller();
+    const int64_t began_us = monotonic_us();
+    sleep_for_ring(Min(left_us, nap_us));
+    count_time(&slot->counters, Stat::ring_waits, began_us);
+}
+
+// Fills the ring as far as the lease reaches, not only to where the next one is due. Ticks below the clock's are used
+// too, from `floor` on.
+void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = call.e->slot->generator;
+    // What a standby has counts for its own level only, but is durable here, too.
+    const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
+    uint64_t left_over = core::empty_cell;
+    if (refill_ring(&generator, call.e->ring, floor, limit, runs_by_caller, &left_over) > 0)
+        note_ring_refill(&generator.ring, RingRefill::by_caller);
+    if (left_over != core::empty_cell)
+        set_own_run(call.e, left_over);
+}
+
+// A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
+// process had a chance to refill it.
+WhenRingEmpty policy_now(const GeneratorState &generator) {
+    const bool never_refilled = generator.ring.refilled_ring_at_us.load(std::memory_order_acquire) == 0;
+    const bool went_stale = generator.ring.went_stale.load(std::memory_order_relaxed);
+    return never_refilled || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
+}
+
+void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = call->e->slot->generator;
+    const WhenRingEmpty policy = policy_now(generator);
+    const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
+    if (policy == WhenRingEmpty::error && may_go_on) {
+        // The ring may have been refilled since the caller looked, for the first time, too. So the caller looks again
+        // now that it knows that the ring is not new.
+        if (find_run(call, floor))
+            return;
+        generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+        keep_lease(call, decision);
+        wake_refiller();
+        count(&call->e->slot->counters, Stat::refused_ring);
+        report_ring_empty(call->e->sequence, 0);
+    }
+    if (decision.action != core::ClockAction::take) {
+        execute(call, decision); // the lease, or the clock: a caller's work in every policy
+    } else if (policy == WhenRingEmpty::wait) {
+        wait_for_refiller(call);
+    } else {
+        refill_by_caller(*call, decision, floor);
+    }
+}
+
+// Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value.
+// True: time has passed.
+bool need_durable(Call *call, uint64_t end) {
+    if (call->e->slot->generator.ticks.usable(call->level) >= end)
+        return false;
+    confirm_lease(call, call->level);
+    return true;
+}
+
+// Before a run is taken out of the ring: waits until the standby has it. Meanwhile the run stays in the ring, where
+// sessions that do not wait for the standby can take it. True: time has passed.
+bool waited_for_standby(Call *call, uint64_t floor) {
+    if (call->level == core::Durability::local)
+        return false;
+    const uint64_t first = call->e->ring.peek(floor);
+    return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
+}
+
+// Takes from the session's own run, if it has one. draw_cached() has seen to it that the positions are durable.
+core::Run take_from_own_run(Call *call) {
+    SessionEntry *e = call->e;
+    if (e->run_first >= e->run_end)
+        return {0, 0};
+    const core::Run run = {e->run_first, Min(call->want, e->run_end - e->run_first)};
+    e->run_first += run.count;
+    return run;
+}
+
+// Takes from the shared run. If that is used up, the session's own run is installed as the shared run. Sets *retry if
+// another session won the race, or if waiting for a standby took time, in which ids may have become too old.
+core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
+    SessionEntry *e = call->e;
+    RingState &ring = e->slot->generator.ring;
+    const uint64_t length = e->slot->generator.config.cached.run;
+    uint64_t seen = 0;
+    const core::Run run = ring.shared.take(floor, length, call->want, &seen);
+    if (run.count > 0) {
+        *retry = need_durable(call, run.first + run.count);
+        if (!*retry)
+            return run;
+        ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+        return {0, 0};
+    }
+    if (e->run_first >= e->run_end)
+        return {0, 0};
+    *retry = need_durable(call, e->run_end);
+    if (*retry)
+        return {0, 0};
+    const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
+    *retry = !ring.shared.install(seen, first.first + first.count - 1);
+    if (*retry) {
+        if (e->ring.put(e->run_first)) // for other sessions
+            e->run_first = e->run_end;
+        return {0, 0};
+    }
+    const uint64_t drawn_before = (seen & (length - 1)) + 1;
+    ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_stats()
+    ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
+    e->run_first = e->run_end;
+    return first;
+}
+
+// The next position that the call would get, as far as it is known; 0: neither the shared run nor an own run has one.
+uint64_t next_available(const SessionEntry *e, uint64_t floor) {
+    const GeneratorState &generator = e->slot->generator;
+    if (shared_run_has_next(generator, floor))
+        return generator.ring.shared.last() + 1;
+    return e->run_first < e->run_end ? e->run_first : 0;
+}
+
+// The end of the run of positions that the call would get from `next` on.
+uint64_t end_available(const Call &call, uint64_t next) {
+    return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
+}
+
+// By how much a position is further ahead of the clock than allowed; at most 0: it is not.
+int64_t ticks_too_far(const Call &call, uint64_t position) {
+    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
+    return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+}
+
+// Opens a window on the rest of the run that was drawn from, if it is durable, until the clock must be read again. The
+// shared run's word holds the last position; for an own run n is the next one.
+void open_window_on_run(const Call &call) {
+    SessionEntry *e = call.e;
+    GeneratorState &generator = e->slot->generator;
+    const CachedConfig &cached = generator.config.cached;
+    const uint64_t last = call.drawn.run.first + call.drawn.run.count - 1;
+    const uint64_t end = core::SharedRun<>::end_of_run(last, cached.run) + 1;
+    if (end == last + 1 || end > generator.ticks.usable(call.level))
+        return;
+    const uint64_t expected = cached.shares ? last : last + 1;
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
+    open_window_for(e,
+                    {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
+                     expected + (end - last - 1), origin, step},
+                    call.now_us - call.offset_us, cached.fresh_us);
+    if (!cached.shares)
+        e->run_first = e->run_end; // the window holds the rest, until close_window()
+}
+
+// No position below it is handed out: it would be too old, was invalidated, or lies below the grant.
+uint64_t floor_of(const Call &call) {
+    const GeneratorState &generator = call.e->slot->generator;
+    const uint64_t fresh = fresh_from(generator, call.now_us);
+    return Max(Max(fresh, generator.ring.discarded_below.load(std::memory_order_relaxed)),
+               core::granted_begin(generator.config.policy, call.view));
+}
+
+// The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
+// found that (node_grant.hpp): another session may have joined one since, and may have filled the ring inside its
+// grant. A run lies in one tick, so what holds for one of its positions holds for all.
+uint64_t end_of_grant(const Call &call) {
+    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
+    if (likely(!call.grant.in_fleet))
+        return call.view.written;
+    return static_cast<uint64_t>(Min(call.grant.view.until, policy.end)) << policy.sequence_bits;
+}
+
+// The next position lies beyond the grant, or there is none (position 0). In no fleet the next try sees more.
+void get_later_end(Call *call, uint64_t position) {
+    if (!call->grant.in_fleet)
+        return;
+    const core::ClockPolicy &policy = call->e->slot->generator.config.policy;
+    const auto tick = static_cast<int64_t>(position >> policy.sequence_bits);
+    execute(call, {core::ClockAction::ask, 0, 0, 0, 0, Max(tick, call->view.now)});
+}
+
+} // namespace
+
+Drawn draw_cached(SessionEntry *e, uint64_t want) {
+    GeneratorState &generator = e->slot->generator;
+    Call call = {};
+    call.e = e;
+    call.want = want;
+    for (;; before_next_try(&call)) {
+        read_state(&call);
+        if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
+            continue;
+        call.view.seen = core::nothing_seen; // when_back does not apply, but for the lease
+        const uint64_t floor = floor_of(call);
+        const uint64_t end = end_of_grant(call);
+        drop_stale_positions(e, floor);
+        const uint64_t next = next_available(e, floor);
+        if (next >= end) {
+            get_later_end(&call, next);
+            continue;
+        }
+        const core::IdEncoder encoder = encoder_for(call, false);
+        const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
+        if (too_far > 0) {
+            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
+            continue;
+        }
+        if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old now
+            continue;
+        bool retry = false;
+        const core::Run run =
+            generator.config.cached.shares ? take_shared(&call, floor, &retry) : take_from_own_run(&call);
+        if (run.count > 0 && run.first >= end) {
+            generator.ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+            continue; // another session installed a later run meanwhile
+        }
+        if (run.count > 0) {
+            call.drawn = {run, encoder};
+            if (!generator.config.cached.shares)
+                count(&e->slot->counters, Stat::ids, run.count);
+            note_seen(call);
+            open_window_on_run(call);
+            return call.drawn;
+        }
+        if (retry)
+            continue;
+        if (waited_for_standby(&call, floor))
+            continue;
+        const core::Decision decision = core::decide(generator.config.policy, call.view);
+        keep_lease(&call, decision);
+        if (!find_run(&call, floor))
+            at_empty_ring(&call, decision, floor);
+    }
+}
+
+} // namespace uidgen::pg

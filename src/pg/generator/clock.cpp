@@ -1,0 +1,99 @@
+#include "clock.hpp"
+
+#include "base/time_source.hpp"
+#include "memory/server_state.hpp"
+#include "config/rows.hpp"
+#include "config/builtin.hpp"
+#include "base/errors.hpp"
+
+namespace uidgen::pg {
+
+namespace {
+
+// A generator's name is unique in its database only.
+struct Names {
+    const char *generator;
+    const char *database;
+};
+Names names_of(const SessionEntry *e) { return {get_rel_name(e->sequence), get_database_name(MyDatabaseId)}; }
+
+void log_behind(const Names &names, const GeneratorConfig &config, int64_t tick, int64_t back) {
+    const core::Layout &layout = config.layout;
+    const char *until = timestamptz_to_str(to_timestamptz(core::start_of(layout, tick + back)));
+    ereport(LOG, (errmsg("clock is %.3f s behind generator \"%s\" in database \"%s\"",
+                         static_cast<double>(back * layout.tick_us) / 1e6, names.generator, names.database),
+                  config.cached.on ? errdetail("The clock catches up when it shows %s.", until)
+                                   : errdetail("The policy when_back applies until the clock shows %s.", until)));
+}
+
+} // namespace
+
+void note_clock_jump(int64_t now_us, int64_t moved_us) {
+    server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
+    ereport(LOG,
+            (errmsg("clock jumped forward by %.3f s", static_cast<double>(moved_us) / 1e6),
+             errdetail("It shows %s, and ids carry that time from now on. It was set, or the machine was suspended.",
+                       timestamptz_to_str(to_timestamptz(now_us))),
+             errhint("If the clock is wrong, correct it at once: generators stay above the ids that they issue "
+                     "meanwhile (docs/runbooks/clock.md).")));
+}
+
+void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view) {
+    GeneratorState &generator = e->slot->generator;
+    const GeneratorConfig &config = generator.config;
+    core::ClockState again = view;
+    again.now = core::tick_at(config.layout, wall_clock_us());
+    const int64_t back = core::ticks_back(config.policy, again);
+    if ((back > 0) == is_behind(changes))
+        return;
+    const Names names = names_of(e); // may fail, so it comes before the change
+    if (!generator.clock.changes.compare_exchange_strong(changes, changes + 1, std::memory_order_acq_rel))
+        return; // another session has made the change
+    if (back > 0)
+        log_behind(names, config, again.now, back);
+    else
+        ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", names.generator,
+                             names.database)));
+}
+
+// A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows. Before
+// the epoch no generator of the layout can draw.
+const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon) {
+    const int64_t now_us = wall_clock_us();
+    if (ahead_us < core::longest_ahead_ms * us_per_ms || now_us < e->slot->generator.config.layout.epoch_us)
+        return soon;
+    const GeneratorConfig &config = e->slot->generator.config;
+    const int64_t moved_us = clock_moved_us();
+    const bool is_as_at_start = moved_us < core::suspicious_jump_us && moved_us > -core::suspicious_jump_us;
+    const bool is_default = find_default_generator(schema_of_function(e->function)) == e->sequence;
+    const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
+    const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
+    const char *unless_above = other.is_above ? "" : ", above => false";
+    const char *use = is_default ? psprintf("SELECT uid_default_set(%s%s);", other.name, unless_above)
+                                 : psprintf("Then draw with uid_next(%s).", other.name);
+    return psprintf("%sIf the clock is right now, %s, use another generator: %s %s",
+                    is_as_at_start ? "" : "If the clock is wrong, correct it. ",
+                    timestamptz_to_str(to_timestamptz(now_us)), other.statements, use);
+}
+
+// The builtin generator has the layout of a generator that is created without arguments.
+SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us) {
+    const Oid schema = get_namespace_oid("uid_generators", true);
+    const char *name = ChooseRelationName(get_rel_name(generator), nullptr, "next", schema, false);
+    const char *qualified = quote_qualified_identifier("uid_generators", name);
+    const bool is_above = core::drawn_node_bits(layout) == 0;
+    const int64_t earlier_s = is_above ? Max(ahead_us, 0) / us_per_second + 1 : 0;
+    const char *shift = is_above ? psprintf(" - interval '%lld s'", static_cast<long long>(earlier_s)) : "";
+    const char *create =
+        generator == builtin_generator()
+            ? psprintf("SELECT uid_generator_create(%s);", quote_literal_cstr(name))
+            : psprintf("SELECT uid_generator_create(%s, preset, epoch => epoch%s, tick_us => tick_us, "
+                       "time_bits => time_bits, datacenter_bits => datacenter_bits, worker_bits => worker_bits, "
+                       "sequence_bits => sequence_bits, sequence_first => sequence_first, "
+                       "backup_worker => backup_worker) FROM uid_generator_config WHERE generator = %s::regclass;",
+                       quote_literal_cstr(name), shift, quote_literal_cstr(qualified_name(generator)));
+    const char *statements = psprintf("%s GRANT USAGE ON SEQUENCE %s TO PUBLIC;", create, qualified);
+    return {quote_literal_cstr(qualified), statements, is_above};
+}
+
+} // namespace uidgen::pg

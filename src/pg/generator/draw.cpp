@@ -1,0 +1,395 @@
+#include "draw.hpp"
+
+#include "clock.hpp"
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "session/slot_life.hpp"
+#include "node/worker_node.hpp"
+#include "node/node_writer.hpp"
+#include "sequence/page.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "memory/server_state.hpp"
+#include "base/waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A wall clock that is corrected while a call waits is noticed within this time.
+constexpr int64_t longest_nap_us = 100 * us_per_ms;
+
+// After this many tries a call begins to count the time. It fails when that exceeds uidgen.max_wait and the grace. A
+// failed try is another session's success, so even the busiest server is far from this bound. On a stalled disk no
+// call tries so often.
+constexpr uint32_t many_tries = 1000;
+constexpr int64_t grace_us = 1000 * us_per_ms;
+
+// The wall clock. A test build may make every 100th sample a year ahead.
+int64_t sample_wall_clock_us() {
+    int64_t now_us = wall_clock_us();
+    if (samples_are_bad()) {
+        static int samples = 0;
+        constexpr int64_t year_us = INT64_C(365) * 24 * 3600 * 1000 * us_per_ms;
+        now_us += ++samples % 100 == 0 ? year_us : 0;
+    }
+    return now_us;
+}
+
+// Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
+// position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
+// backend the only writer of the word's bounds.
+void reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
+    Slot *slot = e->slot;
+    GeneratorState &generator = slot->generator;
+    const core::Layout &layout = generator.config.layout;
+    uint64_t lsn = InvalidXLogRecPtr;
+
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_writing(rel);
+    const PageState state = read_page(page);
+    if (!same_state(state, slot->expected))
+        adopt_page(slot, rel, state);
+    const uint64_t written = generator.ticks.written_range().until;
+    const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
+    if (written < until) {
+        lsn = write_page(&page, until_tick - 1);
+        slot->expected = read_page(page);
+        const uint64_t expected = generator.passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
+        generator.passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
+        count(&slot->counters, Stat::records);
+    }
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    if (prefetch)
+        durable_soon(lsn);
+}
+
+// The number that the generator's own nodes follow from.
+int64_t own_number(const Call &call) {
+    Slot *slot = call.e->slot;
+    const std::atomic<int64_t> &number = slot->generator.number;
+    if (unlikely(number.load(std::memory_order_acquire) == no_number))
+        draw_number(slot, call.e->function, call.now_us);
+    return number.load(std::memory_order_acquire);
+}
+
+// Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
+// The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 2).
+void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
+    if (!call->grant.in_fleet)
+        (void)own_number(*call);
+    GeneratorState &generator = call->e->slot->generator;
+    const uint64_t from = core::granted_begin(generator.config.policy, call->view);
+    if (call->grant.in_fleet && from > 0)
+        generator.backup.discard_below(from);
+    reserve_lease(call->e, from, until_tick, prefetch);
+}
+
+// Does not wait for the flush.
+void reserve_ahead(Call *call, int64_t until_tick) { reserve_in_grant(call, until_tick, true); }
+
+void wait_for_clock(Call *call, int64_t missing_us) {
+    Slot *slot = call->e->slot;
+    int64_t waited_us = 0;
+    const int64_t left_us = left_to_wait_us(call, Stat::clock_waits, &waited_us);
+    if (left_us <= 0) {
+        // Behind, or far ahead of a right clock because sessions draw faster than the layout allows.
+        const bool is_behind = pg::is_behind(slot->generator.clock.changes.load(std::memory_order_relaxed));
+        count(&slot->counters, is_behind ? Stat::refused_clock : Stat::refused_rate);
+        const char *soon = psprintf("Call again in %lld s, or increase uidgen.max_wait.",
+                                    static_cast<long long>((missing_us + 999999) / 1000000));
+        report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms,
+                            clock_hint(call->e, missing_us, soon));
+    }
+    const int64_t began_us = monotonic_us();
+    sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
+    count_time(&slot->counters, Stat::clock_waits, began_us);
+}
+
+// A change of the setting is noticed within this time.
+constexpr int64_t longest_wait_us = 1000 * us_per_ms;
+
+void wait_for_grant(Call *call, int64_t wanted_tick) {
+    Slot *slot = call->e->slot;
+    Counters *counters = &slot->counters;
+    int64_t waited_us = 0;
+    membership_want(slot, wanted_tick);
+    const int64_t left_us = left_to_wait_us(call, Stat::registry_waits, &waited_us);
+    if (left_us <= 0) {
+        count(counters, Stat::refused_registry);
+        const GrantError error = error_for_user(membership_error(slot));
+        report_no_grant(call->e->sequence, error.message, error.hint, waited_us / us_per_ms);
+    }
+    const int64_t began_us = monotonic_us();
+    membership_wait(slot, call->grant.view, Min(left_us, longest_wait_us));
+    count_time(counters, Stat::registry_waits, began_us);
+}
+
+// A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
+// which node they have. It would refuse to reach further than a grant.
+void join_while_behind(const Call &call, int64_t behind_us) {
+    if (!call.grant.in_fleet || call.grant.view.granted || behind_us > settings::registry_lease_ms * us_per_ms)
+        return;
+    const core::Layout &layout = call.e->slot->generator.config.layout;
+    membership_want(call.e->slot, static_cast<int64_t>((call.view.last + 1) >> layout.sequence_bits));
+}
+
+// After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
+// tick.
+void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
+    SessionEntry *e = call.e;
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    const uint64_t tick = last >> layout.sequence_bits;
+    // If the policy must notice a clock that goes back, no window is opened on a tick ahead of the clock. The fast path
+    // does not compare with the clock that other sessions have seen. In the clock's own tick a session that saw a later
+    // tick has moved the word beyond the window; on a tick ahead it may not have.
+    const bool notices = policy.when_back != core::WhenBack::hold || policy.tolerance != core::no_limit;
+    if (notices && static_cast<int64_t>(tick) != call.view.now)
+        return;
+    const uint64_t limit = Min(decision.limit, (tick + 1) << layout.sequence_bits);
+    const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
+    // The word holds the last position, so a swap from n draws position n + 1.
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
+    open_window_in_tick(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
+                        core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The wall clock is compared with the monotonic clock before a lease far above the last one, and before the end of time
+// is reported. A clock that was really set shows the same time again a little later.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
+constexpr int rereads = 3;
+constexpr int64_t between_rereads_us = 5 * us_per_ms;
+
+int64_t tried_for_us(BoundedWait *wait) {
+    const int64_t now_us = monotonic_us();
+    if (wait->started_us == 0)
+        wait->started_us = now_us;
+    return now_us - wait->started_us;
+}
+
+// Rejects a reading of the clock. One rejected reading is no error, however short uidgen.max_wait is. An error is
+// raised when no reading is plausible for that long.
+void reject_reading(Call *call) {
+    const int64_t tried_us = tried_for_us(&call->wait);
+    if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms) {
+        count(&call->e->slot->counters, Stat::refused_clock);
+        report_clock_unsteady(call->e->sequence, call->now_us, tried_us / us_per_ms);
+    }
+    call->wait.rejected = true;
+}
+
+// Whether the wall clock keeps showing the same offset above the monotonic clock.
+bool clock_shows_it_again(Call *call) {
+    for (int i = 0; i < rereads; i++) {
+        sleep_for_clock(between_rereads_us);
+        const int64_t change_us = clock_offset_us() - call->offset_us;
+        if (change_us > agreement_us || change_us < -agreement_us) {
+            reject_reading(call);
+            return false;
+        }
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+
+bool take(Call *call, const core::Decision &decision) {
+    SessionEntry *e = call->e;
+    GeneratorState &generator = e->slot->generator;
+    if (decision.reserve_until > 0)
+        reserve_ahead(call, decision.reserve_until);
+    const core::IdEncoder encoder = encoder_for(*call, false);
+    const uint64_t expected = generator.passed_over.expect(call->view.last + 1, decision.floor);
+    const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
+    generator.passed_over.settle(expected, run.passed_over);
+    if (run.count == 0)
+        return false;
+    note_seen(*call);
+    call->drawn = {run, encoder};
+    open_window_after(*call, run.first + run.count - 1, decision);
+    return true;
+}
+
+void note_use_of_grant(const Call *call) {
+    membership_note_use(call->e->slot, call->now_us);
+    if (call->grant.view.granted)
+        hurry_renewal(call->e, call->grant, call->view.now);
+}
+
+[[noreturn]] void refuse_clock_back(const SessionEntry *e, const core::Decision &decision) {
+    const core::Layout &layout = e->slot->generator.config.layout;
+    const int64_t back_us = decision.wait_ticks * layout.tick_us;
+    const char *soon =
+        "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
+    count(&e->slot->counters, Stat::refused_clock);
+    report_clock_back(e->sequence, back_us, core::start_of(layout, decision.wanted), clock_hint(e, back_us, soon));
+}
+
+bool take_backup(Call *call, const core::Decision &asked) {
+    GeneratorState &generator = call->e->slot->generator;
+    core::ClockState view = call->view;
+    view.last = generator.backup.last();
+    const core::Decision decision = core::decide_backup(generator.config.policy, view, asked);
+    if (decision.action == core::ClockAction::take) {
+        const core::IdEncoder encoder = encoder_for(*call, !fault_is(Fault::same_bit));
+        const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
+        call->drawn = {run, encoder};
+        generator.clock.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
+        return run.count > 0;
+    }
+    return execute(call, decision);
+}
+
+} // namespace
+
+void before_next_try(Call *call) {
+    CHECK_FOR_INTERRUPTS();
+    if (++call->wait.tries < many_tries)
+        return;
+    const int64_t tried_us = tried_for_us(&call->wait);
+    if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
+        return;
+    count(&call->e->slot->counters, Stat::refused_busy);
+    report_no_id_found(call->e->sequence, tried_us / us_per_ms);
+}
+
+bool clock_is_plausible(Call *call) {
+    if (fault_is(Fault::trust_clock))
+        return true;
+    const int64_t trusted_us = trusted_clock_offset_us();
+    const int64_t moved_us = call->offset_us - trusted_us;
+    const core::ClockJump jump = core::clock_jump(moved_us, settings::max_clock_jump_s * us_per_second);
+    if (jump != core::ClockJump::none && !clock_shows_it_again(call))
+        return false;
+    if (jump == core::ClockJump::too_far) {
+        count(&call->e->slot->counters, Stat::refused_clock);
+        report_clock_jump(call->e->sequence, call->now_us, moved_us);
+    }
+    // Of sessions that have seen one jump, one logs it.
+    if (trust_clock_offset(trusted_us, call->offset_us) && jump == core::ClockJump::far)
+        note_clock_jump(call->now_us, moved_us);
+    return true;
+}
+
+void read_state(Call *call) {
+    const GeneratorState &generator = call->e->slot->generator;
+    call->level = close_window(call->e);
+    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: clock.hpp
+    call->view.seen = generator.seen.load(std::memory_order_acquire);
+    // In the order of their growth, so that usable <= written as decide() expects.
+    call->view.last = generator.ticks.last();
+    call->view.usable = generator.ticks.usable(call->level);
+    call->view.written = generator.ticks.written_range().until;
+    call->grant = read_node_grant(call->e); // after all of these (node_grant.hpp)
+    call->view.granted_from = call->grant.view.from;
+    call->view.granted_until = call->grant.view.until;
+    if (fault_is(Fault::outlive_grant) && call->grant.view.granted)
+        call->view.granted_until = core::no_limit;
+    // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
+    // ticks meanwhile, and the clock would seem to have gone back.
+    call->now_us = sample_wall_clock_us();
+    call->offset_us = call->now_us - monotonic_us();
+    call->view.now = core::tick_at(generator.config.layout, call->now_us);
+    watch_clock(call->e, changes, call->view);
+    if (unlikely(call->grant.in_fleet))
+        note_use_of_grant(call);
+}
+
+void note_seen(const Call &call) {
+    GeneratorState &generator = call.e->slot->generator;
+    const int64_t tick = call.view.now;
+    int64_t seen = call.view.seen;
+    while (seen < tick && !generator.seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
+    }
+}
+
+bool execute(Call *call, const core::Decision &decision) {
+    SessionEntry *e = call->e;
+    const int64_t tick_us = e->slot->generator.config.layout.tick_us;
+    switch (decision.action) {
+    case core::ClockAction::take:
+        return take(call, decision);
+    case core::ClockAction::confirm:
+        confirm_lease(call, call->level);
+        break;
+    case core::ClockAction::reserve:
+        if (clock_is_plausible(call))
+            reserve_in_grant(call, decision.reserve_until, false);
+        break;
+    case core::ClockAction::wait:
+        join_while_behind(*call, decision.wait_ticks * tick_us);
+        wait_for_clock(call, decision.wait_ticks * tick_us);
+        break;
+    case core::ClockAction::backup:
+        return take_backup(call, decision);
+    case core::ClockAction::ask:
+        if (clock_is_plausible(call)) // a wrong clock would want a grant far ahead
+            wait_for_grant(call, decision.wanted);
+        break;
+    case core::ClockAction::clock_back:
+        if (clock_shows_it_again(call)) {
+            join_while_behind(*call, decision.wait_ticks * tick_us);
+            refuse_clock_back(e, decision);
+        }
+        break;
+    case core::ClockAction::exhausted:
+        if (clock_is_plausible(call)) {
+            count(&e->slot->counters, Stat::refused_used_up);
+            report_end_of_time(e->sequence, e->slot->generator.config.layout);
+        }
+        break;
+    }
+    return false;
+}
+
+void reserve_if_plausible(Call *call, int64_t until_tick) {
+    if (clock_is_plausible(call))
+        reserve_ahead(call, until_tick);
+}
+
+void confirm_lease(Call *call, core::Durability level) {
+    Slot *slot = call->e->slot;
+    core::PositionAllocator<> &ticks = slot->generator.ticks;
+    const core::WrittenRange written = ticks.written_range();
+    const int64_t began_us = monotonic_us();
+    ticks.confirm(durable(&slot->counters, written.lsn, level), written.until);
+    if (call->wait.started_us != 0)
+        call->wait.started_us += monotonic_us() - began_us;
+}
+
+core::IdEncoder encoder_for(const Call &call, bool backup) {
+    SessionEntry *e = call.e;
+    if (unlikely(call.grant.in_fleet))
+        return granted_encoder(e, call.grant, backup);
+    GeneratorState &generator = e->slot->generator;
+    const int64_t number = own_number(call);
+    if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.load(std::memory_order_relaxed) &&
+        !generator.warned.exchange(true, std::memory_order_relaxed))
+        warn_of_datacenter_id(e->sequence, generator.config);
+    return core::encoder_of(generator.config.layout, own_node(generator.config, number).value, backup);
+}
+
+int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {
+    if (!has_waited(*call, waits))
+        count(&call->e->slot->counters, waits);
+    call->wait.counted |= UINT64_C(1) << index(waits);
+    *waited_us = tried_for_us(&call->wait);
+    return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
+}
+
+Drawn draw(SessionEntry *e, uint64_t want) {
+    Call call = {};
+    call.e = e;
+    call.want = want;
+    for (;; before_next_try(&call)) {
+        read_state(&call);
+        if (execute(&call, core::decide(e->slot->generator.config.policy, call.view)))
+            return call.drawn;
+    }
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,121 @@
+#include "node_grant.hpp"
+
+#include "base/errors.hpp"
+#include "base/settings.hpp"
+#include "core/clock_policy.hpp"
+#include "session/locked_generator.hpp"
+#include "node/worker_node.hpp"
+#include "memory/workers.hpp"
+#include "config/rows.hpp"
+#include "node/node_writer.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
+
+using core::no_node;
+
+// The registrar is not woken more often by sessions that have a grant.
+constexpr int64_t between_wakes_us = 1000 * us_per_ms;
+
+// The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
+// from the policy, or from the generator's row.
+int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
+    const GeneratorState &generator = e->slot->generator;
+    const GeneratorConfig &config = generator.config;
+    if (generator.membership.ordered_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
+        return no_node;
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    if (number != no_number)
+        return own_node(config, number).value;
+    if (config.worker_policy == WorkerPolicy::fixed)
+        return own_node(config, config.worker_number).value;
+    return former_node(schema_of_function(e->function), e->sequence, config.layout);
+}
+
+int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
+
+GrantOrder order_of(const SessionEntry *e, int64_t mark) {
+    const GeneratorConfig &config = e->slot->generator.config;
+    const core::ClockPolicy &policy = config.policy;
+    GrantOrder order = {};
+    order.layout = config.layout;
+    order.length =
+        Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
+    order.policy = config.worker_policy;
+    order.worker_number = config.worker_number;
+    order.datacenter_id = datacenter_id_to_ask_for(config);
+    order.former_node = own_node_so_far(e, mark);
+    order.former_until = core::tick_of_mark(policy, mark) + 1;
+    strlcpy(order.preset, config.preset, sizeof(order.preset));
+    copy_clipped(order.generator, qualified_name(e->sequence), sizeof(order.generator));
+    copy_clipped(order.database, get_database_name(MyDatabaseId), sizeof(order.database));
+    return order;
+}
+
+void join(SessionEntry *e, uint32_t epoch) {
+    const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
+    membership_order(e->slot, epoch, order_of(e, mark), mark > core::no_lease_yet);
+}
+
+// uidgen.registry was reset. The row of worker_node shows the generator's own node again.
+void leave_fleet(SessionEntry *e) {
+    GeneratorState &generator = e->slot->generator;
+    generator.membership.ordered_in.store(0, std::memory_order_relaxed);
+    if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
+        return;
+    draw_row_of_own_node(e->slot, e->function);
+    note_generator_in_use(e->slot, e->function);
+}
+
+// A try with an older view leaves the row to one with the present view.
+void show_node(SessionEntry *e, const NodeGrant &grant) {
+    GeneratorState &generator = e->slot->generator;
+    int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
+    if (likely(shown == grant.view.node) || !core::same_view(membership_view(e->slot), grant.view) ||
+        !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
+        return;
+    draw_row_of_node(e->slot, e->function, {grant.view.node, core::Protection::registry});
+    note_generator_in_use(e->slot, e->function);
+}
+
+} // namespace
+
+NodeGrant read_node_grant(SessionEntry *e) {
+    const uint32_t epoch = fleet_epoch();
+    const uint32_t known = e->slot->generator.membership.ordered_in.load(std::memory_order_acquire);
+    if (likely(epoch == 0)) {
+        if (unlikely(known != 0))
+            leave_fleet(e);
+        return no_fleet;
+    }
+    if (unlikely(known != epoch))
+        join(e, epoch);
+    return {true, membership_view(e->slot)};
+}
+
+core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup) {
+    show_node(e, grant);
+    return core::encoder_of(e->slot->generator.config.layout, grant.view.node, backup);
+}
+
+void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
+    static int64_t woken_at_us = 0;
+    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    if (likely(grant.view.until - now >= policy.lease + policy.max_ahead) ||
+        monotonic_coarse_us() - woken_at_us < between_wakes_us)
+        return;
+    woken_at_us = monotonic_coarse_us();
+    (void)wake_worker(SingleWorker::registrar);
+}
+
+NodeGrant present_grant(const Slot *slot) {
+    const uint32_t epoch = fleet_epoch();
+    if (epoch == 0)
+        return no_fleet;
+    const uint32_t known = slot->generator.membership.ordered_in.load(std::memory_order_acquire);
+    return {true, known == epoch ? slot->generator.membership.view.read_locked() : core::no_grant};
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,180 @@
+#include "refiller.hpp"
+
+#include "memory/workers.hpp"
+#include "base/time_source.hpp"
+#include "base/waits.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// How many runs are moved under the slot's lock at a time: some ten microseconds.
+constexpr uint64_t runs_at_a_time = 256;
+constexpr int64_t shortest_nap_ms = 10;
+constexpr int64_t longest_nap_ms = 1000;
+
+// note_ring_refill() knows the first refill. A refill goes on until the ring is full.
+bool is_due(GeneratorState *generator, const core::Ring<> &ring, RingRefill *why) {
+    const CachedConfig &cached = generator->config.cached;
+    const int64_t refilled_at = generator->ring.refilled_ring_at_us.load(std::memory_order_relaxed);
+    const bool is_scheduled = cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
+    *why = is_scheduled ? RingRefill::schedule : RingRefill::threshold;
+    generator->ring.is_refilled = ring.wants_runs(generator->ring.is_refilled || is_scheduled, cached.threshold);
+    return generator->ring.is_refilled;
+}
+
+// As in Baidu's original, a tick is taken whole, and what does not fit into the ring is thrown away.
+void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
+    const uint64_t mask = (UINT64_C(1) << generator->config.policy.sequence_bits) - 1;
+    const uint64_t rest = mask - (generator->ticks.last() & mask);
+    const core::Run thrown = rest > 0 ? generator->ticks.take(0, limit, rest) : core::Run{0, 0};
+    generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
+}
+
+struct Visit {
+    bool has_ring;
+    bool more;     // there is room, and more to put
+    bool refilled; // by this visit
+};
+
+bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
+
+// Under the slot's lock: no wait, no allocation, no error. A run that finds no room because callers refill, too, is
+// thrown away.
+void refill_some(Slot *slot, Visit *visit) {
+    GeneratorState &generator = slot->generator;
+    RingRefill why = RingRefill::threshold;
+    const core::Ring<> ring = ring_of(slot);
+    if (!visit->refilled && !is_due(&generator, ring, &why))
+        return;
+    const int64_t now_us = wall_clock_us();
+    const GrantView grant = present_grant(slot).view;
+    const uint64_t limit = refill_limit(generator, grant, now_us);
+    const uint64_t floor =
+        Max(fresh_from(generator, now_us), static_cast<uint64_t>(grant.from) << generator.config.policy.sequence_bits);
+    uint64_t left_over = core::empty_cell;
+    const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &left_over);
+    if (left_over != core::empty_cell)
+        generator.ring.rejected_puts.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
+    if (moved > 0 && !visit->refilled)
+        note_ring_refill(&generator.ring, why);
+    visit->refilled = visit->refilled || moved > 0;
+    visit->more = moved == runs_at_a_time;
+    if (!visit->more && generator.config.cached.discards && ring.filled() == ring.cells())
+        discard_rest_of_tick(&generator, limit);
+}
+
+// The lock keeps the ring.
+Visit visit_slot(Slot *slot) {
+    Visit visit = {};
+    do {
+        visit.more = false;
+        LWLockAcquire(&slot->lock, LW_SHARED);
+        visit.has_ring = has_ring(slot);
+        if (visit.has_ring)
+            refill_some(slot, &visit);
+        LWLockRelease(&slot->lock);
+    } while (visit.more);
+    return visit;
+}
+
+struct Round {
+    bool any; // there is a generator in cached mode
+    bool refilled;
+};
+
+Round visit_all() {
+    Round round = {};
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        const Visit visit = visit_slot(slot);
+        round.any = round.any || visit.has_ring;
+        round.refilled = round.refilled || visit.refilled;
+    }
+    return round;
+}
+
+bool has_any_ring() {
+    bool any = false;
+    for_each_slot(SlotKind::generator, [&any](const Slot *slot) { any = any || has_ring(slot); });
+    return any;
+}
+
+// Whether the refiller may end because there is no ring (workers.hpp). A session makes a slot ready under the
+// slot's lock, and wakes the refiller afterwards.
+bool may_end() {
+    worker_found_nothing(SingleWorker::refiller);
+    resign_as_worker(SingleWorker::refiller);
+    return !has_any_ring() || !become_worker(SingleWorker::refiller);
+}
+
+// Runs until asked to stop, or until no generator in cached mode is in use.
+void refill_rings() {
+    int64_t nap_ms = shortest_nap_ms;
+    while (!ShutdownRequestPending) {
+        const Round round = visit_all();
+        if (!round.any && may_end())
+            return;
+        nap_ms = round.refilled || !round.any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        sleep_as_refiller(nap_ms * us_per_ms);
+    }
+}
+
+} // namespace
+
+uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us) {
+    const core::ClockPolicy &policy = generator.config.policy;
+    const int64_t now = core::tick_at(generator.config.layout, now_us);
+    const int64_t end = Min(Min(now + policy.max_ahead + 1, policy.end), grant.until);
+    const uint64_t allowance = end > 0 ? static_cast<uint64_t>(end) << policy.sequence_bits : 0;
+    return Min(generator.ticks.usable(core::Durability::local), allowance);
+}
+
+uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
+                     uint64_t *left_over) {
+    const uint64_t run = generator->config.cached.run;
+    uint64_t moved = 0;
+    *left_over = core::empty_cell;
+    while (moved < most && ring.filled() < ring.cells()) {
+        const core::Run taken = generator->ticks.take(floor, limit, run);
+        if (taken.count == 0)
+            break; // all takes are of whole runs, and a limit is the start of a tick
+        if (!ring.put(taken.first)) {
+            *left_over = taken.first;
+            break;
+        }
+        moved++;
+    }
+    return moved;
+}
+
+void note_ring_refill(RingState *ring, RingRefill why) {
+    ring->went_stale.store(false, std::memory_order_relaxed);
+    // Release: a caller that sees it finds the runs (at_empty_ring()).
+    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_release);
+    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(
+        1, std::memory_order_relaxed);
+}
+
+uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
+    const core::Layout &layout = generator.config.layout;
+    const int64_t tick = core::tick_at(layout, now_us - generator.config.cached.fresh_us) + 1;
+    return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
+}
+
+void wake_refiller() { (void)wake_worker(SingleWorker::refiller); }
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+PGDLLEXPORT void uidgen_refiller_main(Datum argument);
+
+void uidgen_refiller_main(Datum) {
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, no_signal_handler());
+    begin_as_worker(SingleWorker::refiller);
+    refill_rings();
+    proc_exit(0);
+}
+}

@@ -1,0 +1,332 @@
+#include "node_writer.hpp"
+
+#include <unistd.h>
+
+#include "config/rows.hpp"
+#include "base/errors.hpp"
+#include "memory/workers.hpp"
+#include "config/extension.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "worker_node.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------
+// In the sessions: which rows are due, and when to start the writer.
+// ---------------------------------------------------------------------------------------------------------
+
+// How old `modified` may be while the generator is in use.
+constexpr int64_t refresh_us = 3600 * us_per_second;
+
+// For how long after a start no other writer is started for the same draw. Longer than the writer lives.
+constexpr int64_t pause_us = 5 * us_per_second;
+
+// The generators that this transaction uses and whose rows were due, in TopTransactionContext.
+struct Wanted {
+    Slot *slot;
+    uint64_t generation; // an altered generator leaves its slot in mid-transaction
+};
+List *wanted = NIL;
+Oid wanted_by = InvalidOid;
+
+// A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
+// alone, and the fields that it refers to are read under a lock.
+bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
+
+bool still_holds_slot(const Wanted &row) {
+    return row.slot->generation.load(std::memory_order_acquire) == row.generation;
+}
+
+bool is_wanted(const Slot *slot) {
+    ListCell *cell;
+    foreach (cell, wanted) {
+        const auto *row = static_cast<const Wanted *>(lfirst(cell));
+        if (row->slot == slot && still_holds_slot(*row))
+            return true;
+    }
+    return false;
+}
+
+// Whether this backend must start the writer for the row.
+bool claim(const Wanted &row, TimestampTz now) {
+    GeneratorState &generator = row.slot->generator;
+    if (!still_holds_slot(row) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
+        return false;
+    int64_t due = generator.row_due.load(std::memory_order_relaxed);
+    if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
+        return false;
+    generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
+    return true;
+}
+
+// The writer's argument.
+struct Order {
+    Oid database;
+    Oid function;    // leads to the extension's tables
+    TimestampTz now; // by the clock of the transaction that ended
+};
+static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
+
+// At the end of a transaction nothing may fail.
+void start_writer(const Order &order) {
+    (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
+                        BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished,
+                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &order,
+                        sizeof(order)});
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// In the writer.
+// ---------------------------------------------------------------------------------------------------------
+
+// DROP DATABASE and CREATE DATABASE wait five seconds for connections to end.
+constexpr int64_t longest_run_us = 2 * us_per_second;
+
+struct DueRow {
+    Slot *slot;
+    Oid generator;
+    int64_t draw;
+    int64_t drawn_at_us;
+    core::NodeFields node;
+    core::Layout layout;
+};
+
+Order order = {};
+
+// What the slot owes, if its draw is later than `after`. The draw's fields change under the state's lock.
+bool is_owed(Slot *slot, int64_t after, DueRow *row) {
+    GeneratorState &generator = slot->generator;
+    lock_state(LW_SHARED);
+    const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
+    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > after &&
+                      generator.row_owed.load(std::memory_order_relaxed);
+    if (owed)
+        *row = {slot,
+                slot->key.sequence,
+                draw,
+                generator.drawn_at_us,
+                core::fields_of_node(generator.config.layout, generator.drawn_node),
+                generator.config.layout};
+    unlock_state();
+    return owed;
+}
+
+enum class Outcome { written, not_visible, failed };
+
+// The outcome for a row.
+struct Result {
+    const DueRow *row;
+    Outcome outcome;
+    int64_t id; // the draw, or the id of a repeated draw
+};
+
+// Does nothing if there was another draw meanwhile.
+void note_result(const Result &result) {
+    GeneratorState &generator = result.row->slot->generator;
+    int64_t draw = result.row->draw;
+    lock_state(LW_EXCLUSIVE);
+    const SlotKey key = slot_key(result.row->generator);
+    if (same_key(result.row->slot->key, key) &&
+        generator.worker_draw.compare_exchange_strong(draw, result.id, std::memory_order_relaxed)) {
+        const bool written = result.outcome == Outcome::written;
+        generator.row_owed.store(!written, std::memory_order_relaxed);
+        generator.row_due.store(written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+    }
+    unlock_state();
+}
+
+enum NodeType : int32 { container = 1, actual = 2 };
+
+NodeType node_type() {
+    const bool contained = access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+                           getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+    return contained ? container : actual;
+}
+
+// Whether the row exists now. False: another row has that id.
+bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
+    const ServerAddress address = address_of_server();
+    const TimestampTz created = to_timestamptz(row.drawn_at_us);
+    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+                   TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID, OIDOID,         TEXTOID};
+    Datum values[] = {
+        Int64GetDatum(id),
+        CStringGetTextDatum(address.host),
+        CStringGetTextDatum(address.port),
+        Int32GetDatum(node_type()),
+        DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
+        TimestampTzGetDatum(Max(order.now, created)),
+        TimestampTzGetDatum(created),
+        CStringGetTextDatum(qualified_name(row.generator)),
+        Int32GetDatum(static_cast<int32>(row.node.worker)),
+        Int32GetDatum(static_cast<int32>(row.node.datacenter)),
+        Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
+        Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
+        ObjectIdGetDatum(MyDatabaseId),
+        CStringGetTextDatum(layout_text(row.layout)),
+    };
+    const char *statement =
+        "INSERT INTO %1$s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
+        "datacenter_id, system_identifier, timeline, database, layout) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) "
+        "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
+        "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created";
+    return write_as_owner(table, statement, lengthof(types), types, values) > 0;
+}
+
+// In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One
+// writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written.
+void write_row(const DueRow &row, Oid schema, Result *result) {
+    constexpr int tries = 100;
+    if (get_rel_name(row.generator) == nullptr) {
+        result->outcome = Outcome::not_visible; // not yet
+        return;
+    }
+    const Oid table = required_table(schema, node_table_name);
+    LockRelationOid(table, ShareUpdateExclusiveLock);
+    PushActiveSnapshot(GetTransactionSnapshot());
+    for (int i = 0; !insert_or_refresh(table, row, result->id); i++) {
+        if (i == tries)
+            ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
+                            errmsg("could not insert any of the last %d ids into worker_node", tries),
+                            errdetail("The ids were in use already, or a trigger did not return NEW."),
+                            errhint("Run SELECT setval('worker_node_id_seq', max(id)) FROM worker_node, or correct the "
+                                    "trigger.")));
+        CHECK_FOR_INTERRUPTS();
+        result->id = draw_node_id(schema);
+    }
+    PopActiveSnapshot();
+    result->outcome = Outcome::written;
+}
+
+// Each row in its own transaction, so that one that cannot be written does not affect the others.
+void try_row(const DueRow &row, Oid schema) {
+    MemoryContext context = CurrentMemoryContext;
+    volatile Result result = {&row, Outcome::failed, row.draw};
+    PG_TRY();
+    {
+        Result mine = {&row, Outcome::failed, row.draw};
+        StartTransactionCommand();
+        write_row(row, schema, &mine);
+        CommitTransactionCommand();
+        result.outcome = mine.outcome;
+        result.id = mine.id;
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        ErrorData *error = CopyErrorData();
+        FlushErrorState();
+        AbortCurrentTransaction();
+        ereport(LOG, (errcode(error->sqlerrcode), errmsg("could not write the row of worker_node: %s", error->message),
+                      errdetail("A later transaction that uses the generator causes a retry. "
+                                "Ids do not depend on the row."),
+                      error->hint != nullptr ? errhint("%s", error->hint) : 0));
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    if (result.outcome != Outcome::failed)
+        note_result({&row, result.outcome, result.id});
+}
+
+Oid schema_of_extension() {
+    StartTransactionCommand();
+    const Oid schema = schema_of_function(order.function);
+    CommitTransactionCommand();
+    return schema;
+}
+
+// Writes what is owed, once. Returns the latest draw of what was handled; `after` if nothing was.
+int64_t write_rows_after(int64_t after, Oid schema, int64_t until_us) {
+    DueRow row;
+    int64_t latest = after;
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        if (!is_owed(slot, after, &row))
+            continue;
+        if (monotonic_us() >= until_us)
+            return after;
+        try_row(row, schema);
+        latest = Max(latest, row.draw);
+    }
+    return latest;
+}
+
+// Also writes rows drawn meanwhile: their transactions may have found no free place for another writer.
+void write_due_rows(Oid schema, int64_t until_us) {
+    int64_t seen = 0;
+    for (;;) {
+        const int64_t latest = write_rows_after(seen, schema, until_us);
+        if (latest == seen)
+            return;
+        seen = latest;
+    }
+}
+
+// Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
+// row survives a crash as the ids do. It does not wait for a standby.
+void set_up() {
+    const char *const own[][2] = {
+        {"default_transaction_read_only", "off"},
+        {"default_transaction_isolation", "read committed"},
+        {"default_transaction_deferrable", "off"},
+        {"synchronous_commit", "local"},
+        {"lock_timeout", "1s"},
+    };
+    for (const auto &setting : own)
+        SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+} // namespace
+
+void note_generator_in_use(Slot *slot, Oid function) {
+    const int64_t due = slot->generator.row_due.load(std::memory_order_relaxed);
+    if (likely(!is_due(due, GetCurrentTransactionStartTimestamp())) || is_wanted(slot))
+        return;
+    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+    auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
+    *row = {slot, slot->generation.load(std::memory_order_acquire)};
+    wanted = lappend(wanted, row);
+    MemoryContextSwitchTo(caller);
+    wanted_by = function;
+}
+
+void node_writer_transaction_ended() {
+    if (wanted == NIL)
+        return;
+    const TimestampTz now = GetCurrentTimestamp();
+    bool any = false;
+    ListCell *cell;
+    foreach (cell, wanted)
+        any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
+    wanted = NIL; // the transaction's end frees its memory
+    if (any)
+        start_writer({MyDatabaseId, wanted_by, now});
+}
+
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
+
+void uidgen_node_writer_main(Datum) {
+    memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    set_up();
+    BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+    // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
+    const int64_t until_us = monotonic_us() + longest_run_us;
+    enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
+    pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
+    const Oid schema = schema_of_extension();
+    if (OidIsValid(schema) && attach_area())
+        write_due_rows(schema, until_us);
+    proc_exit(0);
+}
+}

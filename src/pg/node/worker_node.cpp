@@ -1,0 +1,337 @@
+#include "worker_node.hpp"
+
+#include "config/rows.hpp"
+#include "base/compat.hpp"
+#include "base/errors.hpp"
+#include "sequence/page.hpp"
+#include "base/identity.hpp"
+#include "base/time_source.hpp"
+#include "base/settings.hpp"
+
+namespace uidgen::pg {
+
+namespace {
+
+constexpr char sequence_name[] = "worker_node_id_seq";
+
+// The columns of worker_node that identify a row's generator and server, as the install script makes them.
+enum NodeColumn : AttrNumber {
+    node_id = 1,
+    node_host_name,
+    node_port,
+    node_created = 7,
+    node_generator,
+    node_worker_id,
+    node_datacenter_id,
+    node_system_identifier,
+    node_timeline,
+    node_database
+};
+
+// As extension_table(): the columns are read by number, and those of another table are not read at all.
+bool has_columns_of_nodes(TupleDesc desc) {
+    if (desc->natts < node_database)
+        return false;
+    const auto type_of = [&](NodeColumn column) { return TupleDescAttr(desc, column - 1)->atttypid; };
+    for (const NodeColumn column : {node_host_name, node_port, node_generator})
+        if (type_of(column) != TEXTOID && type_of(column) != VARCHAROID)
+            return false;
+    return type_of(node_id) == INT8OID && type_of(node_system_identifier) == INT8OID;
+}
+
+bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
+    bool is_null = false;
+    const Datum value = heap_getattr(tuple, column, desc, &is_null);
+    return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
+}
+
+// 0 for NULL.
+Datum node_column(HeapTuple tuple, TupleDesc desc, AttrNumber column) {
+    bool is_null = false;
+    const Datum value = heap_getattr(tuple, column, desc, &is_null);
+    return is_null ? 0 : value;
+}
+
+// Rows that an application inserted are of no database.
+bool is_of_a_database(HeapTuple tuple, TupleDesc desc) {
+    return DatumGetObjectId(node_column(tuple, desc, node_database)) != InvalidOid;
+}
+
+bool is_of_this_server(HeapTuple tuple, TupleDesc desc) {
+    return static_cast<uint64>(DatumGetInt64(node_column(tuple, desc, node_system_identifier))) ==
+           GetSystemIdentifier();
+}
+
+bool is_of_this_database(HeapTuple tuple, TupleDesc desc) {
+    return DatumGetObjectId(node_column(tuple, desc, node_database)) == MyDatabaseId && is_of_this_server(tuple, desc);
+}
+
+// Another one that there is. A database that was restored in place of a former one takes over the former one's rows.
+bool is_of_other_database(HeapTuple tuple, TupleDesc desc) {
+    const Oid database = DatumGetObjectId(node_column(tuple, desc, node_database));
+    return OidIsValid(database) && database != MyDatabaseId && is_of_this_server(tuple, desc) &&
+           get_database_name(database) != nullptr;
+}
+
+// no_node: the row has none of the layout.
+int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
+    bool no_worker = false;
+    bool no_datacenter = false;
+    const int64_t worker = DatumGetInt32(heap_getattr(tuple, node_worker_id, desc, &no_worker));
+    const int64_t datacenter = DatumGetInt32(heap_getattr(tuple, node_datacenter_id, desc, &no_datacenter));
+    const auto fits = [](int64_t value, int32_t bits) { return value >= 0 && value <= core::largest(bits); };
+    if (no_worker || no_datacenter || !fits(worker, core::drawn_worker_bits(layout)) ||
+        !fits(datacenter, layout.datacenter_bits))
+        return core::no_node;
+    return core::node_of_fields(layout, {datacenter, worker});
+}
+
+// With names before the log is written: they may fail, and the caller draws nothing before.
+void log_node(const Slot *slot, const core::Node &node) {
+    const GeneratorConfig &config = slot->generator.config;
+    const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
+    ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" draws with datacenter id %lld and worker id %lld",
+                         get_rel_name(slot->key.sequence), get_database_name(MyDatabaseId),
+                         static_cast<long long>(fields.datacenter), static_cast<long long>(fields.worker)),
+                  errdetail("Preset: %s. Layout: %s. Protection: %s.", config.preset, layout_text(config.layout),
+                            protection_name(node.protection))));
+}
+
+} // namespace
+
+// If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
+int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
+    const ServerAddress address = address_of_server();
+    const char *name = qualified_name(generator);
+    Relation rel = open_required_table(schema, node_table_name);
+    const TupleDesc desc = RelationGetDescr(rel);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    TimestampTz latest = PG_INT64_MIN;
+    int64_t node = core::no_node;
+    HeapTuple tuple;
+    while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        const TimestampTz created = DatumGetTimestampTz(node_column(tuple, desc, node_created));
+        const int64_t in_row = node_in_row(tuple, desc, layout);
+        if (created >= latest && in_row != core::no_node && !is_of_other_database(tuple, desc) &&
+            is_text(tuple, desc, node_host_name, address.host) && is_text(tuple, desc, node_port, address.port) &&
+            is_text(tuple, desc, node_generator, name)) {
+            latest = created;
+            node = in_row;
+        }
+    }
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    return node;
+}
+
+NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) {
+    const char *name = qualified_name(generator);
+    Relation rel = open_required_table(schema, node_table_name);
+    const TupleDesc desc = RelationGetDescr(rel);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    NodeHistory history = {};
+    int32_t places = 64;
+    history.rows = static_cast<core::DrawnNode *>(palloc(sizeof(core::DrawnNode) * static_cast<Size>(places)));
+    HeapTuple tuple;
+    while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        if (!is_of_this_database(tuple, desc)) {
+            history.rows_of_another = history.rows_of_another || is_of_a_database(tuple, desc);
+            continue;
+        }
+        const int64_t node = node_in_row(tuple, desc, layout);
+        if (node == core::no_node || !is_text(tuple, desc, node_generator, name))
+            continue;
+        if (history.count == places) {
+            places *= 2;
+            history.rows = static_cast<core::DrawnNode *>(
+                repalloc(history.rows, sizeof(core::DrawnNode) * static_cast<Size>(places)));
+        }
+        history.rows[history.count++] = {DatumGetInt64(node_column(tuple, desc, node_id)),
+                                         to_unix_us(DatumGetTimestampTz(node_column(tuple, desc, node_created))), node};
+    }
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+    return history;
+}
+
+const char *layout_text(const core::Layout &l) {
+    return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", l.time_bits, l.datacenter_bits, l.worker_bits,
+                    l.sequence_bits, static_cast<long long>(l.tick_us), static_cast<long long>(l.epoch_us),
+                    l.sequence_first ? ", sequence first" : "", l.backup ? ", backup worker" : "");
+}
+
+ServerAddress address_of_server() {
+    ServerAddress address = {};
+    (void)read_host_name(address.host, sizeof(address.host));
+    address.host[64] = '\0'; // as wide as the column
+    address.port = psprintf("%d", PostPortNumber);
+    return address;
+}
+
+// The sequence's lock is released at once, because the draw belongs to no transaction.
+int64_t draw_node_id(Oid schema) {
+    Relation rel = open_required_table(schema, sequence_name, RowExclusiveLock, RELKIND_SEQUENCE);
+    const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
+    SequencePage page = lock_page_for_writing(rel);
+    const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
+    write_page(&page, draw.last);
+    unlock_page(&page);
+    relation_close(rel, RowExclusiveLock);
+    return draw.first;
+}
+
+int64_t last_node_id(Oid schema) {
+    Relation rel = open_required_table(schema, sequence_name, AccessShareLock, RELKIND_SEQUENCE);
+    const core::SequenceState counter = page_state(rel).counter;
+    relation_close(rel, AccessShareLock);
+    return counter.is_called ? counter.last_value : counter.last_value - 1;
+}
+
+void draw_number(Slot *slot, Oid function, int64_t now_us) {
+    const GeneratorConfig &config = slot->generator.config;
+    const core::NodeSource source = node_source(config);
+    const Oid schema = schema_of_function(function);
+    int64_t former = core::no_node;
+    if (config.worker_policy == WorkerPolicy::sticky)
+        former = former_node(schema, slot->key.sequence, config.layout);
+    const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
+    int64_t tries = nodes;
+    int64_t others = 0;
+    int64_t id = 0; // the row's, whatever the number
+    const auto set = [&](int64_t number, bool insist) {
+        return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist, &others);
+    };
+    for (int64_t i = 1;; i++) {
+        id = draw_node_id(schema);
+        if (former != core::no_node && set(core::number_of(config.layout, source, former), false))
+            break;
+        if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
+            break;
+        // One try more than there are others gets past every node that they hold, unless they may hold all.
+        tries = others < nodes ? Min(nodes, others + 1) : i + 1;
+    }
+    const GeneratorState &generator = slot->generator;
+    if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
+        log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
+}
+
+// Before the first draw of the incarnation there is no number. It comes with a row of its own.
+void draw_row_of_own_node(Slot *slot, Oid function) {
+    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
+    if (number == no_number)
+        return;
+    draw_row_of_node(slot, function, own_node(slot->generator.config, number));
+}
+
+void draw_row_of_node(Slot *slot, Oid function, const core::Node &node) {
+    log_node(slot, node);
+    slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node.value});
+}
+
+namespace {
+
+// Negative: none.
+int64_t given_datacenter_id(const GeneratorConfig &config) {
+    return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
+}
+
+// Under the lock of the state, which excludes that a slot is made or reset.
+bool node_is_taken(const Slot *of, int64_t node, int64_t *others) {
+    bool taken = false;
+    *others = 0;
+    for (const Slot *other = first_slot(SlotKind::generator); other != nullptr; other = next_slot(other))
+        if (other != of && other->phase == SlotPhase::ready &&
+            other->generator.number.load(std::memory_order_relaxed) != no_number &&
+            core::same_layout(other->generator.config.layout, of->generator.config.layout)) {
+            ++*others;
+            taken = taken || other->generator.drawn_node == node;
+        }
+    return taken;
+}
+
+// Relaxed: the row's writer reads them under the state's lock.
+void set_draw(GeneratorState *generator, const NodeDraw &draw) {
+    generator->worker_draw.store(draw.id, std::memory_order_relaxed);
+    generator->drawn_at_us = draw.at_us;
+    generator->drawn_node = draw.node;
+    generator->row_owed.store(true, std::memory_order_relaxed);
+    generator->row_due.store(0, std::memory_order_relaxed);
+}
+
+} // namespace
+
+core::NodeSource node_source(const GeneratorConfig &config) {
+    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId),
+            config.worker_policy == WorkerPolicy::fixed};
+}
+
+core::Node own_node(const GeneratorConfig &config, int64_t number) {
+    return core::node_of(config.layout, node_source(config), number);
+}
+
+const char *protection_name(core::Protection protection) {
+    if (protection == core::Protection::registry)
+        return "registry";
+    return protection == core::Protection::set ? "set" : "auto";
+}
+
+bool datacenter_id_is_unused(const GeneratorConfig &config) {
+    const core::NodeSource source = {given_datacenter_id(config), 0, config.worker_policy == WorkerPolicy::fixed};
+    return source.datacenter_id >= 0 && core::protection_of(config.layout, source) == core::Protection::automatic;
+}
+
+int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
+    const int64_t given = given_datacenter_id(config);
+    const bool asks = config.layout.datacenter_bits > 0 && core::holds_datacenter_id(config.layout, given);
+    return asks ? static_cast<int32_t>(given) : -1;
+}
+
+void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
+    const auto most = static_cast<long long>(core::largest(core::datacenter_id_bits(layout)));
+    ereport(
+        WARNING,
+        (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+         errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
+                static_cast<long long>(given_datacenter_id(config)), get_rel_name(generator)),
+         settings::registry[0] != '\0'
+             ? errdetail("The layout holds datacenter ids from 0 to %lld. The registry grants a node as if none were "
+                         "set.",
+                         most)
+             : errdetail("The layout holds datacenter ids from 0 to %lld. The generator draws ids as if none were "
+                         "set, so they are only unlikely to collide with those of other databases.",
+                         most),
+         errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
+}
+
+void note_datacenter_id(Oid generator, const GeneratorConfig &config) {
+    const int64_t given = given_datacenter_id(config);
+    if (datacenter_id_is_unused(config))
+        warn_of_datacenter_id(generator, config);
+    else if (given >= 0 && config.layout.datacenter_bits == 0 && config.worker_policy != WorkerPolicy::fixed)
+        ereport(NOTICE, (errmsg("datacenter id %lld is the worker id in all ids of generator \"%s\"",
+                                static_cast<long long>(given), get_rel_name(generator)),
+                         errdetail("The layout has no datacenter field. Other generators of this layout in the same "
+                                   "database have the same worker id, so their ids may collide with these.")));
+}
+
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
+    GeneratorState &generator = slot->generator;
+    lock_state(LW_EXCLUSIVE);
+    const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
+    const bool free = !set_already && (!node_is_taken(slot, draw.node, others) || insist);
+    if (free) {
+        set_draw(&generator, draw);
+        generator.number.store(number, std::memory_order_release);
+    }
+    unlock_state();
+    return set_already || free;
+}
+
+void slot_set_node(Slot *slot, const NodeDraw &draw) {
+    lock_state(LW_EXCLUSIVE);
+    set_draw(&slot->generator, draw);
+    unlock_state();
+}
+
+} // namespace uidgen::pg

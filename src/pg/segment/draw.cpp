@@ -1,0 +1,232 @@
+#include "draw.hpp"
+
+#include "attached.hpp"
+#include "memory/memberships.hpp"
+#include "config/rows.hpp"
+#include "sequence/sequence.hpp"
+#include "session/slot_life.hpp"
+#include "sequence/page.hpp"
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// The next range is reserved when this part of the current one is used (Leaf's rule).
+constexpr uint64_t prefetch_divisor = 10;
+
+[[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+    const char *name = get_rel_name(sequence);
+    if (rule.increment > 0)
+        ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                        errmsg("segment_next: reached maximum value of sequence \"%s\" (%lld)", name,
+                               static_cast<long long>(rule.max_value)),
+                        errhint("Increase its MAXVALUE, or run ALTER SEQUENCE %s CYCLE to start over.",
+                                qualified_name(sequence))));
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("segment_next: reached minimum value of sequence \"%s\" (%lld)", name,
+                           static_cast<long long>(rule.min_value)),
+                    errhint("Decrease its MINVALUE, or run ALTER SEQUENCE %s CYCLE to start over.",
+                            qualified_name(sequence))));
+}
+
+// Where a segment's ranges come from: its own sequence or, if it is attached, blocks of the fleet's registry. Of these
+// only the increment of the rule counts. Read for each range, so that a changed row or sequence takes effect with the
+// next range.
+struct Source {
+    SegmentRow row;
+    core::SequenceRule rule;
+    BlockSource blocks; // of one that is attached
+};
+
+Source source_of(const SessionEntry *e) {
+    const SegmentRow row = read_segment_row(schema_of_function(e->function), e->sequence);
+    if (!row.is_attached())
+        return {row, sequence_rule(e->sequence), {}};
+    return {row, {row.increment, 0, 0, false}, block_source(e->slot, row)};
+}
+
+struct RangeState {
+    core::Range range; // the range that holds the next ordinal
+    bool found;
+    bool may_prefetch; // no range is reserved ahead yet, and one would not be lost
+    bool is_block;     // the range comes from the fleet's registry
+};
+
+RangeState range_state_of(const SessionEntry *e) {
+    RangeState view = {};
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_reading(rel);
+    const core::SegmentWord<> &word = e->slot->segment.word;
+    view.found = word.current(&view.range);
+    // While another session keeps moving the counter, a range reserved ahead would be lost as well.
+    view.may_prefetch =
+        view.found && word.end() == view.range.end && e->slot->segment.step.reason != core::StepReason::disturbed;
+    view.is_block = e->slot->segment.fleet != 0;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    return view;
+}
+
+// The pace of draws since a range was reserved.
+core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
+    return {segment.word.next() - segment.reserved_at, now_us - segment.reserved_at_us};
+}
+
+// How many values the next range gets. Under the page's exclusive lock.
+core::RangeStep size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
+    core::RangeStep step = segment.step;
+    if (segment.disturbed)
+        step.reason = core::StepReason::disturbed;
+    else if (segment.reserved_at_us != 0)
+        step = core::next_step(step.size, bounds, pace_of(segment, now_us));
+    // The bounds may have changed. A raised base takes effect at once. A step below an unchanged base is recovering
+    // from a disturbance.
+    if (bounds.base > segment.bounds.base && !segment.disturbed)
+        step.size = Max(step.size, bounds.base);
+    step.size = Min(step.size, bounds.most);
+    return step;
+}
+
+void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall_us) {
+    const Refill cause = segment->disturbed             ? Refill::disturbed
+                         : segment->reserved_at_us == 0 ? Refill::first
+                         : ahead                        ? Refill::ahead
+                                                        : Refill::late;
+    segment->refills[static_cast<uint32_t>(cause)]++;
+    segment->disturbed = false;
+    segment->refilled_at_us = wall_us;
+    const core::Pace pace = pace_of(*segment, now_us);
+    if (segment->reserved_at_us != 0 && pace.values == 0)
+        return; // counted in the next interval
+    if (segment->reserved_at_us != 0)
+        segment->pace = pace;
+    segment->reserved_at_us = now_us;
+    segment->reserved_at += pace.values;
+}
+
+// Reserves the next range, ahead of its use or because none is left. Does nothing if another backend has. False: the
+// sequence is used up, or no block is ready.
+bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
+    Slot *slot = e->slot;
+    SegmentState &segment = slot->segment;
+    core::SegmentWord<> &word = segment.word;
+    uint64_t lsn = InvalidXLogRecPtr;
+    bool more = true;
+    const int64_t now_us = monotonic_us();
+    const int64_t wall_us = wall_clock_us();
+    const core::StepBounds bounds = step_bounds(source.row, source.rule);
+
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_writing(rel);
+    const PageState state = fault_is(Fault::blind_reserve) ? slot->expected : read_page(page);
+    if (!same_state(state, slot->expected))
+        adopt_page(slot, rel, state);
+    core::Range in_use;
+    const bool wanted = ahead ? word.room() : !word.current(&in_use);
+    if (wanted) {
+        const core::RangeStep step = size_next_range(segment, bounds, now_us);
+        const core::PlannedRange planned =
+            source.row.is_attached() ? take_block(slot, source.blocks, source.row, state.counter)
+                                     : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step.size));
+        more = planned.count > 0;
+        if (more) {
+            segment.step = step;
+            segment.bounds = bounds;
+            lsn = write_page(&page, planned.last);
+            slot->expected = read_page(page);
+            const uint64_t beyond = fault_is(Fault::overreach) ? 1 : 0;
+            word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
+            segment.fleet = source.row.fleet;
+            count(&slot->counters, Stat::records);
+            note_refill(&segment, ahead, now_us, wall_us);
+        }
+    }
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    if (ahead)
+        durable_soon(lsn);
+    return more;
+}
+
+// Asks for the block that follows, unless it is there already.
+void ask_for_block(const SessionEntry *e, const Source &source) {
+    const core::StepBounds bounds = step_bounds(source.row, source.rule);
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_page_for_reading(rel);
+    const int64_t values = size_next_range(e->slot->segment, bounds, monotonic_us()).size;
+    const int64_t shown = read_page(page).counter.last_value;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    ask_registry(e->slot, source.row, values, shown, &e->slot->counters);
+}
+
+// No block is reserved ahead: while sessions draw, the next one stays in its place (blocks.hpp). A server that has left
+// its fleet draws what it has.
+void reserve_ahead(const SessionEntry *e, bool is_block) {
+    if (!is_block)
+        reserve_range(e, source_of(e), true);
+    else if (fleet_epoch() != 0 && blocks_look(e->slot).state != BlockState::ready)
+        ask_for_block(e, source_of(e));
+}
+
+// Up to which ordinal the range may be drawn from before a session must return here to reserve the next one.
+uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
+    if (!view.may_prefetch)
+        return view.range.end;
+    const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
+    if (e->slot->segment.word.next() < prefetch_at)
+        return prefetch_at;
+    reserve_ahead(e, view.is_block);
+    return view.range.end;
+}
+
+// Makes the range durable, and draws from it. Leaves a window up to the limit, unless a lower durability was reached
+// because no standby is awaited any more.
+SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
+    core::SegmentWord<> &word = e->slot->segment.word;
+    const core::Range &range = view.range;
+    core::Durability reached = level;
+    if (word.usable(level) < range.end) {
+        reached = durable(&e->slot->counters, range.lsn, level);
+        word.confirm(reached, range.end);
+    }
+    const uint64_t limit = limit_of_draws(e, view);
+    const core::Run run = word.take(limit, want);
+    const auto increment = static_cast<uint64_t>(range.increment);
+    const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
+    const uint64_t next = run.first + run.count;
+    if (run.count > 0 && reached == level)
+        open_window(e, {word.word(), next, next, limit, origin, increment});
+    return {origin + run.first * increment, increment, run.count};
+}
+
+} // namespace
+
+SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
+    int64_t give_up_at_us = 0;
+    for (;;) {
+        const core::Durability level = close_window(e);
+        const RangeState view = range_state_of(e);
+        if (view.found) {
+            const SegmentValues values = draw_from(e, view, level, want);
+            if (values.count > 0)
+                return values;
+        } else {
+            const Source source = source_of(e);
+            if (!reserve_range(e, source, false)) {
+                Counters *counters = &e->slot->counters;
+                if (!source.row.is_attached()) {
+                    count(counters, Stat::refused_used_up);
+                    report_used_up(e->sequence, source.rule);
+                }
+                ask_for_block(e, source);
+                wait_for_block(e->slot, source.row, &give_up_at_us, counters);
+            }
+        }
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,278 @@
+// uid_show_block(): the trigger of rows from which nodes of other services take blocks of values: those of uid_segment,
+// which the view t_sequence shows, and those of leaf_alloc tables.
+//
+// Every row version shows a block that was reserved for it alone. The block holds whatever a node may take, as long as
+// all nodes of one row read it in one way:
+//
+//   1. t_sequence, current_val = c after an UPDATE: c - increment_val to c + 2 * increment_val. So a node may take the
+//      increment_val values before c or after it, c among them or not, or may add the increment itself.
+//   2. leaf_alloc, max_id = m after an UPDATE by n: m - n to m. Leaf takes those below m, the article those up to m.
+//
+// docs/design.md (P1 18) has the argument.
+
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "attached.hpp"
+#include "blocks.hpp"
+#include "config/rows.hpp"
+#include "sequence/sequence.hpp"
+#include "config/extension.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr int64_t largest_increment = INT64_C(1) << 40; // as in uid_segment
+
+// A row before and after a statement, and what it shows.
+struct BlockRow {
+    Row before; // without a tuple if the statement is an INSERT
+    Row after;
+    const char *column;
+    const char *name; // of the segment
+    Oid sequence;
+
+    bool was_null() const { return before.tuple == nullptr || is_null(before, column); }
+    int64_t from() const { return DatumGetInt64(pg::column(before, column)); }
+    int64_t to() const { return DatumGetInt64(pg::column(after, column)); }
+    bool clears() const { return !was_null() && from() > 0 && to() == 0; }
+};
+
+int64_t saturating_add(int64_t value, int64_t length) {
+    int64_t sum;
+    return __builtin_add_overflow(value, length, &sum) ? (length < 0 ? PG_INT64_MIN : PG_INT64_MAX) : sum;
+}
+
+// To start over, a row must show a value above 0.
+[[noreturn]] void report_too_few(const BlockRow &r) {
+    const bool may_start_over = !r.was_null() && r.from() > 0;
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("segment \"%s\" has too few values left for this block", shown(r.name)),
+                    errhint("%s the MAXVALUE of sequence %s, or take smaller blocks.",
+                            may_start_over ? psprintf("Start over with SET %s = 0, increase", r.column) : "Increase",
+                            qualified_name(r.sequence))));
+}
+
+[[noreturn]] void report_backward(const BlockRow &r) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %lld", r.column, shown(r.name),
+                           static_cast<long long>(r.from()), static_cast<long long>(r.to())),
+                    errhint("Add the length of a block to \"%s\", or set it to 0.", r.column)));
+}
+
+void refuse_other_increment(const BlockRow &r) {
+    const int64_t increment = sequence_rule(r.sequence).increment;
+    if (increment != 1)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("segment \"%s\" has an increment of %lld", shown(r.name), static_cast<long long>(increment)),
+                 errdetail("Nodes that take blocks by \"%s\" count by 1.", r.column),
+                 errhint("Reserve blocks with segment_reserve(), which returns the increment.")));
+}
+
+// Checks the caller's privilege, too. A commit that is lost would bring the former row back, and with it a block that a
+// node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
+SessionEntry *open_segment(const BlockRow &r, Oid function) {
+    SessionEntry *e = open_entry(r.sequence, SlotKind::segment, function);
+    refuse_attached(function, r.sequence);
+    refuse_other_increment(r);
+    if (!fault_is(Fault::async_block))
+        ForceSyncCommit();
+    return e;
+}
+
+// Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
+core::PlannedRange reserve(const SessionEntry *e, BlockWish wish) {
+    if (fault_is(Fault::stale_row))
+        wish.shown = PG_INT64_MIN;
+    return reserve_beyond(e, wish);
+}
+
+// By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
+core::PlannedRange start_over(const BlockRow &r, Oid function, uint64_t count) {
+    if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(r.sequence));
+    const core::SequenceRule rule = sequence_rule(r.sequence);
+    execute_as_owner(r.sequence,
+                     psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
+                              static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
+                     0, nullptr, nullptr);
+    return reserve(open_entry(r.sequence, SlotKind::segment, function), {count, count, 0, PG_INT64_MIN});
+}
+
+Datum with_value(const BlockRow &r, int64_t value) {
+    int number = column_number(r.after.desc, r.column);
+    Datum datum = Int64GetDatum(fault_is(Fault::unwritten) && !is_null(r.after, r.column) ? r.to() : value);
+    bool null = false;
+    return PointerGetDatum(heap_modify_tuple_by_cols(r.after.tuple, r.after.desc, 1, &number, &datum, &null));
+}
+
+int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val")); }
+
+void check_increment_val(const BlockRow &r) {
+    const int64_t increment = increment_val(r.after);
+    if (increment < 1 || increment > largest_increment)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("invalid increment_val %lld for segment \"%s\"", static_cast<long long>(increment), shown(r.name)),
+             errhint("Use an increment_val from 1 to %lld (2^40).", static_cast<long long>(largest_increment))));
+}
+
+// What a node saw before its UPDATE has so many values after it, and no more.
+void check_advance(const BlockRow &r) {
+    const auto length = static_cast<uint64_t>(r.to()) - static_cast<uint64_t>(r.from());
+    if (r.to() < r.from())
+        report_backward(r);
+    if (length > static_cast<uint64_t>(increment_val(r.before)))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("cannot add %llu to current_val of segment \"%s\"",
+                               static_cast<unsigned long long>(length), shown(r.name)),
+                        errdetail("An UPDATE takes a block of at most increment_val values: %lld.",
+                                  static_cast<long long>(increment_val(r.before))),
+                        errhint("Increase increment_val first, in an UPDATE of its own.")));
+}
+
+// Whether this transaction has created the sequence and drawn nothing: an INSERT into t_sequence.
+bool is_unused(const SessionEntry *e) {
+    Relation rel = open_sequence(e);
+    const bool is_new = rel->rd_createSubid != InvalidSubTransactionId;
+    const bool unused = is_new && !page_state(rel).counter.is_called;
+    relation_close(rel, NoLock);
+    return unused;
+}
+
+// The first UPDATE of a segment may say where to begin. The values before the one that it shows are reserved, too,
+// because a node may send it. An INSERT shows the first value of all.
+//
+// Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
+// added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
+// would take next.
+Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
+    const bool is_new = r.was_null();
+    const bool places = is_new && !is_null(r.after, r.column);
+    if (is_null(r.after, "increment_val") || (!is_new && is_null(r.after, r.column)))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("current_val and increment_val of segment \"%s\" must not be null", shown(r.name)),
+                        errhint("Use SET current_val = current_val + increment_val.")));
+    check_increment_val(r);
+    if (!is_new && !r.clears())
+        check_advance(r);
+    const SessionEntry *e = open_segment(r, function);
+    const bool begins = places && is_unused(e);
+    const auto increment = static_cast<uint64_t>(increment_val(r.after));
+    BlockWish wish = {3 * increment + 1, 3 * increment + 1, 0, PG_INT64_MIN};
+    if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX) {
+        wish.least = begins ? 1 : increment + 1;
+        wish.rest = largest_increment + 1;
+    }
+    if (!is_new)
+        wish.shown = saturating_add(r.from(), 2 * increment_val(r.before));
+    else if (places)
+        wish.shown = saturating_add(r.to(), begins ? -1 : -1 - increment_val(r.after));
+    check_wish(e, wish);
+    core::PlannedRange block = reserve(e, wish);
+    const bool starts_over = block.count == 0 && r.clears();
+    if (starts_over)
+        block = start_over(r, function, wish.most);
+    if (block.count == 0)
+        report_too_few(r);
+    if (block.last == PG_INT64_MAX)
+        return with_value(r, block.last);
+    return with_value(r, begins || starts_over ? block.first : block.first + increment_val(r.after));
+}
+
+// How many values an UPDATE of leaf_alloc reserves. 0: more than there are.
+uint64_t values_for_leaf(const BlockRow &r) {
+    if (r.clears())
+        return static_cast<uint64_t>(Max(DatumGetInt32(column(r.after, "step")), 0)) + 1;
+    if (r.to() < r.from())
+        report_backward(r);
+    return static_cast<uint64_t>(r.to()) - static_cast<uint64_t>(r.from()) + 1;
+}
+
+// A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
+Datum shown_in_leaf_alloc(const BlockRow &r, Oid function) {
+    const bool is_new = r.before.tuple == nullptr;
+    const uint64_t count = is_new ? 1 : values_for_leaf(r);
+    const SessionEntry *e = open_segment(r, function);
+    core::PlannedRange block = {0, 0, 0};
+    const BlockWish wish = {count, count, 0, is_new ? saturating_add(r.to(), -1) : r.from()};
+    check_wish(e, wish);
+    if (count > 0)
+        block = reserve(e, wish);
+    if (block.count == 0 && r.clears())
+        block = start_over(r, function, 1);
+    if (block.count == 0)
+        report_too_few(r);
+    return with_value(r, block.last);
+}
+
+// The table is the service's, so its owner may have altered the type.
+void check_leaf_column(TupleDesc desc, const char *name, Oid type) {
+    const Form_pg_attribute attribute = TupleDescAttr(desc, column_number(desc, name) - 1);
+    if (!IsBinaryCoercible(attribute->atttypid, type))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of table \"%s\" is not of type %s", name,
+                               get_rel_name(attribute->attrelid), format_type_be(type)),
+                        errhint("Run ALTER TABLE %s ALTER COLUMN %s TYPE %s.", qualified_name(attribute->attrelid),
+                                name, format_type_be(type))));
+}
+
+// Leaf's table has it set by each UPDATE.
+void set_update_time(BlockRow *r) {
+    check_leaf_column(r->after.desc, "update_time", TIMESTAMPTZOID);
+    int number = column_number(r->after.desc, "update_time");
+    Datum now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+    bool null = false;
+    r->after.tuple = heap_modify_tuple_by_cols(r->after.tuple, r->after.desc, 1, &number, &now, &null);
+}
+
+Datum leaf_alloc_changes(BlockRow r, Oid function) {
+    check_leaf_column(r.after.desc, "max_id", INT8OID);
+    check_leaf_column(r.after.desc, "step", INT4OID);
+    r.name = text_column(r.after, "biz_tag");
+    if (r.before.tuple != nullptr)
+        set_update_time(&r);
+    if (is_null(r.after, r.column) || (!r.was_null() && r.from() == r.to()))
+        return PointerGetDatum(r.after.tuple);
+    r.sequence = read_segment_by_name(schema_of_function(function), cstring_to_text(r.name));
+    if (!OidIsValid(r.sequence))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(r.name)),
+                        errhint("Create it with segment_create().")));
+    return shown_in_leaf_alloc(r, function);
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_show_block);
+
+// Any role may use it as a trigger on its own tables, with columns of any type.
+Datum uid_show_block(PG_FUNCTION_ARGS) {
+    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
+        TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+        ereport(ERROR,
+                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                 errmsg("function \"uid_show_block\" must be called as a BEFORE ROW trigger for INSERT or UPDATE"),
+                 errhint("Use it only on tables of uid_leaf_alloc_create().")));
+    const Oid function = fcinfo->flinfo->fn_oid;
+    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
+    const bool is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
+    BlockRow r = {};
+    r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
+    r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
+    if (RelationGetRelid(trigger->tg_relation) != extension_table(schema_of_function(function), "uid_segment")) {
+        r.column = "max_id";
+        return leaf_alloc_changes(r, function);
+    }
+    r.column = "current_val";
+    r.name = text_column(r.after, "name");
+    r.sequence = DatumGetObjectId(column(r.after, "sequence"));
+    return shown_in_t_sequence(r, function);
+}
+}

@@ -1,0 +1,67 @@
+// What uid_next() and segment_next(text) mean.
+//
+// The generator behind uid_next(), as this session knows it: looked up once, and again after uid_generator changes.
+#pragma once
+
+#include "session.hpp"
+
+namespace uidgen::pg {
+
+// The default generator's entry, opened for the current user and transaction.
+SessionEntry *open_default(Oid function);
+
+// For events.cpp.
+void default_relation_changed(Oid relation);
+
+// ---------------------------------------------------------------------------------------------------------
+// segment_next(text): resolves any text to a sequence, looked up once.
+//
+// A named segment wins over a sequence of the same name. A result stays valid until something is renamed, created or
+// dropped: any change of pg_class, pg_namespace or uid_segment invalidates all results. The result of a plain sequence
+// also requires the search_path that found it.
+// ---------------------------------------------------------------------------------------------------------
+
+// The sequence of the segment of that name, else the sequence of that name; error if there is neither. `function` is
+// the SQL function that was called.
+Oid sequence_named(Oid function, const text *name);
+
+// The same, with its entry opened. The expression remembers its last name in fn_extra.
+SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
+
+// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are valid within their
+// generation.
+struct LastCall {
+    uint64_t generation;
+    Oid sequence;     // the result
+    Oid role;         // the role of the look-up
+    SearchPath *path; // the path that found a plain sequence; null for a named segment
+    bool is_constant; // each call of the expression has the same name
+    Size length;
+    const char *bytes;
+};
+
+// Changes when results of look-ups may be outdated.
+[[gnu::visibility("hidden")]] extern uint64_t names_generation;
+
+// A name that is stored compressed or out of line never matches.
+inline bool is_name_of(const LastCall *last, Datum argument) {
+    const void *name = DatumGetPointer(argument);
+    return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && VARSIZE_ANY_EXHDR(name) == last->length &&
+           memcmp(VARDATA_ANY(name), last->bytes, last->length) == 0;
+}
+
+// The result of this expression's last open_entry_named(), if the name still means the same to this role; else
+// InvalidOid, which no entry has. The caller checks whether the entry is open.
+inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
+    const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
+    if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
+        return InvalidOid;
+    const bool known = last->role == role && (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
+                       (last->path == nullptr || search_path_is(last->path));
+    return likely(known) ? last->sequence : InvalidOid;
+}
+
+// For events.cpp.
+void names_relation_changed(Oid relation);
+
+} // namespace uidgen::pg

@@ -1,0 +1,232 @@
+#include "slot_life.hpp"
+
+#include "config/rows.hpp"
+#include "base/errors.hpp"
+#include "base/faults.hpp"
+#include "sequence/sequence.hpp"
+#include "sequence/page.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+
+namespace uidgen::pg {
+
+namespace {
+
+// Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
+constexpr int64_t largest_step = INT64_C(1) << 40;
+
+// Whether the leader gave the sequence a new file. A parallel worker's relcache does not say; with wal_level=minimal it
+// says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
+// the file is not the sequence's first, whose number is the sequence's oid.
+bool rewritten_by_leader(Relation rel) {
+    if (file_of(rel) == RelationGetRelid(rel))
+        return false;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
+    if (!HeapTupleIsValid(tuple))
+        return true;
+    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return ours;
+}
+
+// A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
+// anew does not repeat ids.
+void set_first_position(Oid generator, SlotInit *init) {
+    const core::SequenceState &state = init->expected.counter;
+    const int64_t last = state.last_value > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
+    init->first_position = core::position_above(init->config.policy, Max(state.last_value, last));
+}
+
+constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
+
+SlotInit generator_init(Relation rel, Oid function) {
+    SlotInit init = {};
+    init.kind = SlotKind::generator;
+    if (!read_generator_to_draw(schema_of_function(function), rel, &init.config))
+        report_not_a_generator(RelationGetRelid(rel));
+    refuse_rewritten(rel);
+    check_lease_sequence(RelationGetRelid(rel));
+    init.file = file_of(rel);
+    init.expected = page_state(rel);
+    set_first_position(RelationGetRelid(rel), &init);
+    warn_of_end(RelationGetRelid(rel), init.config.layout); // once, unless two sessions make the slot
+    if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
+        init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
+    return init;
+}
+
+SlotInit segment_init(Relation rel, Oid function) {
+    if (is_lease_sequence(RelationGetRelid(rel)))
+        report_lease_sequence(RelationGetRelid(rel));
+    SlotInit init = {};
+    init.kind = SlotKind::segment;
+    init.file = file_of(rel);
+    init.expected = page_state(rel);
+    const SegmentRow row = read_segment_row(schema_of_function(function), RelationGetRelid(rel));
+    init.bounds = step_bounds(row, sequence_rule(RelationGetRelid(rel)));
+    return init;
+}
+
+} // namespace
+
+void refuse_rewritten(Relation rel) {
+    if (fault_is(Fault::draw_altered))
+        return;
+    if (IsParallelWorker() ? rewritten_by_leader(rel) : rewritten_in_this_transaction(rel))
+        report_altered_here(RelationGetRelid(rel));
+}
+
+namespace {
+
+// Negative: none.
+int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
+    if (last_us == 0 || fault_is(Fault::forget_lost))
+        return -1;
+    return Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
+}
+
+} // namespace
+
+int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config) {
+    return tick_of_lost(config, lost_times(generator, config.layout, 0).latest_us);
+}
+
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
+    const int64_t limit_us = wall_clock_us() + config.policy.max_ahead * config.layout.tick_us;
+    const LostTimes lost = lost_times(generator, config.layout, limit_us);
+    if (lost.latest_us > limit_us)
+        ereport(WARNING,
+                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
+                 errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
+                           timestamptz_to_str(to_timestamptz(lost.latest_us))),
+                 errhint("If it had the same layout, use another worker id, or wait until then.")));
+    return tick_of_lost(config, lost.latest_within_us);
+}
+
+core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
+    // The registry bounds the blocks of an attached segment.
+    const uint64_t values = row.is_attached() ? PG_UINT64_MAX : core::values_in(rule);
+    const auto bounded = [&](int64_t step) { return core::bounded_by_sequence(Min(step, largest_step), values); };
+    const int64_t base = row.step > 0 ? row.step : settings::segment_step;
+    const int64_t most = row.max_step > 0 ? row.max_step : settings::segment_max_step;
+    return {bounded(base), bounded(Max(most, base))};
+}
+
+void warn_of_end(Oid generator, const core::Layout &layout) {
+    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
+    const int64_t now_us = wall_clock_us();
+    const char *end = timestamptz_to_str(to_timestamptz(end_us));
+    if (now_us >= end_us)
+        ereport(WARNING, (errmsg("the time bits of generator \"%s\" ended at %s", get_rel_name(generator), end),
+                          errdetail("It decodes ids of its layout, and issues none."),
+                          errhint("To issue ids, create a generator with a later epoch or more time bits.")));
+    else if (now_us >= end_us - warned_before_us)
+        ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator), end),
+                          errhint("Before then, create a generator with a later epoch or more time bits.")));
+}
+
+Slot *new_generator_slot(Relation rel, Oid function) {
+    const SlotInit init = generator_init(rel, function);
+    sweep_slots();
+    Slot *slot = make_slot(slot_key(RelationGetRelid(rel)), init);
+    if (fault_is(Fault::resume_lease))
+        slot->generator.ticks.publish(init.first_position,
+                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
+    return slot;
+}
+
+Slot *new_segment_slot(Relation rel, Oid function) {
+    const SlotInit init = segment_init(rel, function);
+    sweep_slots();
+    return make_slot(slot_key(RelationGetRelid(rel)), init);
+}
+
+namespace {
+
+constexpr int looks = 2;
+
+// What a slot says at one moment.
+struct Look {
+    bool used;
+    SlotKey key;
+    core::Layout layout; // of a generator
+    int64_t until_us;    // the latest time in its ids; 0: none
+};
+
+Look look_at(Slot *slot) {
+    Look look = {};
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    look.used = slot->phase != SlotPhase::free;
+    look.key = slot->key;
+    if (slot->kind == SlotKind::generator) {
+        look.layout = slot->generator.config.layout;
+        look.until_us = slot_last_time(*slot);
+    }
+    LWLockRelease(&slot->lock);
+    return look;
+}
+
+constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
+
+bool has_database(const SlotKey &key) {
+    return key.database == MyDatabaseId ? is_of_this_database(key) : is_database(key.database);
+}
+
+void sweep_under_lock(Slot *slot, const Look &look) {
+    if (!has_database(look.key)) {
+        free_slot(look.key, 0);
+        forget_database(look.key);
+    } else if (look.key.database == MyDatabaseId && !is_relation(look.key.sequence)) {
+        if (look.until_us + kept_for_us <= wall_clock_us())
+            free_slot(look.key, look.until_us);
+        else
+            end_slot(slot, SlotPhase::dropped);
+    }
+}
+
+void sweep(Slot *slot) {
+    LOCKTAG tag;
+    const Look look = look_at(slot);
+    if (!look.used)
+        return;
+    SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
+    if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+        return;
+    const Look locked = look_at(slot); // another session may have freed it meanwhile
+    if (locked.used && same_key(locked.key, look.key))
+        sweep_under_lock(slot, locked);
+    LockRelease(&tag, ExclusiveLock, false);
+}
+
+} // namespace
+
+void sweep_slots() {
+    Slot *slots[looks];
+    if (IsInParallelMode())
+        return;
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment}) {
+        const int count = slots_to_look_at(kind, slots, looks);
+        for (int i = 0; i < count; i++)
+            sweep(slots[i]);
+    }
+}
+
+LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us) {
+    LostTimes lost = {};
+    const auto note = [&](int64_t until_us) {
+        lost.latest_us = Max(lost.latest_us, until_us);
+        if (until_us <= limit_us)
+            lost.latest_within_us = Max(lost.latest_within_us, until_us);
+    };
+    const int64_t present_us = core::start_of(layout, core::tick_at(layout, wall_clock_us()));
+    note(lost_until_us());
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        const Look look = look_at(slot);
+        if (look.used && core::same_layout(look.layout, layout) && is_of_this_database(look.key) &&
+            (look.until_us < present_us || look.key.sequence == generator || !is_relation(look.key.sequence)))
+            note(look.until_us);
+    }
+    return lost;
+}
+
+} // namespace uidgen::pg

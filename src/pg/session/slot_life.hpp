@@ -1,0 +1,59 @@
+// The life of a slot: how it is made from a sequence (the checks of the sequence, its row's configuration, its first
+// position), and how it is freed when the sequence is not there any more.
+#pragma once
+
+#include "core/clock_policy.hpp"
+#include "memory/slots.hpp"
+#include "config/rows.hpp"
+
+namespace uidgen::pg {
+
+Slot *new_generator_slot(Relation rel, Oid function);
+Slot *new_segment_slot(Relation rel, Oid function);
+
+// The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
+core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
+
+// The last tick of generators of this layout that the database has lost since the server's start; negative: none.
+int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config);
+
+// The same for a generator without history to start above. If it is further ahead of the clock than max_ahead, it does
+// not count, and a WARNING says so.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
+
+// A WARNING if the layout has ended or ends within two years: when a generator gets it, and when a slot is made.
+void warn_of_end(Oid generator, const core::Layout &layout);
+
+// Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
+// leased on the new one. (A segment behaves as nextval does.)
+void refuse_rewritten(Relation rel);
+
+// ---------------------------------------------------------------------------------------------------------
+// Frees the slots of sequences that are not there any more: dropped, rolled back with their creation, or of a database
+// that was dropped.
+//
+// A slot that outlives its sequence harms nobody. A sequence that gets the same oid has another page. If it is of the
+// other kind, it gets another slot; and a generator's row that is inserted has the slot made anew. Databases of one oid
+// have different keys (area.hpp). So slots need not go with their sequences. They are looked at in turn when others are
+// made, and cannot become more than those.
+//
+// A slot also says how far the ids of a generator reached that was dropped. So it stays for ten minutes after these
+// times, because a generator of the same layout that is made meanwhile starts above them (docs/design.md, P1 10). Then
+// its last time is remembered for the database, whatever the layout.
+// ---------------------------------------------------------------------------------------------------------
+
+// At the making of a slot: looks at the next few of each kind. It leaves those whose sequence any transaction has
+// locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
+void sweep_slots();
+
+// How far ids of lost generators of this database reach, in microseconds; 0: there are none. They are those of
+// generators of that layout whose sequence the transaction does not see (a DROP in the same transaction counts), or
+// which had the oid of this one, and what is remembered for the database. Times before the clock's tick are of any
+// generator of that layout: a start above them delays nothing, and to look for many sequences takes time.
+struct LostTimes {
+    int64_t latest_us;
+    int64_t latest_within_us; // of those up to the limit
+};
+LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us);
+
+} // namespace uidgen::pg
