@@ -16,7 +16,11 @@ listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(err
 
 EXTENSION = uidgen
 MODULE_big = uidgen
-DATA = $(call listed,src/sql/uidgen--*.sql)
+
+# The install script is put together out of the files of src/sql, in this order: a statement follows what it needs.
+script = begin core generators nodes segments originals member registry conceal columns adopt status guards end
+version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/uidgen.control)
+DATA_built = uidgen--$(version).sql
 OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))
 
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
@@ -50,7 +54,6 @@ $(rooms):
 # /usr/include, or beside headers of another major.
 override CPPFLAGS := -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(source)/src -I$(source)/src/pg $(CPPFLAGS) \
     -idirafter $(shell $(PG_CONFIG) --includedir)
-version := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(source)/uidgen.control)
 override CPPFLAGS += -DUIDGEN_VERSION='"$(version)"'
 SHLIB_LINK += $(libpq)
 
@@ -86,6 +89,9 @@ endif
 ifdef UIDGEN_FAULTS
 override CPPFLAGS += -DUIDGEN_FAULTS
 endif
+
+$(DATA_built): $(script:%=$(source)/src/sql/%.sql) $(source)/Makefile
+	cat $(filter %.sql,$^) >$@
 
 .PHONY: dist
 dist:

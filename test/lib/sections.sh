@@ -300,8 +300,8 @@ package_is_complete() {
     dpkg-deb -c "$UIDGEN_WORK/package/${package}_$version"_*.deb | awk '{print $6}' | sed 's/\.gz$//' \
         >"$UIDGEN_WORK/log/package-files"
     {
-        for file in uidgen.control src/sql/uidgen--*; do
-            echo "./usr/share/postgresql/$major/extension/$(basename "$file")"
+        for file in uidgen.control "uidgen--$version.sql"; do
+            echo "./usr/share/postgresql/$major/extension/$file"
         done
         echo "./usr/lib/postgresql/$major/lib/uidgen.so"
         for file in README.md README.zh-CN.md docs/*.md docs/pictures/*.svg; do

@@ -1,0 +1,61 @@
+-- The beginning of the install script: how its names are bound, and its schemas. The Makefile puts it together out of
+-- the files of src/sql, in the order that it lists them in.
+\echo Use "CREATE EXTENSION uidgen" to load this file. \quit
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Names. A role that is no superuser may run this script, with the rights of a superuser, in a schema of its own. It may
+-- create functions and operators there beforehand, and rename the schema meanwhile. So in this script and in those that
+-- will update to later versions:
+--
+--   1. The first statement locks the schema's name until the end of the transaction. The last one checks that all
+--      objects are in the schemas that they were made in, and depend on nothing elsewhere.
+--   2. What PostgreSQL runs at once, and operators and functions in views, defaults and constraints, are qualified with
+--      pg_catalog or have an exact match there. No statement calls a function of the extension.
+--   3. What runs in every session is in the schema uid_internal, which belongs to the superuser.
+--   4. Privileges are granted in one place, at the end, after default privileges were taken back.
+-- ---------------------------------------------------------------------------------------------------------
+
+DO $$
+BEGIN
+  PERFORM FROM pg_catalog.pg_extension e
+          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+         WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
+           AND pg_catalog.format('%I, pg_temp'::pg_catalog.text, n.nspname) OPERATOR(pg_catalog.=)
+               pg_catalog.current_setting('search_path'::pg_catalog.text)
+           FOR KEY SHARE OF n;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'schema of extension uidgen was renamed by another session'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Run CREATE EXTENSION again.';
+  END IF;
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------
+-- The schemas for the sequences of generators and named segments, separate from the relations of applications.
+-- Every role may name the sequences. A role needs USAGE on a sequence to draw, and CREATE on the schema to create.
+-- ---------------------------------------------------------------------------------------------------------
+
+CREATE SCHEMA uid_internal;
+COMMENT ON SCHEMA uid_internal IS
+  'Objects of uidgen that applications do not use.';
+CREATE SCHEMA uid_secrets;
+COMMENT ON SCHEMA uid_secrets IS
+  'Tables of uidgen with secrets. Only the owner of the database may name them, for dumps.';
+-- The owner of the extension's schema can rename it, and put another one in its place while a function runs. So functions
+-- in PL/pgSQL name views and functions of uid_internal, whose bodies were bound to the others when they were made. Where
+-- a caller has named the schema, they look it up, and name its objects in EXECUTE. The types of arguments match exactly,
+-- because another role that may create in that schema could add a better match.
+CREATE FUNCTION uid_internal.uid_home() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+   WHERE e.extname = 'uidgen'
+$$;
+COMMENT ON FUNCTION uid_internal.uid_home() IS 'Returns the name of the extension''s schema, quoted.';
+CREATE SCHEMA uid_generators;
+CREATE SCHEMA uid_segments;
+COMMENT ON SCHEMA uid_generators IS
+  'Lease sequences of uidgen''s generators, one for each generator. last_value is the generator''s high-water mark: '
+  'the highest tick ever leased.';
+COMMENT ON SCHEMA uid_segments IS 'Sequences of uidgen''s named segments, one for each segment.';

@@ -1,0 +1,151 @@
+-- Concealed ids. Applications call uid_conceal() and uid_reveal(); owners of keys call the others. A key is a sequence in
+-- uid_keys, which carries its name, owner and privileges, and a row of uid_key, which carries its secrets. The sequence's
+-- counter means nothing.
+--
+-- The table is in uid_secrets, where no GRANT on all tables of the applications' schemas reaches the secrets.
+
+CREATE SCHEMA uid_keys;
+COMMENT ON SCHEMA uid_keys IS
+  'Sequences of uidgen''s keys, one for each key. USAGE on one lets a role conceal and reveal ids with the key.';
+
+-- No message shows a secret when a line of COPY is refused:
+--
+--   1. PostgreSQL shows at most the first 100 bytes of a line, and 64 of each field of a row. A warning of 105 bytes
+--      stands before the secrets.
+--   2. An input function may show all of its argument. Of a line, damaged or not, the secrets are in the first field:
+--      they stand in front, and neither they nor the warning have a character that COPY takes for a delimiter. This
+--      field is text, whose input function accepts everything.
+--   3. The trigger checks, not a CHECK, and its messages show no secret.
+CREATE TABLE uid_secrets.uid_key (
+  secrets      text,
+  sequence     regclass    PRIMARY KEY,
+  width        integer     DEFAULT 63,
+  version_bits integer     DEFAULT 0,
+  versions     integer     DEFAULT 1,
+  created      timestamptz DEFAULT now(),
+  rotated      timestamptz
+);
+COMMENT ON TABLE uid_secrets.uid_key IS
+  'One row for each key, with its secrets. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
+  'Only the owner of the table, the owner of the database, members of pg_read_all_data and superusers may read it. '
+  'uid_key_config shows the other columns to every role.';
+COMMENT ON COLUMN uid_secrets.uid_key.secrets IS
+  'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
+  'hexadecimal digits; NULL in a new row: the trigger makes them';
+COMMENT ON COLUMN uid_secrets.uid_key.sequence IS 'sequence that stands for the key; USAGE on it lets a role use the key';
+COMMENT ON COLUMN uid_secrets.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
+COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
+  'bits of a concealed id that show the version of the key, above the others, 0 to 10; an id has width - version_bits '
+  'bits';
+COMMENT ON COLUMN uid_secrets.uid_key.versions IS
+  'number of versions, from 1 to 2^version_bits; the last one is the newest';
+COMMENT ON COLUMN uid_secrets.uid_key.created IS 'creation time of the key';
+COMMENT ON COLUMN uid_secrets.uid_key.rotated IS 'creation time of the newest version; NULL: there is only the first one';
+
+CREATE FUNCTION uid_internal.uid_key_changing() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  key text := (SELECT relname FROM pg_class WHERE oid = NEW.sequence);
+  warning CONSTANT text := 'secret.keys.of.uidgen.with.the.rest.of.this.text.'
+                           'anybody.can.reveal.the.ids.that.were.concealed.by.a.key.';
+  former text := warning;
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    IF (NEW.sequence, NEW.width, NEW.version_bits, NEW.created)
+       IS DISTINCT FROM (OLD.sequence, OLD.width, OLD.version_bits, OLD.created) THEN
+      RAISE EXCEPTION 'cannot change sequence, width, version_bits or created of key "%"', key
+        USING ERRCODE = 'feature_not_supported', HINT = 'Create another key with uid_key_create().';
+    END IF;
+    former := OLD.secrets;
+    IF NEW.versions > OLD.versions THEN
+      NEW.rotated := now();
+    END IF;
+  END IF;
+  IF (NEW.version_bits BETWEEN 0 AND 10) IS NOT TRUE THEN
+    RAISE EXCEPTION 'invalid version_bits % of key "%"', NEW.version_bits, key
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a number from 0 to 10.';
+  END IF;
+  IF (NEW.width BETWEEN 20 + NEW.version_bits AND 63) IS NOT TRUE THEN
+    RAISE EXCEPTION 'invalid width % of key "%"', NEW.width, key
+      USING ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'FF1 needs a million values or more, so an id has at least 20 bits.',
+            HINT = format('Use a width from %s to 63.', 20 + NEW.version_bits);
+  END IF;
+  IF (NEW.versions BETWEEN 1 AND 1 << NEW.version_bits) IS NOT TRUE THEN
+    RAISE EXCEPTION 'key "%" cannot have % versions', key, NEW.versions
+      USING ERRCODE = 'program_limit_exceeded',
+            DETAIL = format('Its version_bits are %s, so it can have %s.', NEW.version_bits, 1 << NEW.version_bits),
+            HINT = 'Create another key with uid_key_create(), with more version_bits.';
+  END IF;
+  IF NEW.sequence IS NULL OR NEW.created IS NULL THEN
+    RAISE EXCEPTION 'sequence and created of key "%" must not be null', key
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Leave the column out for its default.';
+  END IF;
+  -- A secret is made here and nowhere else, so it is in no statement, no parameter and no log. A random uuid is 122 bits
+  -- of the server's strong random numbers.
+  IF NEW.secrets IS NULL OR TG_OP = 'UPDATE' THEN
+    NEW.secrets := coalesce(NEW.secrets, warning);
+    WHILE length(NEW.secrets) < length(warning) + 64 * NEW.versions LOOP
+      NEW.secrets := NEW.secrets || encode(sha256(
+        uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex');
+    END LOOP;
+  END IF;
+  IF NOT starts_with(NEW.secrets, former) OR length(NEW.secrets) <> length(warning) + 64 * NEW.versions
+     OR substr(NEW.secrets, length(warning) + 1) !~ '^[0-9a-f]*$' THEN
+    RAISE EXCEPTION 'invalid secrets of key "%"', key
+      USING ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'After a warning, a key has 64 hexadecimal digits for each version. They do not change.',
+            HINT = 'Leave the column out, and the server makes the secrets.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_key_changing() IS
+  'Trigger function of uid_key. It makes the secrets, and rejects a row that is not valid or whose secrets would change.';
+
+CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_secrets.uid_key
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_keys');
+CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_secrets.uid_key
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_secrets.uid_key
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
+
+CREATE VIEW uid_key_config AS
+SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
+       (1::bigint << (k.width - k.version_bits - 1)) - 1 + (1::bigint << (k.width - k.version_bits - 1)) AS largest_id
+  FROM uid_secrets.uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
+COMMENT ON VIEW uid_key_config IS
+  'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those of '
+  'uid_key.';
+
+CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits integer DEFAULT 0) RETURNS regclass
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
+COMMENT ON FUNCTION uid_key_create(text, integer, integer) IS
+  'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns. Concealed ids have '
+  'width bits: 20 + version_bits to 63, or 53 for JavaScript. The upper version_bits, 0 to 10, show the version of the '
+  'key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits bits. The caller '
+  'owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. Drop it '
+  'with DROP SEQUENCE: what was concealed with it can never be revealed again, unless a dump has the key.';
+
+CREATE FUNCTION uid_key_rotate(name text) RETURNS integer
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_rotate';
+COMMENT ON FUNCTION uid_key_rotate(text) IS
+  'Makes a new version of a key and returns its number. uid_conceal() uses it from the commit on. uid_reveal() still '
+  'reveals what the former versions concealed, because each concealed id shows its version. It fails if the version '
+  'bits of the key are used up, or if it has none. Only the owner of the key may call it.';
+
+CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
+COMMENT ON FUNCTION uid_conceal(bigint, text) IS
+  'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. Two ids '
+  'never have the same one with the same version. The id is from 0 to largest_id of uid_key_config. The caller needs USAGE on the key''s '
+  'sequence in uid_keys. Concealment hides order, time and number of ids, and is no access control.';
+
+CREATE FUNCTION uid_reveal(value bigint, key_name text) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_reveal';
+COMMENT ON FUNCTION uid_reveal(bigint, text) IS
+  'Returns the id that uid_conceal() made a concealed id from. A key with version bits finds the version in the value. '
+  'A key without them has one permutation of all values, so each value from 0 to 2^width - 1 is some concealed id. A '
+  'value that the key cannot have concealed fails with numeric_value_out_of_range.';

@@ -1,0 +1,303 @@
+-- Ids: draw, decode, encode, short forms; generators: create, alter, drop. Applications call the functions that draw and
+-- decode, through column defaults and ORMs too. Owners of generators call the others. src/sql/generators.sql has the tables.
+
+CREATE FUNCTION uid_next() RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
+COMMENT ON FUNCTION uid_next() IS
+  'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a backup '
+  'worker, of cached mode, and after uid_default_set(generator, above => false). Use it as DEFAULT uid_next().';
+
+-- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
+-- saves a dozen instructions.
+CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
+COMMENT ON FUNCTION uid_next(regclass) IS 'Returns the next id of a generator. The caller needs USAGE on its sequence.';
+
+CREATE FUNCTION uid_next_array(count bigint) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_default';
+COMMENT ON FUNCTION uid_next_array(bigint) IS
+  'Returns count ids of the default generator in ascending order, as an array. The call takes all ids before it returns, '
+  'so a call that fails leaves a gap. A negative count is an error.';
+
+CREATE FUNCTION uid_next_array(generator regclass, count bigint) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_of';
+COMMENT ON FUNCTION uid_next_array(regclass, bigint) IS
+  'Returns count ids of a generator in ascending order, as an array.';
+
+CREATE FUNCTION uid_last() RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
+COMMENT ON FUNCTION uid_last() IS
+  'Returns the last id that this session drew from any generator. After a batch, that is the last id of the batch. It '
+  'fails before the first id. It ignores ids that parallel workers drew.';
+
+CREATE FUNCTION uid_decode(id bigint,
+    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
+    OUT backup boolean)
+RETURNS record
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
+COMMENT ON FUNCTION uid_decode(bigint) IS
+  'Returns the parts of an id in the layout of the default generator. generated_at is the start of the id''s tick. '
+  'backup is true if the backup worker made the id, and worker_id is the number without that bit. The result is NULL for '
+  'a number below every id of the layout, such as one of a sequence.';
+
+CREATE FUNCTION uid_decode(id bigint, generator regclass,
+    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
+    OUT backup boolean)
+RETURNS record
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
+COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
+  'Returns the parts of an id in the layout of a generator, or NULL for a number below every id of it.';
+
+CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer)
+RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode_default';
+COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer) IS
+  'Returns the id with the given parts in the layout of the default generator. If a part does not fit, the error '
+  'names it. The function only computes, and draws no id.';
+
+CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer,
+    generator regclass)
+RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode_of';
+COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass) IS
+  'Returns the id with the given parts in the layout of a generator.';
+
+CREATE FUNCTION uid_timestamp(id bigint) RETURNS timestamptz
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_default';
+COMMENT ON FUNCTION uid_timestamp(bigint) IS
+  'Returns the time at which the default generator made an id: the start of the id''s tick. NULL for a number below every '
+  'id of the layout, such as one of a sequence.';
+
+CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
+COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
+  'Returns the time at which a generator made an id: the start of the id''s tick. NULL for a number below every id of it.';
+
+CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
+COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
+  'Returns the time at which an id was made, from the numbers of its layout. NULL for a number below every id of the '
+  'layout. Use it in generated columns and indexes. '
+  'epoch and tick_us are those of uid_generator. shift is the number of bits below the time: datacenter_bits + '
+  'worker_bits + sequence_bits.';
+
+CREATE FUNCTION uid_lower_bound(ts timestamptz) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_default';
+COMMENT ON FUNCTION uid_lower_bound(timestamptz) IS
+  'Returns the smallest value above every id of the default generator that can have been made before ts. The '
+  'condition id >= uid_lower_bound(a) AND id < uid_lower_bound(b) selects the ids made from a on and before b. The '
+  'result is 0 before the epoch, and one more than the largest id after the end of the layout''s time.';
+
+CREATE FUNCTION uid_lower_bound(ts timestamptz, generator regclass) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_of';
+COMMENT ON FUNCTION uid_lower_bound(timestamptz, regclass) IS
+  'Returns the smallest value above every id of a generator that can have been made before ts.';
+
+CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer) RETURNS bigint
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_fixed';
+COMMENT ON FUNCTION uid_lower_bound(timestamptz, timestamptz, bigint, integer) IS
+  'Returns the smallest value above every id that can have been made before ts, from the numbers of a layout. Use it '
+  'in partition bounds and indexes. epoch and tick_us are those of uid_generator. shift is the number of bits below '
+  'the time: datacenter_bits + worker_bits + sequence_bits.';
+
+-- Short texts. None of these functions is LEAKPROOF: their errors tell about their argument.
+CREATE FUNCTION uid_to_base62(id bigint) RETURNS text
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_base62';
+COMMENT ON FUNCTION uid_to_base62(bigint) IS
+  'Returns an id as 11 characters: the digits 0-9, A-Z and a-z of base 62, with leading zeros. With the collation "C" '
+  'the texts sort as the ids do. Any number from 0 to 9223372036854775807 can be converted; a negative one is an error.';
+
+CREATE FUNCTION uid_from_base62(value text) RETURNS bigint
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base62';
+COMMENT ON FUNCTION uid_from_base62(text) IS
+  'Returns the id that uid_to_base62() has converted. Leading zeros may be missing. An empty text, a character that is '
+  'not a digit, and a number above 9223372036854775807 are errors that name the position.';
+
+CREATE FUNCTION uid_to_base32(id bigint) RETURNS text
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_base32';
+COMMENT ON FUNCTION uid_to_base32(bigint) IS
+  'Returns an id as 13 characters: the digits 0-9 and A-Z without I, L, O and U of Douglas Crockford''s base 32, with '
+  'leading zeros. With the collation "C" the texts sort as the ids do. Any number from 0 to 9223372036854775807 can be '
+  'converted; a negative one is an error.';
+
+CREATE FUNCTION uid_from_base32(value text) RETURNS bigint
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base32';
+COMMENT ON FUNCTION uid_from_base32(text) IS
+  'Returns the id that uid_to_base32() has converted. As Crockford defines it, small letters count as capitals, I and L '
+  'as 1, O as 0, and hyphens are ignored. Leading zeros may be missing; a check symbol is not read. A text without a '
+  'digit, a character that is not a digit, and a number above 9223372036854775807 are errors that name the position.';
+
+CREATE FUNCTION uid_next_uuid() RETURNS uuid
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid_default';
+COMMENT ON FUNCTION uid_next_uuid() IS
+  'Draws the next id of the default generator and returns it as a UUID of version 7: unique and in order as the ids '
+  'are, with the id''s time in milliseconds. Its other bits are random. Use it as DEFAULT uid_next_uuid(). uid_last() '
+  'returns the id, and so does uid_from_uuid().';
+
+CREATE FUNCTION uid_next_uuid(generator regclass) RETURNS uuid
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid_of';
+COMMENT ON FUNCTION uid_next_uuid(regclass) IS
+  'Draws the next id of a generator and returns it as a UUID of version 7. The caller needs USAGE on the generator''s '
+  'sequence.';
+
+CREATE FUNCTION uid_to_uuid(id bigint) RETURNS uuid
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid_default';
+COMMENT ON FUNCTION uid_to_uuid(bigint) IS
+  'Returns an id of the default generator as a UUID of version 7, always the same for an id: the bits that are random '
+  'in uid_next_uuid() are 0. UUIDs of one generator sort as its ids do.';
+
+CREATE FUNCTION uid_to_uuid(id bigint, generator regclass) RETURNS uuid
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid_of';
+COMMENT ON FUNCTION uid_to_uuid(bigint, regclass) IS
+  'Returns an id of a generator as a UUID of version 7, always the same for an id.';
+
+CREATE FUNCTION uid_from_uuid(value uuid) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_uuid_default';
+COMMENT ON FUNCTION uid_from_uuid(uuid) IS
+  'Returns the id in a UUID that uid_next_uuid() or uid_to_uuid() made with the layout of the default generator. Any '
+  'other UUID is an error, unless its check bits fit by chance: one of 65,536 UUIDs of version 7 of others.';
+
+CREATE FUNCTION uid_from_uuid(value uuid, generator regclass) RETURNS bigint
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_uuid_of';
+COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
+  'Returns the id in a UUID that uid_next_uuid() or uid_to_uuid() made with the layout of a generator.';
+
+CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
+    epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
+    datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
+    sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
+    max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
+    tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
+    worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    datacenter_id integer DEFAULT NULL) RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := uid_internal.uid_home();
+  given jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits, 'datacenter_bits', datacenter_bits,
+    'worker_bits', worker_bits, 'sequence_bits', sequence_bits, 'sequence_first', sequence_first,
+    'backup_worker', backup_worker, 'lease_ms', lease_ms, 'max_ahead_ms', max_ahead_ms, 'when_full', when_full,
+    'when_back', when_back, 'tolerance_ms', tolerance_ms, 'spread', spread, 'worker_policy', worker_policy,
+    'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
+    'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
+    'chunk', chunk, 'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
+  fields jsonb;
+  presets text;
+  generator regclass;
+BEGIN
+  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
+    RAISE EXCEPTION 'invalid generator name: "%"', left(name, 63)
+      USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
+  END IF;
+  -- A row of a subquery: its type cannot change while to_jsonb() reads the names.
+  EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
+    INTO fields USING preset;
+  IF fields IS NULL THEN
+    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '' ORDER BY p.preset) FROM %s.uid_preset p', home)
+      INTO presets;
+    RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
+      USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
+  END IF;
+  IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
+    RAISE EXCEPTION 'generator "%" already exists', name
+      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or drop the generator with uid_generator_drop().';
+  END IF;
+
+  EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
+  generator := format('uid_generators.%I', name)::regclass;
+  PERFORM setval(generator, 1, true);
+  -- -1 stands for NULL in the fields that may be NULL.
+  fields := fields || given || jsonb_build_object('generator', generator);
+  fields := fields || (SELECT coalesce(jsonb_object_agg(f.key, NULL::text), '{}') FROM jsonb_each_text(given) f
+                        WHERE f.value = '-1'
+                          AND f.key IN ('tolerance_ms', 'schedule_ms', 'worker_number', 'datacenter_id'));
+  IF fields ->> 'epoch' IS NULL THEN
+    fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
+  END IF;
+  EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)',
+                 home, (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;
+  IF above IS NOT NULL THEN
+    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
+  END IF;
+  RETURN generator;
+END
+$$;
+COMMENT ON FUNCTION uid_generator_create IS
+  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
+  'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
+  'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
+  'above, all ids are above that id. A WARNING says if the time of the layout ends within two years, or has ended, so that '
+  'the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw with '
+  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
+  'uid_generator_drop().';
+
+CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
+COMMENT ON FUNCTION uid_generator_raise(regclass, bigint) IS
+  'Raises the high-water mark of a generator, so that from now on all its ids are above the given id, even if the '
+  'clock moves backwards. It fails if the generator would then be further ahead of the clock than max_ahead_ms. Only '
+  'the owner of the sequence may call it.';
+
+CREATE FUNCTION uid_generator_alter(generator regclass,
+    epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
+    datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
+    sequence_first boolean DEFAULT NULL, backup_worker boolean DEFAULT NULL, lease_ms integer DEFAULT NULL,
+    max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
+    tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
+    worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    datacenter_id integer DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
+COMMENT ON FUNCTION uid_generator_alter IS
+  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. -1 sets a field that may be '
+  'NULL to NULL: tolerance_ms -1 means no limit, schedule_ms -1 no scheduled refills, and datacenter_id -1 the '
+  'setting. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. After '
+  'that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies can '
+  'change at any time. The call waits for transactions that draw. If max_ahead_ms becomes shorter than the '
+  'generator''s lead, the call also waits for the clock. The generator then draws a new worker id, and its next id '
+  'starts above the current lease. Only the owner of the sequence may call it.';
+
+CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  chosen boolean;
+BEGIN
+  SELECT g.is_default AND NOT g.builtin INTO chosen
+    FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
+  IF chosen IS NULL THEN
+    RAISE EXCEPTION '% is not a generator', generator
+      USING ERRCODE = 'undefined_object',
+            HINT = 'Run SELECT generator FROM uid_generator_config to list the generators.';
+  END IF;
+  IF chosen THEN
+    RAISE EXCEPTION 'cannot drop the default generator'
+      USING ERRCODE = 'dependent_objects_still_exist',
+            DETAIL = 'The drop would leave the database without a default generator.',
+            HINT = 'Run SELECT uid_default_set(''uid_generators.uid_default'') first.';
+  END IF;
+  EXECUTE format('DROP SEQUENCE %s', generator);
+END
+$$;
+COMMENT ON FUNCTION uid_generator_drop(regclass) IS
+  'Drops a generator: its sequence and its row. Only the owner of the sequence may call it. It fails for the default '
+  'generator, and for a generator in a column default.';
+
+CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
+COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
+  'Makes a generator the default: the one behind uid_next() in this database. If the former default has issued ids, '
+  'the call raises the new one above them. If that is not possible, because they are ahead of the clock, it fails, '
+  'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the old '
+  'ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails if '
+  'the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other generators '
+  'with ids ahead of the clock may have been the default, so it compares them, too. It waits for '
+  'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default to compare with. In that '
+  'case create the new one above its ids, with the parameter above of uid_generator_create(). Only the owner of the '
+  'database or of the extension may call it. Grant USAGE on the sequence of the new default to the roles that draw.';

@@ -1,0 +1,156 @@
+-- The end of the install script: privileges, a notice for the role that creates the extension, and a check of all names.
+
+-- ---------------------------------------------------------------------------------------------------------
+-- Privileges: all of them, and only here. Each object gets those that are named below, whatever ALTER DEFAULT PRIVILEGES
+-- says of the objects of the superuser.
+-- ---------------------------------------------------------------------------------------------------------
+
+DO $$
+DECLARE
+  o record;
+BEGIN
+  FOR o IN
+    SELECT k.kind, i.identity AS name, g.grantees,
+           CASE WHEN k.kind OPERATOR(pg_catalog.=) ANY ('{ROUTINE,TYPE}'::pg_catalog.text[])
+                THEN ', PUBLIC'::pg_catalog.text ELSE ''::pg_catalog.text END AS rest
+      FROM pg_catalog.pg_extension e
+      JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) e.tableoid
+       AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+     CROSS JOIN LATERAL (
+             SELECT CASE c.relkind WHEN 'S'::pg_catalog."char" THEN 'SEQUENCE'::pg_catalog.text
+                                   ELSE 'TABLE'::pg_catalog.text END, c.relacl
+               FROM pg_catalog.pg_class c WHERE c.tableoid OPERATOR(pg_catalog.=) d.classid
+                                            AND c.oid OPERATOR(pg_catalog.=) d.objid
+              UNION ALL
+             SELECT 'ROUTINE'::pg_catalog.text, p.proacl
+               FROM pg_catalog.pg_proc p WHERE p.tableoid OPERATOR(pg_catalog.=) d.classid
+                                           AND p.oid OPERATOR(pg_catalog.=) d.objid
+              UNION ALL
+             SELECT 'TYPE'::pg_catalog.text, t.typacl
+               FROM pg_catalog.pg_type t WHERE t.tableoid OPERATOR(pg_catalog.=) d.classid
+                                           AND t.oid OPERATOR(pg_catalog.=) d.objid
+              UNION ALL
+             SELECT 'SCHEMA'::pg_catalog.text, n.nspacl
+               FROM pg_catalog.pg_namespace n WHERE n.tableoid OPERATOR(pg_catalog.=) d.classid
+                                                AND n.oid OPERATOR(pg_catalog.=) d.objid) k(kind, acl)
+     CROSS JOIN LATERAL (
+             SELECT coalesce(pg_catalog.string_agg(
+                      DISTINCT CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'::pg_catalog.text
+                                    ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text)
+                                    END, ', '::pg_catalog.text), 'PUBLIC'::pg_catalog.text) AS grantees
+               FROM pg_catalog.aclexplode(k.acl) a) g
+     CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) i
+     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name AND k.acl IS NOT NULL
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON %1$s %2$s FROM %3$s; GRANT ALL ON %1$s %2$s TO CURRENT_USER%4$s'
+                              ::pg_catalog.text, o.kind, o.name, o.grantees, o.rest);
+  END LOOP;
+END
+$$;
+
+-- Who may look, draw and register. A trigger checks what a role inserts. The counter of a segment (current_val and
+-- increment_val of t_sequence) is for roles that may use its sequence.
+GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
+GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
+GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
+GRANT SELECT (name, sequence, step, max_step, description, registry_name, fleet, increment), INSERT ON uid_segment TO PUBLIC;
+GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
+  uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
+-- In views and functions, with the rights of their callers.
+GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_internal.uid_generator_builtin,
+  uid_internal.uid_create_segment, uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
+  uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_stat_sequences,
+  uid_internal.uid_stat_totals, uid_internal.uid_base_type, uid_internal.uid_movable_column,
+  uid_internal.uid_id_columns, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
+  uid_internal.uid_above_plan, uid_internal.uid_grant_plan, uid_internal.uid_keep_sequence_plan,
+  uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_run_plan TO PUBLIC;
+GRANT SELECT ON uid_internal.generators TO PUBLIC;
+GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
+
+-- The owner of the database creates generators, segments and keys, and dumps and restores.
+GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
+GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
+GRANT SELECT ON uid_segment TO pg_database_owner;
+GRANT SELECT, INSERT ON worker_node, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state, uid_fleet_pool,
+  uid_fleet_node TO pg_database_owner;
+GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
+
+-- Who sees the server and the fleet, and who administers them.
+GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools TO pg_monitor;
+REVOKE EXECUTE ON PROCEDURE uid_fleet_call, uid_fleet_block FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_handover,
+  uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit,
+  uid_fleet_expel TO pg_database_owner;
+
+-- ---------------------------------------------------------------------------------------------------------
+-- What the role that creates the extension should know
+-- ---------------------------------------------------------------------------------------------------------
+
+-- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
+DO $$
+BEGIN
+  IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000
+     AND pg_catalog.current_setting('shared_preload_libraries') OPERATOR(pg_catalog.!~) '\muidgen\M'::pg_catalog.text THEN
+    RAISE WARNING 'uidgen must be loaded via shared_preload_libraries before it can issue ids'
+      USING HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server. PostgreSQL 17 and '
+                   'later need neither.';
+  ELSIF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1')
+          OPERATOR(pg_catalog.=) '-1'::pg_catalog.text
+        AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '')
+              OPERATOR(pg_catalog.=) ''::pg_catalog.text
+        AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings
+              WHERE name = 'client_min_messages') THEN
+    PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
+    RAISE NOTICE 'ids of this database are only unlikely to collide with ids of other databases'
+      USING HINT = 'To exclude it, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
+  END IF;
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------
+-- The end: every object is in a schema of the extension, and depends on nothing elsewhere that a role could have made.
+-- So no name has meant another object than it should. Languages are those of the server.
+-- ---------------------------------------------------------------------------------------------------------
+
+DO $$
+DECLARE
+  stray record;
+BEGIN
+  WITH RECURSIVE extension(class, oid, home) AS (
+    SELECT e.tableoid, e.oid, e.extnamespace FROM pg_catalog.pg_extension e
+     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
+  ), part(class, oid) AS (     -- members, their rules, triggers, defaults, constraints, indexes and row types
+    SELECT d.classid, d.objid
+      FROM extension x JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) x.class
+       AND d.refobjid OPERATOR(pg_catalog.=) x.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+     UNION
+    SELECT d.classid, d.objid
+      FROM part p JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) p.class
+       AND d.refobjid OPERATOR(pg_catalog.=) p.oid
+       AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[]))
+  SELECT pg_catalog.pg_describe_object(d.classid, d.objid, 0) AS object,
+         pg_catalog.pg_describe_object(d.refclassid, d.refobjid, 0) AS needed
+    INTO stray
+    FROM extension x CROSS JOIN part p
+    JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) p.class AND d.objid OPERATOR(pg_catalog.=) p.oid
+   WHERE NOT (d.refclassid OPERATOR(pg_catalog.=) x.class AND d.refobjid OPERATOR(pg_catalog.=) x.oid)
+     AND NOT (d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+              AND d.refobjid OPERATOR(pg_catalog.=) x.home)
+     AND (d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+          OR d.refobjid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid) -- FirstNormalObjectId
+     AND d.refclassid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_language'::pg_catalog.regclass::pg_catalog.oid
+     AND NOT EXISTS (SELECT FROM part q WHERE q.class OPERATOR(pg_catalog.=) d.refclassid
+                                          AND q.oid OPERATOR(pg_catalog.=) d.refobjid)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'extension uidgen would depend on an object that is not its own'
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = pg_catalog.format('Its %s depends on %s.', stray.object, stray.needed),
+            HINT = 'Create the extension in a schema of its own that no other role owns or renames.';
+  END IF;
+END
+$$;

@@ -1,0 +1,101 @@
+-- Fleets, the member's side: what a server shows of its registry, and segments whose values come from there.
+-- Administrators of a member call these functions; registry.sql has what the member calls on the registry.
+
+CREATE FUNCTION uid_internal.uid_registrar(
+    OUT connected boolean, OUT registry text, OUT away_since timestamptz, OUT last_error text,
+    OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
+    OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
+    OUT superseded boolean, OUT error text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'uid_registrar';
+COMMENT ON FUNCTION uid_internal.uid_registrar() IS
+  'Returns the state of this server''s registrar, the process that asks the registry of the fleet for grants, once for '
+  'each generator that has drawn with a registry since the server started. It returns no rows if uidgen is not '
+  'preloaded. Only members of pg_monitor may call it.';
+
+CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
+COMMENT ON VIEW uid_registry_status IS
+  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
+  'the registrar is connected to the registry. registry: service, host, port, dbname and user of uidgen.registry, for '
+  'members of pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator '
+  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
+  'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
+  'granted_until it draws with its node, even if the registry is away; renewals counts grants since the server '
+  'started; superseded: another server continues as this generator, or its node was taken over, so it draws '
+  'nothing; error: why the registry granted nothing last time. '
+  'If no generator has used the registry since the server started, there is one row without a generator.';
+
+CREATE FUNCTION uid_fleet_move() RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
+COMMENT ON FUNCTION uid_fleet_move() IS
+  'Gives up the grants of all generators of this server, in all databases. At their next draw they get new nodes from '
+  'the fleet that uidgen.registry names. Run it after uidgen.registry was changed to another fleet, and on a copy that '
+  'the registry refuses as superseded. Only superusers may call it.';
+
+CREATE FUNCTION uid_internal.uid_look_up_segment(sequence regclass, name text, registry_name text,
+    OUT fleet bigint, OUT increment bigint) RETURNS record
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_look_up_segment';
+COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
+  'Asks the registry of the fleet what its segment registry_name is like. It waits for at most uidgen.max_wait. '
+  'segment_attach() calls it. Only the owner of the sequence may call it, which must be in the schema uid_segments.';
+
+-- INCREMENT, the bounds and is_called make nextval fail without moving the counter, so that every value comes from the
+-- registry. The counter is the last value that the registry gave, or, at first, the value before all of them.
+CREATE FUNCTION segment_attach(name text, registry_name text DEFAULT NULL, step bigint DEFAULT NULL,
+    max_step bigint DEFAULT NULL, description text DEFAULT NULL) RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
+  there text := coalesce(registry_name, name);
+  segment record;
+  found record;
+  last bigint;
+BEGIN
+  IF name IS NULL OR name = '' OR there = '' THEN
+    RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN left(there, 63) ELSE name END
+      USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
+  END IF;
+  SELECT s.* INTO segment FROM uid_internal.segments s
+   WHERE s.name = segment_attach.name AND s.registry_name IS NOT NULL;
+  IF segment.name IS NULL THEN
+    EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
+    segment.sequence := format('uid_segments.%I', relation)::regclass;
+  ELSIF there <> segment.registry_name THEN
+    RAISE EXCEPTION 'segment "%" is attached to segment "%" of the registry', left(name, 63), left(segment.registry_name, 63)
+      USING ERRCODE = 'duplicate_object', HINT = 'Attach another segment, or drop this one with segment_drop() first.';
+  END IF;
+
+  SELECT * INTO found FROM uid_internal.uid_look_up_segment(segment.sequence, name, there);
+  IF segment.name IS NULL THEN
+    EXECUTE format(CASE WHEN found.increment > 0
+      THEN 'ALTER SEQUENCE %s INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1 RESTART'
+      ELSE 'ALTER SEQUENCE %s INCREMENT -9223372036854775806 MINVALUE -9223372036854775804 MAXVALUE 1 START 1 RESTART'
+      END, segment.sequence);
+    PERFORM setval(segment.sequence, CASE WHEN found.increment > 0 THEN -1 ELSE 1 END, true);
+    INSERT INTO uid_internal.segments
+    VALUES (name, segment.sequence, step, max_step, description, there, found.fleet, found.increment);
+    RETURN segment.sequence;
+  END IF;
+  IF (found.increment > 0) <> (segment.increment > 0) THEN
+    RAISE EXCEPTION 'segment "%" of the registry counts in the other direction now', left(there, 63)
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Attach it under another name.';
+  END IF;
+  -- Values of one fleet may be those of another member in the other one. A new file of the sequence discards what is in
+  -- hand; if this is rolled back, the former file discards what was drawn meanwhile.
+  IF found.fleet <> segment.fleet THEN
+    EXECUTE format('SELECT last_value FROM %s', segment.sequence) INTO last;
+    EXECUTE format('ALTER SEQUENCE %s RESTART', segment.sequence);
+    PERFORM setval(segment.sequence, last, true);
+  END IF;
+  PERFORM uid_internal.uid_change_segment(segment.sequence, step, max_step, description, found.fleet, found.increment);
+  RETURN segment.sequence;
+END
+$$;
+COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint, text) IS
+  'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
+  'registry, in blocks. All members that attach to that segment share its values, and none comes twice. The registry '
+  'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it goes '
+  'on with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
+  'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block.';

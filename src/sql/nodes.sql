@@ -1,0 +1,292 @@
+-- From an id back to its server and its table: worker_node has one row for each worker id that a generator drew. A
+-- background process writes the rows; people and programs that trace an id read them, with uid_origin().
+
+-- A typed table, because PostgreSQL refuses ADD COLUMN on a typed table. A dump holds the rows of an extension's table,
+-- but not its definition. So rows with a column that CREATE EXTENSION does not create could not be restored.
+CREATE TYPE worker_node_row AS (
+  id                bigint,
+  host_name         varchar(64),
+  port              varchar(64),
+  type              integer,
+  launch_date       date,
+  modified          timestamptz,
+  created           timestamptz,
+  generator         text,
+  worker_id         integer,
+  datacenter_id     integer,
+  system_identifier bigint,
+  timeline          integer,
+  database          oid,
+  layout            text,
+  tags              jsonb
+);
+COMMENT ON TYPE worker_node_row IS 'The columns of worker_node.';
+
+-- An application may insert rows with the first seven columns only, and may leave out id. The columns that describe
+-- generators are then NULL.
+CREATE SEQUENCE worker_node_id_seq;
+CREATE TABLE worker_node OF worker_node_row (
+  id                WITH OPTIONS NOT NULL,
+  host_name         WITH OPTIONS NOT NULL,
+  port              WITH OPTIONS NOT NULL,
+  type              WITH OPTIONS NOT NULL,
+  launch_date       WITH OPTIONS NOT NULL,
+  modified          WITH OPTIONS NOT NULL,
+  created           WITH OPTIONS NOT NULL,
+  system_identifier WITH OPTIONS NOT NULL DEFAULT (pg_catalog.pg_control_system()).system_identifier,
+  tags              WITH OPTIONS NOT NULL DEFAULT '{}',
+  PRIMARY KEY (system_identifier, id)
+);
+ALTER SEQUENCE worker_node_id_seq OWNED BY worker_node.id;
+COMMENT ON TABLE worker_node IS
+  'One row for each worker id that a generator drew. A generator draws a worker id at its first use after a server '
+  'start or an alteration. A background process writes the row after that transaction, and no session waits for it.';
+COMMENT ON COLUMN worker_node.id IS
+  'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
+  'without it the number is added to a hash of the database; a draw skips nodes of live generators';
+COMMENT ON COLUMN worker_node.host_name IS 'host name of the server';
+COMMENT ON COLUMN worker_node.port IS 'port of the server';
+COMMENT ON COLUMN worker_node.type IS '1: in a container; 2: on a machine';
+COMMENT ON COLUMN worker_node.launch_date IS 'day on which the server started';
+COMMENT ON COLUMN worker_node.modified IS
+  'last time at which the server recorded that it uses the worker id, to the hour';
+COMMENT ON COLUMN worker_node.created IS 'time at which the worker id was drawn';
+COMMENT ON COLUMN worker_node.generator IS
+  'name of the generator at that time; NULL in a row that an application inserted, like worker_id, datacenter_id, '
+  'timeline, database and layout';
+COMMENT ON COLUMN worker_node.worker_id IS 'worker id in the generator''s ids';
+COMMENT ON COLUMN worker_node.datacenter_id IS 'datacenter id in the generator''s ids';
+COMMENT ON COLUMN worker_node.system_identifier IS
+  'system identifier of the server that drew the id, as in pg_control_system()';
+COMMENT ON COLUMN worker_node.timeline IS 'timeline of the server at that time';
+COMMENT ON COLUMN worker_node.database IS 'oid of the database';
+COMMENT ON COLUMN worker_node.layout IS
+  'layout of the ids: widths of time, datacenter, worker and sequence; length of a tick and epoch in microseconds; '
+  'field order; backup worker';
+COMMENT ON COLUMN worker_node.tags IS 'data of applications; uidgen never reads or changes it';
+SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
+SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
+COMMENT ON SEQUENCE worker_node_id_seq IS
+  'Counter for worker ids. uidgen draws from it in any transaction, even in a read-only one.';
+
+-- Not a default, which would need a privilege on the sequence. A role with that privilege could use up the worker ids
+-- without writing a row.
+CREATE FUNCTION uid_internal.uid_number_node() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  NEW.id := nextval(pg_get_serial_sequence(TG_RELID::regclass::text, 'id'));
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_number_node() IS
+  'Trigger function of worker_node. It gives a row that is inserted without an id the next number of '
+  'worker_node_id_seq.';
+CREATE TRIGGER uid_number_node BEFORE INSERT ON worker_node
+  FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION uid_internal.uid_number_node();
+
+CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON worker_node
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
+ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_local;
+
+CREATE VIEW uid_generator_columns AS
+SELECT g.generator, d.adrelid::regclass AS table_name, a.attname AS column_name,
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS column_default
+  FROM uid_generator_config g
+  JOIN pg_catalog.pg_depend p ON p.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::regclass::oid
+   AND (p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::regclass::oid
+           AND p.refobjid OPERATOR(pg_catalog.=) g.generator::oid
+        OR p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::regclass::oid
+           AND p.refobjid OPERATOR(pg_catalog.=) 'uid_next()'::regprocedure::oid
+           AND g.is_default)
+  JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) p.objid
+  JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid
+   AND a.attnum OPERATOR(pg_catalog.=) d.adnum;
+COMMENT ON VIEW uid_generator_columns IS
+  'The columns whose default draws from each generator. Together with worker_node, which names the generator, it '
+  'leads from an id back to its table.';
+
+CREATE FUNCTION uid_layout(generator regclass) RETURNS text
+LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
+COMMENT ON FUNCTION uid_layout(regclass) IS
+  'Returns the layout of a generator''s ids in the form of worker_node.layout.';
+
+-- uid_decode() fails without a default generator.
+CREATE FUNCTION uid_internal.uid_chosen(generator regclass) RETURNS regclass
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE WHEN generator IS NULL
+              THEN (SELECT g.generator FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
+              ELSE generator END;
+END;
+COMMENT ON FUNCTION uid_internal.uid_chosen(regclass) IS 'Returns the given generator, or the default one for NULL.';
+
+CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
+    OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
+    OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
+RETURNS record
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp -- for the names of tables
+BEGIN ATOMIC
+  -- A row is in use until the generator's next row is created. Of the rows with the node, the one in use at the time
+  -- nearest to the id's counts. An id is created before its row only by the age that it may have in cached mode, by the
+  -- time that its draw took (a second is plenty), or by the backup worker.
+  SELECT w.host_name, w.port, w.system_identifier, w.timeline,
+         coalesce((SELECT d.datname::text FROM pg_catalog.pg_database d, pg_catalog.pg_control_system() s
+                    WHERE d.oid = w.database AND s.system_identifier = w.system_identifier), w.database::text),
+         w.generator, w.id, w.created, w.modified,
+         CASE WHEN w.host_name IS NOT NULL
+              THEN (SELECT pg_catalog.array_agg(pg_catalog.format('%s.%I', c.table_name, c.column_name)
+                                                ORDER BY c.table_name::text COLLATE "C", c.column_name)
+                      FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
+    FROM uid_internal.uid_chosen(generator) k
+    LEFT JOIN LATERAL uid_decode(id, k) p ON true
+    LEFT JOIN LATERAL (
+           SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id, n.created,
+                  n.modified
+             FROM uid_generator_config g
+             JOIN pg_catalog.pg_class c ON c.oid = g.generator::oid
+             JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+            CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (PARTITION BY r.system_identifier, r.database, r.generator
+                                                                    ORDER BY r.created, r.id) AS ended
+                          FROM worker_node r WHERE r.layout = uid_layout(k)) n
+            WHERE g.generator::oid = k::oid AND n.datacenter_id = p.datacenter_id AND n.worker_id = p.worker_id
+              AND (p.backup OR n.created <= p.generated_at + pg_catalog.make_interval(secs =>
+                     1::float8 + g.tick_us::float8 / 1000000::float8
+                     + CASE WHEN g.mode = 'cached'::text THEN g.max_staleness_ms::float8 / 1000::float8 ELSE 0::float8 END))
+            ORDER BY n.generator = pg_catalog.format('%I.%I', s.nspname, c.relname) DESC,
+                     greatest(n.created - p.generated_at, p.generated_at - n.ended, interval '0'), n.created DESC
+            LIMIT 1) w ON true;
+END;
+COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
+  'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator of its row of worker_node, '
+  'whose id is node_id, when that row was created and last modified, and the columns of this database whose default '
+  'draws from the generator. All are NULL if no row fits. Of several rows with the id''s worker id, datacenter '
+  'id and layout, those of the given generator come first. Of these it is the one in use at the id''s time: from its '
+  'creation until the next row of its generator. That is exact while the clock was right, the rows are complete and no '
+  'other database had the same node. Otherwise, and for ids made within max_ahead_ms of the creation '
+  'of a row, it is the best match: the row in use at the nearest time. The caller needs SELECT on '
+  'worker_node.';
+
+CREATE FUNCTION uid_explain(id bigint, generator regclass DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home   text := uid_internal.uid_home();
+  config record;
+  total  integer;
+  parts  record;
+  origin record;
+  created timestamptz;
+  ahead  interval;
+  tables text;
+  picture text;
+  lines  text[];
+  notes  text[];
+BEGIN
+  generator := uid_internal.uid_chosen(generator);
+  IF id IS NULL THEN
+    RETURN NULL;
+  END IF;
+  EXECUTE format('SELECT %s.uid_layout($1)', home) USING generator; -- fails if it is not a generator
+  EXECUTE format('SELECT c.* FROM %s.uid_generator_config c WHERE c.generator = $1', home) INTO config USING generator;
+  total := config.time_bits + config.datacenter_bits + config.worker_bits + config.sequence_bits;
+  lines := ARRAY[
+    format('id         %s', id),
+    format('generator  %s, preset %s, ticks of %s s since %s', generator, config.preset,
+           trim_scale(config.tick_us / 1000000.0), config.epoch),
+    ''];
+  -- A picture of the fields: their names, their bits and their values.
+  EXECUTE format($query$
+    WITH layout AS (
+      SELECT c.*, c.backup_worker::integer AS backup_bits FROM %s.uid_generator_config c WHERE c.generator = $2
+    ), field AS (
+      SELECT f.* FROM layout l, LATERAL (VALUES
+        (1, 'sign', 1),
+        (2, 'unused', 63 - l.time_bits - l.datacenter_bits - l.worker_bits - l.sequence_bits),
+        (3, 'time', l.time_bits),
+        (5, 'datacenter', l.datacenter_bits),
+        (6, 'backup', l.backup_bits),
+        (7, 'worker', l.worker_bits - l.backup_bits),
+        (CASE WHEN l.sequence_first THEN 4 ELSE 8 END, 'sequence', l.sequence_bits)) f (place, name, width)
+       WHERE f.width > 0
+    ), bits AS (
+      SELECT f.place, f.name, substr($1::bit(64)::text, 1 + (sum(f.width) OVER before - f.width)::integer, f.width) AS bits
+        FROM field f WINDOW before AS (ORDER BY f.place)
+    ), cell AS (
+      SELECT b.place, b.name, b.bits, lpad(b.bits, 64, '0')::bit(64)::bigint::text AS number FROM bits b
+    ), sized AS (
+      SELECT c.*, greatest(length(c.name), length(c.bits), length(c.number)) AS size FROM cell c
+    )
+    SELECT concat_ws(E'\n', '  ' || rtrim(string_agg(rpad(s.name, s.size), ' | ' ORDER BY s.place)),
+                     '  ' || rtrim(string_agg(rpad(s.bits, s.size), ' | ' ORDER BY s.place)),
+                     '  ' || rtrim(string_agg(rpad(s.number, s.size), ' | ' ORDER BY s.place)))
+      FROM sized s $query$, home)
+    INTO picture USING id, generator;
+  lines := lines || picture || ''::text;
+
+  IF id < 0 THEN
+    notes := ARRAY['negative: the sign bit is set, so its time would be before the epoch; no generator makes such an id'];
+  ELSIF id::numeric >= 2::numeric ^ total THEN
+    notes := ARRAY[format('too large: ids of this generator have at most %s bits; another layout made it', total)];
+  ELSIF id < 2::numeric ^ (total - config.time_bits + 1) THEN
+    notes := ARRAY['too small: no generator issues an id of the first two ticks, so a sequence may have given it'];
+  ELSE
+    EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
+    lines := lines || format('time       %s', parts.generated_at);
+    ahead := parts.generated_at - clock_timestamp();
+    IF ahead > make_interval(secs => config.max_ahead_ms / 1e3) THEN
+      notes := notes || format('its time is later than the clock by %s, which is more than max_ahead_ms (%s ms): '
+                               'a clock was wrong, or another layout made it', ahead, config.max_ahead_ms);
+    ELSIF ahead > interval '0' THEN
+      notes := notes || format('its time is later than the clock by %s: it was made ahead of its time, within '
+                               'max_ahead_ms (%s ms)', ahead, config.max_ahead_ms);
+    END IF;
+    -- The builtin generator was there when its row was made.
+    created := CASE WHEN config.builtin THEN config.epoch + interval '1 day' ELSE config.created END;
+    IF parts.generated_at + make_interval(secs => config.tick_us / 1e6) < created THEN
+      notes := notes || format('its time is before %s, when the generator had issued no id: a sequence or another '
+                               'service made it, or a clock was wrong', created);
+    END IF;
+    IF parts.backup THEN
+      notes := notes || 'the backup worker made it, so it is out of order with other ids'::text;
+    END IF;
+
+    IF NOT has_table_privilege(format('%s.worker_node', home), 'SELECT') THEN
+      notes := notes || format('its origin is not shown: role %I has no SELECT on worker_node', current_user);
+    ELSE
+      EXECUTE format('SELECT o.* FROM %s.uid_origin($1, $2) o', home) INTO origin USING id, generator;
+      IF origin.host_name IS NULL THEN
+        notes := notes || 'no row of worker_node has its node: it is not written yet, or lost, or of another '
+                          'database'::text;
+      ELSE
+        lines := lines || ARRAY[
+          format('made by    %s in database %s, host %s, port %s', origin.generator_name, origin.database,
+                 origin.host_name, origin.port),
+          format('row        worker_node %s, drawn at %s, last noted at %s', origin.node_id, origin.created,
+                 origin.modified)];
+        EXECUTE format('SELECT string_agg(format(''%%s.%%I'', c.table_name, c.column_name), '', '' '
+                       'ORDER BY c.table_name::text COLLATE "C", c.column_name) FROM %s.uid_generator_columns c '
+                       'JOIN pg_class r ON r.oid = c.table_name WHERE c.generator = $1 AND NOT r.relispartition', home)
+          INTO tables USING generator;
+        lines := lines || ('columns    ' || coalesce(tables, 'none'));
+        IF origin.system_identifier <> (SELECT s.system_identifier FROM pg_control_system() s)
+           OR origin.database <> current_database() THEN
+          notes := notes || 'its node is that of another database than this one'::text;
+        ELSIF origin.generator_name <> generator::text THEN
+          notes := notes || 'its node is that of another generator of this database'::text;
+        END IF;
+      END IF;
+    END IF;
+  END IF;
+  RETURN array_to_string(lines || format('notes      %s', coalesce(array_to_string(notes, E'\n           '), 'none')),
+                         E'\n');
+END
+$$;
+COMMENT ON FUNCTION uid_explain(bigint, regclass) IS
+  'Returns what is known of an id of a generator (NULL: the default one), as text for people: a picture of its fields, in bits and as numbers; '
+  'its time in the session''s time zone; the server, database and row of worker_node behind it, as uid_origin() finds '
+  'them; and notes on what may be wrong. A number that is not an id of the generator is drawn, too, and a note says '
+  'why. The text is not for programs: it may change.';

@@ -1,0 +1,117 @@
+-- Segments as the tables of other services: t_sequence, and Leaf's leaf_alloc. Their nodes take blocks of values with
+-- the statements that they send to such a table.
+
+CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
+COMMENT ON FUNCTION uid_internal.uid_show_block() IS
+  'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version of a '
+  'row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
+CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
+ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
+
+CREATE FUNCTION uid_internal.uid_create_segment(name text, start bigint) RETURNS regclass
+LANGUAGE sql
+BEGIN ATOMIC
+  SELECT segment_create(name, start, b.none, b.none, NULL::text, b.one, LEAST(start, 0::bigint), b.none, false)
+    FROM (VALUES (1::bigint, NULL::bigint)) b(one, none);
+END;
+COMMENT ON FUNCTION uid_internal.uid_create_segment(text, bigint) IS
+  'Creates a segment that counts from start, and has the bounds of a segment of t_sequence or leaf_alloc.';
+
+CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  is_leaf boolean := TG_WHEN = 'BEFORE';
+  segment text;
+  value bigint;
+  is_taken boolean;
+  sequence regclass;
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    RAISE EXCEPTION 'cannot delete from view "%"', TG_TABLE_NAME
+      USING ERRCODE = 'feature_not_supported', HINT = 'Drop the segment with segment_drop().';
+  END IF;
+  IF is_leaf THEN
+    segment := NEW.biz_tag;
+    value := NEW.max_id;
+  ELSIF NEW.increment_val IS NULL THEN
+    RAISE EXCEPTION 'increment_val of segment "%" must not be null', left(NEW.pk_seq_name, 63)
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the length of a block, or leave it out for 1.';
+  ELSE
+    segment := NEW.pk_seq_name;
+    -- uid_change_segment() takes the smallest bigint for NULL.
+    value := NEW.current_val + (NEW.current_val = -9223372036854775808)::integer;
+  END IF;
+  is_taken := EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment);
+  IF is_taken AND NOT is_leaf THEN
+    RAISE EXCEPTION 'segment "%" already exists', left(segment, 63)
+      USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
+  END IF;
+  IF NOT is_taken THEN
+    sequence := uid_internal.uid_create_segment(segment, value);
+  END IF;
+  IF NOT is_leaf THEN
+    PERFORM uid_internal.uid_change_segment(sequence, current_val => value, increment_val => NEW.increment_val);
+  END IF;
+  RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
+  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that exists. '
+  'A DELETE from t_sequence fails.';
+
+CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
+ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
+CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
+COMMENT ON VIEW t_sequence IS
+  'The named segments in the form of a t_sequence table, for services that take blocks of increment_val values with '
+  'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
+  'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its block '
+  'before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the first '
+  'UPDATE. SET current_val = 0 starts over if too few values are left, and else goes on. An INSERT creates a segment. A '
+  'role needs SELECT and UPDATE on the view and USAGE on the sequence, to start over also UPDATE on the sequence, and to '
+  'insert INSERT on the view and CREATE on the schema uid_segments.';
+
+CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  leaf text;
+BEGIN
+  IF coalesce(schema, '') = '' THEN
+    RAISE EXCEPTION 'no schema has been selected for table "leaf_alloc"'
+      USING ERRCODE = 'invalid_schema_name', HINT = 'Pass the name of a schema.';
+  END IF;
+  leaf := format('%I.leaf_alloc', schema::name);
+  IF to_regclass(leaf) IS NOT NULL THEN
+    RAISE EXCEPTION 'relation "%" already exists', leaf
+      USING ERRCODE = 'duplicate_table', HINT = 'Pass another schema, or rename the relation.';
+  END IF;
+  EXECUTE format(
+    'CREATE TABLE %1$s (
+       biz_tag varchar(128) PRIMARY KEY DEFAULT '''',
+       max_id bigint NOT NULL DEFAULT 1,
+       step integer NOT NULL,
+       description varchar(256),
+       update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
+     CREATE TRIGGER uid_add_segment BEFORE INSERT ON %1$s
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
+     CREATE TRIGGER uid_show_block BEFORE INSERT OR UPDATE ON %1$s
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
+     COMMENT ON TABLE %1$s IS ''The table of Leaf, over segments of uidgen. uid_leaf_alloc_create() created it.''',
+    leaf);
+  RETURN leaf::regclass;
+END
+$$;
+COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
+  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the given '
+  'one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with UPDATE '
+  'leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values up to max_id '
+  'are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of one row do the '
+  'same. An INSERT creates the segment unless it exists. The caller owns the table. Let other roles use it with GRANT '
+  'SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it with DROP TABLE.';

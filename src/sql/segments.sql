@@ -1,0 +1,193 @@
+-- Segments: sequences whose values are reserved a range at a time. Applications call segment_next(), segment_next_array(),
+-- segment_reserve() and segment_last(); owners of segments call the others. The library reads the table.
+
+CREATE TABLE uid_segment (
+  name        text     PRIMARY KEY CHECK (name <> ''),
+  sequence    regclass NOT NULL UNIQUE,
+  step        bigint,
+  max_step    bigint,
+  description text,
+  registry_name text,
+  fleet       bigint   CHECK (fleet > 0),
+  increment   bigint   CHECK (increment <> 0),
+  current_val bigint,
+  increment_val bigint NOT NULL DEFAULT 1 CHECK (increment_val BETWEEN 1 AND 1099511627776),
+  CHECK ((registry_name IS NULL) = (fleet IS NULL) AND (registry_name IS NULL) = (increment IS NULL))
+);
+COMMENT ON TABLE uid_segment IS
+  'One row for each named segment. segment_create() and segment_attach() insert the row, and a drop of the sequence '
+  'deletes it.';
+COMMENT ON COLUMN uid_segment.name IS 'name of the segment, any text';
+COMMENT ON COLUMN uid_segment.sequence IS 'sequence that holds the counter; USAGE on it lets a role draw';
+COMMENT ON COLUMN uid_segment.step IS
+  'initial and minimum number of values that one record reserves, 1 to 2^40; fewer while another session moves the '
+  'counter, at the end of the sequence, and in a small sequence; NULL: uidgen.segment_step';
+COMMENT ON COLUMN uid_segment.max_step IS
+  'limit on the growth of the step, from step to 2^40; NULL: uidgen.segment_max_step';
+COMMENT ON COLUMN uid_segment.description IS 'purpose of the segment';
+COMMENT ON COLUMN uid_segment.registry_name IS
+  'name of the segment at the registry of the fleet that the values come from; NULL: they are of the sequence itself';
+COMMENT ON COLUMN uid_segment.fleet IS 'identity of that fleet; NULL without a registry_name';
+COMMENT ON COLUMN uid_segment.increment IS
+  'increment of the segment at the registry; the sequence here has one that keeps nextval from moving it';
+COMMENT ON COLUMN uid_segment.current_val IS
+  'current_val of t_sequence; the values from current_val - increment_val to current_val + 2 * increment_val are '
+  'reserved; NULL until the first UPDATE of t_sequence';
+COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the length of a block, 1 to 2^40';
+
+-- Without the counter, which is for roles that may use the sequence.
+CREATE VIEW uid_internal.segments AS
+SELECT name, sequence, step, max_step, description, registry_name, fleet, increment FROM uid_segment;
+COMMENT ON VIEW uid_internal.segments IS 'The table uid_segment without its counters, for functions.';
+
+-- Whoever may take blocks changes current_val and increment_val. uid_show_block() checks that.
+CREATE TRIGGER uid_check_registration
+  BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_segments');
+
+CREATE FUNCTION uid_internal.uid_segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
+COMMENT ON FUNCTION uid_internal.uid_segment_changed() IS
+  'Trigger function of uid_segment and uid_key. It makes every session look up segment names again, or keys.';
+CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OF name, sequence OR DELETE ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
+
+CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
+    max_step bigint DEFAULT NULL, description text DEFAULT NULL, increment bigint DEFAULT NULL,
+    min_value bigint DEFAULT NULL, max_value bigint DEFAULT NULL, cycle boolean DEFAULT NULL) RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- A name that is too long for an identifier gets a sequence named after its hash.
+  relation text := CASE WHEN octet_length(name) <= 63 THEN name ELSE 'segment_' || md5(name) END;
+  stride bigint := coalesce(increment, 1);
+  lowest bigint := coalesce(min_value, CASE WHEN stride > 0 THEN least(start, 1) ELSE -9223372036854775808 END);
+  highest bigint := coalesce(max_value, CASE WHEN stride > 0 THEN 9223372036854775807 ELSE greatest(start, -1) END);
+  sequence regclass;
+BEGIN
+  IF name IS NULL OR name = '' THEN
+    RAISE EXCEPTION 'invalid segment name: "%"', name
+      USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
+  END IF;
+  IF start IS NULL THEN
+    RAISE EXCEPTION 'start of segment "%" must not be null', left(name, 63)
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the first value of the segment as start.';
+  END IF;
+  -- With the largest increment the sequence would pass for one that holds the leases of a generator.
+  IF stride = 9223372036854775807 THEN
+    RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an increment of at most 9223372036854775806.';
+  END IF;
+  EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
+                 stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+  sequence := format('uid_segments.%I', relation)::regclass;
+  INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step, description);
+  RETURN sequence;
+END
+$$;
+COMMENT ON FUNCTION segment_create IS
+  'Creates a named segment whose first value is start. It reserves step values at a time (NULL: uidgen.segment_step), '
+  'and up to max_step under load (NULL: uidgen.segment_max_step). increment, min_value, max_value and cycle are those '
+  'of its sequence. NULL stands for an increment of 1, for no cycle, and for the widest bounds in the direction of the '
+  'increment; a segment that counts up then has no value below 1 and start. The caller owns its sequence in the schema '
+  'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
+
+CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
+    description text DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_alter';
+COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
+  'Changes step, max_step or description of a named segment. An argument that is NULL leaves its field unchanged. A '
+  'step or max_step of 0 resets it to the setting (uidgen.segment_step, uidgen.segment_max_step). A new step or '
+  'max_step applies from the next range on. Only the owner of the sequence may call it.';
+
+CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
+    description text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
+    current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
+COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
+  'Sets those columns of a segment''s row that are not NULL. segment_attach() and an INSERT into t_sequence call it. '
+  'Only the owner of the sequence may call it.';
+
+CREATE FUNCTION segment_drop(name text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  sequence regclass;
+BEGIN
+  SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_drop.name;
+  IF sequence IS NULL THEN
+    RAISE EXCEPTION 'segment "%" does not exist', left(name, 63)
+      USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
+  END IF;
+  EXECUTE format('DROP SEQUENCE %s', sequence);
+END
+$$;
+COMMENT ON FUNCTION segment_drop(text) IS
+  'Drops a named segment and its sequence. Only the owner of the sequence may call it.';
+
+CREATE FUNCTION segment_next(name text) RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_named';
+COMMENT ON FUNCTION segment_next(text) IS
+  'Returns the next value of the segment with that name. If there is no such segment, the name is that of a sequence, '
+  'which may be qualified and is looked up as nextval does.';
+
+CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
+COMMENT ON FUNCTION segment_next(regclass) IS
+  'Returns the next value of a sequence, which may be any permanent one. Unlike a value of nextval, it is durable '
+  'before it is returned, in order across sessions, and does not cost a log record for every 32 values. The caller '
+  'needs USAGE on the sequence.';
+
+CREATE FUNCTION segment_next_array(name text, count bigint) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_named';
+COMMENT ON FUNCTION segment_next_array(text, bigint) IS
+  'Returns count values of a segment by its name, in order, as an array.';
+
+CREATE FUNCTION segment_next_array(sequence regclass, count bigint) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_of';
+COMMENT ON FUNCTION segment_next_array(regclass, bigint) IS
+  'Returns count values of a sequence, in order, as an array.';
+
+CREATE FUNCTION segment_reserve(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)
+RETURNS record
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_named';
+COMMENT ON FUNCTION segment_reserve(text, bigint) IS
+  'Reserves a block of exactly count values of the segment with that name, for a caller that hands them out itself: '
+  'first, first + increment, and so on to last. No other call ever returns them. They are durable before the call '
+  'returns, and a rollback does not give them back. The block lies beyond everything reserved before it, also beyond '
+  'the values that segment_next() returns next. It never wraps: if fewer values are left before the bound of the '
+  'sequence, the call fails and reserves nothing, even with CYCLE. It does not change segment_last(). The caller needs '
+  'USAGE on the sequence.';
+
+CREATE FUNCTION segment_reserve(sequence regclass, count bigint, OUT first bigint, OUT last bigint,
+    OUT increment bigint)
+RETURNS record
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_of';
+COMMENT ON FUNCTION segment_reserve(regclass, bigint) IS
+  'Reserves a block of exactly count values of a sequence, as segment_reserve(text, bigint) does.';
+
+CREATE FUNCTION segment_last(name text) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_named';
+COMMENT ON FUNCTION segment_last(text) IS
+  'Returns the last value that this session drew from the segment with that name, as currval does. It fails before '
+  'the first value. The caller needs USAGE or SELECT on the sequence.';
+
+CREATE FUNCTION segment_last(sequence regclass) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_of';
+COMMENT ON FUNCTION segment_last(regclass) IS
+  'Returns the last value that this session drew from a sequence with segment_next(), as currval does. It fails '
+  'before the first value. The caller needs USAGE or SELECT on the sequence.';
+
+CREATE FUNCTION segment_set(name text, value bigint) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set_named';
+COMMENT ON FUNCTION segment_set(text, bigint) IS
+  'Makes value the next value of the segment with that name, as setval(sequence, value, false) does. This session '
+  'uses it at once, and other sessions from the first call of their next transaction on. A lower value makes the '
+  'segment repeat values. The caller needs UPDATE on the sequence.';
+
+CREATE FUNCTION segment_set(sequence regclass, value bigint) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set_of';
+COMMENT ON FUNCTION segment_set(regclass, bigint) IS
+  'Makes value the next value of a sequence, as segment_set(text, bigint) does.';
