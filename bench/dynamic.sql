@@ -15,6 +15,6 @@ BEGIN
 END
 $$;
 \t on
-SELECT format('dynamic step: %s with bounds of %s to %s, %s after %s ranges', step,
-              current_setting('uidgen.segment_step'), current_setting('uidgen.segment_max_step'), step_reason, records)
+SELECT format('dynamic step: %s with bounds of %s to %s, after %s ranges', step,
+              current_setting('uidgen.segment_step'), current_setting('uidgen.segment_max_step'), records)
   FROM segment_status JOIN uid_stat USING (sequence) WHERE name = 'dynamic';

@@ -5,7 +5,6 @@ ALTER FUNCTION uid_to_uuid(bigint) VOLATILE;
 ALTER FUNCTION uid_from_uuid(uuid) VOLATILE;
 ALTER FUNCTION uid_to_base62(bigint) VOLATILE;
 ALTER FUNCTION uid_from_base62(text) VOLATILE;
-ALTER FUNCTION uid_to_base32(bigint) VOLATILE;
 INSERT INTO subject (name, calls, call, source)
 SELECT name, calls, call, format('generate_series(1, %s::bigint) AS n', calls / 20)
   FROM (VALUES
@@ -15,7 +14,6 @@ SELECT name, calls, call, format('generate_series(1, %s::bigint) AS n', calls / 
   ('uid_to_uuid(id)',       1000000, 'uid_to_uuid(n)'),
   ('uid_to_uuid and back',  400000,  'uid_from_uuid(uid_to_uuid(n))'),
   ('uid_to_base62(id)',     1000000, 'uid_to_base62(n)'),
-  ('uid_to_base32(id)',     1000000, 'uid_to_base32(n)'),
   ('uid_to_base62 and back', 1000000, 'uid_from_base62(uid_to_base62(n))'),
   ('gen_random_uuid()',     100000,  'gen_random_uuid()'),
   ('uuidv7()',              100000,  'uuidv7()')) AS v (name, calls, call)

@@ -105,11 +105,11 @@ SELECT count(DISTINCT node_of(id, g)) AS nodes
 SELECT 'created' AS create FROM uid_generator_create('origin', epoch => '2026-01-01 00:00+00');
 SELECT 'created' AS create FROM uid_generator_create('backups', 'js53', epoch => '2026-01-01 00:00+00');
 SELECT 'created' AS create FROM uid_generator_create('cached', 'baidu_cached', epoch => '2026-01-01 00:00+00', max_staleness_ms => 60000);
-SELECT uid_layout('uid_generators.origin'), uid_layout('uid_generators.backups');
+SELECT uid_internal.uid_layout('uid_generators.origin'), uid_internal.uid_layout('uid_generators.backups');
 SET timezone = 'UTC';
 \set ECHO none
 INSERT INTO worker_node (id, system_identifier, database, generator, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline)
-SELECT i, s, db, 'uid_generators.' || g, CASE WHEN g <> 'other layout' THEN uid_layout(('uid_generators.' || split_part(g, ' ', 1))::regclass) ELSE 'other' END,
+SELECT i, s, db, 'uid_generators.' || g, CASE WHEN g <> 'other layout' THEN uid_internal.uid_layout(('uid_generators.' || split_part(g, ' ', 1))::regclass) ELSE 'other' END,
        d, w, c::timestamptz, c::timestamptz + interval '1 h', h, '5432', 2, '2026-01-02', 1 FROM (VALUES
   (1000001, 1, 5, 'origin', 3, 7, '2026-01-02 10:00+00', 'a'),
   (1000002, 1, 5, 'origin', 3, 8, '2026-01-02 12:00+00', 'a'),

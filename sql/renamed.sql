@@ -33,7 +33,7 @@ BEGIN
       ('SELECT HOME.uid_leaf_alloc_create(''uid_segments'')'), ('INSERT INTO uid_segments.leaf_alloc (biz_tag, step) VALUES (''t'', 10)'), ('UPDATE uid_segments.leaf_alloc SET max_id = max_id + 5 WHERE biz_tag = ''t'''),
       ('SELECT max_id FROM uid_segments.leaf_alloc WHERE biz_tag = ''t'''), ('SELECT update_time IS NULL FROM uid_segments.leaf_alloc WHERE biz_tag = ''t'''),
       ('DROP TABLE uid_segments.leaf_alloc'), ('SELECT HOME.segment_drop(''t'')'),
-      ('SELECT HOME.segment_alter(''s'', 20, 30, ''altered'')'), ('SELECT HOME.segment_alter(''s'', 20, 3)'), ('SELECT HOME.segment_alter(''none'', 20)'),
+      ('SELECT HOME.segment_alter(''s'', 20, 30)'), ('SELECT HOME.segment_alter(''s'', 20, 3)'), ('SELECT HOME.segment_alter(''none'', 20)'),
       ('SELECT uid_internal.uid_change_segment(''uid_segments.s'', NULL, 40, NULL)'), ('SELECT step FROM HOME.uid_segment WHERE name = ''s'''),
       ('SELECT HOME.uid_key_create(''k'', 53, 8)'), ('SELECT HOME.uid_key_rotate(''k'')'),
       ('SELECT versions FROM HOME.uid_key_config'), ('DROP SEQUENCE uid_keys.k'),

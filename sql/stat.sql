@@ -28,7 +28,7 @@ BEGIN READ ONLY;
 SELECT count(uid_next('uid_generators.counted')) FROM generate_series(1, 99);
 COMMIT;
 SELECT ids, records > 0 AS records,
-       refused_clock + refused_rate + refused_registry + refused_ring + refused_used_up + refused_busy AS refused,
+       refused_clock + refused_rate + refused_registry + refused_ring + refused_used_up AS refused,
        flush_waits > 0 AS flush_waits, flush_wait_time > 0 AS flush_wait_time, standby_waits, standby_wait_time
   FROM uid_stat WHERE sequence = 'uid_generators.counted'::regclass;
 

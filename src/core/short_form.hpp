@@ -1,15 +1,7 @@
-// Short texts for ids 0 .. 2^63 - 1, to and from: base62 and Crockford's base32.
+// Short texts for ids 0 .. 2^63 - 1, to and from: numbers of base 62, the most significant digit first.
 //
-//   form   | characters | digits
-//   base62 | 11         | 0-9 A-Z a-z
-//   base32 | 13         | 0-9 A-Z without I L O U
-//
-// Both sort as the ids do, byte by byte, because the digits are in the order of ASCII.
-//
-// base62 and base32 are numbers, the most significant digit first, and always written with all their digits. Reading
-// takes any number of leading zeros, also none. base32 reads as Douglas Crockford defines it
-// (crockford.com/base32.html): small letters as capitals, I and L as 1, O as 0, and it ignores hyphens. His check
-// symbol is not read.
+// They are written with all of their 11 digits, 0-9 A-Z a-z. So they sort as the ids do, byte by byte: the digits are
+// in the order of ASCII. Reading takes any number of leading zeros, even none.
 #pragma once
 
 #include <cstddef>
@@ -26,68 +18,42 @@ enum class ShortFault : uint8_t {
 
 struct ReadShort {
     ShortFault fault;
-    size_t at;  // the byte that shows the fault; with `empty` the end of the text
+    size_t at;  // the byte that shows the fault
     int64_t id; // 0 when there is a fault
 };
 
-// What a byte stands for: 0 .. base - 1, or one of these.
-constexpr int8_t not_a_digit = -1;
-constexpr int8_t ignored = -2;
+constexpr int64_t short_form_base = 62;
+constexpr size_t short_form_width = 11; // digits of 2^63 - 1
 
-struct Alphabet {
-    char digits[65];
-    uint32_t base;
-    size_t width; // digits of 2^63 - 1
-    int8_t values[256];
-
-    constexpr Alphabet(const char *of_digits, size_t of_width) noexcept : digits{}, base{0}, width{of_width}, values{} {
-        for (int8_t &value : values)
-            value = not_a_digit;
-        for (; of_digits[base] != '\0'; base++) {
-            digits[base] = of_digits[base];
-            values[static_cast<uint8_t>(of_digits[base])] = static_cast<int8_t>(base);
-        }
-    }
-};
-
-constexpr Alphabet base62{"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 11};
-constexpr Alphabet base32 = [] {
-    Alphabet a{"0123456789ABCDEFGHJKMNPQRSTVWXYZ", 13};
-    for (char letter = 'A'; letter <= 'Z'; letter++) {
-        const char *look_alike = letter == 'I' || letter == 'L' ? "1" : letter == 'O' ? "0" : nullptr;
-        if (look_alike != nullptr)
-            a.values[static_cast<uint8_t>(letter)] = a.values[static_cast<uint8_t>(*look_alike)];
-        a.values[static_cast<uint8_t>(letter - 'A' + 'a')] = a.values[static_cast<uint8_t>(letter)];
-    }
-    a.values[static_cast<uint8_t>('-')] = ignored;
-    return a;
-}();
-
-constexpr size_t longest_short_form = 13;
-
-// Writes a.width digits. The id must not be negative.
-constexpr void write_number(const Alphabet &a, int64_t id, char *text) noexcept {
-    auto rest = static_cast<uint64_t>(id);
-    for (size_t i = a.width; i-- > 0; rest /= a.base)
-        text[i] = a.digits[rest % a.base];
+constexpr char short_form_digit(uint64_t value) noexcept {
+    return "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[value];
 }
 
-constexpr ReadShort read_number(const Alphabet &a, const char *text, size_t length) noexcept {
+// What a byte stands for, or -1 if it is no digit.
+constexpr int64_t short_form_value(char byte) noexcept {
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    if (byte >= 'A' && byte <= 'Z')
+        return byte - 'A' + 10;
+    return byte >= 'a' && byte <= 'z' ? byte - 'a' + 36 : -1;
+}
+
+// Writes all digits. The id must not be negative.
+constexpr void write_short_form(int64_t id, char *text) noexcept {
+    for (size_t i = short_form_width; i-- > 0; id /= short_form_base)
+        text[i] = short_form_digit(static_cast<uint64_t>(id % short_form_base));
+}
+
+constexpr ReadShort read_short_form(const char *text, size_t length) noexcept {
     int64_t id = 0;
-    bool any = false;
     for (size_t i = 0; i < length; i++) {
-        const int8_t digit = a.values[static_cast<uint8_t>(text[i])];
-        if (digit == ignored)
-            continue;
-        if (digit == not_a_digit)
+        const int64_t digit = short_form_value(text[i]);
+        if (digit < 0)
             return {ShortFault::foreign, i, 0};
-        if (__builtin_mul_overflow(id, static_cast<int64_t>(a.base), &id) || __builtin_add_overflow(id, digit, &id))
+        if (__builtin_mul_overflow(id, short_form_base, &id) || __builtin_add_overflow(id, digit, &id))
             return {ShortFault::too_large, i, 0};
-        any = true;
     }
-    if (!any)
-        return {ShortFault::empty, length, 0};
-    return {ShortFault::none, 0, id};
+    return {length == 0 ? ShortFault::empty : ShortFault::none, 0, id};
 }
 
 } // namespace uidgen::core

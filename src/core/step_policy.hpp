@@ -21,19 +21,6 @@ struct StepBounds {
     int64_t most; // >= base
 };
 
-enum class StepReason : uint32_t {
-    base,      // the first range since the slot was made
-    grown,     // at the pace since the last reservation, a range is used up within 15 minutes
-    kept,      // a range lasts 15 to 30 minutes, or a bound was reached
-    shrunk,    // a range lasts longer
-    disturbed, // another session moved the counter, so the reserved values were lost
-};
-
-struct RangeStep {
-    int64_t size;
-    StepReason reason;
-};
-
 // The values drawn in an interval.
 struct Pace {
     uint64_t values;
@@ -70,28 +57,22 @@ constexpr int64_t lasts_us(int64_t step, const Pace &pace) noexcept {
 }
 
 // The step of the next range, if one of the present step lasts that long.
-constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, int64_t range_us) noexcept {
-    if (range_us < short_range_us) {
-        const int64_t grown = step > bounds.most / 2 ? bounds.most : step * 2;
-        return grown > step ? RangeStep{grown, StepReason::grown} : RangeStep{step, StepReason::kept};
-    }
-    if (range_us >= long_range_us) {
-        const int64_t shrunk = std::max(step / 2, bounds.base);
-        return shrunk < step ? RangeStep{shrunk, StepReason::shrunk} : RangeStep{step, StepReason::kept};
-    }
-    return {step, StepReason::kept};
+constexpr int64_t next_step(int64_t step, const StepBounds &bounds, int64_t range_us) noexcept {
+    if (range_us < short_range_us)
+        return std::max(step, step > bounds.most / 2 ? bounds.most : step * 2);
+    if (range_us >= long_range_us)
+        return std::min(step, std::max(step / 2, bounds.base));
+    return step;
 }
 
 // The same, from the pace since the last reservation. An interval without a draw changes nothing.
-constexpr RangeStep next_step(int64_t step, const StepBounds &bounds, const Pace &pace) noexcept {
-    return pace.values == 0 ? RangeStep{step, StepReason::kept} : next_step(step, bounds, lasts_us(step, pace));
+constexpr int64_t next_step(int64_t step, const StepBounds &bounds, const Pace &pace) noexcept {
+    return pace.values == 0 ? step : next_step(step, bounds, lasts_us(step, pace));
 }
 
 // Each time another session moves the counter, up to two ranges are lost. So the step is halved each time. If nextval
 // also draws from the sequence, this bounds the total loss by about four times the step. The step grows back by
 // next_step() afterwards.
-constexpr RangeStep disturbed_step(int64_t step) noexcept {
-    return {std::max(step / 2, INT64_C(1)), StepReason::disturbed};
-}
+constexpr int64_t disturbed_step(int64_t step) noexcept { return std::max(step / 2, INT64_C(1)); }
 
 } // namespace uidgen::core

@@ -1,5 +1,5 @@
--- Moving a column from a sequence to uidgen and back, first part: what the plans of adopt.sql need to know of the column,
--- of what it draws from, and of who draws. Only those plans call these functions.
+-- Moving a column from a sequence to uidgen and back, first part: what the plans of adopt.sql need to know of the
+-- column, of what it draws from, and of who draws. Only those plans call these functions.
 --
 -- What the column was is noted in the comment of its sequence, which a dump has, too: the next value, because imports
 -- set the counter to the largest id of the generator, and the identity.

@@ -1,6 +1,6 @@
--- Concealed ids. Applications call uid_conceal() and uid_reveal(); owners of keys call the others. A key is a sequence in
--- uid_keys, which carries its name, owner and privileges, and a row of uid_key, which carries its secrets. The sequence's
--- counter means nothing.
+-- Concealed ids. Applications call uid_conceal() and uid_reveal(); owners of keys call the others. A key is a sequence
+-- in uid_keys, which carries its name, owner and privileges, and a row of uid_key, which carries its secrets. The
+-- sequence's counter means nothing.
 --
 -- The table is in uid_secrets, where no GRANT on all tables of the applications' schemas reaches the secrets.
 

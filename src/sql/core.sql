@@ -1,28 +1,35 @@
--- Ids: draw, decode, encode, short forms; generators: create, alter, drop. Applications call the functions that draw and
--- decode, through column defaults and ORMs too. Owners of generators call the others. src/sql/generators.sql has the tables.
+-- Ids: draw, decode, encode, short forms; generators: create, alter, drop. Applications and column defaults call the
+-- functions on ids, and owners of generators the others. generators.sql has the table of generators, and the presets.
+
 
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
-  'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a backup '
-  'worker, of cached mode, and after uid_default_set(generator, above => false). Use it as DEFAULT uid_next().';
+  'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a '
+  'backup worker, of cached mode, and after uid_default_set(generator, above => false). Use it as DEFAULT '
+  'uid_next(). A call that waits for the clock or for the registry fails after uidgen.max_wait. On a standby, and '
+  'when the time of the layout has ended, it fails at once.';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
 -- saves a dozen instructions.
 CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
-COMMENT ON FUNCTION uid_next(regclass) IS 'Returns the next id of a generator. The caller needs USAGE on its sequence.';
+COMMENT ON FUNCTION uid_next(regclass) IS
+  'Returns the next id of a generator. The caller needs USAGE on its sequence. It fails as uid_next() does, and if '
+  'the sequence is not a generator''s.';
 
 CREATE FUNCTION uid_next_array(count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_default';
 COMMENT ON FUNCTION uid_next_array(bigint) IS
-  'Returns count ids of the default generator in ascending order, as an array. The call takes all ids before it returns, '
-  'so a call that fails leaves a gap. A negative count is an error.';
+  'Returns count ids of the default generator in ascending order, as an array. The call takes all ids before it '
+  'returns, so a call that fails leaves a gap. It fails as uid_next() does, if count is negative, and if the array '
+  'would exceed 1 GB.';
 
 CREATE FUNCTION uid_next_array(generator regclass, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_of';
 COMMENT ON FUNCTION uid_next_array(regclass, bigint) IS
-  'Returns count ids of a generator in ascending order, as an array.';
+  'Returns count ids of a generator in ascending order, as uid_next_array(bigint) does. The caller needs USAGE on '
+  'its sequence.';
 
 CREATE FUNCTION uid_last() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
@@ -37,8 +44,9 @@ RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
 COMMENT ON FUNCTION uid_decode(bigint) IS
   'Returns the parts of an id in the layout of the default generator. generated_at is the start of the id''s tick. '
-  'backup is true if the backup worker made the id, and worker_id is the number without that bit. The result is NULL for '
-  'a number below every id of the layout, such as one of a sequence.';
+  'backup is true if the backup worker made the id, and worker_id is the number without that bit. The result is NULL '
+  'for a number below every id of the layout, such as one of a sequence. A number that is negative or has more bits '
+  'than the layout is an error.';
 
 CREATE FUNCTION uid_decode(id bigint, generator regclass,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
@@ -46,7 +54,7 @@ CREATE FUNCTION uid_decode(id bigint, generator regclass,
 RETURNS record
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
 COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
-  'Returns the parts of an id in the layout of a generator, or NULL for a number below every id of it.';
+  'Returns the parts of an id in the layout of a generator, as uid_decode(bigint) does.';
 
 CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer)
 RETURNS bigint
@@ -65,21 +73,21 @@ COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass)
 CREATE FUNCTION uid_timestamp(id bigint) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_default';
 COMMENT ON FUNCTION uid_timestamp(bigint) IS
-  'Returns the time at which the default generator made an id: the start of the id''s tick. NULL for a number below every '
-  'id of the layout, such as one of a sequence.';
+  'Returns the time at which the default generator made an id: the start of the id''s tick. Numbers that are no ids '
+  'are NULL or an error, as with uid_decode().';
 
 CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
 COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
-  'Returns the time at which a generator made an id: the start of the id''s tick. NULL for a number below every id of it.';
+  'Returns the time at which a generator made an id, as uid_timestamp(bigint) does.';
 
 CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
 COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
-  'Returns the time at which an id was made, from the numbers of its layout. NULL for a number below every id of the '
-  'layout. Use it in generated columns and indexes. '
-  'epoch and tick_us are those of uid_generator. shift is the number of bits below the time: datacenter_bits + '
-  'worker_bits + sequence_bits.';
+  'Returns the time at which an id was made, from the numbers of its layout. Use it in generated columns and '
+  'indexes. epoch is the time of tick 0, tick_us the length of a tick in microseconds, and shift the number of bits '
+  'below the time: datacenter_bits + worker_bits + sequence_bits. NULL for a number below every id of the layout; a '
+  'negative number is an error.';
 
 CREATE FUNCTION uid_lower_bound(ts timestamptz) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_default';
@@ -96,9 +104,8 @@ COMMENT ON FUNCTION uid_lower_bound(timestamptz, regclass) IS
 CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_fixed';
 COMMENT ON FUNCTION uid_lower_bound(timestamptz, timestamptz, bigint, integer) IS
-  'Returns the smallest value above every id that can have been made before ts, from the numbers of a layout. Use it '
-  'in partition bounds and indexes. epoch and tick_us are those of uid_generator. shift is the number of bits below '
-  'the time: datacenter_bits + worker_bits + sequence_bits.';
+  'Returns the smallest value above every id that can have been made before ts, from the numbers of a layout, which '
+  'are those of uid_timestamp(). Use it in partition bounds and indexes.';
 
 -- Short texts. None of these functions is LEAKPROOF: their errors tell about their argument.
 CREATE FUNCTION uid_to_base62(id bigint) RETURNS text
@@ -112,20 +119,6 @@ LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base62
 COMMENT ON FUNCTION uid_from_base62(text) IS
   'Returns the id that uid_to_base62() has converted. Leading zeros may be missing. An empty text, a character that is '
   'not a digit, and a number above 9223372036854775807 are errors that name the position.';
-
-CREATE FUNCTION uid_to_base32(id bigint) RETURNS text
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_base32';
-COMMENT ON FUNCTION uid_to_base32(bigint) IS
-  'Returns an id as 13 characters: the digits 0-9 and A-Z without I, L, O and U of Douglas Crockford''s base 32, with '
-  'leading zeros. With the collation "C" the texts sort as the ids do. Any number from 0 to 9223372036854775807 can be '
-  'converted; a negative one is an error.';
-
-CREATE FUNCTION uid_from_base32(value text) RETURNS bigint
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base32';
-COMMENT ON FUNCTION uid_from_base32(text) IS
-  'Returns the id that uid_to_base32() has converted. As Crockford defines it, small letters count as capitals, I and L '
-  'as 1, O as 0, and hyphens are ignored. Leading zeros may be missing; a check symbol is not read. A text without a '
-  'digit, a character that is not a digit, and a number above 9223372036854775807 are errors that name the position.';
 
 CREATE FUNCTION uid_next_uuid() RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid_default';
@@ -143,8 +136,9 @@ COMMENT ON FUNCTION uid_next_uuid(regclass) IS
 CREATE FUNCTION uid_to_uuid(id bigint) RETURNS uuid
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid_default';
 COMMENT ON FUNCTION uid_to_uuid(bigint) IS
-  'Returns an id of the default generator as a UUID of version 7, always the same for an id: the bits that are random '
-  'in uid_next_uuid() are 0. UUIDs of one generator sort as its ids do.';
+  'Returns an id of the default generator as a UUID of version 7, always the same for an id: the bits that are '
+  'random in uid_next_uuid() are 0. UUIDs of one generator sort as its ids do. A number that is negative or has more '
+  'bits than the layout is an error.';
 
 CREATE FUNCTION uid_to_uuid(id bigint, generator regclass) RETURNS uuid
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid_of';
@@ -227,12 +221,13 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_generator_create IS
-  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. The '
-  'fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. -1 sets a '
-  'field that may be NULL to NULL: tolerance_ms -1 means no limit, and schedule_ms -1 means no scheduled refills. With '
-  'above, all ids are above that id. A WARNING says if the time of the layout ends within two years, or has ended, so that '
-  'the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw with '
-  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
+  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. '
+  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; '
+  'meaning and unit are those of the column of uid_generator. -1 sets a field that may be NULL to NULL: tolerance_ms '
+  '-1 means no limit, and schedule_ms -1 means no scheduled refills. With above, all ids are above that id. It fails '
+  'if the name exists, or a field is out of range. A WARNING says if the time of the layout ends within two years, '
+  'or has ended, so that the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw '
+  'with uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
   'uid_generator_drop().';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void

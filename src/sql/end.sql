@@ -53,13 +53,14 @@ $$;
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
 GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
-GRANT SELECT (name, sequence, step, max_step, description, registry_name, fleet, increment), INSERT ON uid_segment TO PUBLIC;
+GRANT SELECT (name, sequence, step, max_step, registry_name, fleet, increment) ON uid_segment TO PUBLIC;
 GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
   uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
 -- In views and functions, with the rights of their callers.
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_chosen, uid_internal.uid_generator_builtin,
+GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_internal.uid_chosen,
+  uid_internal.uid_generator_builtin,
   uid_internal.uid_create_segment, uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
   uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_stat_sequences,
   uid_internal.uid_stat_totals, uid_internal.uid_base_type, uid_internal.uid_movable_column,
@@ -72,9 +73,8 @@ GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
-GRANT SELECT ON uid_segment TO pg_database_owner;
-GRANT SELECT, INSERT ON worker_node, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state, uid_fleet_pool,
-  uid_fleet_node TO pg_database_owner;
+GRANT SELECT, INSERT ON uid_segment, worker_node, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state,
+  uid_fleet_pool, uid_fleet_node TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
 -- Who sees the server and the fleet, and who administers them.

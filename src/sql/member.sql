@@ -42,7 +42,7 @@ COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
 -- INCREMENT, the bounds and is_called make nextval fail without moving the counter, so that every value comes from the
 -- registry. The counter is the last value that the registry gave, or, at first, the value before all of them.
 CREATE FUNCTION segment_attach(name text, registry_name text DEFAULT NULL, step bigint DEFAULT NULL,
-    max_step bigint DEFAULT NULL, description text DEFAULT NULL) RETURNS regclass
+    max_step bigint DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -75,7 +75,7 @@ BEGIN
       END, segment.sequence);
     PERFORM setval(segment.sequence, CASE WHEN found.increment > 0 THEN -1 ELSE 1 END, true);
     INSERT INTO uid_internal.segments
-    VALUES (name, segment.sequence, step, max_step, description, there, found.fleet, found.increment);
+    VALUES (name, segment.sequence, step, max_step, there, found.fleet, found.increment);
     RETURN segment.sequence;
   END IF;
   IF (found.increment > 0) <> (segment.increment > 0) THEN
@@ -89,11 +89,11 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE %s RESTART', segment.sequence);
     PERFORM setval(segment.sequence, last, true);
   END IF;
-  PERFORM uid_internal.uid_change_segment(segment.sequence, step, max_step, description, found.fleet, found.increment);
+  PERFORM uid_internal.uid_change_segment(segment.sequence, step, max_step, found.fleet, found.increment);
   RETURN segment.sequence;
 END
 $$;
-COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint, text) IS
+COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint) IS
   'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
   'registry, in blocks. All members that attach to that segment share its values, and none comes twice. The registry '
   'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it goes '

@@ -17,8 +17,7 @@ CREATE TYPE worker_node_row AS (
   system_identifier bigint,
   timeline          integer,
   database          oid,
-  layout            text,
-  tags              jsonb
+  layout            text
 );
 COMMENT ON TYPE worker_node_row IS 'The columns of worker_node.';
 
@@ -34,7 +33,6 @@ CREATE TABLE worker_node OF worker_node_row (
   modified          WITH OPTIONS NOT NULL,
   created           WITH OPTIONS NOT NULL,
   system_identifier WITH OPTIONS NOT NULL DEFAULT (pg_catalog.pg_control_system()).system_identifier,
-  tags              WITH OPTIONS NOT NULL DEFAULT '{}',
   PRIMARY KEY (system_identifier, id)
 );
 ALTER SEQUENCE worker_node_id_seq OWNED BY worker_node.id;
@@ -63,7 +61,6 @@ COMMENT ON COLUMN worker_node.database IS 'oid of the database';
 COMMENT ON COLUMN worker_node.layout IS
   'layout of the ids: widths of time, datacenter, worker and sequence; length of a tick and epoch in microseconds; '
   'field order; backup worker';
-COMMENT ON COLUMN worker_node.tags IS 'data of applications; uidgen never reads or changes it';
 SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS
@@ -107,9 +104,9 @@ COMMENT ON VIEW uid_generator_columns IS
   'The columns whose default draws from each generator. Together with worker_node, which names the generator, it '
   'leads from an id back to its table.';
 
-CREATE FUNCTION uid_layout(generator regclass) RETURNS text
+CREATE FUNCTION uid_internal.uid_layout(generator regclass) RETURNS text
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
-COMMENT ON FUNCTION uid_layout(regclass) IS
+COMMENT ON FUNCTION uid_internal.uid_layout(regclass) IS
   'Returns the layout of a generator''s ids in the form of worker_node.layout.';
 
 -- uid_decode() fails without a default generator.
@@ -150,7 +147,7 @@ BEGIN ATOMIC
              JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
             CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (PARTITION BY r.system_identifier, r.database, r.generator
                                                                     ORDER BY r.created, r.id) AS ended
-                          FROM worker_node r WHERE r.layout = uid_layout(k)) n
+                          FROM worker_node r WHERE r.layout = uid_internal.uid_layout(k)) n
             WHERE g.generator::oid = k::oid AND n.datacenter_id = p.datacenter_id AND n.worker_id = p.worker_id
               AND (p.backup OR n.created <= p.generated_at + pg_catalog.make_interval(secs =>
                      1::float8 + g.tick_us::float8 / 1000000::float8
@@ -168,125 +165,3 @@ COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'other database had the same node. Otherwise, and for ids made within max_ahead_ms of the creation '
   'of a row, it is the best match: the row in use at the nearest time. The caller needs SELECT on '
   'worker_node.';
-
-CREATE FUNCTION uid_explain(id bigint, generator regclass DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home   text := uid_internal.uid_home();
-  config record;
-  total  integer;
-  parts  record;
-  origin record;
-  created timestamptz;
-  ahead  interval;
-  tables text;
-  picture text;
-  lines  text[];
-  notes  text[];
-BEGIN
-  generator := uid_internal.uid_chosen(generator);
-  IF id IS NULL THEN
-    RETURN NULL;
-  END IF;
-  EXECUTE format('SELECT %s.uid_layout($1)', home) USING generator; -- fails if it is not a generator
-  EXECUTE format('SELECT c.* FROM %s.uid_generator_config c WHERE c.generator = $1', home) INTO config USING generator;
-  total := config.time_bits + config.datacenter_bits + config.worker_bits + config.sequence_bits;
-  lines := ARRAY[
-    format('id         %s', id),
-    format('generator  %s, preset %s, ticks of %s s since %s', generator, config.preset,
-           trim_scale(config.tick_us / 1000000.0), config.epoch),
-    ''];
-  -- A picture of the fields: their names, their bits and their values.
-  EXECUTE format($query$
-    WITH layout AS (
-      SELECT c.*, c.backup_worker::integer AS backup_bits FROM %s.uid_generator_config c WHERE c.generator = $2
-    ), field AS (
-      SELECT f.* FROM layout l, LATERAL (VALUES
-        (1, 'sign', 1),
-        (2, 'unused', 63 - l.time_bits - l.datacenter_bits - l.worker_bits - l.sequence_bits),
-        (3, 'time', l.time_bits),
-        (5, 'datacenter', l.datacenter_bits),
-        (6, 'backup', l.backup_bits),
-        (7, 'worker', l.worker_bits - l.backup_bits),
-        (CASE WHEN l.sequence_first THEN 4 ELSE 8 END, 'sequence', l.sequence_bits)) f (place, name, width)
-       WHERE f.width > 0
-    ), bits AS (
-      SELECT f.place, f.name, substr($1::bit(64)::text, 1 + (sum(f.width) OVER before - f.width)::integer, f.width) AS bits
-        FROM field f WINDOW before AS (ORDER BY f.place)
-    ), cell AS (
-      SELECT b.place, b.name, b.bits, lpad(b.bits, 64, '0')::bit(64)::bigint::text AS number FROM bits b
-    ), sized AS (
-      SELECT c.*, greatest(length(c.name), length(c.bits), length(c.number)) AS size FROM cell c
-    )
-    SELECT concat_ws(E'\n', '  ' || rtrim(string_agg(rpad(s.name, s.size), ' | ' ORDER BY s.place)),
-                     '  ' || rtrim(string_agg(rpad(s.bits, s.size), ' | ' ORDER BY s.place)),
-                     '  ' || rtrim(string_agg(rpad(s.number, s.size), ' | ' ORDER BY s.place)))
-      FROM sized s $query$, home)
-    INTO picture USING id, generator;
-  lines := lines || picture || ''::text;
-
-  IF id < 0 THEN
-    notes := ARRAY['negative: the sign bit is set, so its time would be before the epoch; no generator makes such an id'];
-  ELSIF id::numeric >= 2::numeric ^ total THEN
-    notes := ARRAY[format('too large: ids of this generator have at most %s bits; another layout made it', total)];
-  ELSIF id < 2::numeric ^ (total - config.time_bits + 1) THEN
-    notes := ARRAY['too small: no generator issues an id of the first two ticks, so a sequence may have given it'];
-  ELSE
-    EXECUTE format('SELECT d.* FROM %s.uid_decode($1, $2) d', home) INTO parts USING id, generator;
-    lines := lines || format('time       %s', parts.generated_at);
-    ahead := parts.generated_at - clock_timestamp();
-    IF ahead > make_interval(secs => config.max_ahead_ms / 1e3) THEN
-      notes := notes || format('its time is later than the clock by %s, which is more than max_ahead_ms (%s ms): '
-                               'a clock was wrong, or another layout made it', ahead, config.max_ahead_ms);
-    ELSIF ahead > interval '0' THEN
-      notes := notes || format('its time is later than the clock by %s: it was made ahead of its time, within '
-                               'max_ahead_ms (%s ms)', ahead, config.max_ahead_ms);
-    END IF;
-    -- The builtin generator was there when its row was made.
-    created := CASE WHEN config.builtin THEN config.epoch + interval '1 day' ELSE config.created END;
-    IF parts.generated_at + make_interval(secs => config.tick_us / 1e6) < created THEN
-      notes := notes || format('its time is before %s, when the generator had issued no id: a sequence or another '
-                               'service made it, or a clock was wrong', created);
-    END IF;
-    IF parts.backup THEN
-      notes := notes || 'the backup worker made it, so it is out of order with other ids'::text;
-    END IF;
-
-    IF NOT has_table_privilege(format('%s.worker_node', home), 'SELECT') THEN
-      notes := notes || format('its origin is not shown: role %I has no SELECT on worker_node', current_user);
-    ELSE
-      EXECUTE format('SELECT o.* FROM %s.uid_origin($1, $2) o', home) INTO origin USING id, generator;
-      IF origin.host_name IS NULL THEN
-        notes := notes || 'no row of worker_node has its node: it is not written yet, or lost, or of another '
-                          'database'::text;
-      ELSE
-        lines := lines || ARRAY[
-          format('made by    %s in database %s, host %s, port %s', origin.generator_name, origin.database,
-                 origin.host_name, origin.port),
-          format('row        worker_node %s, drawn at %s, last noted at %s', origin.node_id, origin.created,
-                 origin.modified)];
-        EXECUTE format('SELECT string_agg(format(''%%s.%%I'', c.table_name, c.column_name), '', '' '
-                       'ORDER BY c.table_name::text COLLATE "C", c.column_name) FROM %s.uid_generator_columns c '
-                       'JOIN pg_class r ON r.oid = c.table_name WHERE c.generator = $1 AND NOT r.relispartition', home)
-          INTO tables USING generator;
-        lines := lines || ('columns    ' || coalesce(tables, 'none'));
-        IF origin.system_identifier <> (SELECT s.system_identifier FROM pg_control_system() s)
-           OR origin.database <> current_database() THEN
-          notes := notes || 'its node is that of another database than this one'::text;
-        ELSIF origin.generator_name <> generator::text THEN
-          notes := notes || 'its node is that of another generator of this database'::text;
-        END IF;
-      END IF;
-    END IF;
-  END IF;
-  RETURN array_to_string(lines || format('notes      %s', coalesce(array_to_string(notes, E'\n           '), 'none')),
-                         E'\n');
-END
-$$;
-COMMENT ON FUNCTION uid_explain(bigint, regclass) IS
-  'Returns what is known of an id of a generator (NULL: the default one), as text for people: a picture of its fields, in bits and as numbers; '
-  'its time in the session''s time zone; the server, database and row of worker_node behind it, as uid_origin() finds '
-  'them; and notes on what may be wrong. A number that is not an id of the generator is drawn, too, and a note says '
-  'why. The text is not for programs: it may change.';

@@ -13,7 +13,7 @@ ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
 CREATE FUNCTION uid_internal.uid_create_segment(name text, start bigint) RETURNS regclass
 LANGUAGE sql
 BEGIN ATOMIC
-  SELECT segment_create(name, start, b.none, b.none, NULL::text, b.one, LEAST(start, 0::bigint), b.none, false)
+  SELECT segment_create(name, start, b.none, b.none, b.one, LEAST(start, 0::bigint), b.none, false)
     FROM (VALUES (1::bigint, NULL::bigint)) b(one, none);
 END;
 COMMENT ON FUNCTION uid_internal.uid_create_segment(text, bigint) IS

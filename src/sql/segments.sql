@@ -6,7 +6,6 @@ CREATE TABLE uid_segment (
   sequence    regclass NOT NULL UNIQUE,
   step        bigint,
   max_step    bigint,
-  description text,
   registry_name text,
   fleet       bigint   CHECK (fleet > 0),
   increment   bigint   CHECK (increment <> 0),
@@ -24,7 +23,6 @@ COMMENT ON COLUMN uid_segment.step IS
   'counter, at the end of the sequence, and in a small sequence; NULL: uidgen.segment_step';
 COMMENT ON COLUMN uid_segment.max_step IS
   'limit on the growth of the step, from step to 2^40; NULL: uidgen.segment_max_step';
-COMMENT ON COLUMN uid_segment.description IS 'purpose of the segment';
 COMMENT ON COLUMN uid_segment.registry_name IS
   'name of the segment at the registry of the fleet that the values come from; NULL: they are of the sequence itself';
 COMMENT ON COLUMN uid_segment.fleet IS 'identity of that fleet; NULL without a registry_name';
@@ -37,12 +35,12 @@ COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the
 
 -- Without the counter, which is for roles that may use the sequence.
 CREATE VIEW uid_internal.segments AS
-SELECT name, sequence, step, max_step, description, registry_name, fleet, increment FROM uid_segment;
+SELECT name, sequence, step, max_step, registry_name, fleet, increment FROM uid_segment;
 COMMENT ON VIEW uid_internal.segments IS 'The table uid_segment without its counters, for functions.';
 
 -- Whoever may take blocks changes current_val and increment_val. uid_show_block() checks that.
 CREATE TRIGGER uid_check_registration
-  BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, description, registry_name, fleet, increment ON uid_segment
+  BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, registry_name, fleet, increment ON uid_segment
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_segments');
 
 CREATE FUNCTION uid_internal.uid_segment_changed() RETURNS trigger
@@ -53,7 +51,7 @@ CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OF name, sequence OR D
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
 
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
-    max_step bigint DEFAULT NULL, description text DEFAULT NULL, increment bigint DEFAULT NULL,
+    max_step bigint DEFAULT NULL, increment bigint DEFAULT NULL,
     min_value bigint DEFAULT NULL, max_value bigint DEFAULT NULL, cycle boolean DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -82,7 +80,7 @@ BEGIN
   EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
                  stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
   sequence := format('uid_segments.%I', relation)::regclass;
-  INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step, description);
+  INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step);
   RETURN sequence;
 END
 $$;
@@ -93,19 +91,19 @@ COMMENT ON FUNCTION segment_create IS
   'increment; a segment that counts up then has no value below 1 and start. The caller owns its sequence in the schema '
   'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
-CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
-    description text DEFAULT NULL) RETURNS void
+CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL)
+RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_alter';
-COMMENT ON FUNCTION segment_alter(text, bigint, bigint, text) IS
-  'Changes step, max_step or description of a named segment. An argument that is NULL leaves its field unchanged. A '
+COMMENT ON FUNCTION segment_alter(text, bigint, bigint) IS
+  'Changes step or max_step of a named segment. An argument that is NULL leaves its field unchanged. A '
   'step or max_step of 0 resets it to the setting (uidgen.segment_step, uidgen.segment_max_step). A new step or '
   'max_step applies from the next range on. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
-    description text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
+    fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
     current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, text, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, bigint, bigint, bigint, bigint) IS
   'Sets those columns of a segment''s row that are not NULL. segment_attach() and an INSERT into t_sequence call it. '
   'Only the owner of the sequence may call it.';
 
@@ -125,13 +123,15 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION segment_drop(text) IS
-  'Drops a named segment and its sequence. Only the owner of the sequence may call it.';
+  'Drops a named segment and its sequence. It fails for a segment in a column default. Only the owner of the '
+  'sequence may call it.';
 
 CREATE FUNCTION segment_next(name text) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_named';
 COMMENT ON FUNCTION segment_next(text) IS
-  'Returns the next value of the segment with that name. If there is no such segment, the name is that of a sequence, '
-  'which may be qualified and is looked up as nextval does.';
+  'Returns the next value of the segment with that name. If there is no such segment, the name is that of a '
+  'sequence, which may be qualified and is looked up as nextval does. It fails when no value is left, and on a '
+  'standby. The caller needs USAGE on the sequence.';
 
 CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
@@ -143,12 +143,14 @@ COMMENT ON FUNCTION segment_next(regclass) IS
 CREATE FUNCTION segment_next_array(name text, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_named';
 COMMENT ON FUNCTION segment_next_array(text, bigint) IS
-  'Returns count values of a segment by its name, in order, as an array.';
+  'Returns count values of a segment or sequence by its name, in order, as an array. The call takes all values '
+  'before it returns, so a call that fails leaves a gap. It fails as segment_next() does, if count is negative, and '
+  'if the array would exceed 1 GB.';
 
 CREATE FUNCTION segment_next_array(sequence regclass, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_of';
 COMMENT ON FUNCTION segment_next_array(regclass, bigint) IS
-  'Returns count values of a sequence, in order, as an array.';
+  'Returns count values of a sequence, in order, as segment_next_array(text, bigint) does.';
 
 CREATE FUNCTION segment_reserve(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)
 RETURNS record
@@ -169,25 +171,14 @@ COMMENT ON FUNCTION segment_reserve(regclass, bigint) IS
   'Reserves a block of exactly count values of a sequence, as segment_reserve(text, bigint) does.';
 
 CREATE FUNCTION segment_last(name text) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_named';
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last';
 COMMENT ON FUNCTION segment_last(text) IS
-  'Returns the last value that this session drew from the segment with that name, as currval does. It fails before '
+  'Returns the last value that this session drew from the segment or sequence with that name, as currval does. It fails before '
   'the first value. The caller needs USAGE or SELECT on the sequence.';
 
-CREATE FUNCTION segment_last(sequence regclass) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last_of';
-COMMENT ON FUNCTION segment_last(regclass) IS
-  'Returns the last value that this session drew from a sequence with segment_next(), as currval does. It fails '
-  'before the first value. The caller needs USAGE or SELECT on the sequence.';
-
 CREATE FUNCTION segment_set(name text, value bigint) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set_named';
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set';
 COMMENT ON FUNCTION segment_set(text, bigint) IS
   'Makes value the next value of the segment with that name, as setval(sequence, value, false) does. This session '
   'uses it at once, and other sessions from the first call of their next transaction on. A lower value makes the '
   'segment repeat values. The caller needs UPDATE on the sequence.';
-
-CREATE FUNCTION segment_set(sequence regclass, value bigint) RETURNS bigint
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set_of';
-COMMENT ON FUNCTION segment_set(regclass, bigint) IS
-  'Makes value the next value of a sequence, as segment_set(text, bigint) does.';

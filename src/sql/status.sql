@@ -3,9 +3,8 @@
 CREATE FUNCTION uid_internal.uid_slots(
     OUT sequence regclass, OUT kind text, OUT protection text, OUT node bigint, OUT datacenter_id integer,
     OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
-    OUT next_ready boolean, OUT step bigint, OUT step_reason text,
-    OUT refills_first bigint, OUT refills_ahead bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
-    OUT last_refill timestamptz, OUT rate double precision,
+    OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
+    OUT rate double precision,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded_initial bigint, OUT padded_threshold bigint,
     OUT padded_schedule bigint, OUT padded_inline bigint, OUT rejected_puts bigint, OUT rejected_takes bigint,
     OUT discarded_stale bigint, OUT ahead_ms bigint, OUT granted_until timestamptz,
@@ -51,27 +50,26 @@ SELECT g.generator, g.preset, e.ends,
  CROSS JOIN LATERAL (SELECT pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8
                                                     OPERATOR(pg_catalog.+) l.seconds) AS ends) e;
 COMMENT ON VIEW uid_generator_limits IS
-  'Capacity of each generator''s layout: the end of its time bits, the share of its life that is used, and the '
-  'highest sustainable rate. In the last two years before the end, uidgen issues a WARNING.';
+  'Capacity of each generator''s layout: the end of its time bits, the share of its life that is used, from 0 to 1, '
+  'and the highest sustainable rate. In the last two years before the end, uidgen issues a WARNING.';
 
 CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used,
-       s.next_ready, s.step, s.step_reason, s.refills_first, s.refills_ahead, s.refills_late, s.refills_disturbed,
-       s.last_refill, s.rate, n.registry_name, s.next_asked, s.registry_error
+       s.next_ready, s.step, s.refills_late, s.refills_disturbed, s.rate, n.registry_name, s.next_asked, s.registry_error
   FROM uid_internal.uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
-  'whether the next range is reserved. step_reason explains the step: base, grown, kept, shrunk, or disturbed by '
-  'nextval or setval in another session. refills_* count reserved ranges by cause. last_refill is the time of the last reservation. rate '
+  'whether the next range is reserved. step is the number of values that the last range got. refills_late counts ranges '
+  'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. rate '
   'is the number of values drawn per second between the last two reservations, and NULL before the second one. Of an '
   'attached segment: registry_name is its name at the registry of the fleet, next_asked is true while a block is '
   'waited for, and registry_error is why the registry gave none the last time.';
 
 CREATE FUNCTION uid_internal.uid_stat_sequences(
     OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint,
-    OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint, OUT refused_busy bigint,
+    OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
     OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
@@ -89,15 +87,15 @@ COMMENT ON VIEW uid_stat IS
   'back. In cached mode a session with runs of its own reports at the end of its transaction. records counts records '
   'written to the log. refused_* count calls that failed: refused_clock because the '
   'clock was behind or implausible, refused_rate because sessions drew faster than the layout allows, refused_registry '
-  'because the registry gave nothing, refused_ring because the ring was empty, refused_used_up because no value is left, '
-  'and refused_busy because other sessions won every race. *_waits count calls that waited, *_wait_time is the time that '
+  'because the registry gave nothing, refused_ring because the ring was empty, and refused_used_up because no value is '
+  'left. *_waits count calls that waited, *_wait_time is the time that '
   'they waited, in milliseconds: flush for this server''s disk, standby for a synchronous standby, clock for the clock, '
   'registry for the registry, ring for the refiller. The counters are NULL if the caller has neither USAGE nor SELECT on '
   'the sequence and is not a member of pg_read_all_stats.';
 
 CREATE FUNCTION uid_internal.uid_stat_totals(
     OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint,
-    OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint, OUT refused_busy bigint,
+    OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
     OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,

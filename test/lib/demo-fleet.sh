@@ -142,7 +142,7 @@ on registry "$tree$bindir/pg_basebackup" -D "$UIDGEN_WORK/server-standby" -R -X 
 start_named standby
 took
 on registry show "SELECT uid_fleet_admit('uid_fleet')"
-on registry show "SELECT segment_create('invoice', description => 'numbers of all members')"
+on registry show "SELECT segment_create('invoice')"
 on registry psql -c "GRANT USAGE ON SEQUENCE uid_segments.invoice TO uid_fleet"
 
 say "3. Three members with the same line in postgresql.conf. Their clocks differ by seconds."

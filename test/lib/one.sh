@@ -88,7 +88,7 @@ start_for_psql() {
     build main WERROR=1
     start_kept psql 5434
     cmp -s "$UIDGEN_WORK/installed" "$data.build" || {
-        echo "The database uidgen is made anew, because the build has changed."
+        echo "The database uidgen is made anew, because the build has changed." >&2
         kept_psql -c 'DROP DATABASE IF EXISTS uidgen' -c 'CREATE DATABASE uidgen'
         kept_psql -d uidgen -c 'CREATE EXTENSION uidgen'
         cp "$UIDGEN_WORK/installed" "$data.build"

@@ -173,9 +173,10 @@ SQL
 	like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand')), qr/ERROR:  23505/, 'once');
 	foreach my $sequence ('uid_segments.of_super', 'public.of_alice', 'public.of_super', 'uid_generators.a')
 	{
-		like(failure("SET SESSION AUTHORIZATION alice; INSERT INTO uid_segment VALUES ('mine', '$sequence')"), qr/ERROR:  42501/, "alice adds no row for $sequence to uid_segment");
+		like(failure("SET SESSION AUTHORIZATION alice; INSERT INTO uid_internal.segments VALUES ('mine', '$sequence')"), qr/ERROR:  42501: permission denied to register/, "alice adds no row for $sequence to uid_segment");
 	}
-	like(failure("SET SESSION AUTHORIZATION bob; INSERT INTO uid_segment VALUES ('mine', 'uid_segments.a')"), qr/ERROR:  42501/, "nor bob one for alice's segment");
+	like(failure("SET SESSION AUTHORIZATION bob; INSERT INTO uid_internal.segments VALUES ('mine', 'uid_segments.a')"), qr/ERROR:  42501: permission denied to register/, "nor bob one for alice's segment");
+	like(failure("SET SESSION AUTHORIZATION alice; INSERT INTO uid_segment VALUES ('mine', 'uid_segments.a')"), qr/ERROR:  42501: permission denied for table/, 'nor anybody one to the table itself');
 	foreach my $role ('alice', 'bob')
 	{
 		foreach my $change ('UPDATE uid_generator SET builtin = true', 'DELETE FROM uid_generator', 'TRUNCATE uid_generator',
@@ -232,9 +233,9 @@ SQL
 	is(wait_for_node_rows($node, 'uid_generators.w1', 1), 1, 'and its row is written');
 	is(sql("SELECT worker_id = (SELECT worker_id FROM worker_node WHERE generator = 'uid_generators.w1') FROM uid_decode(uid_next('uid_generators.w1'), 'uid_generators.w1')"),
 		't', 'with the worker id that is in the ids');
-	sql('GRANT SELECT, UPDATE (tags) ON worker_node TO carol');
-	is(sql("SET SESSION AUTHORIZATION carol; UPDATE worker_node SET tags = tags || '{\"rack\": 7}' WHERE generator = 'uid_generators.w1' RETURNING tags"),
-		'{"rack": 7}', 'a role that may update tags does');
+	sql('GRANT SELECT, UPDATE (host_name) ON worker_node TO carol');
+	is(sql("SET SESSION AUTHORIZATION carol; UPDATE worker_node SET host_name = 'h' WHERE generator = 'uid_generators.w1' RETURNING host_name"),
+		'h', 'a role that may update a column does');
 	like(failure('SET SESSION AUTHORIZATION carol; UPDATE worker_node SET worker_id = 5'), qr/ERROR:  42501/, 'and nothing else');
 	# The owner of the database restores rows.
 	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) "

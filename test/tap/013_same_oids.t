@@ -152,7 +152,7 @@ sub attach
 {
 	my ($name, $fleet) = @_;
 	return with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1')
-	  . "; SELECT FROM setval('uid_segments.again', -1); INSERT INTO uid_segment VALUES ('again', 'uid_segments.again', 100, 100, NULL, '$name', $fleet, 1)";
+	  . "; SELECT FROM setval('uid_segments.again', -1); INSERT INTO uid_segment VALUES ('again', 'uid_segments.again', 100, 100, '$name', $fleet, 1)";
 }
 
 my $values = q{SELECT min(v), max(v) FROM (SELECT segment_next('again') FROM generate_series(1, 250)) AS d(v)};

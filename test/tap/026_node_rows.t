@@ -254,14 +254,13 @@ SQL
 }
 
 # ---------------------------------------------------------------------------
-# `modified`, to the hour; tags.
+# `modified`, to the hour.
 # ---------------------------------------------------------------------------
 {
 	make('hourly', 'idle', 'half_an_hour', 'another_hour');
 	my $modified = sub { return sql("SELECT modified FROM worker_node WHERE generator = 'uid_generators.$_[0]'") };
 	sql(next_id('hourly') . '; ' . next_id('idle'));
 	has_row($_, 'a row is written') foreach 'hourly', 'idle';
-	sql("UPDATE worker_node SET tags = '{\"rack\": 7}'");
 	my ($first, $idle) = map { $modified->($_) } 'hourly', 'idle';
 	set_clock($node, '+30m');
 	sql(next_id('hourly'));
@@ -273,7 +272,6 @@ SQL
 	ok($node->poll_query_until('postgres', "SELECT modified > '$first'::timestamptz + interval '1 h' FROM worker_node WHERE generator = 'uid_generators.hourly'"),
 		'after an hour `modified` says that the generator is in use');
 	is($modified->('idle'), $idle, '... of one that is not in use it says when it was');
-	is(sql("SELECT tags FROM worker_node WHERE generator = 'uid_generators.hourly'"), '{"rack": 7}', 'tags stay');
 	is(sqlstate($node, 'ALTER TABLE worker_node ADD COLUMN rack text'), '42809', 'another column is refused');
 	set_clock($node, '+0');
 }

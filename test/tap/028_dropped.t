@@ -102,7 +102,7 @@ while_dropped(
 		'UPDATE t_sequence SET current_val = current_val + increment_val', 'TABLE uid_generator_config',
 		'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status', 'TABLE t_sequence',
 		'TABLE uid_stat', 'TABLE worker_node'),
-	(map { $_ => $bound } 'SELECT uid_explain(1)', 'SELECT uid_origin(1)'),
+	'SELECT uid_origin(1)' => $bound,
 	"SELECT uid_fleet_admit('uid_fleet')" => $object,
 	'DROP SEQUENCE plain' => '00000',
 	'DROP TABLE serials' => '00000');
@@ -122,7 +122,7 @@ while_dropped(
 	(map { $_ => $sequence } "SELECT uid_next('uid_generators.g')", "SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)",
 		"SELECT uid_generator_raise('uid_generators.g', 5)",
 		"SELECT uid_default_set('uid_generators.g')", "SELECT segment_next('s')", "SELECT segment_set('s', 1000)",
-		"SELECT segment_set('uid_segments.s'::regclass, 1000)", "SELECT segment_alter('s', step => 5)",
+		"SELECT segment_alter('s', step => 5)",
 		"SELECT uid_key_rotate('k')"));
 sql(q{SELECT uid_key_create('k')}, 'going');
 while_dropped('LOCK TABLE uid_secrets.uid_key; DROP SEQUENCE uid_keys.k', map { $_ => $object } "SELECT uid_conceal(1, 'k')", "SELECT uid_reveal(1, 'k')");

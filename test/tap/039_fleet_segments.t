@@ -140,7 +140,7 @@ make_segment('first', 'orders', 'a', 'b');
 is(join(',', draw('a', 'orders', 3), draw('b', 'orders', 2), draw('a', 'orders', 2)), '1,2,3,101,102,4,5', 'each member has a block');
 my $refused = qr/segment of sequence "orders" is attached to a fleet's registry/;
 like((sqlstate($nodes{a}, $_))[1], $refused, $_)
-  foreach "SELECT segment_set('orders', 1)", "SELECT segment_set('uid_segments.orders'::regclass, 1)",
+  foreach "SELECT segment_set('orders', 1)", "SELECT segment_set('uid_segments.orders', 1)",
   "SELECT * FROM segment_reserve('orders', 1)";
 like((sqlstate($nodes{a}, q{SELECT nextval('uid_segments.orders')}))[1], qr/reached maximum value of sequence "orders"/, 'nextval fails');
 is((draw('a', 'orders', 1))[0], 6, 'and has moved nothing');

@@ -134,8 +134,8 @@ sub differences
 
 my $rows = <<'SQL';
 SELECT 'generator', generator::text, preset, epoch::text, is_default::text FROM uid_generator
-UNION ALL SELECT 'segment', name, sequence::text, step::text, description FROM uid_segment
-UNION ALL SELECT 'node', id::text, generator, worker_id::text, tags::text FROM worker_node WHERE tags <> '{}'
+UNION ALL SELECT 'segment', name, sequence::text, step::text, max_step::text FROM uid_segment
+UNION ALL SELECT 'node', id::text, generator, worker_id::text, created::text FROM worker_node
 UNION ALL SELECT 'fleet', term::text, fleet::text, '', '' FROM uid_fleet_state
 UNION ALL SELECT 'reserved', node::text, granted_from::text, granted_until::text, serial::text FROM uid_fleet_node
 ORDER BY 1, 2
@@ -223,7 +223,6 @@ SQL
 
 	# What users have made of it.
 	$node->safe_psql($dbname, <<'SQL');
-UPDATE worker_node SET tags = '{"rack": 7}';
 CREATE VIEW seen AS SELECT s.range_left, g.leased_until, n.name FROM segment_status s, uid_generator_status g, uid_segment n;
 GRANT SELECT ON uid_fleet TO app;
 GRANT USAGE ON SEQUENCE uid_generators.own TO app;

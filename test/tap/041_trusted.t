@@ -158,7 +158,7 @@ BEGIN
                      ('pg_extension_config_dump', '{text,text}'), ('has_sequence_privilege', '{regclass,text}'),
                      ('count', '{bigint}'), ('uid_generator_builtin', '{text}'), ('uid_next', '{integer}'),
                      ('uid_slots', '{integer}'), ('uid_decode', '{bigint,oid}'),
-                     ('uid_decode', '{integer}'), ('uid_layout', '{oid}'),
+                     ('uid_decode', '{integer}'), ('uid_to_uuid', '{oid}'),
                      ('uid_change_segment', '{oid,bigint}'), ('nextval', '{text}')) v(name, arguments) LOOP
     EXECUTE format('CREATE FUNCTION home.%I(%s) RETURNS text LANGUAGE plpgsql AS ''BEGIN PERFORM home.trap(); RETURN NULL; END''', f.name, f.arguments);
   END LOOP;

@@ -128,7 +128,7 @@ eval { $_->[0]->quit } foreach @sessions;
 	sweep(q{PERFORM uid_generator_create('passing' || i)}, q{PERFORM uid_next(format('uid_generators.passing%s', i)::regclass)});
 	is(sql('SELECT segments FROM uid_stat_server'), $others - 1, '... and is dropped, and its slot is freed');
 	sql('CREATE SEQUENCE uid_segments.y INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1; SELECT FROM setval($$uid_segments.y$$, -1);'
-		. " INSERT INTO uid_segment VALUES ('y', 'uid_segments.y', 100, 100, NULL, 'b', $fleet, 1)");
+		. " INSERT INTO uid_segment VALUES ('y', 'uid_segments.y', 100, 100, 'b', $fleet, 1)");
 	send_query($session, q{RESET uidgen.max_wait; SELECT segment_next('y')});
 	waits_for_registry(1) or die 'no session waits';
 	is(sql('SELECT segments FROM uid_stat_server'), $others, '... and used by another one');

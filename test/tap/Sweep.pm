@@ -213,7 +213,7 @@ SELECT uid_key_create('key', 63, 2), uid_key_create('we.ird "key'' %s', 53);
 -- As segment_attach() leaves it.
 CREATE SEQUENCE uid_segments.attached INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;
 SELECT setval('uid_segments.attached', -1, true);
-INSERT INTO uid_segment VALUES ('attached', 'uid_segments.attached', 5, 5, NULL, 'seg', 1, 1);
+INSERT INTO uid_segment VALUES ('attached', 'uid_segments.attached', 5, 5, 'seg', 1, 1);
 SELECT uid_leaf_alloc_create('things');
 UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
 SELECT uid_fleet_admit('fleet');

@@ -253,7 +253,6 @@ void before_next_try(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
     if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
         return;
-    count(&call->e->slot->counters, Stat::refused_busy);
     report_no_id_found(call->e->sequence, tried_us / us_per_ms);
 }
 

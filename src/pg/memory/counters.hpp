@@ -21,7 +21,6 @@ enum class Stat : uint32_t {
     refused_registry,
     refused_ring,
     refused_used_up,
-    refused_busy,
     flush_waits,
     flush_wait_us, // behind each wait is its time
     standby_waits,

@@ -148,13 +148,12 @@ void reset(SegmentState *segment, const SlotInit &init) {
     segment->passed_over.reset(0);
     segment->fleet = 0;
     segment->bounds = init.bounds;
-    segment->step = {init.bounds.base, core::StepReason::base};
-    segment->disturbed = false;
-    segment->reserved_at_us = segment->refilled_at_us = 0;
+    segment->step = init.bounds.base;
+    segment->disturbed = segment->was_disturbed = false;
+    segment->reserved_at_us = 0;
     segment->reserved_at = 0;
     segment->pace = {0, 0};
-    for (auto &count : segment->refills)
-        count = 0;
+    segment->refills_late = segment->refills_disturbed = 0;
 }
 
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {

@@ -187,21 +187,13 @@ struct GeneratorState {
     MembershipState membership; // outlives an alteration
 };
 
-// Why a segment's range was reserved.
-enum class Refill : uint32_t {
-    first,     // the first use since the slot was made
-    ahead,     // before the range in use was used up
-    late,      // after the range in use was used up, so a caller waited for the flush
-    disturbed, // the counter was moved by another command
-};
-constexpr uint32_t refill_causes = 4;
-
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
     PassedOver passed_over;   // by the word
     core::StepBounds bounds;  // page: those of the last range
-    core::RangeStep step;     // page: of the last range
-    bool disturbed;           // page: the counter was moved since the last range
+    int64_t step;             // page: of the last range
+    bool disturbed;           // page: another command has moved the counter since the last range was reserved
+    bool was_disturbed;       // page: the same at the time when the last range was reserved
     uint64_t fleet;           // page: the fleet whose registry gave its ranges; 0: they are of the sequence itself
     // page: start of the interval that the next pace is measured over. It is the time of a reservation on the monotonic
     // clock (0: none yet), and the next ordinal at that time plus the ordinals invalidated since. A reservation begins
@@ -209,8 +201,8 @@ struct SegmentState {
     int64_t reserved_at_us;
     uint64_t reserved_at;
     core::Pace pace;                 // page: between that reservation and the one before it
-    int64_t refilled_at_us;          // page: the time of the last reservation on the wall clock
-    uint64_t refills[refill_causes]; // page
+    uint64_t refills_late;           // page: ranges that callers had to wait for, because the one before was used up
+    uint64_t refills_disturbed;      // page: ranges reserved because another command had moved the counter
     std::atomic<dsa_pointer> blocks; // the place for blocks of the registry (blocks.hpp), made at first need
 };
 

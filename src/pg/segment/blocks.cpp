@@ -18,7 +18,6 @@ bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const
                     core::PlannedRange *planned) {
     Slot *slot = e->slot;
     uint64_t lsn = InvalidXLogRecPtr;
-    const int64_t wall_us = wall_clock_us();
 
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_writing(rel);
@@ -36,7 +35,6 @@ bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const
         lsn = write_page(&page, suffices ? planned->last - kept_back : wish.shown);
         slot->expected = read_page(page);
         count(&slot->counters, Stat::records);
-        slot->segment.refilled_at_us = wall_us;
     }
     unlock_page(&page);
     relation_close(rel, NoLock);

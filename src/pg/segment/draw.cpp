@@ -61,8 +61,7 @@ RangeState range_state_of(const SessionEntry *e) {
     const core::SegmentWord<> &word = e->slot->segment.word;
     view.found = word.current(&view.range);
     // While another session keeps moving the counter, a range reserved ahead would be lost as well.
-    view.may_prefetch =
-        view.found && word.end() == view.range.end && e->slot->segment.step.reason != core::StepReason::disturbed;
+    view.may_prefetch = view.found && word.end() == view.range.end && !e->slot->segment.was_disturbed;
     view.is_block = e->slot->segment.fleet != 0;
     unlock_page(&page);
     relation_close(rel, NoLock);
@@ -75,28 +74,24 @@ core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
 }
 
 // How many values the next range gets. Under the page's exclusive lock.
-core::RangeStep size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
-    core::RangeStep step = segment.step;
-    if (segment.disturbed)
-        step.reason = core::StepReason::disturbed;
-    else if (segment.reserved_at_us != 0)
-        step = core::next_step(step.size, bounds, pace_of(segment, now_us));
+int64_t size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
+    int64_t step = segment.step;
+    if (!segment.disturbed && segment.reserved_at_us != 0)
+        step = core::next_step(step, bounds, pace_of(segment, now_us));
     // The bounds may have changed. A raised base takes effect at once. A step below an unchanged base is recovering
     // from a disturbance.
     if (bounds.base > segment.bounds.base && !segment.disturbed)
-        step.size = Max(step.size, bounds.base);
-    step.size = Min(step.size, bounds.most);
-    return step;
+        step = Max(step, bounds.base);
+    return Min(step, bounds.most);
 }
 
-void note_refill(SegmentState *segment, bool ahead, int64_t now_us, int64_t wall_us) {
-    const Refill cause = segment->disturbed             ? Refill::disturbed
-                         : segment->reserved_at_us == 0 ? Refill::first
-                         : ahead                        ? Refill::ahead
-                                                        : Refill::late;
-    segment->refills[static_cast<uint32_t>(cause)]++;
+void note_refill(SegmentState *segment, bool ahead, int64_t now_us) {
+    if (segment->disturbed)
+        segment->refills_disturbed++;
+    else if (segment->reserved_at_us != 0 && !ahead)
+        segment->refills_late++;
+    segment->was_disturbed = segment->disturbed;
     segment->disturbed = false;
-    segment->refilled_at_us = wall_us;
     const core::Pace pace = pace_of(*segment, now_us);
     if (segment->reserved_at_us != 0 && pace.values == 0)
         return; // counted in the next interval
@@ -115,7 +110,6 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     uint64_t lsn = InvalidXLogRecPtr;
     bool more = true;
     const int64_t now_us = monotonic_us();
-    const int64_t wall_us = wall_clock_us();
     const core::StepBounds bounds = step_bounds(source.row, source.rule);
 
     Relation rel = open_sequence(e);
@@ -126,10 +120,10 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     core::Range in_use;
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
-        const core::RangeStep step = size_next_range(segment, bounds, now_us);
+        const int64_t step = size_next_range(segment, bounds, now_us);
         const core::PlannedRange planned =
             source.row.is_attached() ? take_block(slot, source.blocks, source.row, state.counter)
-                                     : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step.size));
+                                     : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step));
         more = planned.count > 0;
         if (more) {
             segment.step = step;
@@ -140,7 +134,7 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
             word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
             segment.fleet = source.row.fleet;
             count(&slot->counters, Stat::records);
-            note_refill(&segment, ahead, now_us, wall_us);
+            note_refill(&segment, ahead, now_us);
         }
     }
     unlock_page(&page);
@@ -155,7 +149,7 @@ void ask_for_block(const SessionEntry *e, const Source &source) {
     const core::StepBounds bounds = step_bounds(source.row, source.rule);
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
-    const int64_t values = size_next_range(e->slot->segment, bounds, monotonic_us()).size;
+    const int64_t values = size_next_range(e->slot->segment, bounds, monotonic_us());
     const int64_t shown = read_page(page).counter.last_value;
     unlock_page(&page);
     relation_close(rel, NoLock);

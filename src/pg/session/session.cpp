@@ -357,7 +357,7 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         SegmentState &segment = slot->segment;
         const uint64_t next = segment.word.next();
         if (next < segment.word.end()) {
-            segment.step = core::disturbed_step(segment.step.size);
+            segment.step = core::disturbed_step(segment.step);
             segment.reserved_at += segment.word.end() - next;
         }
         segment.disturbed = true;

@@ -10,28 +10,8 @@ namespace uidgen::pg {
 
 namespace {
 
-// A form as messages name it.
-struct Form {
-    const char *name;
-    const char *digits;
-    const char *largest; // 2^63 - 1
-};
-
-constexpr Form base62 = {"base62", "0 to 9, A to Z and a to z", "AzL8n0Y58m7"};
-constexpr Form base32 = {
-    "base32", "0 to 9 and A to Z without U; I and L are read as 1, O as 0, and hyphens are ignored", "7ZZZZZZZZZZZZ"};
-
-int64_t checked_id(FunctionCallInfo fcinfo, const Form &form) {
-    const int64_t id = PG_GETARG_INT64(0);
-    if (id < 0)
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("cannot convert %lld to %s", static_cast<long long>(id), form.name),
-                        errdetail("An id is never negative."), errhint("Use a number from 0 to 9223372036854775807.")));
-    return id;
-}
-
 // Positions in messages count characters from 1.
-[[noreturn]] void report_short_form(const Form &form, const text *value, const core::ReadShort &read) {
+[[noreturn]] void report_short_form(const text *value, const core::ReadShort &read) {
     const char *bytes = VARDATA_ANY(value);
     const int size = static_cast<int>(VARSIZE_ANY_EXHDR(value));
     const auto at = static_cast<int>(read.at);
@@ -39,35 +19,20 @@ int64_t checked_id(FunctionCallInfo fcinfo, const Form &form) {
     switch (read.fault) {
     case core::ShortFault::foreign:
         ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                        errmsg("invalid character \"%s\" at position %d of %s text",
-                               pnstrdup(bytes + at, Min(pg_mblen(bytes + at), size - at)), position, form.name),
-                        errdetail("The digits of %s are %s.", form.name, form.digits),
-                        errhint("Pass a text that uid_to_%s() has returned.", form.name)));
+                        errmsg("invalid character \"%s\" at position %d of base62 text",
+                               pnstrdup(bytes + at, Min(pg_mblen(bytes + at), size - at)), position),
+                        errdetail("The digits of base62 are 0 to 9, A to Z and a to z."),
+                        errhint("Pass a text that uid_to_base62() has returned.")));
     case core::ShortFault::too_large:
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("%s text is out of range for an id at position %d", form.name, position),
-                        errhint("The largest id is \"%s\".", form.largest)));
+                        errmsg("base62 text is out of range for an id at position %d", position),
+                        errhint("The largest id is \"AzL8n0Y58m7\".")));
     case core::ShortFault::empty:
     case core::ShortFault::none:
         break;
     }
-    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                    errmsg("%s text ends before its first digit, at position %d", form.name, position),
-                    errhint("Pass a text that uid_to_%s() has returned.", form.name)));
-}
-
-Datum number_as_text(FunctionCallInfo fcinfo, const Form &form, const core::Alphabet &alphabet) {
-    char characters[core::longest_short_form];
-    core::write_number(alphabet, checked_id(fcinfo, form), characters);
-    return PointerGetDatum(cstring_to_text_with_len(characters, static_cast<int>(alphabet.width)));
-}
-
-Datum number_of_text(FunctionCallInfo fcinfo, const Form &form, const core::Alphabet &alphabet) {
-    const text *value = PG_GETARG_TEXT_PP(0);
-    const core::ReadShort found = core::read_number(alphabet, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
-    if (found.fault != core::ShortFault::none)
-        report_short_form(form, value, found);
-    PG_RETURN_INT64(found.id);
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("base62 text must not be empty"),
+                    errhint("Pass a text that uid_to_base62() has returned.")));
 }
 
 } // namespace
@@ -102,13 +67,25 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_to_base62);
 UIDGEN_SQL_FUNCTION(uid_from_base62);
-UIDGEN_SQL_FUNCTION(uid_to_base32);
-UIDGEN_SQL_FUNCTION(uid_from_base32);
 
-Datum uid_to_base62(PG_FUNCTION_ARGS) { return number_as_text(fcinfo, base62, uidgen::core::base62); }
-Datum uid_from_base62(PG_FUNCTION_ARGS) { return number_of_text(fcinfo, base62, uidgen::core::base62); }
-Datum uid_to_base32(PG_FUNCTION_ARGS) { return number_as_text(fcinfo, base32, uidgen::core::base32); }
-Datum uid_from_base32(PG_FUNCTION_ARGS) { return number_of_text(fcinfo, base32, uidgen::core::base32); }
+Datum uid_to_base62(PG_FUNCTION_ARGS) {
+    const int64_t id = PG_GETARG_INT64(0);
+    if (id < 0)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("cannot convert %lld to base62", static_cast<long long>(id)),
+                        errdetail("An id is never negative."), errhint("Use a number from 0 to 9223372036854775807.")));
+    char characters[uidgen::core::short_form_width];
+    uidgen::core::write_short_form(id, characters);
+    return PointerGetDatum(cstring_to_text_with_len(characters, uidgen::core::short_form_width));
+}
+
+Datum uid_from_base62(PG_FUNCTION_ARGS) {
+    const text *value = PG_GETARG_TEXT_PP(0);
+    const uidgen::core::ReadShort found = uidgen::core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+    if (found.fault != uidgen::core::ShortFault::none)
+        report_short_form(value, found);
+    PG_RETURN_INT64(found.id);
+}
 
 UIDGEN_SQL_FUNCTION(uid_to_uuid_default);
 UIDGEN_SQL_FUNCTION(uid_to_uuid_of);

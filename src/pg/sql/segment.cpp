@@ -1,5 +1,5 @@
 // segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
-// entry points of segments. Each has two forms: by name and by regclass.
+// entry points of segments: by the name of a segment or sequence, or by regclass.
 
 #include "session/session.hpp"
 #include "segment/attached.hpp"
@@ -131,10 +131,8 @@ UIDGEN_SQL_FUNCTION(segment_next_array_of);
 UIDGEN_SQL_FUNCTION(segment_next_array_named);
 UIDGEN_SQL_FUNCTION(segment_reserve_of);
 UIDGEN_SQL_FUNCTION(segment_reserve_named);
-UIDGEN_SQL_FUNCTION(segment_last_of);
-UIDGEN_SQL_FUNCTION(segment_last_named);
-UIDGEN_SQL_FUNCTION(segment_set_of);
-UIDGEN_SQL_FUNCTION(segment_set_named);
+UIDGEN_SQL_FUNCTION(segment_last);
+UIDGEN_SQL_FUNCTION(segment_set);
 
 // Not STRICT: the function's own test of one argument costs less than the executor's loop over all.
 Datum segment_next_of(PG_FUNCTION_ARGS) {
@@ -161,15 +159,9 @@ Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry
 Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, "sequence", open_entry_of); }
 Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, "name", open_entry_by_name); }
 
-Datum segment_last_of(PG_FUNCTION_ARGS) { return last_of(PG_GETARG_OID(0)); }
-Datum segment_last_named(PG_FUNCTION_ARGS) {
-    return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0)));
-}
+Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0))); }
 
-Datum segment_set_of(PG_FUNCTION_ARGS) {
-    return set_next(PG_GETARG_OID(0), PG_GETARG_INT64(1), fcinfo->flinfo->fn_oid);
-}
-Datum segment_set_named(PG_FUNCTION_ARGS) {
+Datum segment_set(PG_FUNCTION_ARGS) {
     const Oid function = fcinfo->flinfo->fn_oid;
     return set_next(sequence_named(function, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1), function);
 }

@@ -23,9 +23,8 @@ enum Column {
     col_left,
     col_next_ready,
     col_step,
-    col_step_reason,
-    col_refills, // one column a cause
-    col_last_refill = col_refills + refill_causes,
+    col_refills_late,
+    col_refills_disturbed,
     col_rate,
     col_ring_size,
     col_ring_filled,
@@ -41,22 +40,6 @@ enum Column {
     col_registry_error,
     columns
 };
-
-const char *reason_name(core::StepReason reason) {
-    switch (reason) {
-    case core::StepReason::base:
-        return "base";
-    case core::StepReason::grown:
-        return "grown";
-    case core::StepReason::kept:
-        return "kept";
-    case core::StepReason::shrunk:
-        return "shrunk";
-    case core::StepReason::disturbed:
-        break;
-    }
-    return "disturbed";
-}
 
 Datum count_of(const std::atomic<uint64_t> &counter) {
     return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
@@ -137,10 +120,10 @@ struct SegmentView {
     bool next_ready;
     bool is_block; // the ranges come from the fleet's registry
     uint64_t next;
-    core::RangeStep step;
+    int64_t step;
     core::Pace pace;
-    int64_t refilled_at_us;
-    uint64_t refills[refill_causes];
+    uint64_t refills_late;
+    uint64_t refills_disturbed;
 };
 
 SegmentView view_of(const SegmentState &segment, Relation rel) {
@@ -152,8 +135,8 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
     view.next = segment.word.next();
     view.step = segment.step;
     view.pace = segment.pace;
-    view.refilled_at_us = segment.refilled_at_us;
-    memcpy(view.refills, segment.refills, sizeof(view.refills));
+    view.refills_late = segment.refills_late;
+    view.refills_disturbed = segment.refills_disturbed;
     unlock_page(&page);
     return view;
 }
@@ -177,12 +160,9 @@ void fill_segment(const Slot *slot, Relation rel, Datum *values, bool *nulls) {
     values[col_length] = Int64GetDatum(static_cast<int64_t>(range.end - range.begin));
     values[col_left] = Int64GetDatum(static_cast<int64_t>(range.end > view.next ? range.end - view.next : 0));
     values[col_next_ready] = BoolGetDatum(view.next_ready);
-    values[col_step] = Int64GetDatum(view.step.size);
-    values[col_step_reason] = CStringGetTextDatum(reason_name(view.step.reason));
-    for (uint32_t cause = 0; cause < refill_causes; cause++)
-        values[col_refills + cause] = Int64GetDatum(static_cast<int64_t>(view.refills[cause]));
-    nulls[col_last_refill] = view.refilled_at_us == 0;
-    values[col_last_refill] = TimestampTzGetDatum(to_timestamptz(view.refilled_at_us));
+    values[col_step] = Int64GetDatum(view.step);
+    values[col_refills_late] = Int64GetDatum(static_cast<int64_t>(view.refills_late));
+    values[col_refills_disturbed] = Int64GetDatum(static_cast<int64_t>(view.refills_disturbed));
     memset(&nulls[col_ring_size], true, columns - col_ring_size);
     nulls[col_rate] = view.pace.us <= 0;
     if (!nulls[col_rate])
