@@ -109,16 +109,6 @@ LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
 COMMENT ON FUNCTION uid_internal.uid_layout(regclass) IS
   'Returns the layout of a generator''s ids in the form of worker_node.layout.';
 
--- uid_decode() fails without a default generator.
-CREATE FUNCTION uid_internal.uid_chosen(generator regclass) RETURNS regclass
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-  SELECT CASE WHEN generator IS NULL
-              THEN (SELECT g.generator FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
-              ELSE generator END;
-END;
-COMMENT ON FUNCTION uid_internal.uid_chosen(regclass) IS 'Returns the given generator, or the default one for NULL.';
-
 CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
     OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
     OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
@@ -137,7 +127,9 @@ BEGIN ATOMIC
               THEN (SELECT pg_catalog.array_agg(pg_catalog.format('%s.%I', c.table_name, c.column_name)
                                                 ORDER BY c.table_name::text COLLATE "C", c.column_name)
                       FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
-    FROM uid_internal.uid_chosen(generator) k
+    FROM (SELECT CASE WHEN generator IS NULL -- uid_decode() fails if there is no default
+                      THEN (SELECT g.generator FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
+                      ELSE generator END) chosen(k)
     LEFT JOIN LATERAL uid_decode(id, k) p ON true
     LEFT JOIN LATERAL (
            SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id, n.created,
