@@ -18,7 +18,8 @@ EXTENSION = uidgen
 MODULE_big = uidgen
 
 # The install script is put together out of the files of src/sql, in this order: a statement follows what it needs.
-script = begin core generators nodes segments originals member registry conceal columns adopt status guards end
+script = begin core generators nodes segments originals member registry registry_admin conceal columns adopt status \
+    guards end
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/uidgen.control)
 DATA_built = uidgen--$(version).sql
 OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))

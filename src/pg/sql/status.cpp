@@ -41,76 +41,83 @@ enum Column {
     columns
 };
 
-Datum count_of(const std::atomic<uint64_t> &counter) {
-    return Int64GetDatum(static_cast<int64_t>(counter.load(std::memory_order_relaxed)));
+// Columns that nothing is put in are NULL.
+struct Row {
+    Datum values[columns];
+    bool nulls[columns];
+};
+
+Row empty_row() {
+    Row row = {};
+    memset(row.nulls, true, sizeof(row.nulls));
+    return row;
 }
 
-void fill_ring(const CachedConfig &cached, const RingState &ring, Datum *values, bool *nulls) {
+void put(Row *row, int column, Datum value) {
+    row->values[column] = value;
+    row->nulls[column] = false;
+}
+
+void put_number(Row *row, int column, uint64_t number) {
+    put(row, column, Int64GetDatum(static_cast<int64_t>(number)));
+}
+
+void put_count(Row *row, int column, const std::atomic<uint64_t> &counter) {
+    put_number(row, column, counter.load(std::memory_order_relaxed));
+}
+
+void put_instant(Row *row, int column, const core::Layout &layout, int64_t tick) {
+    put(row, column, TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))));
+}
+
+void put_ring(Row *row, const CachedConfig &cached, const RingState &ring) {
     const uint64_t filled =
         Min(ring.hints.tail.load(std::memory_order_relaxed) - ring.hints.cursor.load(std::memory_order_relaxed),
             cached.cells);
-    values[col_ring_size] = Int64GetDatum(static_cast<int64_t>(cached.cells * cached.run));
-    values[col_ring_filled] = Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells));
+    put_number(row, col_ring_size, cached.cells * cached.run);
+    put(row, col_ring_filled, Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
     for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
-        values[col_paddings + cause] = count_of(ring.ring_refills[cause]);
-    values[col_rejected_puts] = count_of(ring.rejected_puts);
-    values[col_rejected_takes] = count_of(ring.rejected_takes);
-    values[col_too_old] = count_of(ring.too_old);
-    memset(&nulls[col_ring_size], false, col_too_old - col_ring_size + 1);
-}
-
-void fill_clock(const ClockEvents &clock, Datum *values, bool *nulls) {
-    const uint64_t changes = clock.changes.load(std::memory_order_relaxed);
-    values[col_clock_steps_back] = Int64GetDatum(static_cast<int64_t>((changes + 1) / 2));
-    values[col_backup_ids] = count_of(clock.backup_ids);
-    nulls[col_clock_steps_back] = nulls[col_backup_ids] = false;
+        put_count(row, col_paddings + static_cast<int>(cause), ring.ring_refills[cause]);
+    put_count(row, col_rejected_puts, ring.rejected_puts);
+    put_count(row, col_rejected_takes, ring.rejected_takes);
+    put_count(row, col_too_old, ring.too_old);
 }
 
 // The node that the next id will have, as far as it is known.
-void fill_node(const Slot *slot, Datum *values, bool *nulls) {
+void put_node(Row *row, const Slot *slot) {
     const GeneratorConfig &config = slot->generator.config;
     const NodeGrant grant = present_grant(slot);
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
     const core::Node node =
         grant.in_fleet ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
-    const bool is_known = grant.in_fleet ? grant.view.granted : number != no_number;
+    put(row, col_protection, CStringGetTextDatum(protection_name(node.protection)));
+    if (grant.in_fleet ? !grant.view.granted : number == no_number)
+        return;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
-    values[col_protection] = CStringGetTextDatum(protection_name(node.protection));
-    values[col_node] = Int64GetDatum(node.value);
-    values[col_datacenter] = Int32GetDatum(static_cast<int32>(fields.datacenter));
-    values[col_worker] = Int32GetDatum(static_cast<int32>(fields.worker));
-    nulls[col_node] = nulls[col_datacenter] = nulls[col_worker] = !is_known;
-    nulls[col_granted] = !grant.in_fleet || !is_known;
-    if (!nulls[col_granted])
-        values[col_granted] = TimestampTzGetDatum(
-            to_timestamptz(core::start_of(config.layout, Min(grant.view.until, config.policy.end))));
+    put(row, col_node, Int64GetDatum(node.value));
+    put(row, col_datacenter, Int32GetDatum(static_cast<int32>(fields.datacenter)));
+    put(row, col_worker, Int32GetDatum(static_cast<int32>(fields.worker)));
+    if (grant.in_fleet)
+        put_instant(row, col_granted, config.layout, Min(grant.view.until, config.policy.end));
 }
 
 // Under the slot's lock.
-void fill_generator(const Slot *slot, Datum *values, bool *nulls) {
+void put_generator(Row *row, const Slot *slot) {
     const GeneratorState &generator = slot->generator;
-    const GeneratorConfig &config = generator.config;
-    const core::Layout &layout = config.layout;
+    const core::Layout &layout = generator.config.layout;
     const auto tick_of = [&layout](uint64_t position) {
         return static_cast<int64_t>(position >> layout.sequence_bits);
     };
-    const auto instant = [&](int64_t tick) {
-        return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick)));
-    };
     const int64_t last = tick_of(generator.ticks.last());
-    const int64_t until = tick_of(generator.ticks.written_range().until);
-    values[col_last] = instant(last);
-    values[col_until] = instant(until);
-    nulls[col_first] = nulls[col_length] = nulls[col_left] = true;
-    for (int column = col_next_ready; column < columns; column++)
-        nulls[column] = true;
-    nulls[col_ahead] = false;
-    fill_node(slot, values, nulls);
-    fill_clock(generator.clock, values, nulls);
     const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
-    values[col_ahead] = Int64GetDatum(Max(ahead_us / us_per_ms, 0));
-    if (config.cached.on)
-        fill_ring(config.cached, generator.ring, values, nulls);
+    put_instant(row, col_last, layout, last);
+    put_instant(row, col_until, layout, tick_of(generator.ticks.written_range().until));
+    put(row, col_ahead, Int64GetDatum(Max(ahead_us / us_per_ms, 0)));
+    put_node(row, slot);
+    put_number(row, col_clock_steps_back, (generator.clock.changes.load(std::memory_order_relaxed) + 1) / 2);
+    put_count(row, col_backup_ids, generator.clock.backup_ids);
+    if (generator.config.cached.on)
+        put_ring(row, generator.config.cached, generator.ring);
 }
 
 // The state of a segment's slot, read under its page's lock.
@@ -141,35 +148,27 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
     return view;
 }
 
-// The block that follows, of a segment that is attached to one of the registry.
-void fill_block(const BlockAnswer &next, Datum *values, bool *nulls) {
-    values[col_next_ready] = BoolGetDatum(next.state == BlockState::ready);
-    values[col_next_asked] = BoolGetDatum(next.state == BlockState::asked);
-    values[col_registry_error] = CStringGetTextDatum(error_for_user(next.error).message);
-    nulls[col_next_asked] = false;
-    nulls[col_registry_error] = next.error.at_us == 0;
-}
-
-void fill_segment(const Slot *slot, Relation rel, Datum *values, bool *nulls) {
+void put_segment(Row *row, const Slot *slot, Relation rel) {
     const SegmentView view = view_of(slot->segment, rel);
     const BlockAnswer next = blocks_look(slot);
+    const bool is_attached = view.is_block || next.state != BlockState::none;
     const core::Range &range = view.range;
-    memset(&nulls[col_protection], true, col_until - col_protection + 1);
-    nulls[col_first] = nulls[col_length] = nulls[col_left] = !view.in_use;
-    values[col_first] = Int64GetDatum(range.first);
-    values[col_length] = Int64GetDatum(static_cast<int64_t>(range.end - range.begin));
-    values[col_left] = Int64GetDatum(static_cast<int64_t>(range.end > view.next ? range.end - view.next : 0));
-    values[col_next_ready] = BoolGetDatum(view.next_ready);
-    values[col_step] = Int64GetDatum(view.step);
-    values[col_refills_late] = Int64GetDatum(static_cast<int64_t>(view.refills_late));
-    values[col_refills_disturbed] = Int64GetDatum(static_cast<int64_t>(view.refills_disturbed));
-    memset(&nulls[col_ring_size], true, columns - col_ring_size);
-    nulls[col_rate] = view.pace.us <= 0;
-    if (!nulls[col_rate])
-        values[col_rate] =
-            Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us));
-    if (view.is_block || next.state != BlockState::none)
-        fill_block(next, values, nulls);
+    if (view.in_use) {
+        put(row, col_first, Int64GetDatum(range.first));
+        put_number(row, col_length, range.end - range.begin);
+        put_number(row, col_left, range.end > view.next ? range.end - view.next : 0);
+    }
+    put(row, col_next_ready, BoolGetDatum(is_attached ? next.state == BlockState::ready : view.next_ready));
+    put(row, col_step, Int64GetDatum(view.step));
+    put_number(row, col_refills_late, view.refills_late);
+    put_number(row, col_refills_disturbed, view.refills_disturbed);
+    if (view.pace.us > 0)
+        put(row, col_rate,
+            Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us)));
+    if (is_attached)
+        put(row, col_next_asked, BoolGetDatum(next.state == BlockState::asked));
+    if (is_attached && next.error.at_us != 0)
+        put(row, col_registry_error, CStringGetTextDatum(error_for_user(next.error).message));
 }
 
 // As in pg_sequences: the position of a counter reveals how much is drawn.
@@ -198,22 +197,19 @@ void add_row(ReturnSetInfo *result, Slot *slot) {
     Relation rel = OidIsValid(look.sequence) ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
     if (rel == nullptr)
         return;
-    Datum values[columns] = {};
-    bool nulls[columns] = {};
+    Row row = empty_row();
     const bool is_generator = slot->kind == SlotKind::generator;
-    values[col_sequence] = ObjectIdGetDatum(look.sequence);
-    values[col_kind] = CStringGetTextDatum(is_generator ? "generator" : "segment");
-    if (!may_see(look.sequence)) {
-        memset(&nulls[col_protection], true, columns - col_protection);
-    } else if (is_generator) {
+    put(&row, col_sequence, ObjectIdGetDatum(look.sequence));
+    put(&row, col_kind, CStringGetTextDatum(is_generator ? "generator" : "segment"));
+    if (may_see(look.sequence) && is_generator) {
         LWLockAcquire(&slot->lock, LW_SHARED);
-        fill_generator(slot, values, nulls);
+        put_generator(&row, slot);
         LWLockRelease(&slot->lock);
-    } else if (rel->rd_rel->relkind == RELKIND_SEQUENCE) {
-        fill_segment(slot, rel, values, nulls);
+    } else if (may_see(look.sequence) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+        put_segment(&row, slot, rel);
     }
     if (slot->generation.load(std::memory_order_acquire) == look.generation)
-        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+        tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
     relation_close(rel, AccessShareLock);
 }
 

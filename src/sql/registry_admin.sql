@@ -1,0 +1,162 @@
+-- Fleets, the registry's side: what its administrators call. The owner of the database may.
+
+CREATE FUNCTION uid_fleet_fence(cancel boolean DEFAULT false) RETURNS timestamptz
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fence';
+COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
+  'Raises a fence on the registry of a fleet. Run it after a restore from a backup, or if the registry may have lost '
+  'commits for another reason. Members that are alive keep their nodes. Newcomers are accepted again from the returned '
+  'time on. The registry raises a fence by itself if its server, timeline, host, data directory or database has '
+  'changed. With cancel => true the fence ends at once, and the registry forgets that a member has shown it a later '
+  'term. Do that only if no grant was lost, or no holder of a lost grant draws any more; otherwise ids collide. It '
+  'fails in a transaction block.';
+
+CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
+COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
+  'Closes the registry of a fleet before a planned switchover. It grants nothing until another server has taken over. '
+  'That server needs no fence: if it knows of the handover, it knows of every grant. This holds for five minutes '
+  '(uid_fleet_state.closed_until). A server that takes over later raises a fence. With cancel => true the registry is '
+  'open again; that fails until closed_until has passed by twice the clock bound. It fails in a transaction block.';
+
+CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestamptz
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';
+COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
+  'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
+  'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
+  'before it joined the fleet: if it was used beyond the returned time, ids may come again. It fails if the node was '
+  'never granted, during a handover, and in a transaction block.';
+
+CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
+    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL, without_standby boolean DEFAULT false,
+    OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
+    OUT granted_from timestamptz, OUT granted_until timestamptz)
+RETURNS SETOF record
+LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
+COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer, boolean) IS
+  'Reserves nodes for generators outside PostgreSQL, from granted_from to the end of the layout. No member gets them. '
+  'The layout is that of a preset, if need be with another epoch, or that of a pool of uid_fleet_pools. '
+  'uid_fleet_takeover() ends a reservation. It fails without a synchronous standby, because the registry could lose the '
+  'reservation at a failover. If without_standby is true, it does not; then check after each unplanned failover that '
+  'uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also fails if too few '
+  'nodes are free, during a fence or a handover, and in a transaction block.';
+
+CREATE FUNCTION uid_fleet_admit(role regrole) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- The locks make a rename of the schema and DROP EXTENSION wait. Otherwise the owner of the schema could put another
+  -- one in its place, whose functions and triggers would run with the rights of this function.
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
+  setting text;
+BEGIN
+  IF role IS NULL THEN
+    RAISE EXCEPTION 'role must not be null'
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
+  ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
+    RAISE EXCEPTION 'role with OID % does not exist', role::oid
+      USING ERRCODE = 'undefined_object', HINT = 'Pass the name of the role that members connect with.';
+  ELSIF (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = role) THEN
+    RAISE EXCEPTION 'role % is a superuser', role
+      USING ERRCODE = 'invalid_grant_operation',
+            DETAIL = 'Members need few rights, and the role gets timeouts in this database.',
+            HINT = 'Create a role for the members: CREATE ROLE uid_fleet LOGIN.';
+  ELSIF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
+  ELSIF current_setting('shared_preload_libraries') !~ '\muidgen\M' THEN -- or each call of a member would fail
+    RAISE EXCEPTION 'uidgen must be loaded via shared_preload_libraries'
+      USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A registry relies on settings of its server.',
+            HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';
+  END IF;
+  -- First, because a rename that waits for this function would have it wait in its turn.
+  EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
+  -- A call of any function in C defines the settings.
+  PERFORM FROM uid_internal.uid_slots() LIMIT 1;
+  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline, '
+                 'database_oid, table_oid) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING', home)
+    USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1),
+          current_setting('uidgen.registry_clock_bound')::interval,
+          (SELECT system_identifier FROM pg_control_system()),
+          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+          (SELECT oid FROM pg_database WHERE datname = current_database()),
+          format('%s.uid_fleet_state', home)::regclass::oid;
+  INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES ON CONFLICT DO NOTHING;
+  EXECUTE format('GRANT EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block TO %2$s', home, role);
+  -- A call is one short statement. A member keeps its connection between calls. After five seconds without an answer it
+  -- connects again. By then a call that waits for a lock has failed. A call that waits for the standby keeps its locks, so
+  -- the calls that follow it do not pile up behind it.
+  FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 4000',
+      'client_connection_check_interval = 2000',
+      'idle_in_transaction_session_timeout = 10000', 'idle_session_timeout = 0',
+      'default_transaction_isolation = "read committed"', 'default_transaction_read_only = off'] LOOP
+    EXECUTE format('ALTER ROLE %s IN DATABASE %I SET %s', role, current_database(), setting);
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION uid_fleet_admit(regrole) IS
+  'Makes this database the registry of a fleet, unless it is one already, and lets a role call uid_fleet_call() '
+  'and uid_fleet_block(). Members connect with that role. It needs no other right, but for USAGE on the sequences of '
+  'segments that members attach to. It also sets the timeouts of the role in this database. '
+  'uid_fleet_expel() undoes it. The role must not be a superuser. A registry needs uidgen in '
+  'shared_preload_libraries. Only superusers and the owner of the database may call it.';
+
+CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
+  sequence text;
+  setting text;
+  sessions bigint;
+  others text;
+BEGIN
+  IF role IS NULL THEN
+    RAISE EXCEPTION 'role must not be null'
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
+  ELSIF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
+  ELSIF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+                     WHERE p.pronamespace = (SELECT e.extnamespace FROM pg_extension e WHERE e.extname = 'uidgen')
+                       AND p.proname = 'uid_fleet_call' AND a.grantee = role) THEN
+    RAISE EXCEPTION 'role % was not admitted to the fleet', role
+      USING ERRCODE = 'undefined_object', HINT = 'Pass the name of a role that was passed to uid_fleet_admit().';
+  END IF;
+  EXECUTE format('REVOKE USAGE ON SCHEMA %s FROM %s', home, role);
+  EXECUTE format('REVOKE EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block FROM %2$s', home, role);
+  FOR sequence IN EXECUTE format('SELECT s.sequence::text FROM %s.uid_segment s JOIN pg_class c ON c.oid = s.sequence '
+                                 'CROSS JOIN LATERAL aclexplode(c.relacl) a WHERE a.grantee = $1 GROUP BY s.sequence',
+                                 home) USING role LOOP
+    EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence, role);
+  END LOOP;
+  FOREACH setting IN ARRAY ARRAY['statement_timeout', 'lock_timeout', 'client_connection_check_interval',
+      'idle_in_transaction_session_timeout', 'idle_session_timeout', 'default_transaction_isolation',
+      'default_transaction_read_only'] LOOP
+    EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET %s', role, current_database(), setting);
+  END LOOP;
+  others := (SELECT string_agg(array_to_string(s.setconfig, ', '), ', ' ORDER BY s.setdatabase)
+               FROM pg_db_role_setting s WHERE s.setrole = role
+                AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())));
+  IF others IS NOT NULL THEN
+    RAISE NOTICE 'role % has settings that uid_fleet_admit() has not made', role
+      USING DETAIL = others, HINT = format('To remove them, run ALTER ROLE %1$s RESET ALL and ALTER ROLE %1$s IN DATABASE '
+                                           '%2$I RESET ALL.', role, current_database());
+  END IF;
+  sessions := (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = current_database() AND s.usesysid = role);
+  IF sessions > 0 THEN
+    RAISE NOTICE 'role % has % sessions in this database', role, sessions
+      USING DETAIL = 'They cannot call the registry any more. Members that connect with the role draw to the end of their grants.',
+            HINT = format('To end the sessions, run SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usesysid = %s.',
+                          role::oid);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
+  'Undoes uid_fleet_admit(): takes back the settings that it made, and what the role may call. It also revokes the '
+  'role''s privileges on the sequences of segments. A NOTICE names other settings of the role, which stay. Nodes that '
+  'were granted through the role stay with their holders until their grants end. Sessions of the role go on, but they '
+  'cannot call the registry. Only superusers and the owner of the database may call it.';
