@@ -8,7 +8,8 @@
 -- will update to later versions:
 --
 --   1. The first statement locks the schema's name until the end of the transaction. The last one checks that all
---      objects are in the schemas that they were made in, and depend on nothing elsewhere.
+--      objects are in the schemas that they were made in, and depend on nothing elsewhere. An update also checks
+--      the owners of objects, because the owner of the extension can add objects of its own to it.
 --   2. What PostgreSQL runs at once, and operators and functions in views, defaults and constraints, are qualified with
 --      pg_catalog or have an exact match there. No statement calls a function of the extension.
 --   3. What runs in every session is in the schema uid_internal, which belongs to the superuser.
@@ -41,18 +42,15 @@ COMMENT ON SCHEMA uid_internal IS
 CREATE SCHEMA uid_secrets;
 COMMENT ON SCHEMA uid_secrets IS
   'Tables of uidgen with secrets. Only the owner of the database may name them, for dumps.';
--- The owner of the extension's schema can rename it, and put another one in its place while a function runs. So functions
--- in PL/pgSQL name views and functions of uid_internal, whose bodies were bound to the others when they were made. Where
--- a caller has named the schema, they look it up, and name its objects in EXECUTE. The types of arguments match exactly,
--- because another role that may create in that schema could add a better match.
+-- The owner of the extension's schema can rename it, and the owner of the extension can drop it, and put other objects in
+-- its place while a function runs. So a function in PL/pgSQL that a user calls begins with uid_home(), outside of any
+-- subtransaction. From then on the names of the extension keep their meaning. The types of arguments match exactly,
+-- because another role that may create in the extension's schema could add a better match.
 CREATE FUNCTION uid_internal.uid_home() RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-   WHERE e.extname = 'uidgen'
-$$;
-COMMENT ON FUNCTION uid_internal.uid_home() IS 'Returns the name of the extension''s schema, quoted.';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_home';
+COMMENT ON FUNCTION uid_internal.uid_home() IS
+  'Returns the name of the extension''s schema, quoted. Until the end of the transaction it keeps this name, and DROP '
+  'EXTENSION waits. It fails if the extension was dropped.';
 CREATE SCHEMA uid_generators;
 CREATE SCHEMA uid_segments;
 COMMENT ON SCHEMA uid_generators IS

@@ -76,6 +76,10 @@ BEGIN
             HINT = format('Name the parent (%s) instead. Its partitions and children change with it.',
                           (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
                             WHERE i.inhrelid = table_name));
+  ELSIF uid_internal.uid_base_type(type) NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
+    -- The type of another role has that role's casts and operators.
+    RAISE EXCEPTION 'column "%" of table % is of type %', column_name, relation, format_type(type, NULL)
+      USING ERRCODE = 'datatype_mismatch', HINT = 'Only columns of type bigint, integer or smallint can draw ids.';
   END IF;
 
   SELECT d.objid, obj_description(d.objid, 'pg_class') INTO sequence, comment

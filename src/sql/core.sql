@@ -263,6 +263,7 @@ AS $$
 DECLARE
   chosen boolean;
 BEGIN
+  PERFORM uid_internal.uid_home();
   SELECT g.is_default AND NOT g.builtin INTO chosen
     FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
   IF chosen IS NULL THEN

@@ -53,6 +53,7 @@ DECLARE
   found record;
   last bigint;
 BEGIN
+  PERFORM uid_internal.uid_home();
   IF name IS NULL OR name = '' OR there = '' THEN
     RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN left(there, 63) ELSE name END
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';

@@ -64,6 +64,7 @@ DECLARE
   highest bigint := coalesce(max_value, CASE WHEN stride > 0 THEN 9223372036854775807 ELSE greatest(start, -1) END);
   sequence regclass;
 BEGIN
+  PERFORM uid_internal.uid_home();
   IF name IS NULL OR name = '' THEN
     RAISE EXCEPTION 'invalid segment name: "%"', name
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
@@ -114,6 +115,7 @@ AS $$
 DECLARE
   sequence regclass;
 BEGIN
+  PERFORM uid_internal.uid_home();
   SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_drop.name;
   IF sequence IS NULL THEN
     RAISE EXCEPTION 'segment "%" does not exist', left(name, 63)

@@ -434,4 +434,58 @@ INSERT INTO uid_secrets.uid_key (sequence, secrets) SELECT sequence, '4096'::$ty
 SQL
 }
 
+# Names in PL/pgSQL are looked up while it runs. The owner of the extension has dropped it in a transaction that is open,
+# and has put other objects in the place of those that these functions name.
+foreach my $call ("uid_adopt('trap.moving'::regclass, 'id'::name)", "uid_adopt('trap.moving'::regclass, 'id'::name, dry_run => false)",
+	"uid_release('trap.moving'::regclass, 'id'::name)", "uid_generator_create('planted'::text)",
+	"uid_generator_drop('uid_generators.chosen'::regclass)", "segment_create('planted'::text)", "segment_drop('dropped'::text)",
+	"segment_attach('planted'::text)")
+{
+	my ($caller, $thief) = map { mallory() } 1, 2;
+	$thief->query_safe(<<'SQL');
+SET client_min_messages = error;
+CREATE TABLE IF NOT EXISTS trap.moving (id bigint DEFAULT home.uid_next('uid_generators.uid_default'));
+SELECT home.segment_create('dropped'::text), to_regclass('uid_generators.chosen') IS NOT NULL OR home.uid_generator_create('chosen'::text) IS NOT NULL;
+BEGIN;
+DROP EXTENSION uidgen CASCADE;
+CREATE SCHEMA uid_internal; CREATE SCHEMA uid_segments; CREATE SCHEMA uid_generators;
+CREATE FUNCTION uid_internal.uid_home() RETURNS text LANGUAGE sql AS 'SELECT trap.springs(); SELECT $$home$$';
+CREATE FUNCTION uid_internal.uid_run_plan(regclass, text, boolean, integer) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
+CREATE FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
+CREATE FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
+CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END';
+CREATE VIEW uid_internal.generators AS SELECT 0::regclass AS generator, trap.springs() AS is_default, false AS builtin;
+CREATE VIEW uid_internal.segments AS SELECT 'dropped'::text AS name, 0::regclass AS sequence, 1::bigint AS step, 1::bigint AS max_step WHERE trap.springs();
+CREATE FUNCTION trap.inserted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.springs(); RETURN NEW; END';
+CREATE TRIGGER spring INSTEAD OF INSERT ON uid_internal.segments FOR EACH ROW EXECUTE FUNCTION trap.inserted();
+SQL
+	$caller->query_safe('RESET SESSION AUTHORIZATION');
+	send_query($caller, "SELECT home.$call");
+	waits('SELECT home') or die "$call does not wait";
+	$thief->query_safe('COMMIT');
+	my (undef, $error) = finish_query($caller);
+	like($error, qr/extension uidgen was dropped by another session/, "$call notices a DROP EXTENSION");
+	is_harmless('... and runs no code of the owner of the extension');
+	$thief->query_safe('DROP SCHEMA uid_internal, uid_segments, uid_generators CASCADE; DROP FUNCTION trap.inserted');
+	sql_as('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home');
+	$caller->{stderr} = '';
+	$_->quit foreach ($caller, $thief);
+}
+
+# A column of a type that mallory has made, whose casts are mallory's.
+sql_as('mallory', 'hostile', <<'SQL');
+CREATE TYPE trap.evil AS (v bigint);
+CREATE FUNCTION trap.cast_it(e trap.evil) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.springs(); RETURN (e).v; END $$;
+CREATE CAST (trap.evil AS bigint) WITH FUNCTION trap.cast_it(trap.evil) AS IMPLICIT;
+CREATE FUNCTION trap.make_it(bigint) RETURNS trap.evil LANGUAGE sql AS 'SELECT row($1)::trap.evil';
+CREATE TABLE trap.cast_rows (id trap.evil DEFAULT trap.make_it(home.uid_next()));
+INSERT INTO trap.cast_rows VALUES (row(7));
+SQL
+foreach my $function ('uid_adopt', 'uid_release')
+{
+	my (undef, undef, $error) = $node->psql('hostile', "SELECT home.$function('trap.cast_rows'::regclass, 'id'::name)");
+	like($error, qr/column "id" of table trap.cast_rows is of type trap.evil/, "$function moves no column of a type that is not an integer");
+	is_harmless('... and runs no cast of its owner');
+}
+
 done_testing();

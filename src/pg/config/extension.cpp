@@ -1,5 +1,6 @@
 #include "extension.hpp"
 
+#include "base/compat.hpp"
 #include "base/errors.hpp"
 
 namespace uidgen::pg {
@@ -125,3 +126,15 @@ void check_owner(Oid sequence, Oid table) {
 }
 
 } // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_home);
+
+Datum uid_home(PG_FUNCTION_ARGS) {
+    hold_names(find_extension().schema);
+    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(find_extension().schema))));
+}
+}
