@@ -79,6 +79,33 @@ foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoin
 }
 
 # ---------------------------------------------------------------------------
+# A slot that was made anew and not drawn from, and a database that has moved, forget nothing.
+# ---------------------------------------------------------------------------
+foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000)}, q{uid_generator_raise('uid_generators.made', 5)})
+{
+	$now += $day;
+	freeze_clock($node, $now);
+	my $lost = (split /\n/, sql($create))[1];
+	sql("SELECT $reset; SELECT uid_next_array('uid_generators.made', 0); SELECT uid_generator_drop('uid_generators.made')");
+	freeze_clock($node, $now - 0.5);
+	my $next = (split /\n/, sql($create))[1];
+	cmp_ok($next, '>', $lost, "a generator made ready after $reset: created again it starts above");
+	sql("SELECT uid_generator_drop('uid_generators.made')");
+}
+{
+	$now += $day;
+	freeze_clock($node, $now);
+	sql($_) foreach 'SET allow_in_place_tablespaces = on; CREATE TABLESPACE other LOCATION $$$$', 'CREATE DATABASE moving';
+	my $lost = (split /\n/, $node->safe_psql('moving', "CREATE EXTENSION uidgen; $create"))[1];
+	$node->safe_psql('moving', "SELECT uid_generator_drop('uid_generators.made')");
+	sql('ALTER DATABASE moving SET TABLESPACE other');
+	freeze_clock($node, $now - 0.5);
+	cmp_ok((split /\n/, $node->safe_psql('moving', $create))[1], '>', $lost, 'in a database that has moved it starts above, too');
+	sql('DROP DATABASE moving');
+	sql('DROP TABLESPACE other');
+}
+
+# ---------------------------------------------------------------------------
 # Slots of lost generators are freed ten minutes after their last time, and the latest time stays. Many of them are found
 # one after another, when other slots are made.
 # ---------------------------------------------------------------------------

@@ -93,5 +93,29 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$_->quit foreach $late, $locker;
 }
 
+# ---------------------------------------------------------------------------
+# A failed draw resets only what its own transaction has created. Otherwise other sessions, which draw from the sequence
+# under the same lock, would have the values of the former slot and those of the new one.
+# ---------------------------------------------------------------------------
+foreach my $kind ([ 'segment', 'segment_create', 'segment_next', 'uid_segments' ], [ 'generator', 'uid_generator_create', 'uid_next', 'uid_generators', ", 'baidu_cached', boost_power => 0" ])
+{
+	my ($what, $create, $next, $schema, $options) = (@$kind, '');
+	my ($creator, $drawer, $other) = map { hold_open($node) } 1 .. 3;
+	$creator->query_safe('SET client_min_messages = error');
+	my $draw = sub { split /\n/, $_[0]->query_safe("SELECT $next('$schema.${what}_1'::regclass) FROM generate_series(1, $_[1])") };
+	$creator->query_safe("BEGIN; SELECT $create('${what}_1'$options); SELECT $next('$schema.${what}_1'::regclass); COMMIT");
+	$drawer->query_safe('BEGIN');
+	my @values = ($draw->($drawer, 1), $draw->($other, 50));
+	$creator->query_safe("BEGIN; SELECT $create('${what}_2'$options); SELECT $next('$schema.${what}_2'::regclass)");
+	is(sqlstate($creator, "SET LOCAL ROLE pg_monitor; SELECT $next('$schema.${what}_1'::regclass)"), '42501', "a draw from a $what fails in a transaction that has created another one");
+	$creator->query_safe('ROLLBACK');
+	push @values, $draw->($other, 10), $draw->($drawer, 20);
+	my %times;
+	$times{$_}++ foreach @values;
+	is(join(' ', grep { $times{$_} > 1 } sort keys %times), '', '... and no value comes twice');
+	$drawer->query_safe('COMMIT');
+	$_->{stderr} = '', $_->quit foreach $creator, $drawer, $other;
+}
+
 $node->stop;
 done_testing();

@@ -184,6 +184,20 @@ if (!$needs_preload)
 }
 
 # ---------------------------------------------------------------------------
+# A load that fails is repeated by the session's next call.
+# ---------------------------------------------------------------------------
+{
+	my $node = installed('twice', 'preloaded');
+	system_or_bail('cp', $library, "$copy->{PKGLIBDIR}/uidgen_again.so");
+	my $session = hold_open($node);
+	is(sqlstate($session, q{LOAD 'uidgen_again'}), 'XX000', 'a second copy of the library cannot define its settings') foreach 1, 2, 3;
+	is(sqlstate($session, 'CREATE TABLE after_it ()'), '00000', '... and the session goes on');
+	$session->quit;
+	unlink "$copy->{PKGLIBDIR}/uidgen_again.so";
+	$node->stop;
+}
+
+# ---------------------------------------------------------------------------
 # The line first.
 # ---------------------------------------------------------------------------
 {

@@ -163,7 +163,9 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         reset(&slot->segment, init);
         return;
     }
-    slot->generator.records_before = counted(slot->counters, Stat::records);
+    // A counter that has moved says that ids were drawn before the slot was made ready, up to its first position.
+    slot->generator.records_before =
+        counted(slot->counters, Stat::records) - (init.expected.counter.last_value > core::no_lease_yet ? 1 : 0);
     reset(&slot->generator, init, cells);
 }
 
@@ -246,7 +248,7 @@ void release(SlotEntry *entry) {
         dshash_release_lock(slot_table, entry);
 }
 
-SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
+SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, 0}; }
 
 void remember_last_time(const SlotKey &key, int64_t until_us) {
     SlotEntry *entry = find_or_make_entry(database_of(key));
@@ -395,7 +397,7 @@ void forget_database(const SlotKey &key) {
 int64_t lost_until_us() {
     if (!attach_area())
         return 0;
-    const SlotKey database = slot_key(InvalidOid);
+    const SlotKey database = database_of(slot_key(InvalidOid));
     auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &database, false));
     const int64_t until_us = entry != nullptr ? entry->lost_until_us : 0;
     release(entry);

@@ -45,6 +45,10 @@ void process_utility(PlannedStmt *planned, const char *query, bool read_only_tre
 } // namespace
 
 void session_events_register() {
+    static bool registered = false; // by a load that failed afterwards
+    if (registered)
+        return;
+    registered = true;
     on_relation_changed(session_relation_changed);
     on_relation_changed(default_relation_changed);
     on_relation_changed(names_relation_changed);

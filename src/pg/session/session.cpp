@@ -129,6 +129,7 @@ void hold_lock(SessionEntry *e) {
     LockRelationOid(e->sequence, RowExclusiveLock);
     CurrentResourceOwner = owner;
     e->locked_in = transaction_number;
+    e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
 }
 
 // The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
@@ -163,7 +164,8 @@ void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
         e->ring = ring_of(slot);
     e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
-    e->found_in = GetCurrentSubTransactionId();
+    if (rel->rd_createSubid != InvalidSubTransactionId)
+        e->found_in = GetCurrentSubTransactionId();
 }
 
 bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {

@@ -173,9 +173,11 @@ bool has_database(const SlotKey &key) {
 }
 
 void sweep_under_lock(Slot *slot, const Look &look) {
-    if (!has_database(look.key)) {
+    if (!is_database(look.key.database)) {
         free_slot(look.key, 0);
         forget_database(look.key);
+    } else if (!has_database(look.key)) {
+        free_slot(look.key, look.until_us);
     } else if (look.key.database == MyDatabaseId && !is_relation(look.key.sequence)) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, look.until_us);
@@ -222,7 +224,7 @@ LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us
     note(lost_until_us());
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
-        if (look.used && core::same_layout(look.layout, layout) && is_of_this_database(look.key) &&
+        if (look.used && core::same_layout(look.layout, layout) && look.key.database == MyDatabaseId &&
             (look.until_us < present_us || look.key.sequence == generator || !is_relation(look.key.sequence)))
             note(look.until_us);
     }

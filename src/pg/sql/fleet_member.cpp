@@ -118,6 +118,7 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
                  errhint("Only a superuser may move a server to another fleet.")));
     if (!settings::is_preloaded)
         report_not_preloaded();
+    open_area(); // or one that is being made would have the former memberships
     memberships_begin_lines();
     grant_file_remove(); // or a start while the registry is away would go on with the former grants
     (void)wake_worker(SingleWorker::registrar);

@@ -97,7 +97,8 @@ void row_inserted(Row row) {
         end_lease(generator);
     } else {
         warn_of_end(generator, config.layout);
-        end_generator(generator, SlotPhase::orphan);
+        if (!has_generator_row(find_extension().schema, generator)) // else this insert fails, or does nothing
+            end_generator(generator, SlotPhase::orphan);
     }
     note_datacenter_id(generator, config);
 }
@@ -117,6 +118,7 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
+        LockRelationOid(generator, excludes_draws); // so that no sweep frees the slot meanwhile
         end_generator(generator, SlotPhase::dropped);
         return;
     }
