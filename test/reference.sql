@@ -5,6 +5,7 @@
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres; -- which defaults show
+DO $$ BEGIN PERFORM uid_to_base62(0); END $$; -- loads the library, which defines the settings
 
 -- The subjects, and the functions, views and tables of each in the order of the page. What is missing here comes last.
 WITH subject(place, title, members) AS (VALUES
