@@ -16,14 +16,14 @@ COMMENT ON FUNCTION uid_internal.uid_registrar() IS
 CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
 COMMENT ON VIEW uid_registry_status IS
   'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
-  'the registrar is connected to the registry. registry: service, host, port, dbname and user of uidgen.registry, '
-  'for members of pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no '
-  'generator needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of '
-  'the last answer. clock_offset_ms: the clock of this server minus that of the registry. Of each generator: '
-  'database and generator name it; until granted_until it draws with its node, even if the registry is away; '
-  'renewals counts grants since the server started; superseded: another server continues as this generator, or its '
-  'node was taken over, so it draws nothing; error: why the registry granted nothing last time. If no generator has '
-  'used the registry since the server started, there is one row without a generator.';
+  'the registrar is connected to the registry. registry: service, host, port, dbname and user of uidgen.registry, for '
+  'members of pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator '
+  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
+  'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
+  'granted_until it draws with its node, even if the registry is away; renewals counts grants since the server '
+  'started; superseded: another server continues as this generator, or its node was taken over, so it draws '
+  'nothing; error: why the registry granted nothing last time. '
+  'If no generator has used the registry since the server started, there is one row without a generator.';
 
 CREATE FUNCTION uid_fleet_move() RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
