@@ -4,6 +4,8 @@
 --   test/server -XAtqf test/reference.sql >docs/reference.md
 \pset format unaligned
 \pset tuples_only on
+SET intervalstyle = postgres; -- which defaults show
+DO $$ BEGIN PERFORM uid_to_base62(0); END $$; -- loads the library, which defines the settings
 
 -- The subjects, and the functions, views and tables of each in the order of the page. What is missing here comes last.
 WITH subject(place, title, members) AS (VALUES
@@ -82,9 +84,12 @@ WITH subject(place, title, members) AS (VALUES
              || CASE o.kind WHEN 'function' THEN E'\n\n' ELSE '' END
              || obj_description(o.objid, o.classid::regclass::name),
            CASE o.kind WHEN 'view' THEN 'Columns: ' || o.form WHEN 'table' THEN
-             (SELECT string_agg(format('- `%s` %s: %s', a.attname, format_type(a.atttypid, a.atttypmod),
-                                       col_description(o.objid, a.attnum)), E'\n' ORDER BY a.attnum)
-                FROM pg_attribute a WHERE a.attrelid = o.objid AND a.attnum > 0) END,
+             (SELECT string_agg(format('- `%s` %s%s: %s', a.attname, format_type(a.atttypid, a.atttypmod),
+                       ' (default ' || regexp_replace(pg_get_expr(d.adbin, d.adrelid), '::[a-z ]+$', '') || ')',
+                       col_description(o.objid, a.attnum)), E'\n' ORDER BY a.attnum)
+                FROM pg_attribute a
+                LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated = ''
+               WHERE a.attrelid = o.objid AND a.attnum > 0) END,
            'Privileges: ' || CASE WHEN o.kind <> 'function' THEN coalesce(g.text, 'none granted')
                                   WHEN g.text IS NULL THEN 'none granted'
                                   WHEN g.text <> 'EXECUTE for every role' THEN g.text END) AS text

@@ -242,8 +242,8 @@ END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_run_plan(regclass, text, boolean, integer) IS
   'Returns the lines of a plan of uid_adopt() or uid_release(), and runs its statements unless it is a dry run. It '
-  'retries as long as it does not get a lock, for patience_ms (0: without limit). Row-level security would hide ids, so '
-  'it is an error where it applies.';
+  'retries as long as it does not get a lock, for patience_ms (0: without limit). Row-level security would hide ids, '
+  'so it is an error where it applies.';
 
 CREATE FUNCTION uid_adopt(table_name regclass, column_name name, generator regclass DEFAULT NULL,
     dry_run boolean DEFAULT true) RETURNS SETOF text
@@ -256,12 +256,13 @@ BEGIN ATOMIC
     coalesce(dry_run, true), (SELECT s.setting::integer FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'));
 END;
 COMMENT ON FUNCTION uid_adopt(regclass, name, regclass, boolean) IS
-  'Gives a column of a table a default of uidgen instead of a sequence: uid_next(), uid_next() of the given generator, '
-  'or segment_next() if the argument is any other sequence. It returns the statements and comments, and runs the '
-  'statements only with dry_run => false, in one transaction that locks the table for a short time. While other sessions '
-  'have the table locked, it retries for as long as lock_timeout says (0: without limit). It fails unless all new ids '
-  'are above those in the column and fit its type, and unless each role that inserts may draw, or can be given USAGE. '
-  'The sequence of the column is kept. Only the owner of the table may call it. uid_release() goes back.';
+  'Gives a column of a table a default of uidgen instead of a sequence: uid_next(), uid_next() of the given '
+  'generator, or segment_next() if the argument is any other sequence. It returns the statements and comments, and '
+  'runs the statements only with dry_run => false, in one transaction that locks the table for a short time. While '
+  'other sessions have the table locked, it retries for as long as lock_timeout says (0: without limit). It fails '
+  'unless all new ids are above those in the column and fit its type, and unless each role that inserts may draw, or '
+  'can be given USAGE. The sequence of the column is kept. Only the owner of the table may call it. uid_release() '
+  'goes back.';
 
 CREATE FUNCTION uid_release(table_name regclass, column_name name, start bigint DEFAULT NULL,
     dry_run boolean DEFAULT true) RETURNS SETOF text

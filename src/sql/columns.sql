@@ -122,10 +122,10 @@ END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
   'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
-  'qualified table, its type, its identity or default, the sequence that it owns and its next value, what uid_adopt() '
-  'has noted in the comment of this sequence and the rest of the comment, the function of uidgen that its default calls, '
-  'the generator or sequence that this function draws from, and a value from which on its sequences have given none '
-  '(NULL: not known).';
+  'qualified table, its type, its identity or default, the sequence that it owns and its next value, what '
+  'uid_adopt() has noted in the comment of this sequence and the rest of the comment, the function of uidgen that '
+  'its default calls, the generator or sequence that this function draws from, and a value from which on its '
+  'sequences have given none (NULL: not known).';
 
 CREATE FUNCTION uid_internal.uid_id_columns(table_name regclass, attnum smallint,
     OUT relation text, OUT narrow text, OUT conversion text)

@@ -32,7 +32,8 @@ COMMENT ON TABLE uid_secrets.uid_key IS
 COMMENT ON COLUMN uid_secrets.uid_key.secrets IS
   'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
   'hexadecimal digits; NULL in a new row: the trigger makes them';
-COMMENT ON COLUMN uid_secrets.uid_key.sequence IS 'sequence that stands for the key; USAGE on it lets a role use the key';
+COMMENT ON COLUMN uid_secrets.uid_key.sequence IS
+  'sequence that stands for the key; USAGE on it lets a role use the key';
 COMMENT ON COLUMN uid_secrets.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
 COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
   'bits of a concealed id that show the version of the key, above the others, 0 to 10; an id has width - version_bits '
@@ -40,7 +41,8 @@ COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
 COMMENT ON COLUMN uid_secrets.uid_key.versions IS
   'number of versions, from 1 to 2^version_bits; the last one is the newest';
 COMMENT ON COLUMN uid_secrets.uid_key.created IS 'creation time of the key';
-COMMENT ON COLUMN uid_secrets.uid_key.rotated IS 'creation time of the newest version; NULL: there is only the first one';
+COMMENT ON COLUMN uid_secrets.uid_key.rotated IS
+  'creation time of the newest version; NULL: there is only the first one';
 
 CREATE FUNCTION uid_internal.uid_key_changing() RETURNS trigger
 LANGUAGE plpgsql
@@ -103,7 +105,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_key_changing() IS
-  'Trigger function of uid_key. It makes the secrets, and rejects a row that is not valid or whose secrets would change.';
+  'Trigger function of uid_key. It makes the secrets, and rejects a row that is not valid or whose secrets would '
+  'change.';
 
 CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_keys');
@@ -117,8 +120,8 @@ SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions,
        (1::bigint << (k.width - k.version_bits - 1)) - 1 + (1::bigint << (k.width - k.version_bits - 1)) AS largest_id
   FROM uid_secrets.uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
 COMMENT ON VIEW uid_key_config IS
-  'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those of '
-  'uid_key.';
+  'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those '
+  'of uid_key.';
 
 CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits integer DEFAULT 0) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
@@ -139,9 +142,10 @@ COMMENT ON FUNCTION uid_key_rotate(text) IS
 CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
 COMMENT ON FUNCTION uid_conceal(bigint, text) IS
-  'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. Two ids '
-  'never have the same one with the same version. The id is from 0 to largest_id of uid_key_config. The caller needs USAGE on the key''s '
-  'sequence in uid_keys. Concealment hides order, time and number of ids, and is no access control.';
+  'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. Two '
+  'ids never have the same one with the same version. The id is from 0 to largest_id of uid_key_config. The caller '
+  'needs USAGE on the key''s sequence in uid_keys. Concealment hides order, time and number of ids, and is no access '
+  'control.';
 
 CREATE FUNCTION uid_reveal(value bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_reveal';

@@ -84,9 +84,9 @@ CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shif
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
 COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
   'Returns the time at which an id was made, from the numbers of its layout. Use it in generated columns and '
-  'indexes. epoch is the time of tick 0, tick_us the length of a tick in microseconds, and shift the number of bits '
-  'below the time: datacenter_bits + worker_bits + sequence_bits. NULL for a number below every id of the layout; a '
-  'negative number is an error.';
+  'indexes. epoch is the time of tick 0, tick_us the length of a tick in microseconds (1 to 3600000000), and shift '
+  'the number of bits below the time (0 to 62): datacenter_bits + worker_bits + sequence_bits. NULL for a number '
+  'below every id of the layout; a negative number and one out of its range are errors.';
 
 CREATE FUNCTION uid_lower_bound(ts timestamptz) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_default';
@@ -110,8 +110,9 @@ COMMENT ON FUNCTION uid_lower_bound(timestamptz, timestamptz, bigint, integer) I
 CREATE FUNCTION uid_to_base62(id bigint) RETURNS text
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_base62';
 COMMENT ON FUNCTION uid_to_base62(bigint) IS
-  'Returns an id as 11 characters: the digits 0-9, A-Z and a-z of base 62, with leading zeros. With the collation "C" '
-  'the texts sort as the ids do. Any number from 0 to 9223372036854775807 can be converted; a negative one is an error.';
+  'Returns an id as 11 characters: the digits 0-9, A-Z and a-z of base 62, with leading zeros. With the collation '
+  '"C" the texts sort as the ids do. Any number from 0 to 9223372036854775807 can be converted; a negative one is an '
+  'error.';
 
 CREATE FUNCTION uid_from_base62(value text) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base62';
@@ -211,8 +212,9 @@ BEGIN
   IF fields ->> 'epoch' IS NULL THEN
     fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
   END IF;
-  EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s) SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)',
-                 home, (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;
+  EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s)
+                  SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)', home,
+                 (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;
   IF above IS NOT NULL THEN
     EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
   END IF;
@@ -289,10 +291,11 @@ LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_se
 COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'Makes a generator the default: the one behind uid_next() in this database. If the former default has issued ids, '
   'the call raises the new one above them. If that is not possible, because they are ahead of the clock, it fails, '
-  'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the old '
-  'ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails if '
-  'the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other generators '
-  'with ids ahead of the clock may have been the default, so it compares them, too. It waits for '
-  'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default to compare with. In that '
-  'case create the new one above its ids, with the parameter above of uid_generator_create(). Only the owner of the '
-  'database or of the extension may call it. Grant USAGE on the sequence of the new default to the roles that draw.';
+  'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the '
+  'old ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails '
+  'if the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other '
+  'generators with ids ahead of the clock may have been the default, so it compares them, too. It waits for '
+  'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default '
+  'to compare with. In that case create the new one above its ids, with the parameter above of '
+  'uid_generator_create(). Only the owner of the database or of the extension may call it. Grant USAGE on the '
+  'sequence of the new default to the roles that draw.';

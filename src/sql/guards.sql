@@ -74,7 +74,8 @@ DECLARE
   early record;
 BEGIN
   FOR early IN
-    SELECT (pg_identify_object(k.tableoid, k.oid, 0)).identity AS what, string_agg(DISTINCT p.oid::regprocedure::text, ', ') AS calls
+    SELECT (pg_identify_object(k.tableoid, k.oid, 0)).identity AS what,
+           string_agg(DISTINCT p.oid::regprocedure::text, ', ') AS calls
       FROM pg_event_trigger_ddl_commands() c
       JOIN pg_constraint k ON k.conrelid = CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid ELSE 0::oid END
        AND k.contypid = CASE WHEN c.classid = 'pg_type'::regclass THEN c.objid ELSE 0::oid END
@@ -86,9 +87,10 @@ BEGIN
      GROUP BY k.tableoid, k.oid
   LOOP
     RAISE WARNING 'a restore may fail at constraint %', early.what
-      USING DETAIL = format('It calls %s. pg_restore may load rows before the configuration that this reads.', early.calls),
-            HINT = 'Pass the numbers of the layout, as in uid_timestamp(id, epoch, tick_us, shift). Or add the constraint '
-                   'to the table, or to each partition, with NOT VALID: it is checked for new rows.';
+      USING DETAIL = format('It calls %s. pg_restore may load rows before the configuration that this reads.',
+                            early.calls),
+            HINT = 'Pass the numbers of the layout, as in uid_timestamp(id, epoch, tick_us, shift). Or add the '
+                   'constraint to the table, or to each partition, with NOT VALID: it is checked for new rows.';
   END LOOP;
 END
 $$;

@@ -64,7 +64,8 @@ BEGIN
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
     segment.sequence := format('uid_segments.%I', relation)::regclass;
   ELSIF there <> segment.registry_name THEN
-    RAISE EXCEPTION 'segment "%" is attached to segment "%" of the registry', left(name, 63), left(segment.registry_name, 63)
+    RAISE EXCEPTION 'segment "%" is attached to segment "%" of the registry', left(name, 63),
+                    left(segment.registry_name, 63)
       USING ERRCODE = 'duplicate_object', HINT = 'Attach another segment, or drop this one with segment_drop() first.';
   END IF;
 

@@ -128,32 +128,35 @@ BEGIN ATOMIC
                                                 ORDER BY c.table_name::text COLLATE "C", c.column_name)
                       FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
     FROM (SELECT CASE WHEN generator IS NULL -- uid_decode() fails if there is no default
-                      THEN (SELECT g.generator FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
+                      THEN (SELECT g.generator
+                              FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
                       ELSE generator END) chosen(k)
     LEFT JOIN LATERAL uid_decode(id, k) p ON true
     LEFT JOIN LATERAL (
-           SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id, n.created,
-                  n.modified
+           SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id,
+                  n.created, n.modified
              FROM uid_generator_config g
              JOIN pg_catalog.pg_class c ON c.oid = g.generator::oid
              JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
-            CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (PARTITION BY r.system_identifier, r.database, r.generator
-                                                                    ORDER BY r.created, r.id) AS ended
+            CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (
+                                 PARTITION BY r.system_identifier, r.database, r.generator
+                                 ORDER BY r.created, r.id) AS ended
                           FROM worker_node r WHERE r.layout = uid_internal.uid_layout(k)) n
             WHERE g.generator::oid = k::oid AND n.datacenter_id = p.datacenter_id AND n.worker_id = p.worker_id
               AND (p.backup OR n.created <= p.generated_at + pg_catalog.make_interval(secs =>
                      1::float8 + g.tick_us::float8 / 1000000::float8
-                     + CASE WHEN g.mode = 'cached'::text THEN g.max_staleness_ms::float8 / 1000::float8 ELSE 0::float8 END))
+                     + CASE WHEN g.mode = 'cached'::text THEN g.max_staleness_ms::float8 / 1000::float8
+                            ELSE 0::float8 END))
             ORDER BY n.generator = pg_catalog.format('%I.%I', s.nspname, c.relname) DESC,
                      greatest(n.created - p.generated_at, p.generated_at - n.ended, interval '0'), n.created DESC
             LIMIT 1) w ON true;
 END;
 COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
-  'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator of its row of worker_node, '
-  'whose id is node_id, when that row was created and last modified, and the columns of this database whose default '
-  'draws from the generator. All are NULL if no row fits. Of several rows with the id''s worker id, datacenter '
-  'id and layout, those of the given generator come first. Of these it is the one in use at the id''s time: from its '
-  'creation until the next row of its generator. That is exact while the clock was right, the rows are complete and no '
-  'other database had the same node. Otherwise, and for ids made within max_ahead_ms of the creation '
-  'of a row, it is the best match: the row in use at the nearest time. The caller needs SELECT on '
+  'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator '
+  'of its row of worker_node, whose id is node_id, when that row was created and last modified, and the columns of '
+  'this database whose default draws from the generator. All are NULL if no row fits. Of several rows with the id''s '
+  'worker id, datacenter id and layout, those of the given generator come first. Of these it is the one in use at '
+  'the id''s time: from its creation until the next row of its generator. That is exact while the clock was right, '
+  'the rows are complete and no other database had the same node. Otherwise, and for ids made within max_ahead_ms of '
+  'the creation of a row, it is the best match: the row in use at the nearest time. The caller needs SELECT on '
   'worker_node.';

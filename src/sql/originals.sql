@@ -4,8 +4,8 @@
 CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
 COMMENT ON FUNCTION uid_internal.uid_show_block() IS
-  'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version of a '
-  'row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
+  'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version '
+  'of a row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
 CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_segment
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
@@ -60,8 +60,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
-  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that exists. '
-  'A DELETE from t_sequence fails.';
+  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that '
+  'exists. A DELETE from t_sequence fails.';
 
 CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
 ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
@@ -70,11 +70,11 @@ CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
 COMMENT ON VIEW t_sequence IS
   'The named segments in the form of a t_sequence table, for services that take blocks of increment_val values with '
   'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
-  'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its block '
-  'before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the first '
-  'UPDATE. SET current_val = 0 starts over if too few values are left, and else goes on. An INSERT creates a segment. A '
-  'role needs SELECT and UPDATE on the view and USAGE on the sequence, to start over also UPDATE on the sequence, and to '
-  'insert INSERT on the view and CREATE on the schema uid_segments.';
+  'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its '
+  'block before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the '
+  'first UPDATE. SET current_val = 0 starts over if too few values are left, and else goes on. An INSERT creates a '
+  'segment. A role needs SELECT and UPDATE on the view and USAGE on the sequence, to start over also UPDATE on the '
+  'sequence, and to insert INSERT on the view and CREATE on the schema uid_segments.';
 
 CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
 LANGUAGE plpgsql
@@ -109,9 +109,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
-  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the given '
-  'one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with UPDATE '
-  'leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values up to max_id '
-  'are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of one row do the '
-  'same. An INSERT creates the segment unless it exists. The caller owns the table. Let other roles use it with GRANT '
-  'SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it with DROP TABLE.';
+  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the '
+  'given one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with '
+  'UPDATE leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values '
+  'up to max_id are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of '
+  'one row do the same. An INSERT creates the segment unless it exists. The caller owns the table. Let other roles '
+  'use it with GRANT SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it with DROP TABLE.';

@@ -1,5 +1,6 @@
--- Segments: sequences whose values are reserved a range at a time. Applications call segment_next(), segment_next_array(),
--- segment_reserve() and segment_last(); owners of segments call the others. The library reads the table.
+-- Segments: sequences whose values are reserved a range at a time. Applications call segment_next(),
+-- segment_next_array(), segment_reserve() and segment_last(); owners of segments call the others. The library reads
+-- the table.
 
 CREATE TABLE uid_segment (
   name        text     PRIMARY KEY CHECK (name <> ''),
@@ -100,8 +101,8 @@ COMMENT ON FUNCTION segment_alter(text, bigint, bigint) IS
   'step or max_step of 0 resets it to the setting (uidgen.segment_step, uidgen.segment_max_step). A new step or '
   'max_step applies from the next range on. Only the owner of the sequence may call it.';
 
-CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL,
-    fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
+CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL,
+    max_step bigint DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
     current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
 COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, bigint, bigint, bigint, bigint) IS
@@ -175,8 +176,8 @@ COMMENT ON FUNCTION segment_reserve(regclass, bigint) IS
 CREATE FUNCTION segment_last(name text) RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last';
 COMMENT ON FUNCTION segment_last(text) IS
-  'Returns the last value that this session drew from the segment or sequence with that name, as currval does. It fails before '
-  'the first value. The caller needs USAGE or SELECT on the sequence.';
+  'Returns the last value that this session drew from the segment or sequence with that name, as currval does. It '
+  'fails before the first value. The caller needs USAGE or SELECT on the sequence.';
 
 CREATE FUNCTION segment_set(name text, value bigint) RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_set';

@@ -115,7 +115,7 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 		"SELECT uid_generator_raise('uid_generators.in_trap_too', 5)", "SELECT uid_default_set('uid_generators.in_trap_too')",
 		"SELECT uid_generator_create('in_trap_3', epoch => '2015-01-01')", "SELECT uid_default_set('uid_generators.in_trap_3')",
 		"SELECT uid_generator_drop('uid_generators.in_trap_too')",
-		"SELECT segment_alter('in_trap', 5, 50, 'in a trap')", "SELECT uid_internal.uid_change_segment('uid_segments.in_trap', 6)",
+		"SELECT segment_alter('in_trap', 5, 50)", "SELECT uid_internal.uid_change_segment('uid_segments.in_trap', 6)",
 		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
 		"SELECT * FROM public.uid_generator_config", "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 900)", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
 		"SELECT segment_drop(repeat('in trap ', 20))");

@@ -43,7 +43,7 @@ sql($_, $setup . 'CREATE TABLE mark (name text PRIMARY KEY, n integer DEFAULT 1)
 sql($left, "SELECT uid_generator_alter('uid_generators.uid_default', spread => false, lease_ms => 900)");
 sql($right, "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 800)");
 sql($right, "SELECT uid_default_set('uid_generators.same')");
-sql($right, "SELECT segment_alter('same', 20, 2000, 'of the right')");
+sql($right, "SELECT segment_alter('same', 20, 2000)");
 insert($left, 100);
 my $right_rows = sql($right, $own);
 my $left_rows = sql($left, $own);

@@ -7,7 +7,6 @@
 #include "base/uuid_datum.hpp"
 
 namespace uidgen::pg {
-
 namespace {
 
 // Positions in messages count characters from 1.
@@ -35,13 +34,7 @@ namespace {
                     errhint("Pass a text that uid_to_base62() has returned.")));
 }
 
-} // namespace
-
-// uid_to_uuid(), uid_from_uuid(): between ids and UUIDs of version 7. Arithmetic only, as in decode.cpp.
-
-namespace {
-
-// The same id gives the same uuid: its random bits are 0.
+// Arithmetic only, as in decode.cpp. The same id gives the same uuid: its random bits are 0.
 Datum to_uuid(FunctionCallInfo fcinfo, Oid generator) {
     const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
     const int64_t id = PG_GETARG_INT64(0);
@@ -58,7 +51,6 @@ Datum from_uuid(FunctionCallInfo fcinfo, Oid generator) {
 }
 
 } // namespace
-
 } // namespace uidgen::pg
 
 using namespace uidgen::pg;
