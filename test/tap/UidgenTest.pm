@@ -361,8 +361,8 @@ sub finish_query
 	return $session->take;
 }
 
-# The SQLSTATE of a statement; '00000' if it succeeds, and 08006 if the connection is lost. In list context also the whole message. $on is a node, or a
-# session of hold_open.
+# The SQLSTATE of a statement; '00000' if it succeeds, and 08006 if the connection is lost. In list context also the whole
+# message. $on is a node, or a session of hold_open.
 sub sqlstate
 {
 	my ($on, $sql) = @_;
