@@ -87,7 +87,7 @@ struct ClockPolicy {
 // clock again: a single bad reading must not use up years of a generator's time.
 enum class ClockJump : uint8_t {
     none,    // no jump, or one up to suspicious_jump_us. A step back is when_back's.
-    far,     // goes on with the new time, and says so
+    far,     // continues with the new time, and says so
     too_far, // refused, until the clock is back or the limit is another one
 };
 

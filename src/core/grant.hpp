@@ -38,7 +38,7 @@
 
 namespace uidgen::core {
 
-// Terms grow by one a fence, so a larger one is no term. The next one always fits.
+// Terms grow by one a fence, so a larger one is invalid. The next one always fits.
 constexpr int64_t largest_term = INT64_C(1) << 53;
 
 // The right of a line, as the member keeps it and shows it.
@@ -75,7 +75,7 @@ struct NodeRow {
     int64_t node;
     int64_t from;
     int64_t until;
-    uint64_t line;        // 0: nobody
+    uint64_t line;        // 0: no holder
     uint64_t incarnation; // the one that was answered last
     int64_t term;         // the stamp of that answer
     int64_t serial;
@@ -315,7 +315,7 @@ constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, const No
 }
 
 // The registry after a fence. `newest_until_us` is the greatest latest_end_us() of the rows that a line has; 0: there
-// is none. (What an outside generator or a joining member says of its node is no reading of a clock.) While all clocks
+// is none. (What an outside generator or a joining member says of its node is not read from a clock.) While all clocks
 // agree within the bound it adds nothing; it makes up for a registry whose clock is behind.
 constexpr RegistryView fenced(RegistryView r, int64_t newest_until_us) noexcept {
     r.fence_base_us = std::max({r.fence_base_us, r.now_us, newest_until_us - r.longest_us});

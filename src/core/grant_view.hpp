@@ -4,10 +4,10 @@
 //   1. `version` is odd while a writer changes the fields, and even otherwise. It only grows.
 //   2. A reader that finds the same even version before and after it reads the fields has read one published view:
 //      all of its fields, and of no other view.
-//   3. A view that has become old is still right: its ticks belong to its node for ever. So a reader may act on what it
+//   3. A view that has become old is still right: its ticks belong to its node forever. So a reader may act on what it
 //      has read, however late it is.
 //
-// A writer that stops for ever leaves an odd version. A reader that fails too often must read under the writer's lock.
+// A writer that stops forever leaves an odd version. A reader that fails too often must read under the writer's lock.
 //
 // A test may replace Atom by its own atomic that explores interleavings.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // Numbered invariants
 //   1. A start begins a new incarnation and stores it, before it asks (begin_incarnation()). So of two lives that
-//      follow one another the registry can tell which is the later one, and a copy of a life is no life that follows
+//      follow one another the registry can tell which is the later one, and a copy of a life does not follow
 //      it.
 //   2. A grant counts only while the data directory, host and timeline are those that the file was written for. The
 //      caller checks it. Otherwise, and for a generator without a high-water mark, a new line begins (begin_line()),
@@ -75,13 +75,13 @@ struct Answer {
     Refusal why;
     uint64_t incarnation; // of the ask
     uint64_t fleet;
-    Grant grant;      // with the stamp of the answer, also in a refusal
+    Grant grant;      // with the stamp of the answer, even in a refusal
     int64_t seal = 0; // of the stamp, with serial 0 in a refusal
 };
 
 enum class Accepted : uint8_t {
     grant,       // the membership has changed, and must be stored before it is used
-    refused,     // the membership stands as it was; it may have become superseded
+    refused,     // the membership is unchanged; it may have become superseded
     ignored,     // by invariant 4
     other_fleet, // the registry is that of another fleet
 };

@@ -14,8 +14,8 @@
 //      of 1 in 2^drawn_node_bits(), and each number that a database draws gives it another node.
 //   3. With worker_policy static the worker field is the number, whatever else is given. Without a datacenter field a
 //      person has given the whole node then, so it is `set`.
-//   4. An id too large for the layout is no error, because then a setting could make generators fail. It is not taken
-//      modulo the width either, because then two databases with different ids would share a node for certain.
+//   4. An id too large for the layout is not an error, because then a setting could make generators fail. It is not
+//      taken modulo the width either, because then two databases with different ids would share a node for certain.
 #pragma once
 
 #include "layout.hpp"

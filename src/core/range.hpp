@@ -84,7 +84,7 @@ constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r,
 }
 
 // Ordinals [begin, end) stand for first, first + increment, ... What a published ordinal stands for never changes, so a
-// copy of a Range stays right for ever.
+// copy of a Range stays right forever.
 struct Range {
     uint64_t begin;
     uint64_t end;

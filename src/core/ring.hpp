@@ -12,7 +12,7 @@
 //   3. `cursor` and `tail` only say where to look. Any value of theirs costs time or room, never a position. This
 //      includes a value that a process stopped long ago writes late.
 //
-// A process that stops for ever, at any step:
+// A process that stops forever, at any step:
 //   a taker   before the swap: loses nothing; after it: loses its run. The cell is empty for others.
 //   a putter  before the swap: loses its run; after it, before it moves the tail: the next putter moves the tail.
 // A putter may swap late, when another process has filled its cell and a taker has emptied it. Then its run is behind
@@ -129,7 +129,7 @@ template <template <typename> class Atom = std::atomic> class Ring {
         return std::min(runs, mask_ + 1);
     }
 
-    // Whether a refill is to begin, or to go on. It begins below the threshold, and ends when the ring is full.
+    // Whether a refill is to begin, or to continue. It begins below the threshold, and ends when the ring is full.
     bool wants_runs(bool is_refilled, uint64_t threshold) const noexcept {
         return filled() < (is_refilled ? cells() : threshold);
     }

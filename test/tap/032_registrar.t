@@ -546,7 +546,7 @@ $ahead->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_adm
 my $late = new_member('late', 'host=' . $ahead->host . ' port=' . $ahead->port . ' dbname=postgres user=uid_fleet');
 like(drawn_node($late), qr/^\d+$/, 'a server draws whose clock is behind that of the registry');
 is(status($late, 'clock_offset_ms BETWEEN -310000 AND -290000'), 't', 'the status shows the offset');
-is(wait_for_lines($late, 'WARNING:  the clock of this server differs', 1), 1, 'and the log warns of it, once');
+is(wait_for_lines($late, 'WARNING:  clock of this server differs', 1), 1, 'and the log warns of it, once');
 set_registry($late, $good);
 $late->poll_query_until('postgres', "SELECT last_error LIKE '%another fleet%' FROM uid_registry_status")
   or die 'the other fleet is not refused';

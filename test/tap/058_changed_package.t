@@ -56,7 +56,7 @@ sub refused
 	{
 		my ($state, $error) = sqlstate($on, $sql);
 		push @wrong, "$sql: $state $error"
-		  unless $error =~ /ERROR:  55000: this session has another build of uidgen.*\n.*\nHINT:  Restart the server\.\n/;
+		  unless $error =~ /ERROR:  55000: this session has loaded another build of uidgen.*\n.*\nHINT:  Restart the server\.\n/;
 	}
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', $what);

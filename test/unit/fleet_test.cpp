@@ -684,7 +684,7 @@ const Mutant mutants[] = {
          };
      },
      repeated_loss},
-    {"no term (an old registry goes on)",
+    {"no term (an old registry continues)",
      [](Protocol &p) {
          p.judge = [](const Layout &l, const RegistryView &r, const Ask &a, const NodeRow *row) {
              RegistryView blind = r;
@@ -756,7 +756,7 @@ const Mutant mutants[] = {
     {"a standby has the file", [](Protocol &p) { p.start_elsewhere = [](Membership *, uint64_t) {}; }, copies},
     {"a generator without a mark keeps its grant", [](Protocol &p) { p.start_without_mark = begin_incarnation; },
      copies},
-    {"a start is no new incarnation", [](Protocol &p) { p.restart = [](Membership *, uint64_t) {}; }, copies},
+    {"a start is not a new incarnation", [](Protocol &p) { p.restart = [](Membership *, uint64_t) {}; }, copies},
     {"a start forgets the incarnation before it",
      [](Protocol &p) { p.restart = [](Membership *m, uint64_t fresh) { m->incarnation = fresh; }; }, no_loss},
     {"a start forgets all incarnations but the one before it",
@@ -817,7 +817,7 @@ const Mutant mutants[] = {
          };
      },
      two_fleets},
-    {"a superseded life goes on after a late answer",
+    {"a superseded life continues after a late answer",
      [](Protocol &p) {
          p.accept = [](Membership *m, FleetSeen *seen, const Answer &answer) {
              return accept_as(m, seen, answer, [](Membership *blind, FleetSeen *) { blind->superseded = false; });

@@ -107,7 +107,7 @@ inline void *named_memory(const char *name, size_t bytes, void (*initialize)(voi
 inline void *named_memory(const char *, size_t, void (*)(void *)) { return nullptr; }
 #endif
 
-// Whether somebody has set a parameter, of which PostgreSQL may know no more than name and value. The name stays when
+// Whether a parameter has been set, of which PostgreSQL may know no more than name and value. The name stays when
 // the line is taken out of postgresql.conf.
 #if PG_VERSION_NUM >= 170000
 inline bool parameter_is_set(const char *name) {

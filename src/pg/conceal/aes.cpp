@@ -19,7 +19,7 @@ EVP_CIPHER_CTX *context_of(AesKey *key) { return reinterpret_cast<EVP_CIPHER_CTX
     if (error != 0)
         ERR_error_string_n(error, message, sizeof(message));
     ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION), errmsg("could not encrypt with AES-256: %s", message),
-                    errhint("See whether the configuration of OpenSSL on this server allows AES-256 in ECB mode.")));
+                    errhint("Check that the configuration of OpenSSL on this server allows AES-256 in ECB mode.")));
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 // built without it) the library has the same functions, and they fail.
 //
 // The expanded key is in OpenSSL's memory, and no memory context frees it. So each aes_open() needs an aes_close(),
-// also after an error.
+// even after an error.
 #pragma once
 
 #include "core/ff1.hpp"

@@ -19,7 +19,7 @@ constexpr char key_table_name[] = "uid_key";
 [[noreturn]] void report_no_concealed_id(const text *name, int64_t value, const char *detail) {
     ereport(ERROR,
             (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-             errmsg("value %lld is no id that key \"%s\" has concealed", static_cast<long long>(value), shown(name)),
+             errmsg("value %lld is not an id concealed with key \"%s\"", static_cast<long long>(value), shown(name)),
              errdetail_internal("%s", detail)));
 }
 

@@ -398,7 +398,7 @@ bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator) {
 Oid read_default_generator(Oid schema) {
     const Oid generator = find_default_generator(schema);
     if (!OidIsValid(generator))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the database has no default generator"),
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("database has no default generator"),
                         errhint("Draw with uid_next('uid_generators.name'), or choose a default with "
                                 "uid_default_set().")));
     return generator;

@@ -82,7 +82,7 @@ BlockAnswer read_answer(const PGresult *result, const BlockAsk &ask) {
     }
     if (ask.count > 0 && !core::is_beyond({ask.shown, true}, increment, first)) {
         set_error(&refused.error, "the registry gave values that this database had before",
-                  "Check that uidgen.registry names the present primary server of the registry.");
+                  "Check that uidgen.registry names the current primary server of the registry.");
         return refused;
     }
     return {BlockState::ready, block, BlockRefusal::other, {}};

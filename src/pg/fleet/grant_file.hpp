@@ -10,7 +10,7 @@
 // The timeline is known when the server starts, before it has replayed its log: a server begins a new timeline only
 // at the end of an archive recovery, and such a recovery is requested by a file in the data directory, or is under
 // way by the control file. Then the file is removed, since the server that was a primary here may have been followed
-// by another one. Otherwise the server goes on, perhaps after a crash recovery, in the latest timeline that the
+// by another one. Otherwise the server continues, perhaps after a crash recovery, in the latest timeline that the
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
 // grants of a file that counts may be used at once. They are the same line, on the same timeline, as before.
 //

@@ -177,7 +177,7 @@ GrantError reply_error(const FleetReply &reply, const core::FleetSeen &seen, int
                   "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet.");
     else if (reply.answer.grant.term < seen.term)
         set_error(&error, "the registry has lost answers that this server has seen",
-                  "Check that uidgen.registry names the present primary server of the registry.");
+                  "Check that uidgen.registry names the current primary server of the registry.");
     else if (reply.answer.grant.until <= lowest)
         set_error(&error, "the registry granted only ticks that this server has passed",
                   "Compare the clocks of this server and of the registry. The view uid_registry_status shows by how "

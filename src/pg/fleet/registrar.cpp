@@ -196,7 +196,7 @@ void compare_clocks(int64_t sent_us, const FleetReply &reply) {
     status.clock_offset_us = middle_us - reply.registry_clock_us;
     const bool differ = status.clock_offset_us > bound_us || status.clock_offset_us < -bound_us;
     if (differ && !said_clock)
-        ereport(WARNING, (errmsg("the clock of this server differs from the registry's by " INT64_FORMAT " ms",
+        ereport(WARNING, (errmsg("clock of this server differs from the registry's by " INT64_FORMAT " ms",
                                  status.clock_offset_us / us_per_ms),
                           errdetail("uidgen.registry_clock_bound is %d ms.", settings::registry_clock_bound_ms),
                           errhint("Synchronize the clocks of the fleet.")));

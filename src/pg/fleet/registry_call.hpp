@@ -30,7 +30,7 @@ PGresult *call_registry(const char *procedure, const CallParameters &p, GrantErr
 // A column of the answer's first row, by its name, so that a later registry may add some. Null: SQL's NULL, or there is
 // no such column.
 const char *answer_text(const PGresult *result, const char *column);
-bool answer_number(const PGresult *result, const char *column, int64_t *number); // false: it is no number
+bool answer_number(const PGresult *result, const char *column, int64_t *number); // false: not a number
 
 // The error of an answer that refuses. Without a message it is the refusal's name.
 void set_refusal(GrantError *error, const PGresult *result, const char *refusal);

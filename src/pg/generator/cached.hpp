@@ -5,7 +5,7 @@
 //   1. The fast path does not read it, only the coarse monotonic clock (3).
 //   2. The slow path (a transaction's first call, a new run, an empty ring) reads it, and throws away what is older
 //      than half of max_staleness.
-//   3. The fast path may then go on for the other half. It measures that time by the coarse monotonic clock,
+//   3. The fast path may then continue for the other half. It measures that time by the coarse monotonic clock,
 //      because the wall clock may be set meanwhile.
 // So no id is older than max_staleness when it is handed out, even without a refiller.
 #pragma once

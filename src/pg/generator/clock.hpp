@@ -24,8 +24,8 @@ namespace uidgen::pg {
 
 inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 
-// The clock jumped forward by moved_us, and draws go on: a line in the log, and a counter. There is one clock, so it is
-// not a generator's.
+// The clock jumped forward by moved_us, and draws continue: a line in the log, and a counter. There is one clock, so it
+// is not a generator's.
 void note_clock_jump(int64_t now_us, int64_t moved_us);
 
 // Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.

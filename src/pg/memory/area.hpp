@@ -6,7 +6,7 @@
 // may always be read.
 //
 // Memory may not be there: /dev/shm is full, or there are too many segments. PostgreSQL then raises an error under
-// locks of its own, so nobody catches it without an abort. Whatever is to last is allocated first, and published by a
+// locks of its own, so only an abort catches it. Whatever is to last is allocated first, and published by a
 // step that cannot fail.
 #pragma once
 

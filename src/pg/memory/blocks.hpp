@@ -2,7 +2,7 @@
 // asks the registry.
 //
 // A block is a range of a segment's values that the registry gave to this server. A slot has one place for it at most,
-// made when a session first asks for one. So at most one block of a segment is ready beside the range that sessions
+// made when a session first asks for one. So at most one block of a segment is ready after the range that sessions
 // draw from (Leaf's double buffer).
 //
 // The slot's lock guards the place. It may be taken under the page's, so that a block leaves its place and becomes the

@@ -2,7 +2,7 @@
 //
 // Nothing is counted on the fast path. What a session draws through a window is known afterwards: the word says how far
 // it has moved, and PassedOver how much of that was not handed out. All else happens on the slow path, which counts
-// with relaxed atomics: each counter stands alone.
+// with relaxed atomics: no counter depends on another.
 #pragma once
 
 #include <atomic>
@@ -86,7 +86,7 @@ class PassedOver {
     // While no other process can reach it. `next` is the first value that the word will hand out.
     void reset(uint64_t next) { count_.store(next, std::memory_order_relaxed); }
 
-    // The word stands before `next` or beyond it, and may be moved to hand out `target` next. Returns what settle()
+    // The word is before `next` or beyond it, and may be moved to hand out `target` next. Returns what settle()
     // must be given.
     uint64_t expect(uint64_t next, uint64_t target) {
         if (likely(target <= next))

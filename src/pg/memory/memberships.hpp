@@ -1,6 +1,6 @@
 // The memberships of this server's generators in a fleet: what is asked of the registry for each, and the grants that
 // sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends when the generator
-// is dropped, or made anew with the oid of another one.
+// is dropped, or made again with the oid of another one.
 //
 // Locking contract
 //   1. The slot's lock guards all but the view and the atomics. No I/O and no wait happens under it.
@@ -11,10 +11,10 @@
 //      from another one than the slot has. Incarnations are random numbers, so one of another generator that had the
 //      slot meanwhile, or of the same one in another line, is told from the former one.
 //
-// Why a grant of a membership that has ended harms nobody:
+// Why a grant of a membership that has ended does no harm:
 //   1. Its ticks stay the former line's. The registry grants the node to another line from the end of the grant on.
 //   2. An answer that is under way for the line is not published, by (3) of the contract.
-//   3. The file of grants may still have the line, until it is written again. A start then goes on with the line. That
+//   3. The file of grants may still have the line, until it is written again. A start then continues the line. That
 //      is right, because no later line of the generator has drawn: its incarnation would be in the file instead.
 #pragma once
 
@@ -23,7 +23,7 @@
 namespace uidgen::pg {
 
 // What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
-// before the word is swapped. A view that has become old is still right: its ticks belong to its node for ever.
+// before the word is swapped. A view that has become old is still right: its ticks belong to its node forever.
 using core::GrantView;
 
 // ---------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ struct Member {
     GrantError error;
 };
 
-// False: the slot's generator is no member.
+// False: the slot's generator is not a member.
 bool membership_copy(Slot *slot, Member *copy);
 
 // Calls visit(member) for each member of the server, without a lock.
@@ -112,7 +112,7 @@ void membership_unwant(const Member &member);
 // Wakes the sessions that wait.
 void membership_note_error(const Member &member, const GrantError &error);
 
-// uid_fleet_move(): every generator of this server begins anew, in whatever fleet the registry is of.
+// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
 void memberships_begin_lines();
 
 // A random number that was never used: the name of an incarnation. Positive, never 0. False: there is none.

@@ -40,7 +40,7 @@ void make(void *memory) {
 
 [[noreturn]] void report_other_build() {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("this session has another build of uidgen than those that draw on this server"),
+                    errmsg("this session has loaded another build of uidgen than the other sessions of this server"),
                     errdetail("The package was changed while the server ran, and its shared memory differs."),
                     errhint("Restart the server.")));
 }

@@ -4,7 +4,7 @@
 // If the library is preloaded, the struct is in the main shared memory. If not, on PostgreSQL 17 and later, it is
 // memory with a name that the first process which needs it makes. After an upgrade of the package without a restart,
 // processes of two builds may meet there. So name, size and header never change, the header is compared before any lock
-// is taken, and a build that lays out shared memory in another way refuses to go on.
+// is taken, and a build that lays out shared memory in another way refuses to continue.
 //
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
@@ -68,7 +68,7 @@ struct GrantError {
 // What the registrar last knew of the registry, for a view.
 struct RegistrarStatus {
     bool connected;
-    int64_t away_since_us; // since when the registry cannot be used; 0: it can, or nobody has tried
+    int64_t away_since_us; // since when the registry cannot be used; 0: it can, or was not tried
     GrantError last_error; // of the registry as a whole, or of any member
     bool compared_clocks;
     int64_t clock_offset_us; // this server's clock less the registry's, at the last answer

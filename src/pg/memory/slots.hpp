@@ -13,8 +13,8 @@
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
 //      (the refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
-//   5. Whoever makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of a node,
-//      which looks at many slots at one moment, needs only the state's.
+//   5. A process that makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of
+//      a node, which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
 // A slot may outlive its sequence without harm (session/slot_life.hpp). A session that opens an entry compares the page
@@ -56,7 +56,7 @@ enum class SlotPhase : uint32_t {
     free,    // of no sequence
     orphan,  // of a sequence that has become another generator's
     dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
-    stale,   // what is drawn with must be made anew
+    stale,   // what is drawn with must be made again
     ready,
 };
 
@@ -64,7 +64,7 @@ constexpr int64_t no_number = -1;
 
 // Where a generator's worker id comes from.
 enum class WorkerPolicy : uint32_t {
-    disposable, // drawn anew at each start of the server
+    disposable, // drawn again at each start of the server
     sticky,     // the last one of this host and port; drawn if there is none
     fixed,      // the number that the user gave (`static`)
 };
@@ -253,7 +253,7 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init);
 // A slot for a generator that no session has drawn from since the server's start. It is stale.
 Slot *make_stale_slot(const SlotKey &key);
 
-// What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes anew
+// What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
 // what it draws with. Statistics and membership stay.
 void expire_slot(Slot *slot);
 

@@ -17,7 +17,7 @@ bool fence_by_hand(Registry *registry, void *) {
 
 bool cancel_fence(Registry *registry, void *) {
     ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
-                      errdetail("If grants were lost and their holders draw on, ids collide.")));
+                      errdetail("If grants were lost and their holders continue to draw, ids collide.")));
     registry->state.view.fence_base_us = registry->state.view.term_shown = 0;
     write_state(registry->state);
     return true;
@@ -42,7 +42,7 @@ bool cancel_handover(Registry *registry, void *) {
     if (view.now_us < at_us)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the handover cannot be canceled yet"),
-                 errdetail("Another server may still take over, and count on this one granting nothing."),
+                 errdetail("Another server may still take over, and rely on this one to grant nothing."),
                  errhint("Try again at %s.", timestamptz_to_str(to_timestamptz(at_us)))));
     registry->state.closed_until_us = 0;
     write_state(registry->state);

@@ -143,7 +143,7 @@ MemberRefusal refuse_ended(const Call &call) {
 }
 
 MemberRefusal refuse_layout(const Call &call, const char *login) {
-    ereport(LOG, (errmsg("role \"%s\" brings one more layout than %lld", login, static_cast<long long>(most_pools)),
+    ereport(LOG, (errmsg("role \"%s\" cannot bring more than %lld layouts", login, static_cast<long long>(most_pools)),
                   errdetail("Generator \"%s\" in database \"%s\" on %s:%s asks for it.", call.holder.generator,
                             call.holder.database, call.holder.host, call.holder.port)));
     return {"too_many_layouts",

@@ -3,7 +3,7 @@
 // Contract
 //   1. The caller is connected to SPI, its search_path is pg_catalog alone, and it holds the registry's lock
 //      (registry.hpp), which it took before it reads. Each statement has a snapshot of its own, from after the lock.
-//   2. A node's row is read without a lock. write_node() writes it only if nobody has changed it since.
+//   2. A node's row is read without a lock. write_node() writes it only if it was not changed since.
 #pragma once
 
 #include "base/compat.hpp"
@@ -95,7 +95,7 @@ bool read_next_until(int32_t pool, NodeRange range, int64_t *until);
 bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us);
 // False: the row has changed since `before` was read.
 bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after, int64_t now_us);
-// What core::used_before() made of a row that is in the table, or is not. It is no answer to the holder of the row.
+// What core::used_before() made of a row that is in the table, or is not. It does not answer the holder of the row.
 // False: the row has changed since `before` was read.
 bool write_use_before(int32_t pool, const core::NodeRow &before, const core::NodeRow &after);
 // The clock of the holder of a node, which is refused an answer.

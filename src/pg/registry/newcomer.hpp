@@ -1,4 +1,4 @@
-// Which node a newcomer gets: one that nobody may use at its ticks.
+// Which node a newcomer gets: one that no other generator may use at its ticks.
 //
 //   disposable  a node that was never used, if a few draws from worker_node's sequence find one; otherwise the node
 //               whose grant ended first

@@ -220,7 +220,7 @@ void commit_registry(Registry *registry) {
         SPI_commit();
     if (writes && !is_durable(XactLastCommitEnd, level))
         ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling wait for a synchronous standby"),
-                        errdetail("The registry's commit has not reached the standby, so it answers nothing."),
+                        errdetail("The registry's commit has not reached the standby, so it did not answer."),
                         errhint("Bring the standby back, or remove it from synchronous_standby_names.")));
     check_spi(SPI_finish(), "SPI_finish", "");
 }
@@ -240,8 +240,8 @@ void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool excl
 
 MemberRefusal refuse_unproven(const Caller &caller) {
     const char *message = "this fleet's registry has not given what the member shows";
-    ereport(LOG, (errmsg("%s", message),
-                  errdetail("It says it is database \"%s\" on %s:%s.", caller.database, caller.host, caller.port)));
+    ereport(LOG, (errmsg("%s", message), errdetail("It identifies itself as database \"%s\" on %s:%s.", caller.database,
+                                                   caller.host, caller.port)));
     return {"unproven", message, "Run SELECT uid_fleet_move() on this server. Its generators then get new nodes."};
 }
 

@@ -1,7 +1,7 @@
 // A generator under a lock that excludes every session that draws from it: what may be done then.
 //
 // The lock is on the generator's sequence and lasts to the end of the transaction. No session holds the generator's
-// slot, so the slot may be reset. The next draw makes anew what it draws with, from the row that was committed, above
+// slot, so the slot may be reset. The next draw makes again what it draws with, from the row that was committed, above
 // the high-water mark.
 #pragma once
 

@@ -32,10 +32,10 @@ void refuse_rewritten(Relation rel);
 // Frees the slots of sequences that are not there any more: dropped, rolled back with their creation, or of a database
 // that was dropped.
 //
-// A slot that outlives its sequence harms nobody. A sequence that gets the same oid has another page. If it is of the
-// other kind, it gets another slot; and a generator's row that is inserted has the slot made anew. Databases of one oid
-// have different keys (area.hpp). So slots need not go with their sequences. They are looked at in turn when others are
-// made, and cannot become more than those.
+// A slot that outlives its sequence does no harm. A sequence that gets the same oid has another page. If it is of the
+// other kind, it gets another slot; and a generator's row that is inserted has the slot made again. Databases of one
+// oid have different keys (area.hpp). So slots need not go with their sequences. They are looked at in turn when others
+// are made, and cannot become more than those.
 //
 // A slot also says how far the ids of a generator reached that was dropped. So it stays for ten minutes after these
 // times, because a generator of the same layout that is made meanwhile starts above them (docs/design.md, P1 10). Then
