@@ -108,7 +108,7 @@ WITH subject(place, title, members) AS (VALUES
 ), page(place, rank, creation, name, text) AS (
   SELECT 0, 0, 0::oid, '', '# Reference
 
-What does each function, view, table and setting do, and who may use it? Functions without a line on privileges may be '
+This page says what each function, view, table and setting does, and who may use it. Functions without a line on privileges may be '
     'called by every role with USAGE on the schema of the extension. Arguments with DEFAULT may be left out; a function that '
     'gets NULL for another one returns NULL or says in its error what it needs. Superusers and owners may do everything. '
     'test/reference.sql makes this page from the comments in the database, which psql shows with \df+ and \d+.'

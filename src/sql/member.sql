@@ -20,7 +20,7 @@ COMMENT ON VIEW uid_registry_status IS
   'members of pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator '
   'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
   'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
-  'granted_until it draws with its node, even if the registry is away; renewals counts grants since the server '
+  'granted_until it draws with its node, even if the registry is unreachable; renewals counts grants since the server '
   'started; superseded: another server continues as this generator, or its node was taken over, so it draws '
   'nothing; error: why the registry granted nothing last time. '
   'If no generator has used the registry since the server started, there is one row without a generator.';
@@ -98,6 +98,6 @@ $$;
 COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint) IS
   'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
   'registry, in blocks. All members that attach to that segment share its values, and none comes twice. The registry '
-  'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it goes '
-  'on with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
+  'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it '
+  'continues with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
   'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block.';

@@ -72,7 +72,7 @@ COMMENT ON VIEW t_sequence IS
   'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
   'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its '
   'block before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the '
-  'first UPDATE. SET current_val = 0 starts over if too few values are left, and else goes on. An INSERT creates a '
+  'first UPDATE. SET current_val = 0 starts over if too few values are left, and else continues. An INSERT creates a '
   'segment. A role needs SELECT and UPDATE on the view and USAGE on the sequence, to start over also UPDATE on the '
   'sequence, and to insert INSERT on the view and CREATE on the schema uid_segments.';
 

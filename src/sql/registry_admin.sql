@@ -158,5 +158,5 @@ $$;
 COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
   'Undoes uid_fleet_admit(): takes back the settings that it made, and what the role may call. It also revokes the '
   'role''s privileges on the sequences of segments. A NOTICE names other settings of the role, which stay. Nodes that '
-  'were granted through the role stay with their holders until their grants end. Sessions of the role go on, but they '
+  'were granted through the role stay with their holders until their grants end. Sessions of the role stay, but they '
   'cannot call the registry. Only superusers and the owner of the database may call it.';

@@ -163,9 +163,7 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         reset(&slot->segment, init);
         return;
     }
-    // A counter that has moved says that ids were drawn before the slot was made ready, up to its first position.
-    slot->generator.records_before =
-        counted(slot->counters, Stat::records) - (init.expected.counter.last_value > core::no_lease_yet ? 1 : 0);
+    slot->generator.records_before = counted(slot->counters, Stat::records);
     reset(&slot->generator, init, cells);
 }
 
@@ -190,6 +188,8 @@ void begin_use(Slot *slot, const SlotKey &key) {
     slot->key = key;
     reset(&slot->counters);
     reset(slot, {slot->kind}, InvalidDsaPointer);
+    if (slot->kind == SlotKind::generator)
+        slot->generator.former_until_us = 0;
     slot->ids_shown.store(0, std::memory_order_relaxed);
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
@@ -214,6 +214,8 @@ dsa_pointer take_cells(Slot *slot) {
 // The slot has no ring until now: it was free, or has lost it when it was reset.
 void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
     lock_both(slot);
+    if (slot->kind == SlotKind::generator)
+        slot->generator.former_until_us = slot_last_time(*slot);
     keep_counts(slot);
     reset(slot, init, *cells);
     set_phase(slot, SlotPhase::ready);
@@ -434,9 +436,10 @@ int64_t slot_last_time(const Slot &slot) {
     const GeneratorState &generator = slot.generator;
     const core::Layout &layout = generator.config.layout;
     if (counted(slot.counters, Stat::records) == generator.records_before)
-        return 0;
+        return generator.former_until_us;
     const uint64_t position = Max(generator.ticks.last(), generator.backup.last());
-    return core::start_of(layout, static_cast<int64_t>(position >> layout.sequence_bits));
+    return Max(generator.former_until_us,
+               core::start_of(layout, static_cast<int64_t>(position >> layout.sequence_bits)));
 }
 
 } // namespace uidgen::pg

@@ -168,6 +168,7 @@ struct GeneratorState {
     core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
     PassedOver passed_over;          // by `ticks`, except in cached mode
     uint64_t records_before;         // what Stat::records counted when the slot was made ready
+    int64_t former_until_us;         // slot_last_time() when the slot was made ready
     std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with
     GeneratorConfig config;          // changes under the lock of the slot and that of the state
     RingState ring;                  // of cached mode
