@@ -34,7 +34,7 @@ CREATE FUNCTION uid_last() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
 COMMENT ON FUNCTION uid_last() IS
   'Returns the last id that this session drew from any generator. After a batch, that is the last id of the batch. It '
-  'fails before the first id. It ignores ids that parallel workers drew.';
+  'fails before the first id. It ignores ids that parallel workers drew, and checks no privilege.';
 
 CREATE FUNCTION uid_decode(id bigint,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
