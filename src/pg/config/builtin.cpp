@@ -1,4 +1,4 @@
-#include "builtin.hpp"
+#include "rows.hpp"
 
 #include "base/compat.hpp"
 #include "extension.hpp"

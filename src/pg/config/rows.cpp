@@ -1,7 +1,6 @@
 #include "rows.hpp"
 
 #include <algorithm>
-#include "builtin.hpp"
 #include "extension.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"

@@ -2,7 +2,6 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "refiller.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 

@@ -6,7 +6,7 @@
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
 #include "node/node_writer.hpp"
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"

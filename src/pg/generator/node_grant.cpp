@@ -3,7 +3,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "core/clock_policy.hpp"
-#include "session/locked_generator.hpp"
+#include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
 #include "memory/workers.hpp"
 #include "config/rows.hpp"

@@ -8,7 +8,7 @@
 //
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
-//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence/page.hpp). No wait, no allocation
+//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence/sequence.hpp). No wait, no allocation
 //      and no error happens under it.
 //   3. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
 //   4. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which

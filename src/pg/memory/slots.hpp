@@ -6,7 +6,7 @@
 //   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it,
 //      too.
 //   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
-//      (locked_generator.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
+//      (session/slot_life.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
 //      (session/slot_life.hpp). Each changes the generation. So a session that kept a pointer compares the generation,
 //      under the lock on the sequence.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that

@@ -15,7 +15,7 @@ namespace uidgen::pg {
 // `function` is the SQL function that was called, which leads to the extension's tables.
 void note_generator_in_use(Slot *slot, Oid function);
 
-// For events.cpp.
+// For module.cpp.
 void node_writer_transaction_ended();
 
 } // namespace uidgen::pg

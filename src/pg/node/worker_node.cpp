@@ -3,7 +3,7 @@
 #include "config/rows.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "base/settings.hpp"

@@ -1,7 +1,8 @@
 #include "names.hpp"
 
-#include "config/rows.hpp"
 #include "base/errors.hpp"
+#include "config/extension.hpp"
+#include "config/rows.hpp"
 
 namespace uidgen::pg {
 
@@ -11,20 +12,12 @@ namespace {
 Oid default_sequence = InvalidOid;
 // Relcache changes of uid_generator (a new extension, another default) reset default_sequence.
 Oid default_table = InvalidOid;
-uint64_t default_invalidations = 0;
-// Bounds the look-up where every round gets an invalidation (debug_discard_caches).
-constexpr int most_rounds = 8;
 
 void look_up_default(Oid function) {
     const Oid schema = schema_of_function(function);
     default_table = extension_table(schema, "uid_generator");
     Oid found = InvalidOid;
-    uint64_t seen = 0;
-    int rounds = 0;
-    do { // an invalidation during the look-up may have come too late for it
-        seen = default_invalidations;
-        found = read_default_generator(schema);
-    } while (seen != default_invalidations && ++rounds < most_rounds);
+    (void)read_unchanged([&] { found = read_default_generator(schema); });
     default_sequence = found;
 }
 
@@ -34,6 +27,7 @@ SessionEntry *open_default(Oid function) {
     check_may_draw();
     if (default_changed_in == transaction_number)
         report_default_changed_here();
+    constexpr int most_rounds = 8; // as in read_unchanged()
     for (int round = 1;; round++) {
         if (default_sequence == InvalidOid)
             look_up_default(function);
@@ -50,7 +44,6 @@ SessionEntry *open_default(Oid function) {
 void default_relation_changed(Oid relation) {
     if (relation != default_table && OidIsValid(relation))
         return;
-    default_invalidations++;
     default_sequence = InvalidOid;
     last_used.default_generator = &empty_entry;
 }

@@ -10,7 +10,7 @@ namespace uidgen::pg {
 // The default generator's entry, opened for the current user and transaction.
 SessionEntry *open_default(Oid function);
 
-// For events.cpp.
+// For module.cpp.
 void default_relation_changed(Oid relation);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     return likely(known) ? last->sequence : InvalidOid;
 }
 
-// For events.cpp.
+// For module.cpp.
 void names_relation_changed(Oid relation);
 
 } // namespace uidgen::pg

@@ -2,13 +2,11 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "session/locked_generator.hpp"
 #include "session/slot_life.hpp"
 #include "session/session.hpp"
 #include "base/settings.hpp"
 #include "memory/memberships.hpp"
 #include "node/worker_node.hpp"
-#include "config/builtin.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 #include "generator/clock.hpp"

@@ -2,9 +2,8 @@
 
 #include "core/short_form.hpp"
 #include "base/compat.hpp"
-#include "config/layout_cache.hpp"
+#include "config/layouts.hpp"
 #include "base/errors.hpp"
-#include "base/uuid_datum.hpp"
 
 namespace uidgen::pg {
 
