@@ -89,8 +89,6 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
     return systable_beginscan(table, index, OidIsValid(index), nullptr, 1, &key);
 }
 
-namespace {} // namespace
-
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
     Relation rel = open_required_table(schema, table);
     SysScanDesc scan = begin_scan(rel, name, equal, value);
@@ -346,16 +344,11 @@ List *list_generators(Oid schema) {
         *named = {generator, generator_config_of(row)};
         generators = lappend(generators, named);
     };
-    Relation rel = open_required_table(schema, "uid_generator");
-    const TupleDesc desc = CreateTupleDescCopyConstr(RelationGetDescr(rel));
-    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
-    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
-        add(DatumGetObjectId(column({tuple, desc}, "generator")), {tuple, desc});
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
+    for_each_row(schema, "uid_generator", [&](Row row) { add(DatumGetObjectId(column(row, "generator")), row); });
     const Oid builtin = builtin_generator();
-    if (OidIsValid(builtin) && !has_generator_row(schema, builtin))
-        add(builtin, builtin_row(builtin, true, desc));
+    const Row found = find_generator_row(schema, builtin);
+    if (OidIsValid(builtin) && found.tuple == nullptr)
+        add(builtin, or_builtin_row(found, builtin));
     return generators;
 }
 

@@ -56,6 +56,16 @@ void copy_clipped(char *to, const char *from, size_t size);
 // A copy of the row whose column has that value. Without one the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
 
+// Calls visit(row) for each row.
+template <typename Visit> void for_each_row(Oid schema, const char *table, Visit visit) {
+    Relation rel = open_required_table(schema, table);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
+        visit(Row{tuple, RelationGetDescr(rel)});
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+}
+
 // The configuration in a row of uid_generator, and its layout alone; error if it is not valid.
 GeneratorConfig generator_config_of(Row row);
 core::Layout generator_layout_of(Row row);

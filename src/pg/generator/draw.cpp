@@ -5,7 +5,6 @@
 #include "base/faults.hpp"
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
-#include "node/node_writer.hpp"
 #include "sequence/sequence.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"

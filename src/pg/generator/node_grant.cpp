@@ -7,7 +7,6 @@
 #include "node/worker_node.hpp"
 #include "memory/workers.hpp"
 #include "config/rows.hpp"
-#include "node/node_writer.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -66,7 +65,6 @@ void leave_fleet(SessionEntry *e) {
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
     draw_row_of_own_node(e->slot, e->function);
-    note_generator_in_use(e->slot, e->function);
 }
 
 // A try with an older view leaves the row to one with the present view.
@@ -77,7 +75,6 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
         !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
         return;
     draw_row_of_node(e->slot, e->function, {grant.view.node, core::Protection::registry});
-    note_generator_in_use(e->slot, e->function);
 }
 
 } // namespace

@@ -11,8 +11,9 @@
 
 namespace uidgen::pg {
 
-// Notes that this transaction uses the generator. If its row is due at the transaction's end, the writer is started.
-// `function` is the SQL function that was called, which leads to the extension's tables.
+// Notes that this transaction uses the generator. If its row is due, and no other session has claimed it, the writer is
+// started at the transaction's end. `function` is the SQL function that was called, which leads to the extension's
+// tables.
 void note_generator_in_use(Slot *slot, Oid function);
 
 // For module.cpp.

@@ -39,7 +39,7 @@ int64_t last_node_id(Oid schema);
 
 // What worker_node says of the nodes that a generator drew in this database. Rows may be late or lost.
 struct NodeHistory {
-    core::DrawnNode *rows;
+    const core::DrawnNode *rows;
     int32_t count;
     bool rows_of_another; // there are rows of another database or server
 };
