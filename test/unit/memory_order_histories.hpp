@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "grant_view.hpp"
 #include "position_allocator.hpp"
 #include "range.hpp"
 #include "ring.hpp"
@@ -543,82 +542,6 @@ struct SegmentWindows : Segment {
     std::string outcome() const { return show(values) + " " + std::to_string(third) + suffix(); }
     static Table outcomes() { return {"100 110 0", "100 0 110", "110 100 0"}; }
     static Actors<SegmentWindows> actors() { return {by_window, by_call}; }
-};
-
-// ---------------------------------------------------------------------------------------------------------
-// The grant that a generator draws with.
-
-constexpr GrantView grants[] = {{true, 1, 10, 20}, {true, 2, 30, 40}, {true, 3, 50, 60}};
-
-inline std::string show(const GrantView &view) {
-    for (const GrantView &grant : grants)
-        if (same_view(view, grant))
-            return std::to_string(grant.node);
-    return same_view(view, no_grant) ? "none" : "TORN";
-}
-
-struct SharedGrant {
-    SharedGrantView<Weak> view;
-
-    SharedGrant() {
-        view.reset();
-        view.publish(grants[0]);
-    }
-    std::string try_read() {
-        GrantView read = no_grant;
-        return view.try_read(&read) ? show(read) : "busy";
-    }
-};
-
-// Two tries beside one publication.
-//
-//   forbidden   parts of two grants; an older grant after a newer one
-struct ReadTwice : SharedGrant {
-    std::string tries[2];
-
-    static void publisher(ReadTwice &w) { w.view.publish(grants[1]); }
-    static void reader(ReadTwice &w) {
-        for (std::string &outcome : w.tries)
-            outcome = w.try_read();
-    }
-    std::string outcome() const { return tries[0] + " " + tries[1]; }
-    static Table outcomes() { return {"1 1", "1 busy", "1 2", "busy busy", "busy 2", "2 2"}; }
-    static Actors<ReadTwice> actors() { return {publisher, reader}; }
-};
-
-// A try beside the end of a grant, and another grant after it.
-//
-//   forbidden   parts of two views
-struct ReadAndWithdraw : SharedGrant {
-    std::string read;
-
-    static void publisher(ReadAndWithdraw &w) {
-        w.view.publish(no_grant);
-        w.view.publish(grants[1]);
-    }
-    static void reader(ReadAndWithdraw &w) { w.read = w.try_read(); }
-    std::string outcome() const { return read; }
-    static Table outcomes() { return {"1", "none", "2", "busy"}; }
-    static Actors<ReadAndWithdraw> actors() { return {publisher, reader}; }
-};
-
-// Two writers, one after the other under their lock, each of which reads what there is before; and a reader.
-//
-//   forbidden   parts of two views; a writer that does not read the other one's
-struct TwoWriters : SharedGrant {
-    WeakLock lock;
-    std::string before[2];
-    std::string read;
-
-    template <int self> static void writer(TwoWriters &w) {
-        const std::lock_guard<WeakLock> guard(w.lock);
-        w.before[self] = show(w.view.read_locked());
-        w.view.publish(grants[1 + self]);
-    }
-    static void reader(TwoWriters &w) { w.read = w.try_read(); }
-    std::string outcome() const { return before[0] + " " + before[1] + " " + read; }
-    static Table outcomes() { return {"1 2 1", "1 2 2", "1 2 3", "1 2 busy", "3 1 1", "3 1 2", "3 1 3", "3 1 busy"}; }
-    static Actors<TwoWriters> actors() { return {writer<0>, writer<1>, reader}; }
 };
 
 // ---------------------------------------------------------------------------------------------------------

@@ -59,7 +59,6 @@ const std::vector<History> &histories() {
     static const std::vector<History> all = [] {
         const char *const allocator = "position_allocator.hpp";
         const char *const range = "range.hpp";
-        const char *const grant = "grant_view.hpp";
         const char *const ring = "ring.hpp";
         std::vector<History> list = {
             history<ConfirmAndTake>(allocator, "ConfirmAndTake"),
@@ -76,9 +75,6 @@ const std::vector<History> &histories() {
             history<SegmentConfirms>(range, "SegmentConfirms"),
             history<SegmentRoom>(range, "SegmentRoom"),
             history<SegmentWindows>(range, "SegmentWindows"),
-            history<ReadTwice>(grant, "ReadTwice"),
-            history<ReadAndWithdraw>(grant, "ReadAndWithdraw"),
-            history<TwoWriters>(grant, "TwoWriters"),
             history<PutAndTake>(ring, "PutAndTake"),
             history<FullRing>(ring, "FullRing"),
             history<TwoPutters>(ring, "TwoPutters"),
@@ -141,7 +137,6 @@ template <typename World> void expect_survival(const Table &outcomes) {
 TEST(MemoryOrder, AHaltedProcessHarmsNobody) {
     expect_survival<DrawByWindows>({"0", "1", "2", "3", "4"});
     expect_survival<TakeAndDiscard<20>>({"sound, written 16", "sound, written 20", "sound, written 22"});
-    expect_survival<ReadAndWithdraw>({"1", "none", "2", "busy", ""}); // "": the reader was halted
     expect_survival<Survivors<0>>({"sound"});
     expect_survival<Survivors<2>>({"sound"});
 }

@@ -54,11 +54,6 @@ struct Counters {
     std::atomic<uint64_t> values[stat_count];
 };
 
-inline void reset(Counters *counters) {
-    for (auto &value : counters->values)
-        value.store(0, std::memory_order_relaxed);
-}
-
 // Null counts nothing.
 inline void count(Counters *counters, Stat stat, uint64_t by = 1) {
     if (counters != nullptr)

@@ -26,9 +26,9 @@
 #include <type_traits>
 
 #include "core/clock_policy.hpp"
-#include "core/grant_view.hpp"
 #include "core/layout.hpp"
 #include "core/membership.hpp"
+#include "core/node.hpp"
 #include "core/range.hpp"
 #include "core/ring.hpp"
 #include "core/step_policy.hpp"
@@ -155,7 +155,6 @@ struct MembershipState {
     int64_t renewals;                 // lock; grants accepted since the server's start
     GrantError error;                 // lock
     RegistrarNotes notes;             // the registrar's
-    core::SharedGrantView<> view;     // published under the lock, read without it
     std::atomic<uint32_t> ordered_in; // the epoch in which a session of this slot has ordered it; 0: none
     std::atomic<int64_t> wanted;      // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> used_at_us;  // when a session last read or wanted it, on the wall clock; 0: never
@@ -184,7 +183,7 @@ struct GeneratorState {
     std::atomic<bool> row_owed;        // the row must be written, for the first time or again
     std::atomic<int64_t> row_due;      // a timestamptz: a transaction that ends after it has the row written
     ClockEvents clock;
-    MembershipState membership; // outlives an alteration
+    MembershipState membership; // last, because it outlives a reset
 };
 
 // Why a segment's range was reserved.
@@ -211,6 +210,7 @@ struct SegmentState {
     core::Pace pace;                 // page: between that reservation and the one before it
     int64_t refilled_at_us;          // page: the time of the last reservation on the wall clock
     uint64_t refills[refill_causes]; // page
+    // Last, because it outlives a reset.
     std::atomic<dsa_pointer> blocks; // the place for blocks of the registry (blocks.hpp), made at first need
 };
 
@@ -310,7 +310,7 @@ int slots_to_look_at(SlotKind kind, Slot **slots, int most);
 int64_t slot_last_time(const Slot &slot);
 
 // ---------------------------------------------------------------------------------------------------------
-// What slots have counted (statistics.cpp).
+// What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
 
 // Ids that are known without being counted.
