@@ -2,7 +2,7 @@
 // 16, 24 or 32 bytes. The library itself encrypts with OpenSSL (src/pg/conceal/conceal.cpp).
 #pragma once
 
-#include "ff1.hpp"
+#include "concealed_id.hpp"
 
 #include <array>
 #include <cstdint>

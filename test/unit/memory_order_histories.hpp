@@ -652,17 +652,12 @@ struct TwoPutters : RingOf<2> {
 
 // How far a call looks beside another one: at the runs that there were, and not at a whole lap of empty cells. A cursor
 // is never ahead of the tail that is read after it.
-enum class Look { take, peek };
-
-template <Look look> struct ShortLooks : RingOf<4> {
+struct ShortLooks : RingOf<4> {
     uint64_t steps = 0;
 
     static void looker(ShortLooks &w) {
         const uint64_t before = Explorer::active->own_steps();
-        if (look == Look::take)
-            w.ring.take(0);
-        else
-            w.ring.peek(0);
+        w.ring.take(0);
         w.steps = Explorer::active->own_steps() - before;
     }
     // Cursor and tail, the run's cell seen and lost, the cursor again.
@@ -674,24 +669,7 @@ template <Look look> struct ShortLooks : RingOf<4> {
     }
 };
 
-// What filled() and peek() say beside a put, or beside a put and a take.
-//
-//   forbidden   full of nothing; a run that is counted and not found
-struct PeekAtPut : RingOf<4> {
-    std::string seen;
-
-    static void watcher(PeekAtPut &w) {
-        const uint64_t runs = w.ring.filled();
-        const uint64_t run = w.ring.peek(0);
-        w.seen = std::to_string(runs) + (run == nothing ? " none" : " " + std::to_string(run));
-    }
-    std::string outcome() const { return seen; }
-    static Table outcomes() { return {"0 none", "0 1", "1 1"}; }
-    static Actors<PeekAtPut> actors() {
-        return {watcher, [](PeekAtPut &w) { putter<1>(w); }};
-    }
-};
-
+// What filled() says beside a put and a take.
 struct FilledAtTake : RingOf<4> {
     uint64_t seen = 0;
 

@@ -195,9 +195,6 @@ TEST_P(RingAlone, GoesOverEmptyCells) {
     r.ring.take(0);
     r.ring.take(0);
     r.hints.cursor.store(before);
-    EXPECT_EQ(r.ring.peek(0), 3);
-    EXPECT_EQ(r.ring.peek(4), 4);
-    EXPECT_EQ(r.ring.peek(5), empty_cell);
     EXPECT_EQ(r.take_all(), (Positions{3, 4}));
 }
 

@@ -7,7 +7,7 @@
 //   Ulid.Time     the documentation of Ulid.Time.encode/2 (hexdocs.pm/ulid/0.1.0), Crockford's alphabet
 //   ulid          npm's package ulid 3.0.2, encodeTime()
 //   Crockford     crockford.com/base32.html: what decodes to the same
-#include "short_form.hpp"
+#include "id_forms.hpp"
 
 #include <gtest/gtest.h>
 

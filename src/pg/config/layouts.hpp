@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/layout.hpp"
-#include "core/uuid_form.hpp"
+#include "core/id_forms.hpp"
 #include "base/postgres.hpp"
 
 namespace uidgen::pg {

@@ -135,15 +135,6 @@ bool need_durable(Call *call, uint64_t end) {
     return true;
 }
 
-// Before a run is taken out of the ring: waits until the standby has it. Meanwhile the run stays in the ring, where
-// sessions that do not wait for the standby can take it. True: time has passed.
-bool waited_for_standby(Call *call, uint64_t floor) {
-    if (call->level == core::Durability::local)
-        return false;
-    const uint64_t first = call->e->ring.peek(floor);
-    return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
-}
-
 // Takes from the session's own run, if it has one. draw_cached() has seen to it that the positions are durable.
 core::Run take_from_own_run(Call *call) {
     SessionEntry *e = call->e;
@@ -299,8 +290,6 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             return call.drawn;
         }
         if (retry)
-            continue;
-        if (waited_for_standby(&call, floor))
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(&call, decision);

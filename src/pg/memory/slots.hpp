@@ -31,7 +31,6 @@
 #include "core/node.hpp"
 #include "core/range.hpp"
 #include "core/ring.hpp"
-#include "core/step_policy.hpp"
 #include "core/position_allocator.hpp"
 #include "base/compat.hpp"
 #include "area.hpp"

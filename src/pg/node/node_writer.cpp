@@ -64,12 +64,12 @@ struct DueRow {
 
 Order order = {};
 
-// What the slot owes, if its draw is later than `after`. The draw's fields change under the state's lock.
-bool is_owed(Slot *slot, int64_t after, DueRow *row) {
+// What the slot owes. The draw's fields change under the state's lock.
+bool is_owed(Slot *slot, DueRow *row) {
     GeneratorState &generator = slot->generator;
     lock_state(LW_SHARED);
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > after &&
+    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > 0 &&
                       generator.row_owed.load(std::memory_order_relaxed);
     if (owed)
         *row = {slot,
@@ -196,30 +196,12 @@ Oid schema_of_extension() {
     return schema;
 }
 
-// Writes what is owed, once. Returns the latest draw of what was handled; `after` if nothing was.
-int64_t write_rows_after(int64_t after, Oid schema, int64_t until_us) {
-    DueRow row;
-    int64_t latest = after;
-    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        if (!is_owed(slot, after, &row))
-            continue;
-        if (monotonic_us() >= until_us)
-            return after;
-        try_row(row, schema);
-        latest = Max(latest, row.draw);
-    }
-    return latest;
-}
-
-// Also writes rows drawn meanwhile: their transactions may have found no free place for another writer.
 void write_due_rows(Oid schema, int64_t until_us) {
-    int64_t seen = 0;
-    for (;;) {
-        const int64_t latest = write_rows_after(seen, schema, until_us);
-        if (latest == seen)
-            return;
-        seen = latest;
-    }
+    DueRow row;
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr && monotonic_us() < until_us;
+         slot = next_slot(slot))
+        if (is_owed(slot, &row))
+            try_row(row, schema);
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
