@@ -34,9 +34,14 @@ check_no_duplicates() {
 say "1. Build the extension and install it into a private copy of PostgreSQL."
 build_demo
 
-say "2. Start a private server with shared_preload_libraries = 'uidgen'."
+case $("$PG_CONFIG" --version) in
+    *\ 1[56].*) preload="shared_preload_libraries = 'uidgen'" ;;
+    *) preload= ;;
+esac
+echo "$preload" >"$UIDGEN_WORK/demo.conf"
+say "2. Start a private server with ${preload:-a postgresql.conf that does not name uidgen}."
 began
-make_server server-demo "$tree"
+make_server server-demo "$tree" "$UIDGEN_WORK/demo.conf"
 start_server server-demo "$tree"
 took
 

@@ -446,6 +446,10 @@ section_torture_there() {
     torture_with 60 assertions
 }
 
+section_torture_major() {
+    torture_with 60 major
+}
+
 # torture_with seconds seed: a round counts as a test.
 torture_with() {
     log=$UIDGEN_WORK/log/torture
@@ -548,6 +552,7 @@ case $section in
     memory_there) about="a server whose /dev/shm is full" ;;
     torture) about="sessions that draw while servers are killed and clocks step; a checker judges" ;;
     torture_there) about="the same with assertions" ;;
+    torture_major) about="the same, half of the rounds without the preload" ;;
     faults) about="builds that break a promise on purpose must be caught" ;;
     *)
         echo "there is no section $section" >&2

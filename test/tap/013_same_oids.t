@@ -3,7 +3,8 @@
 use UidgenTest 'preloaded';
 
 # The clock stands, so that a generator that is created again would repeat ids unless it starts above them.
-my $node = new_node('again', conf => "autovacuum = off\nwal_level = minimal\nmax_wal_senders = 0\n");
+# PostgreSQL 15 may fail to drop the statistics of a relation whose oid comes again while another session still counts for it.
+my $node = new_node('again', conf => "autovacuum = off\ntrack_counts = off\nwal_level = minimal\nmax_wal_senders = 0\n");
 use_fake_clock($node);
 freeze_clock($node);
 start_uidgen($node);

@@ -12,7 +12,8 @@ $ENV{TORTURE_DISK} = $library;
 my $registry = new_node('registry');
 start_uidgen($registry);
 make_registry($registry);
-my $node = new_node('full', conf => "autovacuum = off\ndynamic_shared_memory_type = mmap\nuidgen.segment_step = 10\nuidgen.segment_max_step = 10\n");
+# PostgreSQL may crash where its own statistics cannot grow: a later session reads the entry that has got no memory.
+my $node = new_node('full', conf => "autovacuum = off\ntrack_counts = off\ndynamic_shared_memory_type = mmap\nuidgen.segment_step = 10\nuidgen.segment_max_step = 10\n");
 use_shaky_disk($node);
 join_fleet($node, $registry);
 start_uidgen($node);

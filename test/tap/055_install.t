@@ -2,9 +2,9 @@
 # starts without uidgen's files, and rows that have kept their ids. (The page's other statements run in 018_readme.t.)
 use UidgenTest;
 
-my $page = 'docs/install.md';
-my ($release_and_drop, $list_settings) = map { block_of($page, $_) } qr/DROP EXTENSION/, qr/pg_db_role_setting/;
-my $list_databases = block_of($page, qr/datallowconn/);
+my $release_and_drop = block_of('docs/install.md', qr/DROP EXTENSION/);
+my $list_settings = block_of('docs/install.md', qr/pg_db_role_setting/);
+my $list_databases = block_of('docs/install.md', qr/datallowconn/);
 my $needs_preload = `pg_config --version` =~ /\b1[56]\./;
 
 my $copy = copy_installation();
@@ -62,7 +62,7 @@ sub ids
 	return join ' ', map { $node->safe_psql($_, q{SELECT string_agg(id::text, ' ') FROM (TABLE items UNION ALL SELECT id FROM orders) ids}) } 'shop', 'ids';
 }
 
-my ($cannot_start) = map { qr/\Q$_\E/ } slurp_file($page) =~ /`(FATAL:  could not access file [^`]+)`/ or die 'the page has no error';
+my ($cannot_start) = map { qr/\Q$_\E/ } slurp_file('docs/install.md') =~ /`(FATAL:  could not access file [^`]+)`/ or die 'the page has no error';
 my $cannot_call = qr/could not access file "(?:\$libdir\/)?uidgen"/; # PostgreSQL 18 leaves the directory out
 
 sub take_out_line

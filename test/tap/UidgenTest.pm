@@ -361,8 +361,8 @@ sub finish_query
 	return $session->take;
 }
 
-# The SQLSTATE of a statement; '00000' if it succeeds. In list context also the whole message. $on is a node, or a
-# session of hold_open.
+# The SQLSTATE of a statement; '00000' if it succeeds, and 08006 if the connection is lost. In list context also the whole
+# message. $on is a node, or a session of hold_open.
 sub sqlstate
 {
 	my ($on, $sql) = @_;
@@ -378,6 +378,7 @@ sub sqlstate
 			on_error_stop => 0, stdout => \$output, stderr => \$error);
 	}
 	my ($state) = $error =~ /(?:ERROR|FATAL):  (\w{5}):/;
+	$state //= '08006' if $error =~ /connection to server/;
 	return wantarray ? ($state // '00000', $error) : $state // '00000';
 }
 

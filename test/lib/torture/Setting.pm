@@ -45,6 +45,7 @@ sub new
 		clock => $dice->part('clock')->chance(30),
 		read_only => $dice->part('read_only')->chance(25),
 		parallel => $dice->part('parallel')->chance(20),
+		preloaded => $dice->part('preloaded')->chance(50),
 		databases => $dice->part('databases')->one_of(1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 24),
 		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
@@ -100,6 +101,7 @@ sub make_fleet
 {
 	my ($self, $dice) = @_;
 	$self->{topology} = 'fleet';
+	$self->{preloaded} = 1;
 	$self->{registry} = $dice->weighted(single => 4, synchronous => 3, asynchronous => 2, restored => 1);
 	$self->{members} = $dice->between(2, 4);
 	$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
@@ -203,7 +205,8 @@ sub conf
 {
 	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
-	my $conf = join '', map { "$_ = '$chosen{$_}'\n" } grep { $chosen{$_} ne '' } sort keys %chosen;
+	my $conf = $self->{preloaded} ? "shared_preload_libraries = 'uidgen'\n" : '';
+	$conf .= join '', map { "$_ = '$chosen{$_}'\n" } grep { $chosen{$_} ne '' } sort keys %chosen;
 	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
 	$conf .= $quiet if $self->{read_only};
 	$conf .= parallel_setting() . "\n" if $self->{parallel};
@@ -219,7 +222,7 @@ sub describe
 	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
-	my @marks = grep { $self->{$_} } qw(clock disk read_only parallel bad_samples is_renamed subscriber publisher few_connections assertions discard_caches);
+	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel bad_samples is_renamed subscriber publisher few_connections assertions discard_caches);
 	my $kind = $self->{topology};
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';
