@@ -44,6 +44,15 @@ bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
 bool is_relation(Oid oid) { return is_in(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
 bool is_database(Oid oid) { return is_in(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
 
+bool is_written_here(Oid relation) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for relation %u", relation);
+    const bool is_ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return is_ours;
+}
+
 AttrNumber column_number(TupleDesc desc, const char *name) {
     const int number = SPI_fnumber(desc, name);
     if (number <= 0)
@@ -248,15 +257,8 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
 // In a parallel worker the relcache does not know what the leader has created. There it must be enough that the
 // transaction wrote the catalog row.
 bool made_in_this_transaction(Relation sequence) {
-    if (sequence->rd_createSubid != InvalidSubTransactionId)
-        return true;
-    HeapTuple tuple =
-        IsParallelWorker() ? SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(sequence))) : nullptr;
-    if (!HeapTupleIsValid(tuple))
-        return false;
-    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-    ReleaseSysCache(tuple);
-    return ours;
+    return sequence->rd_createSubid != InvalidSubTransactionId ||
+           (IsParallelWorker() && is_written_here(RelationGetRelid(sequence)));
 }
 
 // A row that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is a

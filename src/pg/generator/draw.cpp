@@ -213,12 +213,6 @@ bool take(Call *call, const core::Decision &decision) {
     return true;
 }
 
-void note_use_of_grant(const Call *call) {
-    membership_note_use(call->e->slot, call->now_us);
-    if (call->grant.view.granted)
-        hurry_renewal(call->e, call->grant, call->view.now);
-}
-
 [[noreturn]] void refuse_clock_back(const SessionEntry *e, const core::Decision &decision) {
     const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t back_us = decision.wait_ticks * layout.tick_us;
@@ -295,15 +289,11 @@ void read_state(Call *call) {
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
     watch_clock(call->e, changes, call->view);
     if (unlikely(call->grant.in_fleet))
-        note_use_of_grant(call);
+        membership_note_use(call->e->slot, call->now_us);
 }
 
 void note_seen(const Call &call) {
-    GeneratorState &generator = call.e->slot->generator;
-    const int64_t tick = call.view.now;
-    int64_t seen = call.view.seen;
-    while (seen < tick && !generator.seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
-    }
+    core::raise_to(call.e->slot->generator.seen, call.view.now, std::memory_order_relaxed);
 }
 
 bool execute(Call *call, const core::Decision &decision) {

@@ -5,7 +5,6 @@
 #include "core/clock_policy.hpp"
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
-#include "memory/workers.hpp"
 #include "config/rows.hpp"
 
 namespace uidgen::pg {
@@ -14,9 +13,6 @@ namespace {
 constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
 
 using core::no_node;
-
-// The registrar is not woken more often by sessions that have a grant.
-constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 
 // The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row.
@@ -95,16 +91,6 @@ NodeGrant read_node_grant(SessionEntry *e) {
 core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup) {
     show_node(e, grant);
     return core::encoder_of(e->slot->generator.config.layout, grant.view.node, backup);
-}
-
-void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
-    static int64_t woken_at_us = 0;
-    const core::ClockPolicy &policy = e->slot->generator.config.policy;
-    if (likely(grant.view.until - now >= policy.lease + policy.max_ahead) ||
-        monotonic_coarse_us() - woken_at_us < between_wakes_us)
-        return;
-    woken_at_us = monotonic_coarse_us();
-    (void)wake_worker(SingleWorker::registrar);
 }
 
 NodeGrant present_grant(const Slot *slot) {

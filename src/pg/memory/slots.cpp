@@ -66,13 +66,6 @@ dsa_pointer make_ring(uint64_t cells) {
     return memory;
 }
 
-bool has_free_slot(SlotKind kind) {
-    lock_state(LW_SHARED);
-    const bool has = DsaPointerIsValid(lists_of(kind).first_free);
-    unlock_state();
-    return has;
-}
-
 // InvalidDsaPointer: another session has taken the last one.
 dsa_pointer take_free_slot(SlotKind kind) {
     SlotLists &lists = lists_of(kind);
@@ -242,7 +235,7 @@ void prepare(const SlotKey &key, SlotKind kind) {
     release(entry);
     if (former != nullptr && former->kind == SlotKind::generator && kind == SlotKind::segment)
         remember_former(key, former);
-    if (!has_free_slot(kind))
+    if (!DsaPointerIsValid(lists_of(kind).first_free)) // without the lock, because claim() may find none anyhow
         add_slots(kind);
 }
 
@@ -264,17 +257,18 @@ Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *c
 
 } // namespace
 
-Slot *find_slot(const SlotKey &key) {
+Slot *find_slot(Oid sequence) {
     if (!attach_area())
         return nullptr;
+    const SlotKey key = slot_key(sequence);
     auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
     Slot *slot = slot_of(entry);
     release(entry);
     return slot;
 }
 
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
-    Slot *slot = find_slot(key);
+Slot *find_ready_slot(Oid sequence, SlotKind kind) {
+    Slot *slot = find_slot(sequence);
     if (slot == nullptr || slot->kind != kind)
         return nullptr;
     LWLockAcquire(&slot->lock, LW_SHARED);
@@ -283,7 +277,8 @@ Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
     return is_ready ? slot : nullptr;
 }
 
-Slot *make_slot(const SlotKey &key, const SlotInit &init) {
+Slot *make_slot(Oid sequence, const SlotInit &init) {
+    const SlotKey key = slot_key(sequence);
     Slot *slot = nullptr;
     open_area();
     while (slot == nullptr) {

@@ -250,12 +250,12 @@ struct SlotInit {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null if there is none.
-Slot *find_slot(const SlotKey &key);
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
+Slot *find_slot(Oid sequence);
+Slot *find_ready_slot(Oid sequence, SlotKind kind);
 
-// The slot of that key, made with `init` unless another session has made it first. Raises an error if there is no
+// The slot of that sequence, made with `init` unless another session has made it first. Raises an error if there is no
 // memory.
-Slot *make_slot(const SlotKey &key, const SlotInit &init);
+Slot *make_slot(Oid sequence, const SlotInit &init);
 
 // A slot for a generator that no session has drawn from since the server's start. It is stale.
 Slot *make_stale_slot(const SlotKey &key);

@@ -154,9 +154,9 @@ Relation open_checked(Oid sequence) {
 // Any step may fail, so the entry gets its slot last.
 void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     let_go_of_slot(e);
-    Slot *slot = find_ready_slot(slot_key(e->sequence), kind);
+    Slot *slot = find_ready_slot(e->sequence, kind);
     if (slot == nullptr)
-        slot = kind == SlotKind::generator ? new_generator_slot(rel, e->function) : new_segment_slot(rel, e->function);
+        slot = new_slot(rel, kind, e->function);
     e->window = {};
     e->kind = kind;
     if (kind == SlotKind::generator && slot->generator.config.cached.on)

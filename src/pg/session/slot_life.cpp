@@ -16,68 +16,40 @@ namespace {
 // Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
 constexpr int64_t largest_step = INT64_C(1) << 40;
 
-// Whether the leader gave the sequence a new file. A parallel worker's relcache does not say; with wal_level=minimal it
+constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_second;
+
+// A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
 // says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
 // the file is not the sequence's first, whose number is the sequence's oid.
-bool rewritten_by_leader(Relation rel) {
-    if (file_of(rel) == RelationGetRelid(rel))
-        return false;
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
-    if (!HeapTupleIsValid(tuple))
-        return true;
-    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-    ReleaseSysCache(tuple);
-    return ours;
+bool is_rewritten(Relation rel) {
+    if (IsParallelWorker())
+        return file_of(rel) != RelationGetRelid(rel) && is_written_here(RelationGetRelid(rel));
+    return rewritten_in_this_transaction(rel);
 }
 
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
 // anew does not repeat ids.
-void set_first_position(Oid generator, SlotInit *init) {
-    const core::SequenceState &state = init->expected.counter;
-    const int64_t last = state.last_value > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
-    init->first_position = core::position_above(init->config.policy, Max(state.last_value, last));
-}
-
-constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
-
-SlotInit generator_init(Relation rel, Oid function) {
-    SlotInit init = {};
-    init.kind = SlotKind::generator;
-    if (!read_generator_to_draw(schema_of_function(function), rel, &init.config))
-        report_not_a_generator(RelationGetRelid(rel));
+void init_generator(Relation rel, Oid function, SlotInit *init) {
+    const Oid generator = RelationGetRelid(rel);
+    const int64_t mark = init->expected.counter.last_value;
+    const core::ClockPolicy &policy = init->config.policy;
+    if (!read_generator_to_draw(schema_of_function(function), rel, &init->config))
+        report_not_a_generator(generator);
     refuse_rewritten(rel);
-    check_lease_sequence(RelationGetRelid(rel));
-    init.file = file_of(rel);
-    init.expected = page_state(rel);
-    set_first_position(RelationGetRelid(rel), &init);
-    warn_of_end(RelationGetRelid(rel), init.config.layout); // once, unless two sessions make the slot
-    if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
-        init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
-    return init;
+    check_lease_sequence(generator);
+    const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
+    init->first_position = core::position_above(policy, Max(mark, lost));
+    warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
+    if (fault_is(Fault::resume_lease) && mark > policy.lease)
+        init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
-SlotInit segment_init(Relation rel, Oid function) {
-    if (is_lease_sequence(RelationGetRelid(rel)))
-        report_lease_sequence(RelationGetRelid(rel));
-    SlotInit init = {};
-    init.kind = SlotKind::segment;
-    init.file = file_of(rel);
-    init.expected = page_state(rel);
-    const SegmentRow row = read_segment_row(schema_of_function(function), RelationGetRelid(rel));
-    init.bounds = step_bounds(row, sequence_rule(RelationGetRelid(rel)));
-    return init;
+void init_segment(Relation rel, Oid function, SlotInit *init) {
+    const Oid sequence = RelationGetRelid(rel);
+    if (is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
+    init->bounds = step_bounds(read_segment_row(schema_of_function(function), sequence), sequence_rule(sequence));
 }
-
-} // namespace
-
-void refuse_rewritten(Relation rel) {
-    if (fault_is(Fault::draw_altered))
-        return;
-    if (IsParallelWorker() ? rewritten_by_leader(rel) : rewritten_in_this_transaction(rel))
-        report_altered_here(RelationGetRelid(rel));
-}
-
-namespace {
 
 // Negative: none.
 int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
@@ -87,6 +59,25 @@ int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
 }
 
 } // namespace
+
+Slot *new_slot(Relation rel, SlotKind kind, Oid function) {
+    SlotInit init = {kind, file_of(rel), page_state(rel)};
+    if (kind == SlotKind::generator)
+        init_generator(rel, function, &init);
+    else
+        init_segment(rel, function, &init);
+    sweep_slots();
+    Slot *slot = make_slot(RelationGetRelid(rel), init);
+    if (kind == SlotKind::generator && fault_is(Fault::resume_lease))
+        slot->generator.ticks.publish(init.first_position,
+                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
+    return slot;
+}
+
+void refuse_rewritten(Relation rel) {
+    if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
+        report_altered_here(RelationGetRelid(rel));
+}
 
 int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config) {
     return tick_of_lost(config, lost_times(generator, config.layout, 0).latest_us);
@@ -124,22 +115,6 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
     else if (now_us >= end_us - warned_before_us)
         ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator), end),
                           errhint("Before then, create a generator with a later epoch or more time bits.")));
-}
-
-Slot *new_generator_slot(Relation rel, Oid function) {
-    const SlotInit init = generator_init(rel, function);
-    sweep_slots();
-    Slot *slot = make_slot(slot_key(RelationGetRelid(rel)), init);
-    if (fault_is(Fault::resume_lease))
-        slot->generator.ticks.publish(init.first_position,
-                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
-    return slot;
-}
-
-Slot *new_segment_slot(Relation rel, Oid function) {
-    const SlotInit init = segment_init(rel, function);
-    sweep_slots();
-    return make_slot(slot_key(RelationGetRelid(rel)), init);
 }
 
 namespace {
@@ -291,7 +266,7 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
 }
 
 void end_lease(Oid generator) {
-    Slot *slot = find_slot(slot_key(generator));
+    Slot *slot = find_slot(generator);
     if (slot != nullptr && !fault_is(Fault::keep_altered))
         expire_slot(slot);
     open_all_again();
@@ -299,7 +274,7 @@ void end_lease(Oid generator) {
 
 void end_generator(Oid generator, SlotPhase phase) {
     close_all_windows(); // which counts what this transaction has drawn
-    Slot *slot = find_slot(slot_key(generator));
+    Slot *slot = find_slot(generator);
     if (slot != nullptr)
         end_slot(slot, phase);
 }

@@ -52,7 +52,7 @@ struct Change {
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
     if (config.worker_policy == WorkerPolicy::fixed)
         return config.worker_number;
-    const Slot *slot = find_ready_slot(slot_key(generator), SlotKind::generator);
+    const Slot *slot = find_ready_slot(generator, SlotKind::generator);
     return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
 }
 
