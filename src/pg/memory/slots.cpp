@@ -1,5 +1,6 @@
 #include "slots.hpp"
 
+#include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "blocks.hpp"
 #include "memberships.hpp"
@@ -129,21 +130,6 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     slot->generator.records_before = counted(slot->counters, Stat::records);
 }
 
-void forget_counts(Slot *slot) {
-    memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
-    slot->ids_shown.store(0, std::memory_order_relaxed);
-}
-
-// The words lose what they say. Under the locks of the slot and the state.
-void keep_counts(Slot *slot) {
-    if (slot->phase != SlotPhase::orphan) {
-        count(&slot->counters, Stat::ids, ids_by_words(*slot));
-        return;
-    }
-    add(&server_state->freed, slot_counted(slot));
-    forget_counts(slot);
-}
-
 void set_phase(Slot *slot, SlotPhase phase) {
     slot->phase = phase;
     slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
@@ -152,7 +138,8 @@ void set_phase(Slot *slot, SlotPhase phase) {
 void begin_use(Slot *slot, const SlotKey &key) {
     lock_both(slot);
     slot->key = key;
-    forget_counts(slot);
+    memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
+    slot->ids_shown.store(0, std::memory_order_relaxed);
     reset(slot, {slot->kind}, InvalidDsaPointer);
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
@@ -177,7 +164,7 @@ dsa_pointer take_cells(Slot *slot) {
 // The slot has no ring until now: it was free, or has lost it when it was reset.
 void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
     lock_both(slot);
-    keep_counts(slot);
+    count(&slot->counters, Stat::ids, ids_by_words(*slot)); // the words lose what they say
     reset(slot, init, *cells);
     set_phase(slot, SlotPhase::ready);
     unlock_both(slot);
@@ -209,6 +196,18 @@ Slot *slot_of(const SlotEntry *entry) {
 void release(SlotEntry *entry) {
     if (entry != nullptr)
         dshash_release_lock(slot_table, entry);
+}
+
+// The caller holds the entry's lock.
+SlotEntry *find_or_make_entry(const SlotKey &key) {
+    bool found = false;
+    auto *entry = static_cast<SlotEntry *>(
+        explained(of_slot_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
+    if (!found) {
+        entry->slot = InvalidDsaPointer;
+        entry->lost_until_us = 0;
+    }
+    return entry;
 }
 
 SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, key.born}; }
@@ -316,12 +315,10 @@ void expire_slot(Slot *slot) {
     free_in_area(cells);
 }
 
-void end_slot(Slot *slot, SlotPhase phase) {
+void end_slot(Slot *slot) {
     lock_both(slot);
-    if (phase == SlotPhase::orphan)
-        forget_fleet(slot);
     const dsa_pointer cells = take_cells(slot);
-    set_phase(slot, phase);
+    set_phase(slot, SlotPhase::dropped);
     unlock_both(slot);
     free_in_area(cells);
 }

@@ -53,7 +53,6 @@ enum class SlotKind : uint32_t { none, generator, segment };
 
 enum class SlotPhase : uint32_t {
     free,    // of no sequence
-    orphan,  // of a sequence that has become another generator's
     dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
     stale,   // what is drawn with must be made anew
     ready,
@@ -264,9 +263,8 @@ Slot *make_stale_slot(const SlotKey &key);
 // what it draws with. Statistics and membership stay.
 void expire_slot(Slot *slot);
 
-// The same, as an orphan or a dropped one. Membership and statistics end with an orphan; those of a dropped one are out
-// of sight, unless the DROP is rolled back.
-void end_slot(Slot *slot, SlotPhase phase);
+// The same for a sequence that was dropped: membership and statistics are out of sight, unless the DROP is rolled back.
+void end_slot(Slot *slot);
 
 // Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
 // unless the database is gone.

@@ -156,7 +156,7 @@ void sweep_under_lock(Slot *slot, const Look &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, look.until_us);
         else
-            end_slot(slot, SlotPhase::dropped);
+            end_slot(slot);
     }
 }
 
@@ -272,11 +272,19 @@ void end_lease(Oid generator) {
     open_all_again();
 }
 
-void end_generator(Oid generator, SlotPhase phase) {
-    close_all_windows(); // which counts what this transaction has drawn
+// Windows are closed first, which counts what this transaction has drawn.
+void end_generator(Oid generator) {
+    close_all_windows();
     Slot *slot = find_slot(generator);
     if (slot != nullptr)
-        end_slot(slot, phase);
+        end_slot(slot);
+}
+
+void forget_generator(Oid generator) {
+    close_all_windows();
+    Slot *slot = find_slot(generator);
+    if (slot != nullptr)
+        free_slot(slot_key(generator), look_at(slot).until_us);
 }
 
 int64_t high_water_mark_of(Oid generator) {

@@ -75,9 +75,12 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 // Discards what the generator has leased. Under lock_generator().
 void end_lease(Oid generator);
 
-// The same for a generator that this transaction has dropped, or, as an orphan, for one that had the oid of a generator
-// whose row it makes.
-void end_generator(Oid generator, SlotPhase phase);
+// The same for a generator that this transaction has dropped.
+void end_generator(Oid generator);
+
+// For a sequence that becomes a generator's: frees the slot of a generator or segment that had its oid. Under
+// lock_generator().
+void forget_generator(Oid generator);
 
 // What the generator's sequence says; without a sequence, that it never wrote a lease. (A row may outlive its sequence
 // where event triggers are off.) It may rise at once, except under lock_generator().

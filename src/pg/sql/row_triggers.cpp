@@ -95,7 +95,7 @@ void row_inserted(Row row) {
         end_lease(generator);
     } else {
         warn_of_end(generator, config.layout);
-        end_generator(generator, SlotPhase::orphan);
+        forget_generator(generator);
     }
     note_datacenter_id(generator, config);
 }
@@ -115,7 +115,7 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
-        end_generator(generator, SlotPhase::dropped);
+        end_generator(generator);
         return;
     }
     lock_generator(generator);
