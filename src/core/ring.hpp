@@ -128,8 +128,7 @@ template <template <typename> class Atom = std::atomic> class Ring {
     uint64_t mask_ = 0;
 };
 
-// The run that all sessions draw from, if no session takes runs of its own. Ring cells that hold single ids would move
-// between processors all the time.
+// The run that all sessions draw from. Ring cells that hold single ids would move between processors all the time.
 //
 // Numbered invariants
 //   1. A run is installed by one compare-and-swap, by the process that took it out of the ring, so once.

@@ -57,7 +57,8 @@ void relation_changed(Datum, Oid relation) {
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;
-    session_transaction_ends(event == XACT_EVENT_ABORT);
+    if (event == XACT_EVENT_ABORT)
+        session_rolls_back(TopSubTransactionId);
     node_writer_transaction_ended();
     session_transaction_ended();
 }

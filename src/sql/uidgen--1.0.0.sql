@@ -92,7 +92,6 @@ CREATE TABLE uid_generator (
   schedule_ms      integer,
   when_ring_full   text        NOT NULL DEFAULT 'stop',
   when_ring_empty  text        NOT NULL DEFAULT 'pad',
-  chunk            integer     NOT NULL DEFAULT 1,
   max_staleness_ms integer     NOT NULL DEFAULT 5000,
   created          timestamptz NOT NULL DEFAULT now(),
   builtin          boolean     NOT NULL DEFAULT false,
@@ -151,8 +150,6 @@ COMMENT ON COLUMN uid_generator.when_ring_full IS
 COMMENT ON COLUMN uid_generator.when_ring_empty IS
   'policy of a call that finds the ring empty; pad: the call refills the ring; wait: it waits for the refiller; '
   'error: it fails';
-COMMENT ON COLUMN uid_generator.chunk IS
-  'number of ids that a session takes from the ring at a time, a power of two up to 2^sequence_bits';
 COMMENT ON COLUMN uid_generator.max_staleness_ms IS
   'limit on how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
 COMMENT ON COLUMN uid_generator.created IS
@@ -302,7 +299,7 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -316,7 +313,7 @@ DECLARE
     'when_back', when_back, 'tolerance_ms', tolerance_ms, 'spread', spread, 'worker_policy', worker_policy,
     'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
     'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
-    'chunk', chunk, 'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
+    'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
   fields jsonb;
   presets text;
   generator regclass;
@@ -382,7 +379,7 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
@@ -1291,8 +1288,7 @@ COMMENT ON VIEW uid_stat IS
   'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it is '
   'first used after a server start. They start at zero then, and only grow. ids counts the ids and values that sessions '
   'and their parallel workers have drawn, one by one, in arrays and in blocks, also in transactions that were rolled '
-  'back. In cached mode a session with runs of its own reports at the end of its transaction. records counts records '
-  'written to the log. refused_* count calls that failed: refused_clock because the '
+  'back. records counts records written to the log. refused_* count calls that failed: refused_clock because the '
   'clock was behind or implausible, refused_rate because sessions drew faster than the layout allows, refused_registry '
   'because the registry gave nothing, refused_ring because the ring was empty, refused_used_up because no value is left, '
   'and refused_busy because other sessions won every race. *_waits count calls that waited, *_wait_time is the time that '

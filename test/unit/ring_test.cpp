@@ -269,18 +269,6 @@ TEST(WindowAlone, DrawsWhatIsLeftOfIt) {
     EXPECT_EQ(word, 10u);
 }
 
-TEST(WindowAlone, OnARunOfItsOwn) {
-    Window<> window = {nullptr, 7, 7, 9, 0, 1};
-    int64_t value = -1;
-    EXPECT_TRUE(window.take(&value));
-    EXPECT_EQ(value, 7);
-    EXPECT_EQ(window.expected, 8u) << "where the rest begins";
-    EXPECT_TRUE(window.take(&value));
-    EXPECT_EQ(value, 8);
-    EXPECT_FALSE(window.take(&value));
-    EXPECT_FALSE(window.is_open());
-}
-
 TEST(SharedRunAlone, ThrowsAwayWhatIsTooOld) {
     SharedRun<> word;
     uint64_t seen = 0;

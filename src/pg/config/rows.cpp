@@ -195,15 +195,14 @@ int64_t datacenter_of_row(Row row, const core::Layout &layout) {
 }
 
 constexpr int64_t most_boost_power = 20;
-// The longest run without a chunk: long, so that calls seldom fetch another run, but the ring still holds several.
-constexpr uint64_t longest_shared_run = 4096;
-constexpr uint64_t fewest_shared_runs = 4;
+// Long, so that calls seldom fetch another run, but the ring still holds several.
+constexpr uint64_t longest_run = 4096;
+constexpr uint64_t fewest_runs = 4;
 constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
 
-// The length of the runs that all sessions share, in a ring of so many ids. A run is of one tick.
-uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
-    const uint64_t of_ring = Max(ids / fewest_shared_runs, 1);
-    return Min(longest_shared_run, Min(UINT64_C(1) << layout.sequence_bits, of_ring));
+// The length of the runs in a ring of so many ids. A run is of one tick.
+uint64_t run_of(const core::Layout &layout, uint64_t ids) {
+    return Min(longest_run, Min(UINT64_C(1) << layout.sequence_bits, Max(ids / fewest_runs, 1)));
 }
 
 // The layout and the policy have been checked; the ring's bounds depend on both.
@@ -211,7 +210,6 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
     CachedConfig cached = {};
     const int64_t boost = number_column(row, "boost_power", 0, most_boost_power);
     const int64_t percent = number_column(row, "padding_factor", 1, 100);
-    const int64_t chunk = number_column(row, "chunk", 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
     const int64_t staleness_ms = number_column(row, "max_staleness_ms", 1, PG_INT32_MAX);
     cached.on = word_column<int>(row, "mode", {"snowflake", "cached"}) == 1;
     cached.discards = word_column<int>(row, "when_ring_full", {"stop", "discard"}) == 1;
@@ -222,22 +220,16 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
         return cached;
 
     const uint64_t ids = (UINT64_C(1) << layout.sequence_bits) << boost;
-    const char *show_chunk = psprintf("%lld", static_cast<long long>(chunk));
-    if ((chunk & (chunk - 1)) != 0)
-        report_generator_field("chunk", show_chunk, "Use a power of two.");
-    cached.shares = chunk == 1;
-    cached.run = cached.shares ? shared_run(layout, ids) : static_cast<uint64_t>(chunk);
+    cached.run = run_of(layout, ids);
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;
     const auto mebibytes = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
     const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
     if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
-        report_generator_field(
-            "boost_power", show_boost,
-            psprintf("Use a smaller boost_power, or a chunk above %llu.", static_cast<unsigned long long>(cached.run)),
-            psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
-                     mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
+        report_generator_field("boost_power", show_boost, "Use a smaller boost_power.",
+                               psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
+                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
     if ((INT64_C(1) << boost) > policy.max_ahead)
         report_generator_field("boost_power", show_boost, "Use a smaller boost_power, or a larger max_ahead_ms.",
                                psprintf("The ring would hold the ids of %lld ticks. "

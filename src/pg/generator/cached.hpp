@@ -1,5 +1,5 @@
-// Drawing from a generator in cached mode: from the session's own run or the shared one, else from the ring, else by
-// the generator's policy for an empty ring.
+// Drawing from a generator in cached mode: from the run that all sessions share, else from the ring, else by the
+// generator's policy for an empty ring.
 //
 // When the wall clock is read:
 //   1. The fast path does not read it, only the coarse monotonic clock (3).

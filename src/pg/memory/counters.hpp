@@ -14,7 +14,7 @@ namespace uidgen::pg {
 
 // In the order of the columns of uid_stat (sql/stat.cpp).
 enum class Stat : uint32_t {
-    ids, // here: of cached mode with runs of the sessions' own, and of blocks
+    ids, // here: of words that were reset, and of blocks
     records,
     refused_clock,
     refused_rate,

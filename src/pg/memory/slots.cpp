@@ -407,7 +407,7 @@ uint64_t ids_by_words(const Slot &slot) {
     const CachedConfig &cached = generator.config.cached;
     const uint64_t backup = generator.clock.backup_ids.load(std::memory_order_relaxed);
     if (cached.on)
-        return cached.shares ? drawn_from_shared_runs(generator.ring, cached.run) : 0;
+        return drawn_from_shared_runs(generator.ring, cached.run);
     return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
 }
 

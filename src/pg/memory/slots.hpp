@@ -69,10 +69,9 @@ enum class WorkerPolicy : uint32_t {
 
 enum class WhenRingEmpty : uint32_t { pad, wait, error };
 
-// Cached mode. A run is the content of one cell of the ring. A session takes a whole run, or all sessions share one.
+// Cached mode. A run is the content of one cell of the ring. All sessions draw from one run.
 struct CachedConfig {
     bool on;
-    bool shares;         // all sessions draw from one run
     uint64_t run;        // ids in a run, a power of two
     uint64_t cells;      // cells in the ring, a power of two
     uint64_t threshold;  // filled cells below which the ring is refilled

@@ -54,39 +54,10 @@ bool slot_was_freed(const SessionEntry *e) {
     return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
-// The entries whose window is on the session's own run: a list by next_own_window, with the number of cached generators
-// that the transaction draws from as its length.
-SessionEntry *own_windows = nullptr;
-
-void remove_own_window(const SessionEntry *e) {
-    SessionEntry **link = &own_windows;
-    while (*link != e)
-        link = &(*link)->next_own_window;
-    *link = e->next_own_window;
-}
-
-// The lock is held since the window was opened, so the slot is this sequence's, unless this transaction has freed it.
-void count_own_run(const SessionEntry *e) {
-    if (!slot_was_freed(e))
-        count(&e->slot->counters, Stat::ids, e->window.expected - e->window.first);
-}
-
-// Closes the window. The rest of the session's own run returns to the entry.
-void close(SessionEntry *e) {
-    if (e->has_own_window) {
-        count_own_run(e);
-        e->run_first = e->window.expected;
-        remove_own_window(e);
-        e->has_own_window = false;
-    }
-    e->window.close();
-}
-
-// Also drops the rest of the session's own run.
 void let_go_of_slot(SessionEntry *e) {
-    close(e);
+    e->window.close();
     e->slot = nullptr;
-    e->run_first = e->run_end = 0;
+    e->run_in_hand = 0;
 }
 
 // Keeps sessions small that keep creating and dropping sequences. A look-up may process invalidations, so no entry is
@@ -96,7 +67,6 @@ void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
-        close(e);
         entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
@@ -159,8 +129,6 @@ void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
         slot = new_slot(rel, kind, e->function);
     e->window = {};
     e->kind = kind;
-    if (kind == SlotKind::generator && slot->generator.config.cached.on)
-        e->ring = ring_of(slot);
     e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
     e->found_in = GetCurrentSubTransactionId();
@@ -251,12 +219,12 @@ bool coarse_clock_allows(const SessionEntry *e) {
 }
 
 void close_all_windows() {
-    for_each_entry(close);
+    for_each_entry([](SessionEntry *e) { e->window.close(); });
     open_all_again();
 }
 
 core::Durability close_window(SessionEntry *e) {
-    close(e);
+    e->window.close();
     e->sync = sync_state();
     return wanted_durability(e->sync);
 }
@@ -275,8 +243,11 @@ void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock
 
 void open_window(SessionEntry *e, const core::Window<> &window) {
     set_window(e, window, WindowClock::none, 0, 0);
-    if (fault_is(Fault::no_swap))
-        e->window.word = nullptr;
+    if (fault_is(Fault::no_swap)) {
+        static std::atomic<uint64_t> own_word;
+        own_word.store(window.expected, std::memory_order_relaxed);
+        e->window.word = &own_word;
+    }
 }
 
 void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us) {
@@ -291,11 +262,6 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
     set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
                static_cast<uint64_t>(length_us));
     e->outlives_transaction = false; // a transaction's first call discards what is too old by then
-    e->has_own_window = window.word == nullptr;
-    if (!e->has_own_window)
-        return;
-    e->next_own_window = own_windows;
-    own_windows = e;
 }
 
 Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }
@@ -320,18 +286,10 @@ void session_rolls_back(SubTransactionId mine) {
         for_each_entry([mine](SessionEntry *e) {
             if (e->found_in < mine || e->locked_in != transaction_number || slot_was_freed(e))
                 return;
-            close(e);
+            e->window.close();
             expire_slot(e->slot);
         });
     open_all_again();
-}
-
-// No later transaction may use the windows on runs of its own, so they are closed, which counts.
-void session_transaction_ends(bool aborted) {
-    while (own_windows != nullptr)
-        close(own_windows);
-    if (aborted)
-        session_rolls_back(TopSubTransactionId);
 }
 
 void session_transaction_ended() {
