@@ -1,4 +1,4 @@
-#include "node_writer.hpp"
+#include "worker_node.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,6 @@
 #include "config/extension.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -3,7 +3,6 @@
 #include "config/rows.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
-#include "node_writer.hpp"
 #include "sequence/sequence.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"

@@ -5,7 +5,7 @@
 #include "base/settings.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
-#include "node/node_writer.hpp"
+#include "node/worker_node.hpp"
 #include "config/rows.hpp"
 
 namespace uidgen::pg {
@@ -52,12 +52,6 @@ template <typename Visit> void for_each_entry(Visit visit) {
 
 bool slot_was_freed(const SessionEntry *e) {
     return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
-}
-
-void let_go_of_slot(SessionEntry *e) {
-    e->window.close();
-    e->slot = nullptr;
-    e->run_in_hand = 0;
 }
 
 // Keeps sessions small that keep creating and dropping sequences. A look-up may process invalidations, so no entry is
@@ -123,7 +117,8 @@ Relation open_checked(Oid sequence) {
 
 // Any step may fail, so the entry gets its slot last.
 void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
-    let_go_of_slot(e);
+    e->slot = nullptr;
+    e->run_in_hand = 0;
     Slot *slot = find_ready_slot(e->sequence, kind);
     if (slot == nullptr)
         slot = new_slot(rel, kind, e->function);
@@ -284,10 +279,8 @@ void session_relation_changed(Oid relation) {
 void session_rolls_back(SubTransactionId mine) {
     if (new_sequences_in == transaction_number)
         for_each_entry([mine](SessionEntry *e) {
-            if (e->found_in < mine || e->locked_in != transaction_number || slot_was_freed(e))
-                return;
-            e->window.close();
-            expire_slot(e->slot);
+            if (e->found_in >= mine && e->locked_in == transaction_number && !slot_was_freed(e))
+                expire_slot(e->slot);
         });
     open_all_again();
 }
@@ -304,11 +297,11 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         core::PositionAllocator<> &ticks = slot->generator.ticks;
         const uint64_t above_page = core::position_above(config.policy, state.counter.last_value);
         // A counter that was moved down does not take the generator back. It continues above its own memory.
-        const uint64_t above_memory = ticks.written_range().until;
-        const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, Max(above_page, above_memory));
-        slot->generator.passed_over.settle(expected, ticks.discard_below(Max(above_page, above_memory)));
-        slot->generator.backup.discard_below(Max(above_page, above_memory));
-        core::raise_to(slot->generator.ring.discarded_below, Max(above_page, above_memory), std::memory_order_relaxed);
+        const uint64_t above = Max(above_page, ticks.written_range().until);
+        const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, above);
+        slot->generator.passed_over.settle(expected, ticks.discard_below(above));
+        slot->generator.backup.discard_below(above);
+        core::raise_to(slot->generator.ring.discarded_below, above, std::memory_order_relaxed);
     } else {
         // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs
         // nothing.

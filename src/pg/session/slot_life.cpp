@@ -272,19 +272,18 @@ void end_lease(Oid generator) {
     open_all_again();
 }
 
-// Windows are closed first, which counts what this transaction has drawn.
 void end_generator(Oid generator) {
-    close_all_windows();
     Slot *slot = find_slot(generator);
     if (slot != nullptr)
         end_slot(slot);
+    open_all_again();
 }
 
 void forget_generator(Oid generator) {
-    close_all_windows();
     Slot *slot = find_slot(generator);
     if (slot != nullptr)
         free_slot(slot_key(generator), look_at(slot).until_us);
+    open_all_again();
 }
 
 int64_t high_water_mark_of(Oid generator) {
