@@ -23,17 +23,6 @@ constexpr int64_t longest_nap_us = 100 * us_per_ms;
 constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
 
-// The wall clock. A test build may make every 100th sample a year ahead.
-int64_t sample_wall_clock_us() {
-    int64_t now_us = wall_clock_us();
-    if (samples_are_bad()) {
-        static int samples = 0;
-        constexpr int64_t year_us = INT64_C(365) * 24 * 3600 * 1000 * us_per_ms;
-        now_us += ++samples % 100 == 0 ? year_us : 0;
-    }
-    return now_us;
-}
-
 // Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
 // position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
 // backend the only writer of the word's bounds.
@@ -284,7 +273,7 @@ void read_state(Call *call) {
         call->view.granted_until = core::no_limit;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
     // ticks meanwhile, and the clock would seem to have gone back.
-    call->now_us = sample_wall_clock_us();
+    call->now_us = wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
     watch_clock(call->e, changes, call->view);
