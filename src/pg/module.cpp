@@ -51,7 +51,6 @@ void relation_changed(Datum, Oid relation) {
     relation_changes++;
     session_relation_changed(relation);
     default_relation_changed(relation);
-    names_relation_changed(relation);
 }
 
 void transaction_event(XactEvent event, void *) {

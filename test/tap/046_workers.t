@@ -101,6 +101,7 @@ eval { $_->[0]->quit } foreach @sessions;
 	sweep(q{EXECUTE format('CREATE SEQUENCE passing%s', i)}, q{PERFORM segment_next(format('passing%s', i))});
 	is(sql('SELECT generators FROM uid_stat_server'), 1, '... its slot is freed');
 	sql("SELECT uid_generator_create('k')");
+	$session->query_safe('RESET uidgen.max_wait');
 	send_query($session, q{SELECT uid_next('uid_generators.k') > 0});
 	waits_for_registry(1) or die 'no session waits';
 	is(sql('SELECT generators FROM uid_stat_server'), 2, '... and used by another one');

@@ -56,7 +56,7 @@ void check_owner(Oid sequence, Oid table);
 // ---------------------------------------------------------------------------------------------------------
 
 // Counts the changes that reached this session, from 1.
-extern uint64_t relation_changes;
+[[gnu::visibility("hidden")]] extern uint64_t relation_changes;
 
 // Calls read(), and again if a change comes meanwhile. Returns what relation_changes is then; 0: changes came each time
 // (debug_discard_caches).

@@ -1,6 +1,5 @@
 // The memberships of this server's generators in a fleet: what is asked of the registry for each, and the grants that
-// sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends when the generator
-// is dropped, or made anew with the oid of another one.
+// sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends with the slot.
 //
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
@@ -21,7 +20,7 @@
 namespace uidgen::pg {
 
 // What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
-// before the word is swapped. A view that has become old is still right: its ticks belong to its node for ever.
+// before the word is swapped.
 using core::GrantView;
 
 // ---------------------------------------------------------------------------------------------------------
