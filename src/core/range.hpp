@@ -164,12 +164,6 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
         return false;
     }
 
-    // Both ranges, the older first.
-    void ranges(Range *out) const noexcept {
-        out[0] = older();
-        out[1] = newer();
-    }
-
     // Whether another range may be published: at most one is reserved ahead.
     bool room() const noexcept { return older().end <= next(); }
 

@@ -30,7 +30,6 @@ template <template <typename> class Atom = std::atomic> struct Window {
     uint64_t step;
 
     void close() noexcept { limit = expected; }
-    bool is_open() const noexcept { return expected != limit; }
 
     // Draws the next value. False: the window has none. Relaxed: the word orders only itself, and what is known of its
     // values was learnt when the window was opened. (A swap continues the release sequence, so a reader that acquires
