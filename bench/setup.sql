@@ -23,11 +23,10 @@ SELECT segment_create('bench', 1, 10000000);
 SELECT segment_create('dynamic');
 SELECT segment_create('base', 1, 1000, 1000);
 
--- One like the default generator, for uid_next(regclass), and two in cached mode: sessions take runs of 1,024 ids out of
--- the ring, or one at a time. Their layout and bounds are wide, so that what is measured is not a wait for the clock.
+-- One like the default generator, for uid_next(regclass), and one in cached mode. Its layout and bounds are wide, so that
+-- what is measured is not a wait for the clock.
 SELECT uid_generator_create('bench');
-SELECT uid_generator_create(name, mode => 'cached', tick_us => 1000000, time_bits => 31, datacenter_bits => 0, worker_bits => 10,
+SELECT uid_generator_create('cached', mode => 'cached', tick_us => 1000000, time_bits => 31, datacenter_bits => 0, worker_bits => 10,
                             sequence_bits => 22, spread => false, lease_ms => 300000, max_ahead_ms => 600000,
-                            max_staleness_ms => 600000, boost_power => boost_power, chunk => chunk)
-  FROM (VALUES ('cached_run', 3, 1024), ('cached_one', 0, 1)) AS v (name, boost_power, chunk);
+                            max_staleness_ms => 600000, boost_power => 0);
 SELECT uid_generator_create('baidu_cached', 'baidu_cached');

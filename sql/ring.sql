@@ -5,7 +5,7 @@ CREATE EXTENSION uidgen;
 
 -- The preset, and what it says.
 SELECT uid_generator_create('preset', 'baidu_cached');
-SELECT mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, chunk, max_staleness_ms, lease_ms, max_ahead_ms, when_full, when_back
+SELECT mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, max_staleness_ms, lease_ms, max_ahead_ms, when_full, when_back
   FROM uid_generator WHERE generator = 'uid_generators.preset'::regclass;
 SELECT ring_size, ring_filled, padded_inline, rejected_puts FROM uid_generator_status WHERE preset = 'baidu_cached';
 SELECT uid_next('uid_generators.preset') > 0;
@@ -16,14 +16,14 @@ SELECT ring_size, ring_filled BETWEEN 0 AND 1 AS filled, padded_initial + padded
 SELECT uid_next() > 0;
 SELECT ring_size, ring_filled, padded_initial, rejected_puts, discarded_stale, ahead_ms < 2000 AS ahead FROM uid_generator_status WHERE preset = 'snowflake';
 
--- Any layout, any chunk up to a tick.
-SELECT uid_generator_create('whole', mode => 'cached', spread => false, chunk => 4096, boost_power => 10);
+-- Any layout.
+SELECT uid_generator_create('whole', mode => 'cached', spread => false, boost_power => 10);
 SELECT count(DISTINCT id), max(id) - min(id) > 0 FROM unnest(uid_next_array('uid_generators.whole', 5000)) AS id;
 SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_generator_create('one', mode => 'cached', spread => false, sequence_bits => 0, boost_power => 0);
 SELECT uid_next('uid_generators.one') < uid_next('uid_generators.one');
 SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.one'::regclass;
-SELECT uid_generator_create('of_js53', 'js53', mode => 'cached', when_full => 'borrow', when_back => 'hold', tolerance_ms => -1, chunk => 8, max_ahead_ms => 16000);
+SELECT uid_generator_create('of_js53', 'js53', mode => 'cached', when_full => 'borrow', when_back => 'hold', tolerance_ms => -1, max_ahead_ms => 16000);
 SELECT backup, uid_last() = uid_encode(generated_at, datacenter_id, worker_id, sequence, 'uid_generators.of_js53')
   FROM (SELECT uid_next('uid_generators.of_js53') AS id OFFSET 0) d, uid_decode(id, 'uid_generators.of_js53');
 
@@ -50,15 +50,11 @@ SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 21);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => -1);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 6);
 SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 22, time_bits => 19, boost_power => 14);
-SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 20, time_bits => 21, boost_power => 5, chunk => 2);
 SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 0);
 SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 101);
 SELECT uid_generator_create('bad', 'baidu_cached', schedule_ms => 0);
 SELECT uid_generator_create('bad', 'baidu_cached', when_ring_full => 'throw');
 SELECT uid_generator_create('bad', 'baidu_cached', when_ring_empty => 'throw');
-SELECT uid_generator_create('bad', 'baidu_cached', chunk => 0);
-SELECT uid_generator_create('bad', 'baidu_cached', chunk => 3);
-SELECT uid_generator_create('bad', 'baidu_cached', chunk => 16384);
 SELECT uid_generator_create('bad', 'baidu_cached', max_staleness_ms => 0);
 SELECT uid_generator_create('bad', 'baidu_cached', max_staleness_ms => 1999);
 SELECT uid_generator_create('bad', 'baidu_cached', when_full => 'wait');
@@ -68,19 +64,18 @@ SELECT uid_generator_create('bad', 'baidu_cached', spread => true);
 SELECT uid_generator_create('bad', 'baidu', mode => 'cached');
 SELECT count(*) FROM uid_generator WHERE generator::text LIKE '%bad%';
 \set VERBOSITY sqlstate
-SELECT uid_generator_create('bad', 'baidu_cached', chunk => 3);
 SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 6);
 \set VERBOSITY default
 
 -- Altered: the next ring is another one, ids go on above.
 SELECT uid_next('uid_generators.whole') AS before \gset
-SELECT uid_generator_alter('uid_generators.whole', chunk => 1, boost_power => 2, padding_factor => 90, schedule_ms => 1000, when_ring_full => 'discard', max_staleness_ms => 10000);
+SELECT uid_generator_alter('uid_generators.whole', boost_power => 2, padding_factor => 90, schedule_ms => 1000, when_ring_full => 'discard', max_staleness_ms => 10000);
 SELECT uid_next('uid_generators.whole') > :before;
 SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass;
-SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1, chunk => 3);
-SELECT uid_generator_alter('uid_generators.whole', boost_power => 20, chunk => 2);
+SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1, padding_factor => 0);
+SELECT uid_generator_alter('uid_generators.whole', boost_power => 20);
 SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1);
-SELECT chunk, boost_power, padding_factor, schedule_ms, when_ring_full, max_staleness_ms FROM uid_generator WHERE generator = 'uid_generators.whole'::regclass;
+SELECT boost_power, padding_factor, schedule_ms, when_ring_full, max_staleness_ms FROM uid_generator WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_next('uid_generators.whole') AS before \gset
 SELECT uid_generator_alter('uid_generators.whole', mode => 'snowflake');
 SELECT uid_next('uid_generators.whole') > :before;
@@ -105,7 +100,7 @@ SELECT bool_and(worker_id = (SELECT worker_id FROM uid_generator_status WHERE ge
 SELECT uid_generator_create('lost', 'baidu_cached');
 SELECT uid_next('uid_generators.lost') > 0;
 BEGIN;
-SELECT uid_generator_alter('uid_generators.lost', chunk => 2);
+SELECT uid_generator_alter('uid_generators.lost', padding_factor => 60);
 SELECT uid_next('uid_generators.lost');
 ROLLBACK;
 GRANT USAGE ON SEQUENCE uid_generators.lost TO PUBLIC;

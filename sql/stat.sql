@@ -61,29 +61,26 @@ SELECT segment_next('short');
 SELECT segment_reserve('short', 1);
 SELECT ids, refused_used_up FROM uid_stat WHERE sequence = 'short'::regclass;
 
--- Cached mode, with one run for all and with runs of the session's own, which are counted at the end of the transaction.
+-- Cached mode, also in a transaction that is rolled back.
 SELECT uid_generator_create('shared', mode => 'cached', spread => false);
 SELECT count(uid_next('uid_generators.shared')) FROM generate_series(1, 10000);
 SELECT ids_of('uid_generators.shared');
 SELECT count(*) FROM unnest(uid_next_array('uid_generators.shared', 777));
 SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.shared'::regclass;
-SELECT uid_generator_create('own', mode => 'cached', spread => false, chunk => 256);
-SELECT count(uid_next('uid_generators.own')) FROM generate_series(1, 10000);
-SELECT ids_of('uid_generators.own');
 BEGIN;
-SELECT count(uid_next('uid_generators.own')) FROM generate_series(1, 10);
-SELECT count(*) FROM unnest(uid_next_array('uid_generators.own', 1000));
-SELECT count(uid_next('uid_generators.own')) FROM generate_series(1, 5);
+SELECT count(uid_next('uid_generators.shared')) FROM generate_series(1, 10);
+SELECT count(*) FROM unnest(uid_next_array('uid_generators.shared', 1000));
+SELECT count(uid_next('uid_generators.shared')) FROM generate_series(1, 5);
 ROLLBACK;
-SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.own'::regclass;
+SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.shared'::regclass;
 -- Two in one transaction, of which one is dropped.
-SELECT uid_generator_create('brief', mode => 'cached', spread => false, chunk => 256);
+SELECT uid_generator_create('brief', mode => 'cached', spread => false);
 SELECT ids AS server_ids FROM uid_stat_server \gset
 BEGIN;
-SELECT count(uid_next('uid_generators.brief')) + count(uid_next('uid_generators.own')) FROM generate_series(1, 20);
+SELECT count(uid_next('uid_generators.brief')) + count(uid_next('uid_generators.shared')) FROM generate_series(1, 20);
 SELECT uid_generator_drop('uid_generators.brief');
 COMMIT;
-SELECT ids_of('uid_generators.own'), ids - :server_ids AS by_server FROM uid_stat_server;
+SELECT ids_of('uid_generators.shared'), ids - :server_ids AS by_server FROM uid_stat_server;
 
 -- An alteration keeps a slot's counters. Those of the server never go back, whatever is dropped.
 SELECT ids AS server_ids FROM uid_stat_server \gset

@@ -17,8 +17,7 @@ functions() {
         'clock_gettime' 'bench_clock()' \
         'uid_next()' 'uid_next()' \
         'uid_next(regclass)' "uid_next('uid_generators.bench'::regclass)" \
-        'uid_next, cached, runs' "uid_next('uid_generators.cached_run'::regclass)" \
-        'uid_next, cached' "uid_next('uid_generators.cached_one'::regclass)" \
+        'uid_next, cached' "uid_next('uid_generators.cached'::regclass)" \
         'segment_next(regclass)' "segment_next('uid_segments.bench'::regclass)" \
         'segment_next(text)' "segment_next('bench'::text)" \
         'nextval, CACHE 1000' "nextval('cache_1000')" \

@@ -20,8 +20,7 @@ more_functions() {
     printf '%s\t%s\n' \
         'segment, dynamic step' "segment_next('uid_segments.dynamic'::regclass)" \
         'segment, step 1,000' "segment_next('uid_segments.base'::regclass)" \
-        'uid_next, cached, runs' "uid_next('uid_generators.cached_run'::regclass)" \
-        'uid_next, cached' "uid_next('uid_generators.cached_one'::regclass)"
+        'uid_next, cached' "uid_next('uid_generators.cached'::regclass)"
 }
 
 section_calls() {

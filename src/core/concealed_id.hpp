@@ -1,3 +1,134 @@
+// FF1, the format-preserving encryption of NIST SP 800-38G (2016) and of its Revision 1 (second public draft, 2025): a
+// permutation of the texts of `length` digits in a radix, chosen by the key of a block cipher and by a tweak.
+//
+//   1. It is a Feistel network of ten rounds. A round adds a pseudorandom number of one half to the other half, modulo
+//      the number of values that half can have. So each round, and the whole, can be undone with the same numbers,
+//      whatever the cipher does.
+//   2. The pseudorandom number is a CBC-MAC under AES. Its input begins with a block that depends on the format only,
+//      and with the tweak. The constructor computes that part once for a key.
+//   3. The cipher is an argument: it maps a block of 16 bytes to another one, always in the same way.
+//   4. Halves are numbers, so they must be below 2^56. That is enough for all formats of this library, and for the
+//      samples that NIST has published.
+//
+// The names of the standard are in brackets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "layout.hpp"
+
+namespace uidgen::core {
+
+struct Block {
+    uint8_t bytes[16];
+};
+
+// A text as two numbers: of its first length / 2 digits [A], and of the others [B].
+struct Halves {
+    uint64_t left;
+    uint64_t right;
+};
+
+constexpr uint64_t power(uint64_t base, int32_t exponent) noexcept {
+    uint64_t result = 1;
+    for (int32_t i = 0; i < exponent; i++)
+        result *= base;
+    return result;
+}
+
+class Ff1 {
+  public:
+    template <typename Cipher>
+    Ff1(uint32_t radix, int32_t length, const uint8_t *tweak, uint32_t tweak_length, const Cipher &cipher)
+        : left_values_(power(radix, length / 2)), right_values_(power(radix, length - length / 2)),
+          half_bytes_(bytes_below(right_values_)) {
+        for (uint8_t byte : {1, 2, 1})
+            absorb(&common_, byte, cipher);
+        absorb_number(&common_, radix, 3, cipher);
+        absorb(&common_, rounds, cipher);
+        absorb(&common_, static_cast<uint8_t>(length / 2), cipher);
+        absorb_number(&common_, static_cast<uint32_t>(length), 4, cipher);
+        absorb_number(&common_, tweak_length, 4, cipher);
+        for (uint32_t i = 0; i < tweak_length; i++)
+            absorb(&common_, tweak[i], cipher);
+        // So that the round's number and the half end a block.
+        while ((common_.filled + 1 + half_bytes_) % block_size != 0)
+            absorb(&common_, 0, cipher);
+    }
+
+    template <typename Cipher> Halves encrypt(Halves text, const Cipher &cipher) const {
+        for (int32_t round = 0; round < rounds; round++) {
+            const uint64_t values = values_in(round);
+            text = {text.right, (text.left + pseudorandom(round, text.right, values, cipher)) % values};
+        }
+        return text;
+    }
+
+    template <typename Cipher> Halves decrypt(Halves text, const Cipher &cipher) const {
+        for (int32_t round = rounds - 1; round >= 0; round--) {
+            const uint64_t values = values_in(round);
+            text = {(text.right + values - pseudorandom(round, text.left, values, cipher)) % values, text.left};
+        }
+        return text;
+    }
+
+  private:
+    static constexpr int32_t rounds = 10;
+    static constexpr int32_t block_size = 16;
+
+    // A CBC-MAC of the bytes so far [the PRF].
+    struct Mac {
+        Block state;
+        int32_t filled; // bytes of the block that is not full yet
+    };
+
+    // [b]: how many bytes hold each number below `values`.
+    static constexpr int32_t bytes_below(uint64_t values) noexcept {
+        int32_t bytes = 0;
+        for (uint64_t largest = values - 1; largest > 0; largest >>= 8)
+            bytes++;
+        return bytes;
+    }
+
+    template <typename Cipher> static void absorb(Mac *mac, uint8_t byte, const Cipher &cipher) {
+        mac->state.bytes[mac->filled++] ^= byte;
+        if (mac->filled < block_size)
+            return;
+        mac->state = cipher(mac->state);
+        mac->filled = 0;
+    }
+
+    template <typename Cipher>
+    static void absorb_number(Mac *mac, uint64_t number, int32_t bytes, const Cipher &cipher) {
+        for (int32_t i = bytes - 1; i >= 0; i--)
+            absorb(mac, static_cast<uint8_t>(number >> (8 * i)), cipher);
+    }
+
+    // [radix^m]: the number of values of the half that a round changes. The halves change places with each round.
+    uint64_t values_in(int32_t round) const { return round % 2 == 0 ? left_values_ : right_values_; }
+
+    // [y mod radix^m]. The MAC's first bytes [d] are four more than a half needs, so the remainder is nearly uniform.
+    template <typename Cipher>
+    uint64_t pseudorandom(int32_t round, uint64_t half, uint64_t values, const Cipher &cipher) const {
+        Mac mac = common_;
+        absorb(&mac, static_cast<uint8_t>(round), cipher);
+        absorb_number(&mac, half, half_bytes_, cipher);
+        const int32_t bytes = (half_bytes_ + 3) / 4 * 4 + 4;
+        unsigned __int128 number = 0;
+        for (int32_t i = 0; i < bytes; i++)
+            number = number << 8 | mac.state.bytes[i];
+        return static_cast<uint64_t>(number % values);
+    }
+
+    uint64_t left_values_;  // [radix^u]
+    uint64_t right_values_; // [radix^v]
+    int32_t half_bytes_;    // [b]
+    Mac common_ = {};       // what all rounds have in common: [P], the tweak and zeros
+};
+
+// ---------------------------------------------------------------------------------------------------------
 // What a concealed id is made of: the version of its key, if the key has bits for it, above an id that FF1 permutes.
 //
 //   1. An id is a text of id_bits() binary digits, the most significant first. So it is FF1's text of radix 2, without
@@ -5,12 +136,7 @@
 //   2. FF1 is a permutation, and the version is above its bits. So no two ids have the same concealed id, even with two
 //      versions. A key without version bits has one version.
 //   3. Without version bits each value from 0 to largest_value() is a concealed id.
-#pragma once
-
-#include "ff1.hpp"
-#include "layout.hpp"
-
-namespace uidgen::core {
+// ---------------------------------------------------------------------------------------------------------
 
 struct KeyFormat {
     int32_t width;        // bits of a concealed id, with the version

@@ -35,6 +35,21 @@ struct Node {
     Protection protection;
 };
 
+// The right to use the ticks from <= t < until of a node (grant.hpp). A view that has become old is still right: its
+// ticks belong to its node for ever.
+struct GrantView {
+    bool granted;
+    int64_t node;
+    int64_t from;  // ticks of the layout
+    int64_t until; // the first tick beyond
+};
+
+constexpr GrantView no_grant = {false, 0, 0, 0};
+
+constexpr bool same_view(const GrantView &a, const GrantView &b) noexcept {
+    return a.granted == b.granted && a.node == b.node && a.from == b.from && a.until == b.until;
+}
+
 struct NodeSource {
     int64_t datacenter_id; // negative: none
     uint64_t database_hash;

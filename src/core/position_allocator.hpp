@@ -53,8 +53,9 @@ struct WrittenRange {
 
 // Raises an atomic to at least `value`. Returns by how much. Relaxed is enough for callers that publish nothing else by
 // it.
-template <typename Atomic> inline uint64_t raise_to(Atomic &atomic, uint64_t value, std::memory_order order) noexcept {
-    uint64_t seen = atomic.load(std::memory_order_relaxed);
+template <typename Atomic, typename Value>
+inline Value raise_to(Atomic &atomic, Value value, std::memory_order order) noexcept {
+    Value seen = atomic.load(std::memory_order_relaxed);
     while (seen < value && !atomic.compare_exchange_weak(seen, value, order, std::memory_order_relaxed)) {
     }
     return seen < value ? value - seen : 0;

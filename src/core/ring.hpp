@@ -87,20 +87,6 @@ template <template <typename> class Atom = std::atomic> class Ring {
         return {empty_cell, too_old};
     }
 
-    // The run that take() would return, approximately, or empty_cell. The run stays in its cell.
-    uint64_t peek(uint64_t floor) const noexcept {
-        uint64_t i = hints_->cursor.load(std::memory_order_acquire); // first, as in take()
-        const uint64_t tail = hints_->tail.load(std::memory_order_acquire);
-        if (tail - i > mask_ + 1)
-            i = tail - (mask_ + 1);
-        for (; i != tail; i++) {
-            const uint64_t seen = cells_[i & mask_].load(std::memory_order_relaxed);
-            if (seen != empty_cell && seen >= floor)
-                return seen;
-        }
-        return empty_cell;
-    }
-
     // False: the ring is full.
     bool put(uint64_t first) noexcept {
         for (;;) {
@@ -142,8 +128,7 @@ template <template <typename> class Atom = std::atomic> class Ring {
     uint64_t mask_ = 0;
 };
 
-// The run that all sessions draw from, if no session takes runs of its own. Ring cells that hold single ids would move
-// between processors all the time.
+// The run that all sessions draw from. Ring cells that hold single ids would move between processors all the time.
 //
 // Numbered invariants
 //   1. A run is installed by one compare-and-swap, by the process that took it out of the ring, so once.

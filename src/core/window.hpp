@@ -14,8 +14,6 @@
 //   3. The swap tries the expected value first: the value that this session's last draw left in the word. If no other
 //      session has drawn since, this saves a load before the swap. Otherwise the swap fails and returns the present
 //      value. A wrong expectation costs a retry, never a value (2).
-//
-// A run of the session's own has no word: no other session draws from it, so the expected value is always right.
 #pragma once
 
 #include <atomic>
@@ -24,15 +22,14 @@
 namespace uidgen::core {
 
 template <template <typename> class Atom = std::atomic> struct Window {
-    Atom<uint64_t> *word; // null: a run of the session's own
-    uint64_t expected;    // first .. limit
-    uint64_t first;       // the window's lowest n
-    uint64_t limit;       // the first n beyond it; equal to expected: closed
+    Atom<uint64_t> *word;
+    uint64_t expected; // first .. limit
+    uint64_t first;    // the window's lowest n
+    uint64_t limit;    // the first n beyond it; equal to expected: closed
     uint64_t origin;
     uint64_t step;
 
     void close() noexcept { limit = expected; }
-    bool is_open() const noexcept { return expected != limit; }
 
     // Draws the next value. False: the window has none. Relaxed: the word orders only itself, and what is known of its
     // values was learnt when the window was opened. (A swap continues the release sequence, so a reader that acquires
@@ -41,7 +38,7 @@ template <template <typename> class Atom = std::atomic> struct Window {
         uint64_t n = expected;
         if (n == limit)
             return false;
-        if (word != nullptr && !swap(&n) && !retry(&n))
+        if (!swap(&n) && !retry(&n))
             return false;
         expected = n + 1;
         *value = static_cast<int64_t>(origin + n * step);

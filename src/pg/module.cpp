@@ -1,12 +1,13 @@
-// The library's start: settings, then, when the server is starting, shared memory and hooks.
+// The library's start: settings; when the server is starting, shared memory; and the events that it receives:
+// invalidations of relations, ends of transactions, and DISCARD.
 
+#include "base/settings.hpp"
+#include "config/extension.hpp"
+#include "fleet/grant_file.hpp"
 #include "memory/area.hpp"
 #include "memory/memberships.hpp"
-#include "memory/server_state.hpp"
-#include "session/events.hpp"
-#include "fleet/grant_file.hpp"
-#include "session/session.hpp"
-#include "base/settings.hpp"
+#include "node/worker_node.hpp"
+#include "session/names.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -45,6 +46,62 @@ void registry_changed(bool in_fleet) {
     close_all_windows();
 }
 
+// InvalidOid: any relation.
+void relation_changed(Datum, Oid relation) {
+    relation_changes++;
+    session_relation_changed(relation);
+    default_relation_changed(relation);
+}
+
+void transaction_event(XactEvent event, void *) {
+    if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
+        return;
+    if (event == XACT_EVENT_ABORT)
+        session_rolls_back(TopSubTransactionId);
+    node_writer_transaction_ended();
+    session_transaction_ended();
+}
+
+void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId, void *) {
+    if (event == SUBXACT_EVENT_ABORT_SUB)
+        session_rolls_back(mine);
+}
+
+ProcessUtility_hook_type next_process_utility = nullptr;
+
+bool ends_last_values(Node *statement) {
+    if (!IsA(statement, DiscardStmt))
+        return false;
+    const DiscardMode target = castNode(DiscardStmt, statement)->target;
+    return target == DISCARD_ALL || target == DISCARD_SEQUENCES;
+}
+
+// DISCARD ALL and DISCARD SEQUENCES reset uid_last() and segment_last() as they reset currval() and lastval(). Behind a
+// pooler the next client of the session must not read the values of another client. No other hook sees a DISCARD.
+void process_utility(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessUtilityContext context,
+                     ParamListInfo params, QueryEnvironment *environment, DestReceiver *receiver,
+                     QueryCompletion *completion) {
+    const bool ends = ends_last_values(planned->utilityStmt); // the tree may be freed afterwards
+    const auto next = next_process_utility != nullptr ? next_process_utility : standard_ProcessUtility;
+    next(planned, query, read_only_tree, context, params, environment, receiver, completion);
+    if (unlikely(ends))
+        forget_last_values();
+}
+
+// PostgreSQL has few places for callbacks, and none can be given back. So the library has one of each kind, and its
+// parts receive an event in a fixed order.
+void receive_events() {
+    static bool received = false; // by a load that failed afterwards
+    if (received)
+        return;
+    received = true;
+    CacheRegisterRelcacheCallback(relation_changed, 0);
+    RegisterXactCallback(transaction_event, nullptr);
+    RegisterSubXactCallback(subtransaction_event, nullptr);
+    next_process_utility = ProcessUtility_hook;
+    ProcessUtility_hook = process_utility;
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -60,7 +117,7 @@ PGDLLEXPORT void _PG_init(void);
 // define it again. So settings come last, and no WARNING about one lets a cancel through, or an error of a parallel
 // worker.
 void _PG_init(void) {
-    session_events_register();
+    receive_events();
     area_restore_by(grant_file_restore);
     if (process_shared_preload_libraries_in_progress) {
         next_shmem_request_hook = shmem_request_hook;

@@ -164,7 +164,7 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -178,7 +178,7 @@ DECLARE
     'when_back', when_back, 'tolerance_ms', tolerance_ms, 'spread', spread, 'worker_policy', worker_policy,
     'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
     'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
-    'chunk', chunk, 'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
+    'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
   fields jsonb;
   presets text;
   generator regclass;
@@ -246,7 +246,7 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, chunk integer DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS

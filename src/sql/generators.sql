@@ -30,7 +30,6 @@ CREATE TABLE uid_generator (
   schedule_ms      integer,
   when_ring_full   text        NOT NULL DEFAULT 'stop',
   when_ring_empty  text        NOT NULL DEFAULT 'pad',
-  chunk            integer     NOT NULL DEFAULT 1,
   max_staleness_ms integer     NOT NULL DEFAULT 5000,
   created          timestamptz NOT NULL DEFAULT now(),
   builtin          boolean     NOT NULL DEFAULT false,
@@ -89,8 +88,6 @@ COMMENT ON COLUMN uid_generator.when_ring_full IS
 COMMENT ON COLUMN uid_generator.when_ring_empty IS
   'policy of a call that finds the ring empty; pad: the call refills the ring; wait: it waits for the refiller; '
   'error: it fails';
-COMMENT ON COLUMN uid_generator.chunk IS
-  'number of ids that a session takes from the ring at a time, a power of two up to 2^sequence_bits';
 COMMENT ON COLUMN uid_generator.max_staleness_ms IS
   'limit on how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
 COMMENT ON COLUMN uid_generator.created IS

@@ -86,7 +86,7 @@ COMMENT ON VIEW uid_stat IS
   'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
   'is first used after a server start. They start at zero then, and only grow. ids counts the ids and values that '
   'sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions that '
-  'were rolled back. In cached mode a session with runs of its own reports at the end of its transaction. records '
+  'were rolled back. records '
   'counts records written to the log. refused_* count calls that failed: refused_clock because the clock was behind '
   'or implausible, refused_rate because sessions drew faster than the layout allows, refused_registry because the '
   'registry gave nothing, refused_ring because the ring was empty, and refused_used_up because no value is left. '

@@ -65,7 +65,7 @@ foreach my $left (sort { $a <=> $b } keys %for)
 # ---------------------------------------------------------------------------
 $node->safe_psql('postgres', <<'END');
 DO $$ BEGIN FOR i IN 1 .. 6000 LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END $$;
-SELECT uid_generator_create('large', mode => 'cached', spread => false, chunk => 64, boost_power => 16, max_ahead_ms => 600000);
+SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000);
 END
 my $session = hold_open($node);
 my $id = $session->query_safe('SELECT uid_next()');

@@ -64,7 +64,7 @@ $node->safe_psql('postgres', block_of('docs/monitoring.md', qr/CREATE ROLE prome
 $node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER SET search_path = public, uidgen');
 make_registry($node);
 $node->safe_psql('postgres', <<'END');
-SELECT uid_generator_create('own "quoted"', mode => 'cached', spread => false, chunk => 16), segment_create('orders');
+SELECT uid_generator_create('own "quoted"', mode => 'cached', spread => false), segment_create('orders');
 SELECT count(uid_next()) FROM generate_series(1, 1234);
 SELECT uid_next('uid_generators."own ""quoted"""');
 SELECT count(segment_next('orders')) FROM generate_series(1, 77);

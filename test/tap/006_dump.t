@@ -359,7 +359,7 @@ SELECT uid_generator_alter('uid_generators.uid_default', epoch => '2015-05-05 00
 CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next());
 INSERT INTO documents SELECT FROM generate_series(1, 2000);
 SELECT uid_generator_alter('uid_generators.uid_default', spread => false, tolerance_ms => 50, worker_policy => 'static', worker_number => 3,
-	boost_power => 2, padding_factor => 40, schedule_ms => 500, when_ring_full => 'discard', when_ring_empty => 'wait', chunk => 4, max_staleness_ms => 900);
+	boost_power => 2, padding_factor => 40, schedule_ms => 500, when_ring_full => 'discard', when_ring_empty => 'wait', max_staleness_ms => 900);
 INSERT INTO documents SELECT FROM generate_series(1, 2000);
 SQL
 	my $row = "SELECT to_jsonb(g), last_value FROM uid_generator AS g, uid_generators.uid_default";

@@ -41,7 +41,7 @@ restart_for_upgrade();
 # ---------------------------------------------------------------------------
 my %create = (
 	generator => q{SELECT FROM uid_generator_create('again', max_ahead_ms => 600000)},
-	cached => q{SELECT FROM uid_generator_create('again', mode => 'cached', spread => false, boost_power => 0, chunk => 64, max_ahead_ms => 600000)},
+	cached => q{SELECT FROM uid_generator_create('again', mode => 'cached', spread => false, boost_power => 0, max_ahead_ms => 600000)},
 	segment => 'CREATE SEQUENCE uid_segments.again START');
 my %draw = (
 	generator => q{SELECT uid_next('uid_generators.again') FROM generate_series(1, 3)},

@@ -87,9 +87,9 @@ my $granted = node_of($node);
 # ---------------------------------------------------------------------------
 # A ring that does not fit.
 # ---------------------------------------------------------------------------
-sql(q{SELECT uid_generator_create('large', mode => 'cached', spread => false, chunk => 64, boost_power => 16, max_ahead_ms => 600000)});
+sql(q{SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000)});
 fill();
-refused($session, q{SELECT uid_next('uid_generators.large')}, 'no room for a ring', 'the ring of a generator, 33554432 bytes') foreach 1, 2;
+refused($session, q{SELECT uid_next('uid_generators.large')}, 'no room for a ring', 'the ring of a generator, 16777216 bytes') foreach 1, 2;
 is($session->query_safe('SELECT uid_next() > 0'), 't', '... other generators go on');
 make_room();
 is($session->query_safe(q{SELECT uid_next('uid_generators.large') > 0}), 't', '... and this one, when there is room');

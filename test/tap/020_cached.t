@@ -79,12 +79,11 @@ sub at_once
 }
 
 # ---------------------------------------------------------------------------
-# One session alone, with runs of its own and with the run that all share.
+# One session alone.
 # ---------------------------------------------------------------------------
-foreach my $chunk (64, 1)
 {
-	my $generator = create("alone$chunk", "$fast, chunk => $chunk");
-	is(sql("SELECT count(DISTINCT uid_next('$generator')) FROM generate_series(1, 100000)"), 100000, "chunk $chunk: 100000 ids");
+	my $generator = create('single', $fast);
+	is(sql("SELECT count(DISTINCT uid_next('$generator')) FROM generate_series(1, 100000)"), 100000, '100000 ids');
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
@@ -94,49 +93,45 @@ foreach my $chunk (64, 1)
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)
 # ---------------------------------------------------------------------------
 {
-	my $chunked = create('brief64', "'snowflake', $fast, max_ahead_ms => 2000, chunk => 64, max_staleness_ms => 200");
-	my $single = create('brief1', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 200");
-	my $lasting = create('lasting', "'snowflake', $fast, max_ahead_ms => 2000, chunk => 64, max_staleness_ms => 100000");
+	my $generator = create('brief', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 200");
+	my $lasting = create('lasting', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 100000");
 	my $session = hold_open($node);
 	my $is_fresh = sub {
-		my ($what, $generator) = @_;
+		my ($what) = @_;
 		is($session->query_safe("SELECT uid_timestamp(uid_next('$generator'), '$generator') >= now FROM (SELECT clock_timestamp() - interval '200 ms' AS now OFFSET 0) t"), 't', "$what, $generator: the id is fresh");
 	};
 	foreach my $stopped (0, 1)
 	{
-		my $pid = refiller($chunked);
+		my $pid = refiller($generator);
 		freeze_process($pid) if $stopped;
 		my $with = $stopped ? 'refiller stopped' : 'refiller at work';
-		foreach my $generator ($chunked, $single)
-		{
-			my $stale = status($generator, 'discarded_stale');
-			$session->query_safe("BEGIN; SELECT uid_next('$generator') FROM generate_series(1, 3)");
-			Time::HiRes::sleep(0.3);
-			$is_fresh->("$with, after a pause", $generator);
-			$session->query_safe("SELECT uid_next('$generator'), pg_sleep(0.3)");
-			$is_fresh->("$with, after a pause within a statement", $generator);
-			cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
+		my $stale = status($generator, 'discarded_stale');
+		$session->query_safe("BEGIN; SELECT uid_next('$generator') FROM generate_series(1, 3)");
+		Time::HiRes::sleep(0.3);
+		$is_fresh->("$with, after a pause");
+		$session->query_safe("SELECT uid_next('$generator'), pg_sleep(0.3)");
+		$is_fresh->("$with, after a pause within a statement");
+		cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
 
-			$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
-			is(session_error($session, 'SELECT 1 / 0'), '22012', 'an error');
-			$session->query_safe('ROLLBACK TO a');
-			Time::HiRes::sleep(0.3);
-			$is_fresh->("$with, after an error under a savepoint", $generator);
+		$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
+		is(session_error($session, 'SELECT 1 / 0'), '22012', 'an error');
+		$session->query_safe('ROLLBACK TO a');
+		Time::HiRes::sleep(0.3);
+		$is_fresh->("$with, after an error under a savepoint");
 
-			$session->query_safe("DO \$\$ BEGIN PERFORM uid_next('$generator'); PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN PERFORM uid_next('$generator'); END \$\$");
-			Time::HiRes::sleep(0.3);
-			$is_fresh->("$with, after an exception that was caught", $generator);
+		$session->query_safe("DO \$\$ BEGIN PERFORM uid_next('$generator'); PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN PERFORM uid_next('$generator'); END \$\$");
+		Time::HiRes::sleep(0.3);
+		$is_fresh->("$with, after an exception that was caught");
 
-			$session->query_safe("SELECT uid_next('$lasting'), uid_next('$generator')");
-			Time::HiRes::sleep(0.3);
-			$is_fresh->("$with, beside one that may be older", $generator);
-			$session->query_safe('COMMIT');
-		}
+		$session->query_safe("SELECT uid_next('$lasting'), uid_next('$generator')");
+		Time::HiRes::sleep(0.3);
+		$is_fresh->("$with, beside one that may be older");
+		$session->query_safe('COMMIT');
 		thaw($pid);
 	}
 
 	# PostgreSQL's own timeouts work in a session that draws from rings.
-	foreach my $generator ($chunked, $lasting)
+	foreach my $generator ($generator, $lasting)
 	{
 		$session->query_safe("BEGIN; SELECT uid_next('$generator'); SET LOCAL statement_timeout = '400ms'");
 		is(session_error($session, "SELECT uid_next('$generator'), pg_sleep(100)"), '57014', "$generator: statement_timeout works");
@@ -153,7 +148,7 @@ foreach my $chunk (64, 1)
 		eval { $idle->quit };
 	}
 	$session->quit;
-	sql("SELECT uid_generator_drop(g) FROM unnest('{$chunked,$single,$lasting}'::regclass[]) AS g");
+	sql("SELECT uid_generator_drop(g) FROM unnest('{$generator,$lasting}'::regclass[]) AS g");
 	ok(poll_until("gone", sub { padders() == 0 }), "when they are dropped the refiller is gone");
 }
 
@@ -192,7 +187,7 @@ foreach my $chunk (64, 1)
 # moment in which the first caller finds nothing: it is awake, because another ring is refilled all the time.
 # ---------------------------------------------------------------------------
 {
-	my $busy = create('busy', "$fast, chunk => 64");
+	my $busy = create('busy', $fast);
 	my $loop = background_loop($node, sql => "SELECT count(*) FROM unnest(uid_next_array('$busy', 20000))");
 	isnt(refiller($busy), 0, 'a refiller is at work');
 	my @new = map { create("new$_", "'baidu_cached', when_ring_empty => 'error'") } 1 .. 60;
@@ -212,17 +207,15 @@ foreach my $chunk (64, 1)
 }
 
 # ---------------------------------------------------------------------------
-# Layouts and chunks, eight sessions each: unique, right, rising while a run lasts.
+# Layouts, eight sessions each: unique, right, rising while a run lasts.
 # ---------------------------------------------------------------------------
 foreach my $case (
-	[ 'preset', "'baidu_cached'", 1 ],
-	[ 'preset64', "'baidu_cached', chunk => 64", 64 ],
-	[ 'whole', "'baidu_cached', chunk => 8192", 8192 ],
-	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, epoch => '2026-01-01', chunk => 16", 16 ],
-	[ 'millis', "'snowflake', $fast, chunk => 64, boost_power => 6", 64 ],
-	[ 'one_id', "'snowflake', $fast, sequence_bits => 0, boost_power => 0", 1 ])
+	[ 'preset', "'baidu_cached'" ],
+	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, epoch => '2026-01-01'" ],
+	[ 'millis', "'snowflake', $fast, boost_power => 6" ],
+	[ 'one_id', "'snowflake', $fast, sequence_bits => 0, boost_power => 0" ])
 {
-	my ($name, $how, $chunk) = @$case;
+	my ($name, $how) = @$case;
 	my $generator = create($name, $how);
 	my $rounds = $name eq 'one_id' ? 30 : 120;
 	my @lists = at_once(8, join('', "SELECT uid_next('$generator');\n" x $rounds,
@@ -236,22 +229,22 @@ foreach my $case (
 	is(sql("SELECT count(*) FILTER (WHERE uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') <> id OR d.worker_id <> s.worker_id OR d.sequence >= 1 << g.sequence_bits OR d.generated_at < g.created - interval '6 s')"
 			  . " FROM unnest('{$array}'::bigint[]) AS id, uid_decode(id, '$generator') d, uid_generator g JOIN uid_generator_status s USING (generator) WHERE generator = '$generator'::regclass"),
 		0, '... each decodes right');
-	# Positions of a run follow each other, and share all above.
 	my $falls = 0;
-	my ($shift, $sequence_bits) = split /\|/, sql("SELECT CASE WHEN sequence_first THEN datacenter_bits + worker_bits ELSE 0 END, sequence_bits FROM uid_generator WHERE generator = '$generator'::regclass");
+	my ($shift, $sequence_bits, $time_shift, $run) = split /\|/, sql("SELECT CASE WHEN sequence_first THEN datacenter_bits + worker_bits ELSE 0 END, sequence_bits, datacenter_bits + worker_bits + sequence_bits,"
+		  . " greatest(least(4096, 1 << sequence_bits, ring_size / 4), 1) FROM uid_generator JOIN uid_generator_status USING (generator) WHERE generator = '$generator'::regclass");
+	my $run_of = sub { ($_[0] >> $time_shift) . ' ' . int((($_[0] >> $shift) & ((1 << $sequence_bits) - 1)) / $run) };
 	foreach my $list (@lists)
 	{
 		foreach my $i (1 .. $#$list)
 		{
-			my ($before, $now) = map { ($_ >> $shift) & ((1 << $sequence_bits) - 1) } @$list[ $i - 1, $i ];
-			$falls++ if $chunk > 1 && ($before % $chunk) != $chunk - 1 && $list->[$i] <= $list->[ $i - 1 ] && $now != 0 && $now % $chunk != 0;
+			$falls++ if $list->[$i] <= $list->[ $i - 1 ] && $run_of->($list->[$i]) eq $run_of->($list->[ $i - 1 ]);
 		}
 	}
 	is($falls, 0, '... rising within each run');
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# One session alone, chunk 1, a refiller that stands still: position follows position, nothing is thrown away.
+# One session alone, a refiller that stands still: position follows position, nothing is thrown away.
 {
 	my $generator = create('quiet', "'baidu_cached', max_staleness_ms => 600000");
 	my $pid = refiller($generator);
@@ -271,9 +264,9 @@ foreach my $case (
 # The refiller is ended, stopped, missing.
 # ---------------------------------------------------------------------------
 {
-	my $generator = create('padded', "'baidu_cached', chunk => 64");
-	my $waits = create('waits', "'baidu_cached', when_ring_empty => 'wait', boost_power => 0, chunk => 4096");
-	my $errs = create('errs', "'baidu_cached', when_ring_empty => 'error', boost_power => 0, chunk => 4096, max_staleness_ms => 600000");
+	my $generator = create('padded', "'baidu_cached'");
+	my $waits = create('waits', "'baidu_cached', when_ring_empty => 'wait', boost_power => 0");
+	my $errs = create('errs', "'baidu_cached', when_ring_empty => 'error', boost_power => 0, max_staleness_ms => 600000");
 	my $pid = refiller($generator);
 	kill 'TERM', $pid;
 	is(scalar(() = sql("SELECT unnest(uid_next_array('$generator', 2000))") =~ /\d+/g), 2000, 'without a refiller calls carry on');
@@ -328,7 +321,7 @@ foreach my $case (
 # ---------------------------------------------------------------------------
 {
 	my $bytes = 4 * 1024 * 1024;
-	my $large = "'snowflake', $fast, chunk => 64, boost_power => 13, max_ahead_ms => 600000";
+	my $large = "'snowflake', $fast, boost_power => 19, max_ahead_ms => 600000";
 	my $create = "SELECT uid_generator_create('g', $large)";
 	my $draw = "SELECT uid_next('uid_generators.g')";
 	my $session = hold_open($node);
@@ -382,7 +375,7 @@ foreach my $case (
 # Rights, and kinds of transactions.
 # ---------------------------------------------------------------------------
 {
-	my $generator = create('rights', "'baidu_cached', chunk => 64");
+	my $generator = create('rights', "'baidu_cached'");
 	sql("CREATE ROLE alice; CREATE ROLE bob; GRANT USAGE ON SEQUENCE $generator TO alice");
 	sql("CREATE FUNCTION lend() RETURNS boolean LANGUAGE sql SECURITY DEFINER VOLATILE AS \$\$ SELECT uid_next('$generator') > 0 \$\$; GRANT EXECUTE ON FUNCTION lend() TO PUBLIC");
 	my $session = hold_open($node);
@@ -413,8 +406,8 @@ foreach my $case (
 	$session->query_safe("BEGIN; SELECT uid_next('$generator'); PREPARE TRANSACTION 'p'");
 	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'beside a prepared transaction');
 	$session->query_safe("COMMIT PREPARED 'p'");
-	is(session_error($session, "SELECT uid_generator_alter('$generator', chunk => 1) IS NULL; SELECT 1"), '00000', 'alter');
-	$session->query_safe("BEGIN; SELECT uid_generator_alter('$generator', chunk => 2)");
+	is(session_error($session, "SELECT uid_generator_alter('$generator', padding_factor => 40) IS NULL; SELECT 1"), '00000', 'alter');
+	$session->query_safe("BEGIN; SELECT uid_generator_alter('$generator', padding_factor => 30)");
 	is(session_error($session, "SELECT uid_next('$generator')"), '55000', 'who altered draws after the commit');
 	$session->query_safe('ROLLBACK');
 	$session->quit;
@@ -425,7 +418,7 @@ foreach my $case (
 # kill -9 under load: of a backend, of the refiller. DROP and ALTER under load.
 # ---------------------------------------------------------------------------
 {
-	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000, chunk => 64"));
+	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000"));
 	my @logs;
 	foreach my $victim ('backend', 'refiller', 'stop')
 	{
@@ -460,9 +453,9 @@ foreach my $case (
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
 	push @loops, background_loop($node, sql => "SET uidgen.max_wait = '100s'; SELECT uid_next('$generators{one}')");
 	poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
-	sql("SELECT uid_generator_alter('$generators{one}', chunk => 8, boost_power => 2, max_staleness_ms => 2000)");
+	sql("SELECT uid_generator_alter('$generators{one}', boost_power => 2, max_staleness_ms => 2000)");
 	sql("SELECT uid_next('$generators{one}')");
-	sql("SELECT uid_generator_alter('$generators{one}', chunk => 1, boost_power => 5)");
+	sql("SELECT uid_generator_alter('$generators{one}', boost_power => 5)");
 	is(sql("SELECT uid_next('$generators{one}') > 0"), 't', 'altered under load: ids come');
 	is(status($generators{one}, 'ring_size'), 4096 << 5, '... from the new ring');
 	my @more = map { stop_loop($_) } @loops;
@@ -479,7 +472,7 @@ foreach my $case (
 # No background worker to be had, and the library not preloaded.
 # ---------------------------------------------------------------------------
 {
-	my $generator = create('alone', "'baidu_cached', chunk => 8");
+	my $generator = create('alone', "'baidu_cached'");
 	$node->append_conf('postgresql.conf', "max_worker_processes = 0\nmax_parallel_workers = 0\n");
 	$node->restart;
 	my @ids = map { @$_ } at_once(4, "SELECT uid_next('$generator');\n" x 500);

@@ -57,7 +57,7 @@ sub at_once
 # Drawn until the clock allows no more, by eight sessions at once. Every position from the first on is
 # handed out, none beyond max_ahead, and the error is the clock's.
 # ---------------------------------------------------------------------------
-foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 64" ], [ 'small', "boost_power => 0" ], [ 'tick', "chunk => 256" ])
+foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'small', "boost_power => 0" ])
 {
 	my ($name, $more) = @$case;
 	my $max_ahead = 12;
@@ -99,7 +99,7 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 
 	freeze_clock($node, 5);
 	is((finish_query($session))[0], 't', '... and gets its id when the clock goes on');
 	$session->quit;
-	my ($state, $message) = sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.stop64', 100000))");
+	my ($state, $message) = sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.small', 100000))");
 	is($state, '55000', 'a batch beyond what the clock allows: an error');
 }
 
@@ -109,7 +109,7 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'stop64', "chunk => 
 foreach my $mode ('fast', 'immediate')
 {
 	freeze_clock($node, $mode eq 'fast' ? 1000 : 2000);
-	my $generator = create("restart_$mode", 'chunk => 64');
+	my $generator = create("restart_$mode");
 	my $held = hold_open($node);
 	my @ids = split /\n/, $held->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 300)");
 	my $left = int(0.5 + 2048 * status($generator, 'ring_filled'));
@@ -126,11 +126,10 @@ foreach my $mode ('fast', 'immediate')
 # setval: the ring and the runs in hand are given up, at each session's next transaction. The clock still bounds what
 # comes: a counter set an hour ahead is waited for, not followed.
 # ---------------------------------------------------------------------------
-foreach my $chunk (1, 64)
 {
-	my $at = 3000 + 100 * $chunk;
+	my $at = 3100;
 	freeze_clock($node, $at);
-	my $generator = create("moved$chunk", "chunk => $chunk, max_staleness_ms => 100000");
+	my $generator = create('moved', 'max_staleness_ms => 100000');
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN');
 	# So far that what the ring holds stays fresh while the clock goes on.
@@ -139,7 +138,7 @@ foreach my $chunk (1, 64)
 	sql("SELECT setval('$generator', last_value + 2) FROM $generator");
 	my $mark = sql("SELECT last_value FROM $generator");
 	my $same = $session->query_safe("SELECT uid_next('$generator')");
-	cmp_ok($same, '>', $first, "chunk $chunk: a transaction that began before setval goes on");
+	cmp_ok($same, '>', $first, 'a transaction that began before setval goes on');
 	$session->query_safe('COMMIT');
 	freeze_clock($node, $at + 25);
 	my $after = $session->query_safe("SELECT uid_next('$generator')");
@@ -161,17 +160,15 @@ foreach my $chunk (1, 64)
 # Too old: the clock goes on. What was in the ring and in hand is thrown away, counted,
 # and the next id is fresh.
 # ---------------------------------------------------------------------------
-foreach my $chunk (1, 64)
 {
-	my $at = 20000 + 100 * $chunk;
+	my $at = 20100;
 	freeze_clock($node, $at);
-	my $generator = create("stale$chunk", "chunk => $chunk");
+	my $generator = create('stale');
 	my $session = hold_open($node);
 	my $id = $session->query_safe("SELECT uid_next('$generator')");
-	# Sessions that take one id at a time share a run, at most a tick and a quarter of the ring.
-	my $run = $chunk == 1 ? 256 : $chunk;
-	my $ready = int(0.5 + 2048 * status($generator, 'ring_filled')) + $run - 1;
-	is(status($generator, 'padded_initial'), 1, "chunk $chunk: a caller pads");
+	# A run is a tick.
+	my $ready = int(0.5 + 2048 * status($generator, 'ring_filled')) + 256 - 1;
+	is(status($generator, 'padded_initial'), 1, 'a caller pads');
 	is(sql("SELECT uid_timestamp($id, '$generator') >= clock_timestamp() - interval '2.5 s'"), 't', '... the id is fresh');
 	freeze_clock($node, $at + 60);
 	my $later = $session->query_safe("SELECT uid_next('$generator')");
@@ -202,11 +199,10 @@ foreach my $chunk (1, 64)
 
 # The clock goes on and back again, and what was padded meanwhile has not been drawn from: calls that pad are cancelled, each
 # at the end of its first step.
-foreach my $chunk (1, 64)
 {
-	my $at = 50000 + 10000 * $chunk;
+	my $at = 60000;
 	freeze_clock($node, $at);
-	my $generator = create("ahead$chunk", "chunk => $chunk");
+	my $generator = create('ahead');
 	my $session = hold_open($node);
 	$session->query_safe("SELECT uid_next('$generator')");
 	freeze_clock($node, $at + 7200);
@@ -214,7 +210,7 @@ foreach my $chunk (1, 64)
 	my $stale = status($generator, 'discarded_stale');
 	foreach (1 .. 3)
 	{
-		is(scalar sqlstate($session, "SELECT pg_cancel_backend(pg_backend_pid()), uid_next('$generator')"), '57014', "chunk $chunk: a call is cancelled");
+		is(scalar sqlstate($session, "SELECT pg_cancel_backend(pg_backend_pid()), uid_next('$generator')"), '57014', 'a call is cancelled');
 	}
 	is(status($generator, "ring_filled > 0.1 AND discarded_stale > $stale"), 't', '... and has padded two hours later');
 	freeze_clock($node, $at + 300);
@@ -257,7 +253,6 @@ foreach my $chunk (1, 64)
 {
 	freeze_clock($node, 60000);
 	my $generator = create('awaited');
-	my $chunked = create('awaited64', 'chunk => 64');
 	$node->backup('backup');
 	my $standby = UidgenNode->new('cached_standby');
 	$standby->init_from_backup($node, 'backup', has_streaming => 1);
@@ -274,30 +269,24 @@ foreach my $chunk (1, 64)
 	my $local = hold_open($node);
 	$local->query_safe('SET synchronous_commit = local');
 	my $session = hold_open($node);
-	my @shown;
-	foreach my $name ($generator, $chunked)
-	{
-		$local->query_safe('BEGIN READ ONLY');
-		$local->query_safe("SELECT uid_next('$name')");
-		push @shown, $local->query_safe("SELECT uid_next('$name')");
-		# In one transaction, too: local first, then on.
-		send_query($local, "SET LOCAL synchronous_commit = on;\nSELECT uid_next('$name')");
-		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
-			"$name: an id in hand or in the ring waits for the standby");
-		sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-		is((finish_query($local))[0], '', '... a cancel gives none');
-		$local->query_safe('ROLLBACK');
-		send_query($session, "BEGIN READ ONLY;\nSELECT uid_next('$name')");
-		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '... so does another session');
-		sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-		is((finish_query($session))[0], '', '... and gets none');
-		$session->query_safe('ROLLBACK');
-	}
-	my $filled = status($chunked, 'ring_filled');
+	$local->query_safe('BEGIN READ ONLY');
+	$local->query_safe("SELECT uid_next('$generator')");
+	$local->query_safe("SELECT uid_next('$generator')");
+	# In one transaction, too: local first, then on.
+	send_query($local, "SET LOCAL synchronous_commit = on;\nSELECT uid_next('$generator')");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+		'an id in hand or in the ring waits for the standby');
+	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+	is((finish_query($local))[0], '', '... a cancel gives none');
+	$local->query_safe('ROLLBACK');
+	send_query($session, "BEGIN READ ONLY;\nSELECT uid_next('$generator')");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '... so does another session');
+	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+	is((finish_query($session))[0], '', '... and gets none');
+	$session->query_safe('ROLLBACK');
 	my @waiting = map { hold_open($node) } 1 .. 6;
-	send_query($_, "SELECT uid_next('$chunked')") foreach @waiting;
+	send_query($_, "SELECT uid_next('$generator')") foreach @waiting;
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 'six sessions wait');
-	is(status($chunked, 'ring_filled'), $filled, '... and none has taken a run out of the ring');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	$node->reload;
 	is(scalar(grep { /^\d+$/ } map { (finish_query($_))[0] } @waiting), 6, '... when no standby is awaited any more, each gets its id');
@@ -306,13 +295,10 @@ foreach my $chunk (1, 64)
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 	  or BAIL_OUT('the standby did not become synchronous again');
-	foreach my $name ($generator, $chunked)
-	{
-		send_query($session, "SELECT uid_next('$name')");
-		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), "$name: when it is awaited again, it is waited for, as it has not got it");
-		sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-		is((finish_query($session))[0], '', '... a cancel gives none');
-	}
+	send_query($session, "SELECT uid_next('$generator')");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 'when it is awaited again, it is waited for, as it has not got it');
+	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+	is((finish_query($session))[0], '', '... a cancel gives none');
 
 	thaw($walsender);
 	my $drawn = $session->query_safe("SELECT uid_next('$generator')");
@@ -326,7 +312,6 @@ foreach my $chunk (1, 64)
 	$standby->promote;
 	my $promoted = $standby->safe_psql('postgres', "SELECT uid_next('$generator')");
 	cmp_ok($promoted, '>', $drawn, 'promoted, it draws above');
-	cmp_ok($standby->safe_psql('postgres', "SELECT uid_next('$chunked')"), '>', $shown[1], '... of each generator');
 	$standby->stop;
 }
 
@@ -337,19 +322,16 @@ foreach my $chunk (1, 64)
 {
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	start_node($node);
-	foreach my $chunk (1, 64)
-	{
-		freeze_clock($node, 7200);
-		my $generator = create("busy_$chunk", "max_staleness_ms => 2000, chunk => $chunk");
-		my $session = hold_open($node);
-		$session->query_safe('SET uidgen.max_wait = 0');
-		$session->query_safe("BEGIN; SELECT uid_next('$generator'), uid_next('$generator')");
-		freeze_clock($node, 3600);
-		$session->query_safe(q{DO $$ DECLARE began float8 := split_part(pg_read_file('/proc/uptime'), ' ', 1);
-			BEGIN WHILE split_part(pg_read_file('/proc/uptime'), ' ', 1)::float8 < began + 1.5 LOOP END LOOP; END $$});
-		is(sqlstate($session, "SELECT uid_next('$generator')"), '55000', "a step back in a busy transaction is noticed, runs of $chunk");
-		$session->quit;
-	}
+	freeze_clock($node, 7200);
+	my $generator = create('busy', 'max_staleness_ms => 2000');
+	my $session = hold_open($node);
+	$session->query_safe('SET uidgen.max_wait = 0');
+	$session->query_safe("BEGIN; SELECT uid_next('$generator'), uid_next('$generator')");
+	freeze_clock($node, 3600);
+	$session->query_safe(q{DO $$ DECLARE began float8 := split_part(pg_read_file('/proc/uptime'), ' ', 1);
+		BEGIN WHILE split_part(pg_read_file('/proc/uptime'), ' ', 1)::float8 < began + 1.5 LOOP END LOOP; END $$});
+	is(sqlstate($session, "SELECT uid_next('$generator')"), '55000', 'a step back in a busy transaction is noticed');
+	$session->quit;
 }
 
 done_testing();

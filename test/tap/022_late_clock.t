@@ -21,7 +21,6 @@ my %made = (
 	(map { $_ => "preset => '$_'" } @presets),
 	wide => $wide,
 	wide_cached => "$wide, mode => 'cached', spread => false",
-	wide_chunk => "$wide, mode => 'cached', spread => false, chunk => 64",
 	wide_wait => "$wide, when_full => 'wait', when_back => 'wait'");
 $node->safe_psql('postgres', join '', map { "SELECT uid_generator_create('$_', $made{$_});\n" } sort keys %made);
 

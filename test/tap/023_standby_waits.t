@@ -13,7 +13,6 @@ $primary->safe_psql('postgres', <<'END');
 SELECT uid_generator_create('many');
 SELECT uid_generator_create('raised');
 SELECT uid_generator_create('ring', 'baidu_cached');
-SELECT uid_generator_create('ring64', 'baidu_cached', chunk => 64);
 SELECT segment_create('many', 1, 100);
 CREATE TABLE rows (id bigint);
 END
@@ -51,8 +50,7 @@ sub queued
 	return join ' ', sort map { m{waiting for ([0-9A-F]+/[0-9A-F]+)} ? $1 : () } @titles;
 }
 
-my @sql = (("SELECT segment_next('many')") x 6, ("SELECT uid_next('uid_generators.many')") x 6, ("SELECT uid_next('uid_generators.ring')") x 2,
-	("SELECT uid_next('uid_generators.ring64')") x 2);
+my @sql = (("SELECT segment_next('many')") x 6, ("SELECT uid_next('uid_generators.many')") x 6, ("SELECT uid_next('uid_generators.ring')") x 2);
 my @sessions = map { hold_open($primary) } @sql;
 my @pids = map { pid_of($_) } @sessions;
 $_->query_safe('\set VERBOSITY verbose') foreach @sessions;

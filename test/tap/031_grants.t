@@ -116,28 +116,21 @@ like(sql($b, $draws_leaf), qr/^\d+$/, '... and with the statement of the hint it
 
 # Cached mode
 
-foreach my $node ($a, $b)
+sql($_, q{SELECT uid_generator_create('cached', mode => 'cached', spread => false)}) foreach $a, $b;
 {
-	foreach my $chunk (1, 64)
-	{
-		sql($node, "SELECT uid_generator_create('cached_$chunk', mode => 'cached', spread => false, chunk => $chunk)");
-	}
-}
-foreach my $chunk (1, 64)
-{
-	my $generator = "uid_generators.cached_$chunk";
+	my $generator = 'uid_generators.cached';
 	my $nodes = "SELECT DISTINCT d.datacenter_id << 5 | d.worker_id FROM unnest(uid_next_array('$generator', 50000)) u, uid_decode(u) d";
 	my $of_a = sql($a, $nodes);
-	like($of_a, qr/^\d+$/, "cached mode, chunk $chunk: one node");
-	is($of_a, status($a, $generator, 'node'), "cached mode, chunk $chunk: the one of the grant");
-	isnt($of_a, sql($b, $nodes), "cached mode, chunk $chunk: members have different nodes");
+	like($of_a, qr/^\d+$/, 'cached mode: one node');
+	is($of_a, status($a, $generator, 'node'), 'cached mode: the one of the grant');
+	isnt($of_a, sql($b, $nodes), 'cached mode: members have different nodes');
 }
 
 # Under load, with nodes that change: generators of one layout share no id, whatever their mode and server.
 
 my @loads = map {
 	background_loop($_, clients => 2, sql => 'SELECT uid_next()'),
-	background_loop($_, clients => 1, sql => q{SELECT unnest(uid_next_array('uid_generators.cached_1', 20))}),
+	background_loop($_, clients => 1, sql => q{SELECT unnest(uid_next_array('uid_generators.cached', 20))}),
 	background_loop($_, clients => 1, sql => q{SELECT uid_next('uid_generators.cached_64')})
 } $a, $b;
 my %nodes_in_use;

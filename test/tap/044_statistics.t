@@ -26,11 +26,9 @@ sub of_server
 # Sessions draw side by side, with batches and subtransactions among their calls. A session that looks on never sees less
 # than before, and in the end there are as many ids as the sessions have received.
 
-sql("SELECT uid_generator_create('own', mode => 'cached', spread => false, chunk => 64),"
-	  . " uid_generator_create('shared', mode => 'cached', spread => false), segment_create('paced', 1, 10, 20)");
+sql("SELECT uid_generator_create('shared', mode => 'cached', spread => false), segment_create('paced', 1, 10, 20)");
 my %statements = (
 	'uid_generators.uid_default' => 'SELECT uid_next(), uid_next()',
-	'uid_generators.own' => "SELECT uid_next('uid_generators.own') FROM generate_series(1, 7)",
 	'uid_generators.shared' => "BEGIN; SAVEPOINT a; SELECT uid_next('uid_generators.shared'); ROLLBACK TO a;"
 	  . " SELECT * FROM unnest(uid_next_array('uid_generators.shared', 5)); ROLLBACK",
 	'uid_segments.paced' => "SELECT segment_next('paced')");
@@ -70,18 +68,6 @@ foreach my $sequence (sort keys %loops)
 }
 my @passed = grep { /^\d+$/ } map { split /\n/, slurp_file($_) } stop_loop($passing);
 is(of_server('ids'), $all + @passed, 'the server has their sum, and what dropped segments have counted');
-
-# --------------------------------------------------------------------------------------------------------------------
-# What a session of cached mode draws in a transaction is counted at its end, even if the session is terminated.
-
-my $ids = of_sequence('uid_generators.own', 'ids');
-my $session = hold_open($node);
-my $pid = $session->query_safe("BEGIN; SELECT count(uid_next('uid_generators.own')) FROM generate_series(1, 10);"
-	  . ' SELECT pg_backend_pid()');
-($pid) = $pid =~ /(\d+)$/;
-sql("SELECT pg_terminate_backend($pid, 60000)");
-is(of_sequence('uid_generators.own', 'ids'), $ids + 10, 'ids of a session that was terminated');
-eval { $session->quit };
 
 # --------------------------------------------------------------------------------------------------------------------
 # Refusals by cause, and what the calls have waited for.

@@ -101,6 +101,7 @@ eval { $_->[0]->quit } foreach @sessions;
 	sweep(q{EXECUTE format('CREATE SEQUENCE passing%s', i)}, q{PERFORM segment_next(format('passing%s', i))});
 	is(sql('SELECT generators FROM uid_stat_server'), 1, '... its slot is freed');
 	sql("SELECT uid_generator_create('k')");
+	$session->query_safe('RESET uidgen.max_wait');
 	send_query($session, q{SELECT uid_next('uid_generators.k') > 0});
 	waits_for_registry(1) or die 'no session waits';
 	is(sql('SELECT generators FROM uid_stat_server'), 2, '... and used by another one');
@@ -179,7 +180,7 @@ eval { $_->[0]->quit } foreach @sessions;
 # A refiller at random points of its work on large rings, and a DROP while it does not move. If it was stopped in the
 # middle of a run, which holds the slot's lock, the DROP waits until it goes on.
 {
-	my $large = "mode => 'cached', spread => false, chunk => 64, boost_power => 12, max_ahead_ms => 600000, lease_ms => 60000";
+	my $large = "mode => 'cached', spread => false, boost_power => 18, max_ahead_ms => 600000, lease_ms => 60000";
 	my ($ended, $dropped) = (0, 0);
 	foreach my $round (1 .. 10)
 	{

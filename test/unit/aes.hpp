@@ -1,8 +1,8 @@
 // AES (FIPS 197) for tests, written for clarity and not for speed or secrecy: it computes its table, and takes keys of
-// 16, 24 or 32 bytes. The library itself encrypts with OpenSSL (src/pg/conceal/aes.hpp).
+// 16, 24 or 32 bytes. The library itself encrypts with OpenSSL (src/pg/conceal/conceal.cpp).
 #pragma once
 
-#include "ff1.hpp"
+#include "concealed_id.hpp"
 
 #include <array>
 #include <cstdint>

@@ -6,7 +6,7 @@
 //
 // The caller's loop is that of src/pg/generator/draw.cpp.
 #include "clock_policy.hpp"
-#include "grant_view.hpp"
+#include "node.hpp"
 #include "layout.hpp"
 
 #include <gtest/gtest.h>

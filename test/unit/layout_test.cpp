@@ -173,18 +173,6 @@ TEST(Layout, ANodeIsItsTwoFields) {
     }
 }
 
-TEST(Layout, FieldOrderAndBackupBitDontChangeWhatFits) {
-    for (bool sequence_first : {false, true})
-        for (bool backup : {false, true}) {
-            Layout l = twitter;
-            l.sequence_first = sequence_first;
-            l.backup = backup;
-            EXPECT_EQ(check(l), LayoutFault::none);
-            EXPECT_EQ(id_bits(l), 63);
-            EXPECT_EQ(time_shift(l), 22);
-        }
-}
-
 TEST(Layout, EachEncodeFault) {
     const struct {
         int64_t Parts::*field;

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "grant_view.hpp"
 #include "position_allocator.hpp"
 #include "range.hpp"
 #include "ring.hpp"
@@ -546,82 +545,6 @@ struct SegmentWindows : Segment {
 };
 
 // ---------------------------------------------------------------------------------------------------------
-// The grant that a generator draws with.
-
-constexpr GrantView grants[] = {{true, 1, 10, 20}, {true, 2, 30, 40}, {true, 3, 50, 60}};
-
-inline std::string show(const GrantView &view) {
-    for (const GrantView &grant : grants)
-        if (same_view(view, grant))
-            return std::to_string(grant.node);
-    return same_view(view, no_grant) ? "none" : "TORN";
-}
-
-struct SharedGrant {
-    SharedGrantView<Weak> view;
-
-    SharedGrant() {
-        view.reset();
-        view.publish(grants[0]);
-    }
-    std::string try_read() {
-        GrantView read = no_grant;
-        return view.try_read(&read) ? show(read) : "busy";
-    }
-};
-
-// Two tries beside one publication.
-//
-//   forbidden   parts of two grants; an older grant after a newer one
-struct ReadTwice : SharedGrant {
-    std::string tries[2];
-
-    static void publisher(ReadTwice &w) { w.view.publish(grants[1]); }
-    static void reader(ReadTwice &w) {
-        for (std::string &outcome : w.tries)
-            outcome = w.try_read();
-    }
-    std::string outcome() const { return tries[0] + " " + tries[1]; }
-    static Table outcomes() { return {"1 1", "1 busy", "1 2", "busy busy", "busy 2", "2 2"}; }
-    static Actors<ReadTwice> actors() { return {publisher, reader}; }
-};
-
-// A try beside the end of a grant, and another grant after it.
-//
-//   forbidden   parts of two views
-struct ReadAndWithdraw : SharedGrant {
-    std::string read;
-
-    static void publisher(ReadAndWithdraw &w) {
-        w.view.publish(no_grant);
-        w.view.publish(grants[1]);
-    }
-    static void reader(ReadAndWithdraw &w) { w.read = w.try_read(); }
-    std::string outcome() const { return read; }
-    static Table outcomes() { return {"1", "none", "2", "busy"}; }
-    static Actors<ReadAndWithdraw> actors() { return {publisher, reader}; }
-};
-
-// Two writers, one after the other under their lock, each of which reads what there is before; and a reader.
-//
-//   forbidden   parts of two views; a writer that does not read the other one's
-struct TwoWriters : SharedGrant {
-    WeakLock lock;
-    std::string before[2];
-    std::string read;
-
-    template <int self> static void writer(TwoWriters &w) {
-        const std::lock_guard<WeakLock> guard(w.lock);
-        w.before[self] = show(w.view.read_locked());
-        w.view.publish(grants[1 + self]);
-    }
-    static void reader(TwoWriters &w) { w.read = w.try_read(); }
-    std::string outcome() const { return before[0] + " " + before[1] + " " + read; }
-    static Table outcomes() { return {"1 2 1", "1 2 2", "1 2 3", "1 2 busy", "3 1 1", "3 1 2", "3 1 3", "3 1 busy"}; }
-    static Actors<TwoWriters> actors() { return {writer<0>, writer<1>, reader}; }
-};
-
-// ---------------------------------------------------------------------------------------------------------
 // The ring. `known[run]` stands for what the putter of a run knows of it, namely that it is durable.
 
 constexpr uint64_t nothing = empty_cell;
@@ -729,17 +652,12 @@ struct TwoPutters : RingOf<2> {
 
 // How far a call looks beside another one: at the runs that there were, and not at a whole lap of empty cells. A cursor
 // is never ahead of the tail that is read after it.
-enum class Look { take, peek };
-
-template <Look look> struct ShortLooks : RingOf<4> {
+struct ShortLooks : RingOf<4> {
     uint64_t steps = 0;
 
     static void looker(ShortLooks &w) {
         const uint64_t before = Explorer::active->own_steps();
-        if (look == Look::take)
-            w.ring.take(0);
-        else
-            w.ring.peek(0);
+        w.ring.take(0);
         w.steps = Explorer::active->own_steps() - before;
     }
     // Cursor and tail, the run's cell seen and lost, the cursor again.
@@ -751,24 +669,7 @@ template <Look look> struct ShortLooks : RingOf<4> {
     }
 };
 
-// What filled() and peek() say beside a put, or beside a put and a take.
-//
-//   forbidden   full of nothing; a run that is counted and not found
-struct PeekAtPut : RingOf<4> {
-    std::string seen;
-
-    static void watcher(PeekAtPut &w) {
-        const uint64_t runs = w.ring.filled();
-        const uint64_t run = w.ring.peek(0);
-        w.seen = std::to_string(runs) + (run == nothing ? " none" : " " + std::to_string(run));
-    }
-    std::string outcome() const { return seen; }
-    static Table outcomes() { return {"0 none", "0 1", "1 1"}; }
-    static Actors<PeekAtPut> actors() {
-        return {watcher, [](PeekAtPut &w) { putter<1>(w); }};
-    }
-};
-
+// What filled() says beside a put and a take.
 struct FilledAtTake : RingOf<4> {
     uint64_t seen = 0;
 

@@ -5,15 +5,15 @@
 //      at any step harms no other one.
 //   2. Each order stronger than relaxed: weakened, it makes some history fail. No order is stronger than it must be.
 //   3. Each swap: as a load and a store, it makes some history fail.
-//   4. Each atomic operation in src/core occurs in some history. They are counted in the source.
 //
 // UIDGEN_LONG=1 adds histories that take minutes.
-#include "atomic_sites.hpp"
 #include "memory_order_histories.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -59,7 +59,6 @@ const std::vector<History> &histories() {
     static const std::vector<History> all = [] {
         const char *const allocator = "position_allocator.hpp";
         const char *const range = "range.hpp";
-        const char *const grant = "grant_view.hpp";
         const char *const ring = "ring.hpp";
         std::vector<History> list = {
             history<ConfirmAndTake>(allocator, "ConfirmAndTake"),
@@ -76,9 +75,6 @@ const std::vector<History> &histories() {
             history<SegmentConfirms>(range, "SegmentConfirms"),
             history<SegmentRoom>(range, "SegmentRoom"),
             history<SegmentWindows>(range, "SegmentWindows"),
-            history<ReadTwice>(grant, "ReadTwice"),
-            history<ReadAndWithdraw>(grant, "ReadAndWithdraw"),
-            history<TwoWriters>(grant, "TwoWriters"),
             history<PutAndTake>(ring, "PutAndTake"),
             history<FullRing>(ring, "FullRing"),
             history<TwoPutters>(ring, "TwoPutters"),
@@ -87,9 +83,7 @@ const std::vector<History> &histories() {
             history<LateCursor>(ring, "LateCursor"),
             history<ComesBack>(ring, "ComesBack"),
             history<TwoTakers>(ring, "TwoTakers"),
-            history<ShortLooks<Look::take>>(ring, "ShortTakes"),
-            history<ShortLooks<Look::peek>>(ring, "ShortPeeks"),
-            history<PeekAtPut>(ring, "PeekAtPut"),
+            history<ShortLooks>(ring, "ShortLooks"),
             history<FilledAtTake>(ring, "FilledAtTake"),
             history<SharedRuns>(ring, "SharedRuns"),
         };
@@ -141,7 +135,6 @@ template <typename World> void expect_survival(const Table &outcomes) {
 TEST(MemoryOrder, AHaltedProcessHarmsNobody) {
     expect_survival<DrawByWindows>({"0", "1", "2", "3", "4"});
     expect_survival<TakeAndDiscard<20>>({"sound, written 16", "sound, written 20", "sound, written 22"});
-    expect_survival<ReadAndWithdraw>({"1", "none", "2", "busy", ""}); // "": the reader was halted
     expect_survival<Survivors<0>>({"sound"});
     expect_survival<Survivors<2>>({"sound"});
 }
@@ -232,59 +225,6 @@ TEST(MemoryOrders, EachSwapIsNeeded) {
             expect_caught(subject, site, what);
             weak_memory.torn = nullptr;
         }
-}
-
-// The sites that any history has asked, or one about that file.
-bool is_asked(const std::string &subject, const std::string &file, int first_line, int last_line,
-              const std::string &order) {
-    for (size_t i = 0; i < histories().size(); i++)
-        for (const OrderSite &site : played(i).sites)
-            if ((subject.empty() || histories()[i].subject == subject) && is_in_core(site) &&
-                std::filesystem::path(site.file).filename() == file && site.line >= first_line &&
-                site.line <= last_line && show(site.order) == order)
-                return true;
-    return false;
-}
-
-const std::vector<AtomicSite> &sites_in_source() {
-    static const std::vector<AtomicSite> all = atomic_sites("../../src/core");
-    return all;
-}
-
-// Each occurs in a history with each order that its text names. An order that raise_to() passes on is looked for in
-// raise_to(), in the histories about the file that calls it.
-TEST(AtomicSites, EachIsInAHistory) {
-    const auto &sites = sites_in_source();
-    ASSERT_FALSE(sites.empty()) << "run this in test/unit";
-    const auto raise = std::find_if(sites.begin(), sites.end(), [](const AtomicSite &site) {
-        return site.file == "position_allocator.hpp" && site.call == "compare_exchange_weak";
-    });
-    ASSERT_NE(raise, sites.end());
-    for (const AtomicSite &site : sites)
-        for (const std::string &order : site.orders) {
-            const bool passes = site.call == "raise_to";
-            const AtomicSite &asked = passes ? *raise : site;
-            EXPECT_TRUE(is_asked(passes ? site.file : "", asked.file, asked.first_line, asked.last_line, order))
-                << site.place() << " is in no history with " << order;
-        }
-    std::cout << "  " << sites.size() << " atomic operations in src/core" << std::endl;
-}
-
-// What the model does not have, and what a history could not tell apart.
-TEST(AtomicSites, AreWithinTheModel) {
-    const AtomicSite *before = nullptr;
-    for (const AtomicSite &site : sites_in_source()) {
-        EXPECT_FALSE(site.orders.empty()) << site.place() << " names no order";
-        for (const std::string &order : site.orders)
-            EXPECT_TRUE(order == "relaxed" || order == "acquire" || order == "release" || order == "acq_rel")
-                << site.place() << " has the order " << order << ", which weak_memory.hpp does not know";
-        EXPECT_FALSE(before != nullptr && before->file == site.file && before->last_line >= site.first_line)
-            << site.place() << " needs a line of its own";
-        before = &site;
-    }
-    for (const auto &entry : std::filesystem::directory_iterator("../../src/core"))
-        EXPECT_EQ(source_without_comments(entry.path()).find("_fence("), std::string::npos)
-            << entry.path() << " has a fence, which weak_memory.hpp does not know";
 }
 
 } // namespace

@@ -84,45 +84,6 @@ void expect_planned(const Sequence &s, uint64_t count, const PlannedRange &want)
     EXPECT_EQ(got.last, want.last) << s;
 }
 
-TEST(PlanRange, Ascending) {
-    const SequenceRule rule = {1, 1, INT64_MAX, false};
-    expect_planned({{1, false}, rule}, 1000, {1000, 1, 1000});
-    expect_planned({{1, true}, rule}, 1000, {1000, 2, 1001});
-    expect_planned({{1000, true}, {5, 1, INT64_MAX, false}}, 3, {3, 1005, 1015});
-}
-
-TEST(PlanRange, Descending) {
-    const SequenceRule rule = {-1, INT64_MIN, -1, false};
-    expect_planned({{-1, false}, rule}, 1000, {1000, -1, -1000});
-    expect_planned({{-1, true}, rule}, 1000, {1000, -2, -1001});
-    expect_planned({{7, true}, {-5, -10, 10, false}}, 3, {3, 2, -8});
-}
-
-TEST(PlanRange, CutShortAtTheBound) {
-    expect_planned({{90, true}, {1, 1, 100, false}}, 1000, {10, 91, 100});
-    expect_planned({{90, true}, {7, 1, 100, false}}, 1000, {1, 97, 97});
-    expect_planned({{93, true}, {7, 1, 100, false}}, 1000, {1, 100, 100});
-    expect_planned({{-90, true}, {-7, -104, -1, false}}, 1000, {2, -97, -104});
-    // One range never spans the end and the start of a cycle.
-    expect_planned({{90, true}, {1, 1, 100, true}}, 1000, {10, 91, 100});
-}
-
-TEST(PlanRange, UsedUp) {
-    expect_planned({{100, true}, {1, 1, 100, false}}, 1000, {0, 0, 0});
-    expect_planned({{94, true}, {7, 1, 100, false}}, 1000, {0, 0, 0});
-    expect_planned({{1, true}, {-1, 1, 100, false}}, 1000, {0, 0, 0});
-    expect_planned({{INT64_MAX, true}, {1, 1, INT64_MAX, false}}, 1, {0, 0, 0});
-    expect_planned({{INT64_MIN, true}, {-1, INT64_MIN, -1, false}}, 1, {0, 0, 0});
-    expect_planned({{100, false}, {1, 1, 100, false}}, 1000, {1, 100, 100});
-}
-
-TEST(PlanRange, ComesRound) {
-    expect_planned({{100, true}, {1, 1, 100, true}}, 10, {10, 1, 10});
-    expect_planned({{1, true}, {-1, 1, 100, true}}, 10, {10, 100, 91});
-    expect_planned({{5, true}, {1, 5, 5, true}}, 10, {1, 5, 5});
-    expect_planned({{INT64_MAX, true}, {1, INT64_MIN, INT64_MAX, true}}, 2, {2, INT64_MIN, INT64_MIN + 1});
-}
-
 TEST(PlanRange, TheWholeOfInt64InOneRange) {
     expect_planned({{INT64_MIN, false}, {1, INT64_MIN, INT64_MAX, false}}, UINT64_MAX,
                    {UINT64_MAX, INT64_MIN, INT64_MAX - 1});

@@ -4,7 +4,7 @@
 //   sindresorhus  the readme of npm's package @sindresorhus/base62
 //   b62           the description of PyPI's package b62
 //   base-x        npm's package base-x 5.0.1 with this alphabet, on the bytes of the number
-#include "short_form.hpp"
+#include "id_forms.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "step_policy.hpp"
+#include "range.hpp"
 
 namespace {
 

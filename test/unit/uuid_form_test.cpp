@@ -1,5 +1,5 @@
 // Ids as UUIDs of version 7: the form bit by bit, round trips in many layouts, order, and what is refused.
-#include "uuid_form.hpp"
+#include "id_forms.hpp"
 
 #include <gtest/gtest.h>
 

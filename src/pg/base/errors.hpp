@@ -3,7 +3,7 @@
 
 #include "core/clock_policy.hpp"
 #include "core/layout.hpp"
-#include "core/uuid_form.hpp"
+#include "core/id_forms.hpp"
 #include "postgres.hpp"
 
 namespace uidgen::pg {

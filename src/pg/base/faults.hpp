@@ -1,7 +1,7 @@
 // Guarantees that a test build can break, one at a time, to prove that a test notices it.
 //
-// Only a build with UIDGEN_FAULTS has the settings `uidgen.fault` and `uidgen.bad_samples`; in every other build
-// fault_is() and samples_are_bad() are the constant false and leave no trace in the machine code.
+// Only a build with UIDGEN_FAULTS has the setting `uidgen.fault`; in every other build fault_is() is the constant false
+// and leaves no trace in the machine code.
 #pragma once
 
 namespace uidgen::pg {
@@ -49,14 +49,8 @@ enum class Fault : int { none, UIDGEN_ALL_FAULTS(UIDGEN_FAULT) };
 #ifdef UIDGEN_FAULTS
 extern int active_fault; // written by the setting
 inline bool fault_is(Fault fault) { return static_cast<Fault>(active_fault) == fault; }
-
-// Not a broken guarantee, but an environment in which all guarantees must hold: at times the wall clock is a year
-// ahead.
-extern bool bad_samples; // written by the setting
-inline bool samples_are_bad() { return bad_samples; }
 #else
 constexpr bool fault_is(Fault) { return false; }
-constexpr bool samples_are_bad() { return false; }
 #endif
 
 } // namespace uidgen::pg

@@ -8,7 +8,6 @@ namespace uidgen::pg {
 
 #ifdef UIDGEN_FAULTS
 int active_fault = 0;
-bool bad_samples = false;
 #endif
 
 namespace settings {
@@ -109,9 +108,6 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
 #ifdef UIDGEN_FAULTS
     DefineCustomEnumVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,
                              &active_fault, 0, fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
-    DefineCustomBoolVariable("uidgen.bad_samples",
-                             "Makes this test build read a wall clock that is sometimes a year ahead.", nullptr,
-                             &bad_samples, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 #endif
     MarkGUCPrefixReserved("uidgen");
 }

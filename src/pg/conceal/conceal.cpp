@@ -1,15 +1,273 @@
 // uid_conceal(), uid_reveal(), uid_key_create(), uid_key_rotate(). They need no shared memory. So they work where no id
 // can be drawn: without preloading, and on a standby.
 
+#include "core/concealed_id.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
 #include "config/extension.hpp"
 #include "config/rows.hpp"
-#include "keys.hpp"
 #include "sequence/sequence.hpp"
+
+#ifdef UIDGEN_OPENSSL
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#endif
 
 namespace uidgen::pg {
 namespace {
+
+// ---------------------------------------------------------------------------------------------------------
+// AES-256 by OpenSSL's libcrypto, which PostgreSQL links too. Without OpenSSL (make WITHOUT_OPENSSL=1, or a PostgreSQL
+// built without it) the library has the same functions, and they fail.
+//
+// The expanded key is in OpenSSL's memory, and no memory context frees it. So each aes_open() needs an aes_close(),
+// also after an error.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int aes_key_bytes = 32;
+
+#ifdef UIDGEN_OPENSSL
+
+using AesKey = EVP_CIPHER_CTX;
+
+[[noreturn]] void report_openssl() {
+    char message[256] = "no reason given";
+    const unsigned long error = ERR_get_error();
+    if (error != 0)
+        ERR_error_string_n(error, message, sizeof(message));
+    ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION), errmsg("could not encrypt with AES-256: %s", message),
+                    errhint("See whether the configuration of OpenSSL on this server allows AES-256 in ECB mode.")));
+}
+
+AesKey *aes_open(const uint8_t *secret) {
+    ERR_clear_error();
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    if (context == nullptr || EVP_EncryptInit_ex(context, EVP_aes_256_ecb(), nullptr, secret, nullptr) != 1) {
+        EVP_CIPHER_CTX_free(context);
+        report_openssl();
+    }
+    return context;
+}
+
+// Overwrites the expanded key.
+void aes_close(AesKey *key) { EVP_CIPHER_CTX_free(key); }
+
+// Each text is one whole block, so the mode does not matter, and nothing waits for padding.
+core::Block aes_encrypt(AesKey *key, const core::Block &text) {
+    core::Block result;
+    int length = 0;
+    if (EVP_EncryptUpdate(key, result.bytes, &length, text.bytes, sizeof(text.bytes)) != 1 ||
+        length != sizeof(result.bytes))
+        report_openssl();
+    return result;
+}
+
+#else
+
+struct AesKey;
+
+[[noreturn]] void report_no_openssl() {
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("ids cannot be concealed on this server"),
+                    errdetail("uidgen was built without OpenSSL."),
+                    errhint("Build PostgreSQL with OpenSSL (configure --with-ssl=openssl), then build uidgen again.")));
+}
+
+AesKey *aes_open(const uint8_t *) { report_no_openssl(); }
+void aes_close(AesKey *) {}
+core::Block aes_encrypt(AesKey *, const core::Block &) { report_no_openssl(); }
+
+#endif
+
+// ---------------------------------------------------------------------------------------------------------
+// The keys that ids are concealed with, as this session knows them. The versions that it has used stay expanded.
+//
+//   1. A key is a sequence in the schema uid_keys, and a row of uid_key. The sequence carries the name, the owner and
+//      the privileges. The row carries the secrets.
+//   2. The name is looked up and USAGE is checked at each call. So a rename, a drop and a REVOKE apply at once.
+//   3. A version's secret never changes (the trigger uid_key_changing). Which version is the newest may change, and a
+//      key may be dropped. Each such change of uid_key reaches this session, and all
+//      versions are read again.
+// ---------------------------------------------------------------------------------------------------------
+
+// A version of a key, ready for use.
+struct Key {
+    core::KeyFormat format;
+    int32_t version;
+    int32_t versions; // of the key
+    core::Ff1 permutation;
+    AesKey *aes;
+
+    core::Block operator()(const core::Block &text) const { return aes_encrypt(aes, text); }
+};
+
+constexpr int32_t newest_version = 0;
+
+struct VersionOfKey {
+    Oid sequence;
+    int32_t requested; // or newest_version
+};
+
+struct KeptKey {
+    VersionOfKey of;
+    uint64_t as_of; // of relation_changes; 0: not complete
+    Key key;
+};
+
+KeptKey *kept[16]; // a session that uses more reads them again and again
+uint32_t next_kept = 0;
+
+bool is_kept(const KeptKey *entry, const VersionOfKey &of) {
+    return entry != nullptr && entry->of.sequence == of.sequence && entry->of.requested == of.requested;
+}
+
+KeptKey *find_kept(const VersionOfKey &of) {
+    for (KeptKey *entry : kept)
+        if (is_kept(entry, of))
+            return entry;
+    return nullptr;
+}
+
+// An entry without a key, for one that was not found or is not up to date any more.
+KeptKey *entry_for(const VersionOfKey &of) {
+    KeptKey *entry = find_kept(of);
+    if (entry == nullptr) {
+        KeptKey *&place = kept[next_kept++ % lengthof(kept)];
+        if (place == nullptr)
+            place = static_cast<KeptKey *>(MemoryContextAllocZero(TopMemoryContext, sizeof(KeptKey)));
+        entry = place;
+    }
+    if (entry->key.aes != nullptr)
+        aes_close(entry->key.aes);
+    entry->of = of;
+    entry->as_of = 0;
+    entry->key.aes = nullptr;
+    return entry;
+}
+
+[[noreturn]] void report_no_key(const text *name) {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
+                    errhint("Create it with uid_key_create(), or run SELECT name FROM uid_key_config to list the "
+                            "keys.")));
+}
+
+// A key that is dropped while this session waits for uid_key is gone with its row.
+[[noreturn]] void report_no_secret(const text *name, Oid sequence) {
+    if (get_rel_name(sequence) == nullptr)
+        report_no_key(name);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", shown(name)),
+             errdetail("The table uid_secrets.uid_key has no row for the sequence %s.", qualified_name(sequence)),
+             errhint("Copy the row of uid_key from the database that the key comes from. While a dump is restored, "
+                     "restore the data of uid_key first.")));
+}
+
+// A row can come past the trigger of uid_key: with session_replication_role, or while the trigger is disabled.
+[[noreturn]] void report_invalid_row(const text *name) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("the row of key \"%s\" in uid_key is not valid", shown(name)),
+         errdetail("It lacks secrets, or has a width, version_bits or versions that no key can have."),
+         errhint(
+             "Copy the row of uid_key from the database that the key comes from, or drop the sequence of the key.")));
+}
+
+void check_may_use(const text *name, Oid sequence) {
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for key \"%s\"", shown(name)),
+                 errhint("Run GRANT USAGE ON SEQUENCE %s TO %s as the owner of the key.", qualified_name(sequence),
+                         quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
+
+// A key's row, with the secret of one version; all 0 without one. Error if it is not valid.
+struct KeyRow {
+    core::KeyFormat format;
+    int32_t versions;
+    int32_t version; // 0: the key has no such version, or its row is not valid
+    uint8_t secret[aes_key_bytes];
+};
+
+// The secrets of all versions end the text, as hexadecimal digits.
+bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
+    constexpr int64_t length = INT64_C(2) * aes_key_bytes;
+    const int64_t begin = VARSIZE_ANY_EXHDR(secrets) - length * versions;
+    if (wanted < 1 || wanted > versions || begin < 0)
+        return false;
+    const char *digits = VARDATA_ANY(secrets) + begin + length * (wanted - 1);
+    if (std::any_of(digits, digits + length, [](char digit) { return !isxdigit(static_cast<unsigned char>(digit)); }))
+        return false;
+    hex_decode(digits, length, reinterpret_cast<char *>(secret));
+    return true;
+}
+
+KeyRow read_key_row(Oid sequence, int32_t version) {
+    const Row row = find_row(schema_of_keys(), "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
+    if (row.tuple == nullptr)
+        return {};
+    KeyRow key = {};
+    key.format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
+    key.versions = DatumGetInt32(column(row, "versions"));
+    check_column_type(row.desc, "secrets", TEXTOID);
+    if (is_null(row, "secrets") || !core::is_valid(key.format) || key.versions > core::most_versions(key.format))
+        return key;
+    text *secrets = DatumGetTextPP(column(row, "secrets"));
+    const int32_t wanted = version == 0 ? key.versions : version;
+    if (read_secret(secrets, key.versions, wanted, key.secret))
+        key.version = wanted;
+    // A text that is stored compressed or out of line has a copy of its own.
+    explicit_bzero(secrets, VARSIZE_ANY(secrets));
+    explicit_bzero(row.tuple->t_data, row.tuple->t_len);
+    return key;
+}
+
+const Key &load(const text *name, const VersionOfKey &of) {
+    KeyRow row = {};
+    const uint64_t as_of = read_unchanged([&] { row = read_key_row(of.sequence, of.requested); });
+    if (row.versions == 0)
+        report_no_secret(name, of.sequence);
+    if (row.version == 0)
+        report_invalid_row(name);
+    KeptKey *entry = entry_for(of);
+    AesKey *aes = entry->key.aes = aes_open(row.secret);
+    explicit_bzero(row.secret, sizeof(row.secret));
+    const auto cipher = [aes](const core::Block &text) { return aes_encrypt(aes, text); };
+    entry->key = {row.format, row.version, row.versions, core::permutation_of(row.format, cipher), aes};
+    entry->as_of = as_of;
+    return entry->key;
+}
+
+// How many versions the key has; error if it has no row.
+int32_t versions_of_key(const text *name, Oid sequence) {
+    const int32_t versions = read_key_row(sequence, newest_version).versions;
+    if (versions == 0)
+        report_no_secret(name, sequence);
+    return versions;
+}
+
+// The sequence of the key of exactly that name; error if there is none.
+Oid key_named(const text *name) {
+    const Oid schema = get_namespace_oid("uid_keys", true);
+    const Oid sequence = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
+                             ? get_relname_relid(text_to_cstring(name), schema)
+                             : InvalidOid;
+    if (!OidIsValid(sequence))
+        report_no_key(name);
+    return sequence;
+}
+
+// A version of the key of that name; error if there is none, or if the current user may not use it. The key is valid
+// until the next call.
+const Key &open_key(const text *name, int32_t version) {
+    const VersionOfKey of = {key_named(name), version};
+    check_may_use(name, of.sequence);
+    const KeptKey *entry = find_kept(of);
+    return entry != nullptr && entry->as_of == relation_changes ? entry->key : load(name, of);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The functions
+// ---------------------------------------------------------------------------------------------------------
 
 using core::largest_id;
 using core::largest_value;

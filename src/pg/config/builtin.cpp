@@ -1,4 +1,4 @@
-#include "builtin.hpp"
+#include "rows.hpp"
 
 #include "base/compat.hpp"
 #include "extension.hpp"
@@ -8,29 +8,17 @@ namespace {
 
 // Its fields, which are also the preset snowflake and the base of the other presets. All others are NULL.
 constexpr const char *fields[][2] = {
-    {"preset", "snowflake"},
-    {"epoch", "2026-01-01 00:00:00+00"},
-    {"tick_us", "1000"},
-    {"time_bits", "41"},
-    {"datacenter_bits", "5"},
-    {"worker_bits", "5"},
-    {"sequence_bits", "12"},
-    {"sequence_first", "false"},
-    {"backup_worker", "false"},
-    {"lease_ms", "1000"},
-    {"max_ahead_ms", "2000"},
-    {"when_full", "borrow"},
-    {"when_back", "hold"},
-    {"spread", "true"},
-    {"mode", "snowflake"},
-    {"worker_policy", "disposable"},
-    {"boost_power", "3"},
-    {"padding_factor", "50"},
-    {"when_ring_full", "stop"},
-    {"when_ring_empty", "pad"},
-    {"chunk", "1"},
-    {"max_staleness_ms", "5000"},
-    {"created", "now"},
+    {"preset", "snowflake"},      {"epoch", "2026-01-01 00:00:00+00"},
+    {"tick_us", "1000"},          {"time_bits", "41"},
+    {"datacenter_bits", "5"},     {"worker_bits", "5"},
+    {"sequence_bits", "12"},      {"sequence_first", "false"},
+    {"backup_worker", "false"},   {"lease_ms", "1000"},
+    {"max_ahead_ms", "2000"},     {"when_full", "borrow"},
+    {"when_back", "hold"},        {"spread", "true"},
+    {"mode", "snowflake"},        {"worker_policy", "disposable"},
+    {"boost_power", "3"},         {"padding_factor", "50"},
+    {"when_ring_full", "stop"},   {"when_ring_empty", "pad"},
+    {"max_staleness_ms", "5000"}, {"created", "now"},
     {"builtin", "true"},
 };
 

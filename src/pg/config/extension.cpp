@@ -5,6 +5,8 @@
 
 namespace uidgen::pg {
 
+uint64_t relation_changes = 1;
+
 Extension find_extension() {
     Extension found = {InvalidOid, InvalidOid, InvalidOid};
     ScanKeyData key;

@@ -51,4 +51,24 @@ uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *type
 // Error unless the current user owns the sequence that a row of the table is about, or the table.
 void check_owner(Oid sequence, Oid table);
 
+// ---------------------------------------------------------------------------------------------------------
+// What a session keeps of the extension's tables is up to date as long as no change of a relation reaches it.
+// ---------------------------------------------------------------------------------------------------------
+
+// Counts the changes that reached this session, from 1.
+[[gnu::visibility("hidden")]] extern uint64_t relation_changes;
+
+// Calls read(), and again if a change comes meanwhile. Returns what relation_changes is then; 0: changes came each time
+// (debug_discard_caches).
+template <typename Read> uint64_t read_unchanged(Read read) {
+    constexpr int most_rounds = 8;
+    for (int round = 0; round < most_rounds; round++) {
+        const uint64_t before = relation_changes;
+        read();
+        if (before == relation_changes)
+            return before;
+    }
+    return 0;
+}
+
 } // namespace uidgen::pg

@@ -1,7 +1,6 @@
 #include "rows.hpp"
 
 #include <algorithm>
-#include "builtin.hpp"
 #include "extension.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
@@ -44,6 +43,15 @@ bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
 
 bool is_relation(Oid oid) { return is_in(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
 bool is_database(Oid oid) { return is_in(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
+
+bool is_written_here(Oid relation) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for relation %u", relation);
+    const bool is_ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return is_ours;
+}
 
 AttrNumber column_number(TupleDesc desc, const char *name) {
     const int number = SPI_fnumber(desc, name);
@@ -89,8 +97,6 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
                            TupleDescAttr(desc, number - 1)->attcollation, equal, value);
     return systable_beginscan(table, index, OidIsValid(index), nullptr, 1, &key);
 }
-
-namespace {} // namespace
 
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
     Relation rel = open_required_table(schema, table);
@@ -189,15 +195,14 @@ int64_t datacenter_of_row(Row row, const core::Layout &layout) {
 }
 
 constexpr int64_t most_boost_power = 20;
-// The longest run without a chunk: long, so that calls seldom fetch another run, but the ring still holds several.
-constexpr uint64_t longest_shared_run = 4096;
-constexpr uint64_t fewest_shared_runs = 4;
+// Long, so that calls seldom fetch another run, but the ring still holds several.
+constexpr uint64_t longest_run = 4096;
+constexpr uint64_t fewest_runs = 4;
 constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
 
-// The length of the runs that all sessions share, in a ring of so many ids. A run is of one tick.
-uint64_t shared_run(const core::Layout &layout, uint64_t ids) {
-    const uint64_t of_ring = Max(ids / fewest_shared_runs, 1);
-    return Min(longest_shared_run, Min(UINT64_C(1) << layout.sequence_bits, of_ring));
+// The length of the runs in a ring of so many ids. A run is of one tick.
+uint64_t run_of(const core::Layout &layout, uint64_t ids) {
+    return Min(longest_run, Min(UINT64_C(1) << layout.sequence_bits, Max(ids / fewest_runs, 1)));
 }
 
 // The layout and the policy have been checked; the ring's bounds depend on both.
@@ -205,7 +210,6 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
     CachedConfig cached = {};
     const int64_t boost = number_column(row, "boost_power", 0, most_boost_power);
     const int64_t percent = number_column(row, "padding_factor", 1, 100);
-    const int64_t chunk = number_column(row, "chunk", 1, Min(core::largest(layout.sequence_bits) + 1, PG_INT32_MAX));
     const int64_t staleness_ms = number_column(row, "max_staleness_ms", 1, PG_INT32_MAX);
     cached.on = word_column<int>(row, "mode", {"snowflake", "cached"}) == 1;
     cached.discards = word_column<int>(row, "when_ring_full", {"stop", "discard"}) == 1;
@@ -216,22 +220,16 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
         return cached;
 
     const uint64_t ids = (UINT64_C(1) << layout.sequence_bits) << boost;
-    const char *show_chunk = psprintf("%lld", static_cast<long long>(chunk));
-    if ((chunk & (chunk - 1)) != 0)
-        report_generator_field("chunk", show_chunk, "Use a power of two.");
-    cached.shares = chunk == 1;
-    cached.run = cached.shares ? shared_run(layout, ids) : static_cast<uint64_t>(chunk);
+    cached.run = run_of(layout, ids);
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;
     const auto mebibytes = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
     const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
     if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
-        report_generator_field(
-            "boost_power", show_boost,
-            psprintf("Use a smaller boost_power, or a chunk above %llu.", static_cast<unsigned long long>(cached.run)),
-            psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
-                     mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
+        report_generator_field("boost_power", show_boost, "Use a smaller boost_power.",
+                               psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
+                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
     if ((INT64_C(1) << boost) > policy.max_ahead)
         report_generator_field("boost_power", show_boost, "Use a smaller boost_power, or a larger max_ahead_ms.",
                                psprintf("The ring would hold the ids of %lld ticks. "
@@ -251,15 +249,8 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
 // In a parallel worker the relcache does not know what the leader has created. There it must be enough that the
 // transaction wrote the catalog row.
 bool made_in_this_transaction(Relation sequence) {
-    if (sequence->rd_createSubid != InvalidSubTransactionId)
-        return true;
-    HeapTuple tuple =
-        IsParallelWorker() ? SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(sequence))) : nullptr;
-    if (!HeapTupleIsValid(tuple))
-        return false;
-    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-    ReleaseSysCache(tuple);
-    return ours;
+    return sequence->rd_createSubid != InvalidSubTransactionId ||
+           (IsParallelWorker() && is_written_here(RelationGetRelid(sequence)));
 }
 
 // A row that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is a
@@ -347,16 +338,11 @@ List *list_generators(Oid schema) {
         *named = {generator, generator_config_of(row)};
         generators = lappend(generators, named);
     };
-    Relation rel = open_required_table(schema, "uid_generator");
-    const TupleDesc desc = CreateTupleDescCopyConstr(RelationGetDescr(rel));
-    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
-    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
-        add(DatumGetObjectId(column({tuple, desc}, "generator")), {tuple, desc});
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
+    for_each_row(schema, "uid_generator", [&](Row row) { add(DatumGetObjectId(column(row, "generator")), row); });
     const Oid builtin = builtin_generator();
-    if (OidIsValid(builtin) && !has_generator_row(schema, builtin))
-        add(builtin, builtin_row(builtin, true, desc));
+    const Row found = find_generator_row(schema, builtin);
+    if (OidIsValid(builtin) && found.tuple == nullptr)
+        add(builtin, or_builtin_row(found, builtin));
     return generators;
 }
 

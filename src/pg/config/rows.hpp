@@ -32,6 +32,9 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
 bool is_relation(Oid oid);
 bool is_database(Oid oid);
 
+// Whether the open transaction wrote the relation's row in pg_class.
+bool is_written_here(Oid relation);
+
 // ---------------------------------------------------------------------------------------------------------
 // Reading the extension's own tables: uid_generator and uid_segment.
 //
@@ -55,6 +58,16 @@ void copy_clipped(char *to, const char *from, size_t size);
 
 // A copy of the row whose column has that value. Without one the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
+
+// Calls visit(row) for each row.
+template <typename Visit> void for_each_row(Oid schema, const char *table, Visit visit) {
+    Relation rel = open_required_table(schema, table);
+    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
+    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
+        visit(Row{tuple, RelationGetDescr(rel)});
+    systable_endscan(scan);
+    table_close(rel, AccessShareLock);
+}
 
 // The configuration in a row of uid_generator, and its layout alone; error if it is not valid.
 GeneratorConfig generator_config_of(Row row);
@@ -102,5 +115,22 @@ struct SegmentRow {
     bool is_attached() const { return registry_name != nullptr; }
 };
 SegmentRow read_segment_row(Oid schema, Oid sequence);
+
+// ---------------------------------------------------------------------------------------------------------
+// The builtin generator: the one that comes with the extension.
+//
+// It has a row in uid_generator only after it was altered or a default was chosen. Until then builtin_row() describes
+// it (the preset snowflake), and it is the default generator. So CREATE EXTENSION leaves uid_generator empty, and a
+// dump can restore every row of it.
+// ---------------------------------------------------------------------------------------------------------
+
+// The builtin generator's sequence: the extension's own, not another one of that name. InvalidOid if it does not exist.
+Oid builtin_generator();
+
+// Its row before any alteration, for a table with the columns of uid_generator.
+Row builtin_row(Oid generator, bool is_default, TupleDesc desc);
+
+// Inserts that row into uid_generator. Under a lock that excludes all sessions that draw from it or alter it.
+void insert_builtin_row(Oid table, bool is_default);
 
 } // namespace uidgen::pg

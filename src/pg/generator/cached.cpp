@@ -2,7 +2,6 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "refiller.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 
@@ -13,13 +12,13 @@ namespace {
 constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-void drop_stale_positions(SessionEntry *e, uint64_t floor) {
-    RingState &ring = e->slot->generator.ring;
-    if (e->run_first >= e->run_end || e->run_first >= floor)
+// A run lies in one tick, and a floor is the start of one.
+void drop_stale_run(SessionEntry *e, uint64_t floor) {
+    GeneratorState &generator = e->slot->generator;
+    if (e->run_in_hand == 0 || e->run_in_hand >= floor)
         return;
-    const uint64_t kept_from = Min(Max(e->run_first, floor), e->run_end);
-    ring.too_old.fetch_add(kept_from - e->run_first, std::memory_order_relaxed);
-    e->run_first = kept_from;
+    generator.ring.too_old.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
+    e->run_in_hand = 0;
 }
 
 // The refiller cannot write leases. So a caller has the next lease written while the current one lasts, without waiting
@@ -32,33 +31,29 @@ void keep_lease(Call *call, const core::Decision &decision) {
         confirm_lease(call, core::Durability::local);
 }
 
-void set_own_run(SessionEntry *e, uint64_t first) {
-    e->run_first = first;
-    e->run_end = first + e->slot->generator.config.cached.run;
-}
-
 bool take_run(Call *call, uint64_t floor) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
     const CachedConfig &cached = generator.config.cached;
-    const core::TakenRun taken = e->ring.take(floor);
+    core::Ring<> ring = ring_of(e->slot);
+    const core::TakenRun taken = ring.take(floor);
     if (taken.too_old > 0)
         generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
     if (taken.too_old > 0 && taken.first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
-    if (e->ring.filled() < cached.threshold)
+    if (ring.filled() < cached.threshold)
         wake_refiller();
     if (taken.first == core::empty_cell)
         return false;
-    set_own_run(e, taken.first);
+    e->run_in_hand = taken.first;
     if (fault_is(Fault::put_back))
-        (void)e->ring.put(taken.first);
+        (void)ring.put(taken.first);
     return true;
 }
 
 bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
     const CachedConfig &cached = generator.config.cached;
-    return cached.shares && core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
+    return core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
 }
 
 // Takes a run, unless another session has installed the last run of the ring as the shared run.
@@ -89,10 +84,10 @@ void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t
     // What a standby has counts for its own level only, but is durable here, too.
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
     uint64_t left_over = core::empty_cell;
-    if (refill_ring(&generator, call.e->ring, floor, limit, runs_by_caller, &left_over) > 0)
+    if (refill_ring(&generator, ring_of(call.e->slot), floor, limit, runs_by_caller, &left_over) > 0)
         note_ring_refill(&generator.ring, RingRefill::by_caller);
     if (left_over != core::empty_cell)
-        set_own_run(call.e, left_over);
+        call.e->run_in_hand = left_over;
 }
 
 // A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
@@ -136,27 +131,8 @@ bool need_durable(Call *call, uint64_t end) {
     return true;
 }
 
-// Before a run is taken out of the ring: waits until the standby has it. Meanwhile the run stays in the ring, where
-// sessions that do not wait for the standby can take it. True: time has passed.
-bool waited_for_standby(Call *call, uint64_t floor) {
-    if (call->level == core::Durability::local)
-        return false;
-    const uint64_t first = call->e->ring.peek(floor);
-    return first != core::empty_cell && need_durable(call, first + call->e->slot->generator.config.cached.run);
-}
-
-// Takes from the session's own run, if it has one. draw_cached() has seen to it that the positions are durable.
-core::Run take_from_own_run(Call *call) {
-    SessionEntry *e = call->e;
-    if (e->run_first >= e->run_end)
-        return {0, 0};
-    const core::Run run = {e->run_first, Min(call->want, e->run_end - e->run_first)};
-    e->run_first += run.count;
-    return run;
-}
-
-// Takes from the shared run. If that is used up, the session's own run is installed as the shared run. Sets *retry if
-// another session won the race, or if waiting for a standby took time, in which ids may have become too old.
+// Takes from the shared run. If that is used up, the run in hand is installed as the shared run. Sets *retry if another
+// session won the race, or if waiting for a standby took time, in which ids may have become too old.
 core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     SessionEntry *e = call->e;
     RingState &ring = e->slot->generator.ring;
@@ -170,31 +146,29 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
         ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
         return {0, 0};
     }
-    if (e->run_first >= e->run_end)
+    if (e->run_in_hand == 0)
         return {0, 0};
-    *retry = need_durable(call, e->run_end);
+    const core::Run first = {e->run_in_hand, Min(call->want, length)};
+    *retry = need_durable(call, first.first + length);
     if (*retry)
         return {0, 0};
-    const core::Run first = {e->run_first, Min(call->want, e->run_end - e->run_first)};
     *retry = !ring.shared.install(seen, first.first + first.count - 1);
     if (*retry) {
-        if (e->ring.put(e->run_first)) // for other sessions
-            e->run_first = e->run_end;
+        if (ring_of(e->slot).put(e->run_in_hand)) // for other sessions
+            e->run_in_hand = 0;
         return {0, 0};
     }
     const uint64_t drawn_before = (seen & (length - 1)) + 1;
-    ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_stats()
+    ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_counted()
     ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
-    e->run_first = e->run_end;
+    e->run_in_hand = 0;
     return first;
 }
 
-// The next position that the call would get, as far as it is known; 0: neither the shared run nor an own run has one.
+// The next position that the call would get, as far as it is known; 0: there is no run.
 uint64_t next_available(const SessionEntry *e, uint64_t floor) {
     const GeneratorState &generator = e->slot->generator;
-    if (shared_run_has_next(generator, floor))
-        return generator.ring.shared.last() + 1;
-    return e->run_first < e->run_end ? e->run_first : 0;
+    return shared_run_has_next(generator, floor) ? generator.ring.shared.last() + 1 : e->run_in_hand;
 }
 
 // The end of the run of positions that the call would get from `next` on.
@@ -209,24 +183,19 @@ int64_t ticks_too_far(const Call &call, uint64_t position) {
 }
 
 // Opens a window on the rest of the run that was drawn from, if it is durable, until the clock must be read again. The
-// shared run's word holds the last position; for an own run n is the next one.
+// word holds the last position.
 void open_window_on_run(const Call &call) {
     SessionEntry *e = call.e;
     GeneratorState &generator = e->slot->generator;
     const CachedConfig &cached = generator.config.cached;
     const uint64_t last = call.drawn.run.first + call.drawn.run.count - 1;
-    const uint64_t end = core::SharedRun<>::end_of_run(last, cached.run) + 1;
-    if (end == last + 1 || end > generator.ticks.usable(call.level))
+    const uint64_t last_of_run = core::SharedRun<>::end_of_run(last, cached.run);
+    if (last == last_of_run || last_of_run >= generator.ticks.usable(call.level))
         return;
-    const uint64_t expected = cached.shares ? last : last + 1;
     const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
-    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - expected * step;
-    open_window_for(e,
-                    {cached.shares ? generator.ring.shared.word() : nullptr, expected, expected,
-                     expected + (end - last - 1), origin, step},
+    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - last * step;
+    open_window_for(e, {generator.ring.shared.word(), last, last, last_of_run, origin, step},
                     call.now_us - call.offset_us, cached.fresh_us);
-    if (!cached.shares)
-        e->run_first = e->run_end; // the window holds the rest, until close_window()
 }
 
 // No position below it is handed out: it would be too old, was invalidated, or lies below the grant.
@@ -270,7 +239,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         call.view.seen = core::nothing_seen; // when_back does not apply, but for the lease
         const uint64_t floor = floor_of(call);
         const uint64_t end = end_of_grant(call);
-        drop_stale_positions(e, floor);
+        drop_stale_run(e, floor);
         const uint64_t next = next_available(e, floor);
         if (next >= end) {
             get_later_end(&call, next);
@@ -285,23 +254,18 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old now
             continue;
         bool retry = false;
-        const core::Run run =
-            generator.config.cached.shares ? take_shared(&call, floor, &retry) : take_from_own_run(&call);
+        const core::Run run = take_shared(&call, floor, &retry);
         if (run.count > 0 && run.first >= end) {
             generator.ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
             continue; // another session installed a later run meanwhile
         }
         if (run.count > 0) {
             call.drawn = {run, encoder};
-            if (!generator.config.cached.shares)
-                count(&e->slot->counters, Stat::ids, run.count);
             note_seen(call);
             open_window_on_run(call);
             return call.drawn;
         }
         if (retry)
-            continue;
-        if (waited_for_standby(&call, floor))
             continue;
         const core::Decision decision = core::decide(generator.config.policy, call.view);
         keep_lease(&call, decision);

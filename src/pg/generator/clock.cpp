@@ -3,7 +3,6 @@
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
 #include "config/rows.hpp"
-#include "config/builtin.hpp"
 #include "base/errors.hpp"
 
 namespace uidgen::pg {

@@ -5,8 +5,7 @@
 #include "base/faults.hpp"
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
-#include "node/node_writer.hpp"
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
@@ -23,17 +22,6 @@ constexpr int64_t longest_nap_us = 100 * us_per_ms;
 // call tries so often.
 constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
-
-// The wall clock. A test build may make every 100th sample a year ahead.
-int64_t sample_wall_clock_us() {
-    int64_t now_us = wall_clock_us();
-    if (samples_are_bad()) {
-        static int samples = 0;
-        constexpr int64_t year_us = INT64_C(365) * 24 * 3600 * 1000 * us_per_ms;
-        now_us += ++samples % 100 == 0 ? year_us : 0;
-    }
-    return now_us;
-}
 
 // Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
 // position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
@@ -214,12 +202,6 @@ bool take(Call *call, const core::Decision &decision) {
     return true;
 }
 
-void note_use_of_grant(const Call *call) {
-    membership_note_use(call->e->slot, call->now_us);
-    if (call->grant.view.granted)
-        hurry_renewal(call->e, call->grant, call->view.now);
-}
-
 [[noreturn]] void refuse_clock_back(const SessionEntry *e, const core::Decision &decision) {
     const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t back_us = decision.wait_ticks * layout.tick_us;
@@ -290,20 +272,16 @@ void read_state(Call *call) {
         call->view.granted_until = core::no_limit;
     // The clock is read last. If it were read before the slot's state, other sessions could have seen and leased later
     // ticks meanwhile, and the clock would seem to have gone back.
-    call->now_us = sample_wall_clock_us();
+    call->now_us = wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
     watch_clock(call->e, changes, call->view);
     if (unlikely(call->grant.in_fleet))
-        note_use_of_grant(call);
+        membership_note_use(call->e->slot, call->now_us);
 }
 
 void note_seen(const Call &call) {
-    GeneratorState &generator = call.e->slot->generator;
-    const int64_t tick = call.view.now;
-    int64_t seen = call.view.seen;
-    while (seen < tick && !generator.seen.compare_exchange_weak(seen, tick, std::memory_order_relaxed)) {
-    }
+    core::raise_to(call.e->slot->generator.seen, call.view.now, std::memory_order_relaxed);
 }
 
 bool execute(Call *call, const core::Decision &decision) {

@@ -3,11 +3,9 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "core/clock_policy.hpp"
-#include "session/locked_generator.hpp"
+#include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
-#include "memory/workers.hpp"
 #include "config/rows.hpp"
-#include "node/node_writer.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -15,9 +13,6 @@ namespace {
 constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
 
 using core::no_node;
-
-// The registrar is not woken more often by sessions that have a grant.
-constexpr int64_t between_wakes_us = 1000 * us_per_ms;
 
 // The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row.
@@ -66,7 +61,6 @@ void leave_fleet(SessionEntry *e) {
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
     draw_row_of_own_node(e->slot, e->function);
-    note_generator_in_use(e->slot, e->function);
 }
 
 // A try with an older view leaves the row to one with the present view.
@@ -77,7 +71,6 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
         !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
         return;
     draw_row_of_node(e->slot, e->function, {grant.view.node, core::Protection::registry});
-    note_generator_in_use(e->slot, e->function);
 }
 
 } // namespace
@@ -100,22 +93,12 @@ core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool ba
     return core::encoder_of(e->slot->generator.config.layout, grant.view.node, backup);
 }
 
-void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now) {
-    static int64_t woken_at_us = 0;
-    const core::ClockPolicy &policy = e->slot->generator.config.policy;
-    if (likely(grant.view.until - now >= policy.lease + policy.max_ahead) ||
-        monotonic_coarse_us() - woken_at_us < between_wakes_us)
-        return;
-    woken_at_us = monotonic_coarse_us();
-    (void)wake_worker(SingleWorker::registrar);
-}
-
 NodeGrant present_grant(const Slot *slot) {
     const uint32_t epoch = fleet_epoch();
     if (epoch == 0)
         return no_fleet;
     const uint32_t known = slot->generator.membership.ordered_in.load(std::memory_order_acquire);
-    return {true, known == epoch ? slot->generator.membership.view.read_locked() : core::no_grant};
+    return {true, known == epoch ? membership_view_locked(slot) : core::no_grant};
 }
 
 } // namespace uidgen::pg

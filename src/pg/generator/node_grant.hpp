@@ -24,9 +24,6 @@ NodeGrant read_node_grant(SessionEntry *e);
 // The encoder for ids of that grant. A node that the generator's row of worker_node does not show yet gets a row.
 core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup);
 
-// Wakes the registrar if less of the grant is left from the clock's tick on than the generator may need for a lease.
-void hurry_renewal(const SessionEntry *e, const NodeGrant &grant, int64_t now);
-
 // The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the
 // generator has not drawn yet.
 NodeGrant present_grant(const Slot *slot);

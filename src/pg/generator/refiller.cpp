@@ -1,4 +1,4 @@
-#include "refiller.hpp"
+#include "cached.hpp"
 
 #include "memory/workers.hpp"
 #include "base/time_source.hpp"

@@ -27,8 +27,6 @@ void learn_birth() {
     birth_is_known = true;
 }
 
-constexpr char of_table[] = "the table of generators and segments";
-
 dshash_parameters table_parameters() {
     dshash_parameters parameters = {};
     parameters.key_size = sizeof(SlotKey);
@@ -79,8 +77,8 @@ void make() {
     forget_former(state);
     learn_birth();
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-    area = explained(of_table, [] { return dsa_create(server_state->tranche); });
-    slot_table = explained(of_table, [&] { return dshash_create(area, &parameters, nullptr); });
+    area = explained(of_slot_table, [] { return dsa_create(server_state->tranche); });
+    slot_table = explained(of_slot_table, [&] { return dshash_create(area, &parameters, nullptr); });
     MemoryContextSwitchTo(caller);
     restore_area();
     dsa_pin(area);
@@ -133,17 +131,6 @@ void area_restore_by(void (*restore)()) { restore_area = restore; }
 
 dsa_pointer allocate_in_area(Size bytes, const char *what) {
     return explained(what, [bytes] { return dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO); });
-}
-
-SlotEntry *find_or_make_entry(const SlotKey &key) {
-    bool found = false;
-    auto *entry =
-        static_cast<SlotEntry *>(explained(of_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
-    if (!found) {
-        entry->slot = InvalidDsaPointer;
-        entry->lost_until_us = 0;
-    }
-    return entry;
 }
 
 void free_in_area(dsa_pointer pointer) {

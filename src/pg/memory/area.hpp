@@ -39,6 +39,8 @@ struct SlotEntry {
     int64_t lost_until_us; // of a database (slots.hpp)
 };
 
+constexpr char of_slot_table[] = "the table of generators and segments"; // for allocation errors
+
 // Null until this process has attached.
 [[gnu::visibility("hidden")]] extern dsa_area *area;
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
@@ -56,8 +58,5 @@ template <typename T> T *in_area(dsa_pointer pointer) { return static_cast<T *>(
 // Zeroed memory. `what` is in the error if there is none.
 dsa_pointer allocate_in_area(Size bytes, const char *what);
 void free_in_area(dsa_pointer pointer); // does nothing for InvalidDsaPointer
-
-// The table's entry for that key, which is made if there is none. The caller holds the entry's lock.
-SlotEntry *find_or_make_entry(const SlotKey &key);
 
 } // namespace uidgen::pg

@@ -8,13 +8,12 @@ namespace uidgen::pg {
 
 // All but the condition variable is guarded by the slot's lock.
 struct BlockPlace {
-    dsa_pointer next; // of all places; never changes
-    dsa_pointer slot; // never changes
-    BlockState state;
+    dsa_pointer next;      // of all places; never changes
+    dsa_pointer slot;      // never changes
     uint64_t number;       // of the ask
     int64_t not_before_us; // when it may be asked (again), on the monotonic clock
     BlockAsk ask;          // of asked, ready and refused
-    BlockAnswer answer;    // its error also while the state is asked
+    BlockAnswer answer;    // the state; the error also while the block is asked for
     ConditionVariable changed;
 };
 
@@ -76,13 +75,13 @@ template <typename Visit> void for_each_place(LWLockMode mode, Visit visit) {
 
 // Under the slot's lock.
 void discard(BlockPlace *place) {
-    place->state = BlockState::none;
     place->answer = {};
     ConditionVariableBroadcast(&place->changed);
 }
 
 bool may_ask(const BlockPlace &place, int64_t now_us) {
-    return place.state == BlockState::none || (place.state == BlockState::refused && now_us >= place.not_before_us);
+    const BlockState state = place.answer.state;
+    return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
 }
 
 uint64_t next_number() {
@@ -104,13 +103,12 @@ void blocks_ask(Slot *segment, const BlockAsk &ask) {
     BlockPlace *place = find_or_make_place(segment);
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
     if (may_ask(*place, now_us)) {
-        place->state = BlockState::asked;
         place->number = next_number();
         place->not_before_us = 0;
         place->ask = ask;
         place->answer = {BlockState::asked, {}, BlockRefusal::other, {}};
     }
-    const bool is_asked = place->state == BlockState::asked;
+    const bool is_asked = place->answer.state == BlockState::asked;
     LWLockRelease(&segment->lock);
     if (is_asked && !wake_registrar(&error))
         blocks_note_away(error);
@@ -120,7 +118,7 @@ bool blocks_take(Slot *segment, BlockPlace *place, const char *registry_name, Fl
     if (place == nullptr)
         return false;
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
-    const bool is_ready = place->state == BlockState::ready;
+    const bool is_ready = place->answer.state == BlockState::ready;
     const bool is_its = is_ready && strcmp(place->ask.registry_name, registry_name) == 0;
     *block = place->answer.block;
     if (is_ready)
@@ -174,7 +172,7 @@ bool blocks_next_asked(AskedBlock *asked, int64_t *next_us) {
     const int64_t now_us = monotonic_us();
     bool found = false;
     for_each_place(LW_SHARED, [&](Slot *segment, const BlockPlace *place) {
-        if (place->state != BlockState::asked)
+        if (place->answer.state != BlockState::asked)
             return;
         if (place->not_before_us > now_us) {
             *next_us = Min(*next_us, place->not_before_us - now_us);
@@ -188,16 +186,16 @@ bool blocks_next_asked(AskedBlock *asked, int64_t *next_us) {
 
 bool blocks_are_asked() {
     bool asked = false;
-    for_each_place(LW_SHARED,
-                   [&asked](Slot *, const BlockPlace *place) { asked = asked || place->state == BlockState::asked; });
+    for_each_place(LW_SHARED, [&asked](Slot *, const BlockPlace *place) {
+        asked = asked || place->answer.state == BlockState::asked;
+    });
     return asked;
 }
 
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
     BlockPlace *place = block_place(asked.segment);
     LWLockAcquire(&asked.segment->lock, LW_EXCLUSIVE);
-    if (place->state == BlockState::asked && place->number == asked.number) {
-        place->state = answer.state;
+    if (place->answer.state == BlockState::asked && place->number == asked.number) {
         place->answer = answer;
         place->not_before_us = monotonic_us() + pause_us;
         ConditionVariableBroadcast(&place->changed);
@@ -207,7 +205,7 @@ void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
 
 void blocks_note_away(const GrantError &error) {
     for_each_place(LW_EXCLUSIVE, [&error](Slot *, BlockPlace *place) {
-        if (place->state == BlockState::asked)
+        if (place->answer.state == BlockState::asked)
             place->answer.error = error;
     });
 }

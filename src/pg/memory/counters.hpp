@@ -14,7 +14,7 @@ namespace uidgen::pg {
 
 // In the order of the columns of uid_stat (sql/stat.cpp).
 enum class Stat : uint32_t {
-    ids, // here: of cached mode with runs of the sessions' own, and of blocks
+    ids, // here: of words that were reset, and of blocks
     records,
     refused_clock,
     refused_rate,
@@ -52,11 +52,6 @@ inline void add(Stats *to, const Stats &more) {
 struct Counters {
     std::atomic<uint64_t> values[stat_count];
 };
-
-inline void reset(Counters *counters) {
-    for (auto &value : counters->values)
-        value.store(0, std::memory_order_relaxed);
-}
 
 // Null counts nothing.
 inline void count(Counters *counters, Stat stat, uint64_t by = 1) {

@@ -7,9 +7,6 @@
 namespace uidgen::pg {
 namespace {
 
-// So often a reader tries without the lock.
-constexpr int most_tries = 100;
-
 // used_at_us is at most this late.
 constexpr int64_t use_resolution_us = 1000 * us_per_ms;
 
@@ -22,17 +19,9 @@ uint64_t fresh_incarnation() {
     return fresh;
 }
 
-// A membership that was superseded draws nothing.
-GrantView view_of(const core::Membership &membership) {
-    if (!membership.holds || membership.superseded)
-        return core::no_grant;
-    return {true, membership.held.node, membership.held.from, membership.held.until};
-}
-
 // Begins as a newcomer, without a grant.
 void begin_line(MembershipState *state, uint64_t fresh) {
     core::begin_line(&state->held, fresh);
-    state->view.publish(core::no_grant);
     state->error = {};
 }
 
@@ -93,6 +82,14 @@ bool follows(const core::Membership &next, const core::Membership &present) {
 // That of a dropped generator rests, because the DROP may be rolled back.
 bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && slot->generator.membership.used; }
 
+// A membership that was superseded draws nothing.
+GrantView view_of(const MembershipState &state) {
+    const core::Membership &held = state.held;
+    if (!state.used || !held.holds || held.superseded)
+        return core::no_grant;
+    return {true, held.held.node, held.held.from, held.held.until};
+}
+
 bool is_of_member(const Slot *slot, const SlotKey &key) { return has_member(slot) && same_key(slot->key, key); }
 
 // False: memberships_begin_lines() has forgotten the fleet meanwhile.
@@ -109,25 +106,17 @@ void publish(MembershipState *state, const core::Membership &next) {
     const bool renewed = next.holds && next.held.serial != state->held.held.serial;
     state->renewals += renewed ? 1 : 0;
     state->held = next;
-    const GrantView view = view_of(next);
     if (renewed)
         state->error = {};
-    if (view.granted && view.until > state->wanted.load(std::memory_order_relaxed))
+    if (view_of(*state).until > state->wanted.load(std::memory_order_relaxed))
         state->wanted.store(0, std::memory_order_relaxed);
-    state->view.publish(view);
 }
 
 } // namespace
 
 void membership_initialize_once(MembershipState *state) {
-    state->view.reset();
     state->errors.store(0, std::memory_order_relaxed);
     ConditionVariableInit(&state->changed);
-}
-
-void membership_end(MembershipState *state) {
-    state->used = false;
-    state->view.publish(core::no_grant);
 }
 
 bool try_fresh_incarnation(uint64_t *fresh) {
@@ -154,7 +143,7 @@ void set_in_fleet(bool in_fleet) {
     fleet().epoch.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-// Release: pairs with read_node_grant(), so that a session that sees the epoch sees the view initialized.
+// Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership of that order.
 void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = slot->generator.membership;
@@ -172,16 +161,12 @@ void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool 
     wake_registrar_for(slot); // a grant from the file must be renewed
 }
 
-GrantView membership_view(const Slot *slot) {
-    const core::SharedGrantView<> &shared = slot->generator.membership.view;
-    GrantView view = core::no_grant;
-    for (int i = 0; i < most_tries; i++)
-        if (shared.try_read(&view))
-            return view;
-    auto *lock = const_cast<LWLock *>(&slot->lock);
-    LWLockAcquire(lock, LW_SHARED);
-    view = shared.read_locked();
-    LWLockRelease(lock);
+GrantView membership_view_locked(const Slot *slot) { return view_of(slot->generator.membership); }
+
+GrantView membership_view(Slot *slot) {
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const GrantView view = membership_view_locked(slot);
+    LWLockRelease(&slot->lock);
     return view;
 }
 
@@ -255,7 +240,6 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     begin_membership(&state);
     state.order.layout = layout;
     state.held = membership;
-    state.view.publish(view_of(membership));
     LWLockRelease(&slot->lock);
 }
 

@@ -1,19 +1,16 @@
 // The memberships of this server's generators in a fleet: what is asked of the registry for each, and the grants that
-// sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends when the generator
-// is dropped, or made again with the oid of another one.
+// sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends with the slot.
 //
 // Locking contract
-//   1. The slot's lock guards all but the view and the atomics. No I/O and no wait happens under it.
-//   2. What sessions read to draw, the view of a grant, is published by a sequence lock (core/grant_view.hpp): one
-//      writer at a time (under the slot's lock), readers without a lock.
-//   3. The registrar is the only process that changes a membership, except for membership_order() and
+//   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
+//   2. The registrar is the only process that changes a membership, except for membership_order() and
 //      memberships_begin_lines() (under the lock). membership_publish() therefore refuses a membership that follows
 //      from another one than the slot has. Incarnations are random numbers, so one of another generator that had the
 //      slot meanwhile, or of the same one in another line, is told from the former one.
 //
 // Why a grant of a membership that has ended does no harm:
 //   1. Its ticks stay the former line's. The registry grants the node to another line from the end of the grant on.
-//   2. An answer that is under way for the line is not published, by (3) of the contract.
+//   2. An answer that is under way for the line is not published, by (2) of the contract.
 //   3. The file of grants may still have the line, until it is written again. A start then continues the line. That
 //      is right, because no later line of the generator has drawn: its incarnation would be in the file instead.
 #pragma once
@@ -23,7 +20,7 @@
 namespace uidgen::pg {
 
 // What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
-// before the word is swapped. A view that has become old is still right: its ticks belong to its node forever.
+// before the word is swapped.
 using core::GrantView;
 
 // ---------------------------------------------------------------------------------------------------------
@@ -41,7 +38,8 @@ void set_in_fleet(bool in_fleet);
 // comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
 void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark);
 
-GrantView membership_view(const Slot *slot);
+GrantView membership_view(Slot *slot);
+GrantView membership_view_locked(const Slot *slot); // under the slot's lock
 
 // Notes that a session draws from the generator, by a reading of the wall clock.
 void membership_note_use(Slot *slot, int64_t now_us);
@@ -120,6 +118,5 @@ bool try_fresh_incarnation(uint64_t *fresh);
 
 // For slots.cpp.
 void membership_initialize_once(MembershipState *state);
-void membership_end(MembershipState *state); // under the slot's lock
 
 } // namespace uidgen::pg

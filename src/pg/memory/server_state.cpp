@@ -3,12 +3,37 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
+#include "blocks.hpp"
 
 namespace uidgen::pg {
 
 ServerState *server_state = nullptr;
 
+#ifndef UIDGEN_SHARED_MEANING // a test build may have another one
+#define UIDGEN_SHARED_MEANING 1
+#endif
+
 namespace {
+
+// To be changed if something in shared memory has another meaning, although it is as long as before.
+constexpr uint64_t meaning = UIDGEN_SHARED_MEANING;
+
+// A number for how this build lays out shared memory.
+uint64_t shared_layout() {
+    const uint64_t parts[] = {meaning,
+                              sizeof(ServerState),
+                              offsetof(ServerState, area),
+                              offsetof(ServerState, fleet),
+                              sizeof(Slot),
+                              offsetof(Slot, key),
+                              offsetof(Slot, generator),
+                              sizeof(GeneratorState),
+                              sizeof(SegmentState),
+                              sizeof(MembershipState),
+                              sizeof(SlotEntry),
+                              block_place_bytes};
+    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
+}
 
 constexpr char name[] = "uidgen";
 constexpr Size bytes = 8192; // never changes

@@ -8,13 +8,15 @@
 //
 // Locking contract of src/pg
 //   1. Heavyweight locks come first: a sequence's lock lasts to the end of the transaction.
-//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence/page.hpp). No wait, no allocation
-//      and no error happens under it.
-//   3. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
-//   4. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
+//   2. A sequence's buffer page: its counter, and what its slot knows of it (sequence/sequence.hpp). No wait, no
+//      allocation and no error happens under it.
+//   3. area.making while the area is made, and fleet.file_lock while the file of grants is written.
+//   4. The locks of the table of slots: which slot a sequence has.
+//   5. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
+//   6. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
 //      compares all generators (slots.hpp).
-//   They are taken in this order. The locks of the table of slots come before a slot's lock, and never together with a
-//   page. No background process holds one of them while it waits for anything else.
+//   They are taken in this order, those of (3) and (4) never together with a page. No background process holds one of
+//   them while it waits for anything else, but for file_lock, which waits for the disk.
 #pragma once
 
 #include <atomic>
@@ -108,9 +110,6 @@ void server_state_preload();        // from shmem_startup_hook
 
 // Null until this process has attached.
 [[gnu::visibility("hidden")]] extern ServerState *server_state;
-
-// A number for how this build lays out shared memory (slots.cpp).
-uint64_t shared_layout();
 
 // Attaches this process, and makes the memory if there is none. False: the library must be preloaded for that. Error if
 // another build has made it.

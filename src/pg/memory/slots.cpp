@@ -1,19 +1,13 @@
 #include "slots.hpp"
 
+#include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "blocks.hpp"
 #include "memberships.hpp"
 
 namespace uidgen::pg {
 
-#ifndef UIDGEN_SHARED_MEANING // a test build may have another one
-#define UIDGEN_SHARED_MEANING 1
-#endif
-
 namespace {
-
-// To be changed if something in shared memory has another meaning, although it is as long as before.
-constexpr uint64_t meaning = UIDGEN_SHARED_MEANING;
 
 using Cell = std::atomic<uint64_t>;
 static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by its cells' contents");
@@ -73,13 +67,6 @@ dsa_pointer make_ring(uint64_t cells) {
     return memory;
 }
 
-bool has_free_slot(SlotKind kind) {
-    lock_state(LW_SHARED);
-    const bool has = DsaPointerIsValid(lists_of(kind).first_free);
-    unlock_state();
-    return has;
-}
-
 // InvalidDsaPointer: another session has taken the last one.
 dsa_pointer take_free_slot(SlotKind kind) {
     SlotLists &lists = lists_of(kind);
@@ -106,24 +93,10 @@ void unlock_both(Slot *slot) {
     LWLockRelease(&slot->lock);
 }
 
-void reset(RingState *ring, dsa_pointer cells, uint64_t run) {
-    ring->hints.reset(0);
-    ring->shared.reset(run);
-    ring->cells = cells;
-    ring->discarded_below.store(0, std::memory_order_relaxed);
-    ring->refilled_ring_at_us.store(0, std::memory_order_relaxed);
-    ring->is_refilled = true;
-    ring->went_stale.store(false, std::memory_order_relaxed);
-    for (auto &count : ring->ring_refills)
-        count.store(0, std::memory_order_relaxed);
-    ring->shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
-    ring->rejected_puts.store(0, std::memory_order_relaxed);
-    ring->rejected_takes.store(0, std::memory_order_relaxed);
-    ring->too_old.store(0, std::memory_order_relaxed);
-}
-
-// All but the membership.
+// All but the membership. What is not set here begins with 0.
 void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
+    const uint64_t run = init.config.cached.run;
+    memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, membership));
     generator->ticks.reset(init.first_position);
     generator->backup.reset(init.first_position);
     generator->passed_over.reset(init.first_position);
@@ -131,29 +104,19 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->config = init.config;
     generator->config.policy.spread.salt = server_state->salt;
     generator->number.store(no_number, std::memory_order_relaxed);
-    generator->warned.store(false, std::memory_order_relaxed);
-    generator->worker_draw.store(0, std::memory_order_relaxed);
-    generator->granted_node.store(-1, std::memory_order_relaxed);
-    generator->row_owed.store(false, std::memory_order_relaxed);
-    generator->row_due.store(0, std::memory_order_relaxed);
-    generator->clock.changes.store(0, std::memory_order_relaxed);
-    generator->clock.backup_ids.store(0, std::memory_order_relaxed);
+    generator->granted_node.store(core::no_node, std::memory_order_relaxed);
     generator->membership.ordered_in.store(0, std::memory_order_relaxed);
-    reset(&generator->ring, cells, init.config.cached.run);
+    generator->ring.cells = cells;
+    generator->ring.is_refilled = true;
+    generator->ring.shared.reset(run);
+    generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
 // All but the place for blocks.
 void reset(SegmentState *segment, const SlotInit &init) {
-    segment->word.reset(0);
-    segment->passed_over.reset(0);
-    segment->fleet = 0;
+    memset(static_cast<void *>(segment), 0, offsetof(SegmentState, blocks));
     segment->bounds = init.bounds;
     segment->step = init.bounds.base;
-    segment->disturbed = segment->was_disturbed = false;
-    segment->reserved_at_us = 0;
-    segment->reserved_at = 0;
-    segment->pace = {0, 0};
-    segment->refills_late = segment->refills_disturbed = 0;
 }
 
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
@@ -163,19 +126,8 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         reset(&slot->segment, init);
         return;
     }
-    slot->generator.records_before = counted(slot->counters, Stat::records);
     reset(&slot->generator, init, cells);
-}
-
-// The words lose what they say. Under the locks of the slot and the state.
-void keep_counts(Slot *slot) {
-    if (slot->phase != SlotPhase::orphan) {
-        count(&slot->counters, Stat::ids, ids_by_words(*slot));
-        return;
-    }
-    add(&server_state->freed, slot_counted(slot));
-    reset(&slot->counters);
-    slot->ids_shown.store(0, std::memory_order_relaxed);
+    slot->generator.records_before = counted(slot->counters, Stat::records);
 }
 
 void set_phase(Slot *slot, SlotPhase phase) {
@@ -186,18 +138,16 @@ void set_phase(Slot *slot, SlotPhase phase) {
 void begin_use(Slot *slot, const SlotKey &key) {
     lock_both(slot);
     slot->key = key;
-    reset(&slot->counters);
-    reset(slot, {slot->kind}, InvalidDsaPointer);
-    if (slot->kind == SlotKind::generator)
-        slot->generator.former_until_us = 0;
+    memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
     slot->ids_shown.store(0, std::memory_order_relaxed);
+    reset(slot, {slot->kind}, InvalidDsaPointer);
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
 }
 
 void forget_fleet(Slot *slot) {
     if (slot->kind == SlotKind::generator)
-        membership_end(&slot->generator.membership);
+        slot->generator.membership.used = false;
     else
         blocks_discard(slot);
 }
@@ -214,10 +164,11 @@ dsa_pointer take_cells(Slot *slot) {
 // The slot has no ring until now: it was free, or has lost it when it was reset.
 void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
     lock_both(slot);
-    if (slot->kind == SlotKind::generator)
-        slot->generator.former_until_us = slot_last_time(*slot);
-    keep_counts(slot);
+    const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
+    count(&slot->counters, Stat::ids, ids_by_words(*slot)); // the words lose what they say
     reset(slot, init, *cells);
+    if (slot->kind == SlotKind::generator)
+        slot->generator.former_until_us = until_us;
     set_phase(slot, SlotPhase::ready);
     unlock_both(slot);
     *cells = InvalidDsaPointer;
@@ -250,6 +201,18 @@ void release(SlotEntry *entry) {
         dshash_release_lock(slot_table, entry);
 }
 
+// The caller holds the entry's lock.
+SlotEntry *find_or_make_entry(const SlotKey &key) {
+    bool found = false;
+    auto *entry = static_cast<SlotEntry *>(
+        explained(of_slot_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
+    if (!found) {
+        entry->slot = InvalidDsaPointer;
+        entry->lost_until_us = 0;
+    }
+    return entry;
+}
+
 SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, 0}; }
 
 void remember_last_time(const SlotKey &key, int64_t until_us) {
@@ -274,7 +237,7 @@ void prepare(const SlotKey &key, SlotKind kind) {
     release(entry);
     if (former != nullptr && former->kind == SlotKind::generator && kind == SlotKind::segment)
         remember_former(key, former);
-    if (!has_free_slot(kind))
+    if (!DsaPointerIsValid(lists_of(kind).first_free)) // without the lock, because claim() may find none anyhow
         add_slots(kind);
 }
 
@@ -296,33 +259,18 @@ Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *c
 
 } // namespace
 
-uint64_t shared_layout() {
-    const uint64_t parts[] = {meaning,
-                              sizeof(ServerState),
-                              offsetof(ServerState, area),
-                              offsetof(ServerState, fleet),
-                              sizeof(Slot),
-                              offsetof(Slot, key),
-                              offsetof(Slot, generator),
-                              sizeof(GeneratorState),
-                              sizeof(SegmentState),
-                              sizeof(MembershipState),
-                              sizeof(SlotEntry),
-                              block_place_bytes};
-    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
-}
-
-Slot *find_slot(const SlotKey &key) {
+Slot *find_slot(Oid sequence) {
     if (!attach_area())
         return nullptr;
+    const SlotKey key = slot_key(sequence);
     auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
     Slot *slot = slot_of(entry);
     release(entry);
     return slot;
 }
 
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
-    Slot *slot = find_slot(key);
+Slot *find_ready_slot(Oid sequence, SlotKind kind) {
+    Slot *slot = find_slot(sequence);
     if (slot == nullptr || slot->kind != kind)
         return nullptr;
     LWLockAcquire(&slot->lock, LW_SHARED);
@@ -331,7 +279,8 @@ Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
     return is_ready ? slot : nullptr;
 }
 
-Slot *make_slot(const SlotKey &key, const SlotInit &init) {
+Slot *make_slot(Oid sequence, const SlotInit &init) {
+    const SlotKey key = slot_key(sequence);
     Slot *slot = nullptr;
     open_area();
     while (slot == nullptr) {
@@ -369,12 +318,10 @@ void expire_slot(Slot *slot) {
     free_in_area(cells);
 }
 
-void end_slot(Slot *slot, SlotPhase phase) {
+void end_slot(Slot *slot) {
     lock_both(slot);
-    if (phase == SlotPhase::orphan)
-        forget_fleet(slot);
     const dsa_pointer cells = take_cells(slot);
-    set_phase(slot, phase);
+    set_phase(slot, SlotPhase::dropped);
     unlock_both(slot);
     free_in_area(cells);
 }
@@ -440,6 +387,59 @@ int64_t slot_last_time(const Slot &slot) {
     const uint64_t position = Max(generator.ticks.last(), generator.backup.last());
     return Max(generator.former_until_us,
                core::start_of(layout, static_cast<int64_t>(position >> layout.sequence_bits)));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Statistics
+// ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
+// cached.cpp: the run that is read next is not one of those before.
+uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
+    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
+    return before + (ring.shared.last() & (run - 1)) + 1;
+}
+
+} // namespace
+
+uint64_t ids_by_words(const Slot &slot) {
+    if (slot.kind == SlotKind::segment)
+        return slot.segment.passed_over.handed_out(slot.segment.word.next());
+    const GeneratorState &generator = slot.generator;
+    const CachedConfig &cached = generator.config.cached;
+    const uint64_t backup = generator.clock.backup_ids.load(std::memory_order_relaxed);
+    if (cached.on)
+        return drawn_from_shared_runs(generator.ring, cached.run);
+    return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
+}
+
+// The words may say less than a moment ago (PassedOver, invariant 1), but a counter must not go back.
+Stats slot_counted(Slot *slot) {
+    Stats now;
+    for (uint32_t i = 0; i < stat_count; i++)
+        now.values[i] = slot->counters.values[i].load(std::memory_order_relaxed);
+    uint64_t &ids = now.values[index(Stat::ids)];
+    ids += ids_by_words(*slot);
+    core::raise_to(slot->ids_shown, ids, std::memory_order_relaxed);
+    ids = Max(ids, slot->ids_shown.load(std::memory_order_relaxed));
+    return now;
+}
+
+// Under no lock for long, because there may be many slots. What is freed after the first lines is missing: the sum is
+// never too high, but it may be less than a moment ago.
+Stats slots_counted() {
+    lock_state(LW_SHARED);
+    Stats sum = server_state->freed;
+    unlock_state();
+    for_each_slot([&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
+    for (uint32_t i = 0; i < stat_count; i++) {
+        std::atomic<uint64_t> &shown = server_state->shown.values[i];
+        core::raise_to(shown, sum.values[i], std::memory_order_relaxed);
+        sum.values[i] = shown.load(std::memory_order_relaxed);
+    }
+    return sum;
 }
 
 } // namespace uidgen::pg

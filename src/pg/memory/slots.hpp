@@ -6,7 +6,7 @@
 //   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it,
 //      too.
 //   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
-//      (locked_generator.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
+//      (session/slot_life.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
 //      (session/slot_life.hpp). Each changes the generation. So a session that kept a pointer compares the generation,
 //      under the lock on the sequence.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
@@ -26,12 +26,11 @@
 #include <type_traits>
 
 #include "core/clock_policy.hpp"
-#include "core/grant_view.hpp"
 #include "core/layout.hpp"
 #include "core/membership.hpp"
+#include "core/node.hpp"
 #include "core/range.hpp"
 #include "core/ring.hpp"
-#include "core/step_policy.hpp"
 #include "core/position_allocator.hpp"
 #include "base/compat.hpp"
 #include "area.hpp"
@@ -54,7 +53,6 @@ enum class SlotKind : uint32_t { none, generator, segment };
 
 enum class SlotPhase : uint32_t {
     free,    // of no sequence
-    orphan,  // of a sequence that has become another generator's
     dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
     stale,   // what is drawn with must be made again
     ready,
@@ -71,10 +69,9 @@ enum class WorkerPolicy : uint32_t {
 
 enum class WhenRingEmpty : uint32_t { pad, wait, error };
 
-// Cached mode. A run is the content of one cell of the ring. A session takes a whole run, or all sessions share one.
+// Cached mode. A run is the content of one cell of the ring. All sessions draw from one run.
 struct CachedConfig {
     bool on;
-    bool shares;         // all sessions draw from one run
     uint64_t run;        // ids in a run, a power of two
     uint64_t cells;      // cells in the ring, a power of two
     uint64_t threshold;  // filled cells below which the ring is refilled
@@ -155,7 +152,6 @@ struct MembershipState {
     int64_t renewals;                 // lock; grants accepted since the server's start
     GrantError error;                 // lock
     RegistrarNotes notes;             // the registrar's
-    core::SharedGrantView<> view;     // published under the lock, read without it
     std::atomic<uint32_t> ordered_in; // the epoch in which a session of this slot has ordered it; 0: none
     std::atomic<int64_t> wanted;      // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> used_at_us;  // when a session last read or wanted it, on the wall clock; 0: never
@@ -185,7 +181,7 @@ struct GeneratorState {
     std::atomic<bool> row_owed;        // the row must be written, for the first time or again
     std::atomic<int64_t> row_due;      // a timestamptz: a transaction that ends after it has the row written
     ClockEvents clock;
-    MembershipState membership; // outlives an alteration
+    MembershipState membership; // last, because it outlives a reset
 };
 
 struct SegmentState {
@@ -244,12 +240,12 @@ struct SlotInit {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null if there is none.
-Slot *find_slot(const SlotKey &key);
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
+Slot *find_slot(Oid sequence);
+Slot *find_ready_slot(Oid sequence, SlotKind kind);
 
-// The slot of that key, made with `init` unless another session has made it first. Raises an error if there is no
+// The slot of that sequence, made with `init` unless another session has made it first. Raises an error if there is no
 // memory.
-Slot *make_slot(const SlotKey &key, const SlotInit &init);
+Slot *make_slot(Oid sequence, const SlotInit &init);
 
 // A slot for a generator that no session has drawn from since the server's start. It is stale.
 Slot *make_stale_slot(const SlotKey &key);
@@ -258,9 +254,8 @@ Slot *make_stale_slot(const SlotKey &key);
 // what it draws with. Statistics and membership stay.
 void expire_slot(Slot *slot);
 
-// The same, as an orphan or a dropped one. Membership and statistics end with an orphan; those of a dropped one are out
-// of sight, unless the DROP is rolled back.
-void end_slot(Slot *slot, SlotPhase phase);
+// The same for a sequence that was dropped: membership and statistics are out of sight, unless the DROP is rolled back.
+void end_slot(Slot *slot);
 
 // Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
 // unless the database is gone.
@@ -303,7 +298,7 @@ int slots_to_look_at(SlotKind kind, Slot **slots, int most);
 int64_t slot_last_time(const Slot &slot);
 
 // ---------------------------------------------------------------------------------------------------------
-// What slots have counted (statistics.cpp).
+// What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
 
 // Ids that are known without being counted.

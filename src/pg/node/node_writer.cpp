@@ -1,4 +1,4 @@
-#include "node_writer.hpp"
+#include "worker_node.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,6 @@
 #include "config/extension.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -20,46 +19,15 @@ namespace {
 // How old `modified` may be while the generator is in use.
 constexpr int64_t refresh_us = 3600 * us_per_second;
 
-// For how long after a start no other writer is started for the same draw. Longer than the writer lives.
+// For how long after it was claimed no other session starts the writer for the same row. Longer than the writer lives.
 constexpr int64_t pause_us = 5 * us_per_second;
 
-// The generators that this transaction uses and whose rows were due, in TopTransactionContext.
-struct Wanted {
-    Slot *slot;
-    uint64_t generation; // an altered generator leaves its slot in mid-transaction
-};
-List *wanted = NIL;
+// The SQL function by which this transaction used a generator whose row it has claimed; InvalidOid: none.
 Oid wanted_by = InvalidOid;
 
 // A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
 // alone, and the fields that it refers to are read under a lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
-
-bool still_holds_slot(const Wanted &row) {
-    return row.slot->generation.load(std::memory_order_acquire) == row.generation;
-}
-
-bool is_wanted(const Slot *slot) {
-    ListCell *cell;
-    foreach (cell, wanted) {
-        const auto *row = static_cast<const Wanted *>(lfirst(cell));
-        if (row->slot == slot && still_holds_slot(*row))
-            return true;
-    }
-    return false;
-}
-
-// Whether this backend must start the writer for the row.
-bool claim(const Wanted &row, TimestampTz now) {
-    GeneratorState &generator = row.slot->generator;
-    if (!still_holds_slot(row) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
-        return false;
-    int64_t due = generator.row_due.load(std::memory_order_relaxed);
-    if (!is_due(due, now) || !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
-        return false;
-    generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
-    return true;
-}
 
 // The writer's argument.
 struct Order {
@@ -95,12 +63,12 @@ struct DueRow {
 
 Order order = {};
 
-// What the slot owes, if its draw is later than `after`. The draw's fields change under the state's lock.
-bool is_owed(Slot *slot, int64_t after, DueRow *row) {
+// What the slot owes. The draw's fields change under the state's lock.
+bool is_owed(Slot *slot, DueRow *row) {
     GeneratorState &generator = slot->generator;
     lock_state(LW_SHARED);
     const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > after &&
+    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > 0 &&
                       generator.row_owed.load(std::memory_order_relaxed);
     if (owed)
         *row = {slot,
@@ -113,26 +81,20 @@ bool is_owed(Slot *slot, int64_t after, DueRow *row) {
     return owed;
 }
 
-enum class Outcome { written, not_visible, failed };
-
-// The outcome for a row.
 struct Result {
-    const DueRow *row;
-    Outcome outcome;
-    int64_t id; // the draw, or the id of a repeated draw
+    bool is_written; // false: the generator is not visible yet
+    int64_t id;      // the draw, or the id of a repeated draw
 };
 
 // Does nothing if there was another draw meanwhile.
-void note_result(const Result &result) {
-    GeneratorState &generator = result.row->slot->generator;
-    int64_t draw = result.row->draw;
+void note_result(const DueRow &row, const Result &result) {
+    GeneratorState &generator = row.slot->generator;
+    int64_t draw = row.draw;
     lock_state(LW_EXCLUSIVE);
-    const SlotKey key = slot_key(result.row->generator);
-    if (same_key(result.row->slot->key, key) &&
+    if (same_key(row.slot->key, slot_key(row.generator)) &&
         generator.worker_draw.compare_exchange_strong(draw, result.id, std::memory_order_relaxed)) {
-        const bool written = result.outcome == Outcome::written;
-        generator.row_owed.store(!written, std::memory_order_relaxed);
-        generator.row_due.store(written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+        generator.row_owed.store(!result.is_written, std::memory_order_relaxed);
+        generator.row_due.store(result.is_written ? order.now + refresh_us : 0, std::memory_order_relaxed);
     }
     unlock_state();
 }
@@ -178,16 +140,15 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
 
 // In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One
 // writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written.
-void write_row(const DueRow &row, Oid schema, Result *result) {
+Result write_row(const DueRow &row, Oid schema) {
     constexpr int tries = 100;
-    if (get_rel_name(row.generator) == nullptr) {
-        result->outcome = Outcome::not_visible; // not yet
-        return;
-    }
+    int64_t id = row.draw;
+    if (get_rel_name(row.generator) == nullptr)
+        return {false, id};
     const Oid table = required_table(schema, node_table_name);
     LockRelationOid(table, ShareUpdateExclusiveLock);
     PushActiveSnapshot(GetTransactionSnapshot());
-    for (int i = 0; !insert_or_refresh(table, row, result->id); i++) {
+    for (int i = 0; !insert_or_refresh(table, row, id); i++) {
         if (i == tries)
             ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
                             errmsg("could not insert any of the last %d ids into worker_node", tries),
@@ -195,24 +156,21 @@ void write_row(const DueRow &row, Oid schema, Result *result) {
                             errhint("Run SELECT setval('worker_node_id_seq', max(id)) FROM worker_node, or correct the "
                                     "trigger.")));
         CHECK_FOR_INTERRUPTS();
-        result->id = draw_node_id(schema);
+        id = draw_node_id(schema);
     }
     PopActiveSnapshot();
-    result->outcome = Outcome::written;
+    return {true, id};
 }
 
 // Each row in its own transaction, so that one that cannot be written does not affect the others.
 void try_row(const DueRow &row, Oid schema) {
     MemoryContext context = CurrentMemoryContext;
-    volatile Result result = {&row, Outcome::failed, row.draw};
     PG_TRY();
     {
-        Result mine = {&row, Outcome::failed, row.draw};
         StartTransactionCommand();
-        write_row(row, schema, &mine);
+        const Result result = write_row(row, schema);
         CommitTransactionCommand();
-        result.outcome = mine.outcome;
-        result.id = mine.id;
+        note_result(row, result);
     }
     PG_CATCH();
     {
@@ -228,8 +186,6 @@ void try_row(const DueRow &row, Oid schema) {
     }
     PG_END_TRY();
     MemoryContextSwitchTo(context);
-    if (result.outcome != Outcome::failed)
-        note_result({&row, result.outcome, result.id});
 }
 
 Oid schema_of_extension() {
@@ -239,30 +195,12 @@ Oid schema_of_extension() {
     return schema;
 }
 
-// Writes what is owed, once. Returns the latest draw of what was handled; `after` if nothing was.
-int64_t write_rows_after(int64_t after, Oid schema, int64_t until_us) {
-    DueRow row;
-    int64_t latest = after;
-    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        if (!is_owed(slot, after, &row))
-            continue;
-        if (monotonic_us() >= until_us)
-            return after;
-        try_row(row, schema);
-        latest = Max(latest, row.draw);
-    }
-    return latest;
-}
-
-// Also writes rows drawn meanwhile: their transactions may have found no free place for another writer.
 void write_due_rows(Oid schema, int64_t until_us) {
-    int64_t seen = 0;
-    for (;;) {
-        const int64_t latest = write_rows_after(seen, schema, until_us);
-        if (latest == seen)
-            return;
-        seen = latest;
-    }
+    DueRow row;
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr && monotonic_us() < until_us;
+         slot = next_slot(slot))
+        if (is_owed(slot, &row))
+            try_row(row, schema);
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
@@ -282,28 +220,21 @@ void set_up() {
 } // namespace
 
 void note_generator_in_use(Slot *slot, Oid function) {
-    const int64_t due = slot->generator.row_due.load(std::memory_order_relaxed);
-    if (likely(!is_due(due, GetCurrentTransactionStartTimestamp())) || is_wanted(slot))
+    GeneratorState &generator = slot->generator;
+    const TimestampTz now = GetCurrentTransactionStartTimestamp();
+    int64_t due = generator.row_due.load(std::memory_order_relaxed);
+    if (likely(!is_due(due, now)) || generator.worker_draw.load(std::memory_order_relaxed) == 0 ||
+        !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
         return;
-    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
-    auto *row = static_cast<Wanted *>(palloc(sizeof(Wanted)));
-    *row = {slot, slot->generation.load(std::memory_order_acquire)};
-    wanted = lappend(wanted, row);
-    MemoryContextSwitchTo(caller);
+    generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
     wanted_by = function;
 }
 
 void node_writer_transaction_ended() {
-    if (wanted == NIL)
+    if (!OidIsValid(wanted_by))
         return;
-    const TimestampTz now = GetCurrentTimestamp();
-    bool any = false;
-    ListCell *cell;
-    foreach (cell, wanted)
-        any = claim(*static_cast<const Wanted *>(lfirst(cell)), now) || any;
-    wanted = NIL; // the transaction's end frees its memory
-    if (any)
-        start_writer({MyDatabaseId, wanted_by, now});
+    start_writer({MyDatabaseId, wanted_by, GetCurrentTimestamp()});
+    wanted_by = InvalidOid;
 }
 
 } // namespace uidgen::pg

@@ -3,7 +3,7 @@
 #include "config/rows.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "base/settings.hpp"
@@ -14,73 +14,28 @@ namespace {
 
 constexpr char sequence_name[] = "worker_node_id_seq";
 
-// The columns of worker_node that identify a row's generator and server, as the install script makes them.
-enum NodeColumn : AttrNumber {
-    node_id = 1,
-    node_host_name,
-    node_port,
-    node_created = 7,
-    node_generator,
-    node_worker_id,
-    node_datacenter_id,
-    node_system_identifier,
-    node_timeline,
-    node_database
-};
+bool says(Row row, const char *name, const char *expected) { return strcmp(text_column(row, name), expected) == 0; }
 
-// As extension_table(): the columns are read by number, and those of another table are not read at all.
-bool has_columns_of_nodes(TupleDesc desc) {
-    if (desc->natts < node_database)
-        return false;
-    const auto type_of = [&](NodeColumn column) { return TupleDescAttr(desc, column - 1)->atttypid; };
-    for (const NodeColumn column : {node_host_name, node_port, node_generator})
-        if (type_of(column) != TEXTOID && type_of(column) != VARCHAROID)
-            return false;
-    return type_of(node_id) == INT8OID && type_of(node_system_identifier) == INT8OID;
+bool is_of_this_server(Row row) {
+    return static_cast<uint64>(DatumGetInt64(column(row, "system_identifier"))) == GetSystemIdentifier();
 }
 
-bool is_text(HeapTuple tuple, TupleDesc desc, AttrNumber column, const char *expected) {
-    bool is_null = false;
-    const Datum value = heap_getattr(tuple, column, desc, &is_null);
-    return !is_null && strcmp(TextDatumGetCString(value), expected) == 0;
-}
-
-// 0 for NULL.
-Datum node_column(HeapTuple tuple, TupleDesc desc, AttrNumber column) {
-    bool is_null = false;
-    const Datum value = heap_getattr(tuple, column, desc, &is_null);
-    return is_null ? 0 : value;
-}
-
-// Rows that an application inserted are of no database.
-bool is_of_a_database(HeapTuple tuple, TupleDesc desc) {
-    return DatumGetObjectId(node_column(tuple, desc, node_database)) != InvalidOid;
-}
-
-bool is_of_this_server(HeapTuple tuple, TupleDesc desc) {
-    return static_cast<uint64>(DatumGetInt64(node_column(tuple, desc, node_system_identifier))) ==
-           GetSystemIdentifier();
-}
-
-bool is_of_this_database(HeapTuple tuple, TupleDesc desc) {
-    return DatumGetObjectId(node_column(tuple, desc, node_database)) == MyDatabaseId && is_of_this_server(tuple, desc);
-}
+// InvalidOid: an application inserted the row.
+Oid database_of(Row row) { return DatumGetObjectId(column(row, "database")); }
 
 // Another one that there is. A database that was restored in place of a former one takes over the former one's rows.
-bool is_of_other_database(HeapTuple tuple, TupleDesc desc) {
-    const Oid database = DatumGetObjectId(node_column(tuple, desc, node_database));
-    return OidIsValid(database) && database != MyDatabaseId && is_of_this_server(tuple, desc) &&
+bool is_of_other_database(Row row) {
+    const Oid database = database_of(row);
+    return OidIsValid(database) && database != MyDatabaseId && is_of_this_server(row) &&
            get_database_name(database) != nullptr;
 }
 
 // no_node: the row has none of the layout.
-int64_t node_in_row(HeapTuple tuple, TupleDesc desc, const core::Layout &layout) {
-    bool no_worker = false;
-    bool no_datacenter = false;
-    const int64_t worker = DatumGetInt32(heap_getattr(tuple, node_worker_id, desc, &no_worker));
-    const int64_t datacenter = DatumGetInt32(heap_getattr(tuple, node_datacenter_id, desc, &no_datacenter));
+int64_t node_in_row(Row row, const core::Layout &layout) {
+    const int64_t worker = DatumGetInt32(column(row, "worker_id"));
+    const int64_t datacenter = DatumGetInt32(column(row, "datacenter_id"));
     const auto fits = [](int64_t value, int32_t bits) { return value >= 0 && value <= core::largest(bits); };
-    if (no_worker || no_datacenter || !fits(worker, core::drawn_worker_bits(layout)) ||
+    if (is_null(row, "worker_id") || is_null(row, "datacenter_id") || !fits(worker, core::drawn_worker_bits(layout)) ||
         !fits(datacenter, layout.datacenter_bits))
         return core::no_node;
     return core::node_of_fields(layout, {datacenter, worker});
@@ -103,54 +58,37 @@ void log_node(const Slot *slot, const core::Node &node) {
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
-    Relation rel = open_required_table(schema, node_table_name);
-    const TupleDesc desc = RelationGetDescr(rel);
-    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     TimestampTz latest = PG_INT64_MIN;
     int64_t node = core::no_node;
-    HeapTuple tuple;
-    while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        const TimestampTz created = DatumGetTimestampTz(node_column(tuple, desc, node_created));
-        const int64_t in_row = node_in_row(tuple, desc, layout);
-        if (created >= latest && in_row != core::no_node && !is_of_other_database(tuple, desc) &&
-            is_text(tuple, desc, node_host_name, address.host) && is_text(tuple, desc, node_port, address.port) &&
-            is_text(tuple, desc, node_generator, name)) {
+    for_each_row(schema, node_table_name, [&](Row row) {
+        const TimestampTz created = DatumGetTimestampTz(column(row, "created"));
+        const int64_t in_row = node_in_row(row, layout);
+        if (created >= latest && in_row != core::no_node && !is_of_other_database(row) &&
+            says(row, "host_name", address.host) && says(row, "port", address.port) && says(row, "generator", name)) {
             latest = created;
             node = in_row;
         }
-    }
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
+    });
     return node;
 }
 
 NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) {
     const char *name = qualified_name(generator);
-    Relation rel = open_required_table(schema, node_table_name);
-    const TupleDesc desc = RelationGetDescr(rel);
-    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
     NodeHistory history = {};
-    int32_t places = 64;
-    history.rows = static_cast<core::DrawnNode *>(palloc(sizeof(core::DrawnNode) * static_cast<Size>(places)));
-    HeapTuple tuple;
-    while (has_columns_of_nodes(desc) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        if (!is_of_this_database(tuple, desc)) {
-            history.rows_of_another = history.rows_of_another || is_of_a_database(tuple, desc);
-            continue;
+    StringInfoData rows;
+    initStringInfo(&rows);
+    for_each_row(schema, node_table_name, [&](Row row) {
+        const int64_t node = node_in_row(row, layout);
+        if (database_of(row) != MyDatabaseId || !is_of_this_server(row)) {
+            history.rows_of_another = history.rows_of_another || OidIsValid(database_of(row));
+        } else if (node != core::no_node && says(row, "generator", name)) {
+            const core::DrawnNode drawn = {DatumGetInt64(column(row, "id")),
+                                           to_unix_us(DatumGetTimestampTz(column(row, "created"))), node};
+            appendBinaryStringInfo(&rows, reinterpret_cast<const char *>(&drawn), sizeof(drawn));
         }
-        const int64_t node = node_in_row(tuple, desc, layout);
-        if (node == core::no_node || !is_text(tuple, desc, node_generator, name))
-            continue;
-        if (history.count == places) {
-            places *= 2;
-            history.rows = static_cast<core::DrawnNode *>(
-                repalloc(history.rows, sizeof(core::DrawnNode) * static_cast<Size>(places)));
-        }
-        history.rows[history.count++] = {DatumGetInt64(node_column(tuple, desc, node_id)),
-                                         to_unix_us(DatumGetTimestampTz(node_column(tuple, desc, node_created))), node};
-    }
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
+    });
+    history.rows = reinterpret_cast<const core::DrawnNode *>(rows.data);
+    history.count = rows.len / static_cast<int>(sizeof(core::DrawnNode));
     return history;
 }
 
@@ -213,6 +151,7 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
     const GeneratorState &generator = slot->generator;
     if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
         log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
+    note_generator_in_use(slot, function);
 }
 
 // Before the first draw of the incarnation there is no number. It comes with a row of its own.
@@ -226,6 +165,7 @@ void draw_row_of_own_node(Slot *slot, Oid function) {
 void draw_row_of_node(Slot *slot, Oid function, const core::Node &node) {
     log_node(slot, node);
     slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node.value});
+    note_generator_in_use(slot, function);
 }
 
 namespace {

@@ -39,7 +39,7 @@ int64_t last_node_id(Oid schema);
 
 // What worker_node says of the nodes that a generator drew in this database. Rows may be late or lost.
 struct NodeHistory {
-    core::DrawnNode *rows;
+    const core::DrawnNode *rows;
     int32_t count;
     bool rows_of_another; // there are rows of another database or server
 };
@@ -92,5 +92,23 @@ bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insi
 
 // The generator draws with another node from now on.
 void slot_set_node(Slot *slot, const NodeDraw &draw);
+
+// ---------------------------------------------------------------------------------------------------------
+// The node writer: a short-lived background process that writes rows of worker_node.
+//
+// A row is written in its own transaction, so no failure affects a transaction that draws: no lock on the table,
+// failing trigger, serialization conflict or wait for a standby. A transaction that has used a generator whose row is
+// due starts the process at its end, when its changes are visible. A transaction that is rolled back or read-only does
+// so too. No session waits for the process. It may be killed, or find no free place among max_worker_processes. Then a
+// later transaction starts another.
+// ---------------------------------------------------------------------------------------------------------
+
+// Notes that this transaction uses the generator. If its row is due, and no other session has claimed it, the writer is
+// started at the transaction's end. `function` is the SQL function that was called, which leads to the extension's
+// tables.
+void note_generator_in_use(Slot *slot, Oid function);
+
+// For module.cpp.
+void node_writer_transaction_ended();
 
 } // namespace uidgen::pg

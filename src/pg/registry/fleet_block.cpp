@@ -15,7 +15,6 @@
 #include "session/slot_life.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
-#include "sequence/page.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -8,7 +8,7 @@
 #include "fleet_query.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {

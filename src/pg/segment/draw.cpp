@@ -1,11 +1,10 @@
 #include "draw.hpp"
 
-#include "attached.hpp"
+#include "blocks.hpp"
 #include "memory/memberships.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "session/slot_life.hpp"
-#include "sequence/page.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "base/time_source.hpp"

@@ -12,7 +12,6 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "attached.hpp"
 #include "blocks.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"

@@ -1,9 +1,9 @@
-// What a sequence is. A generator's high-water mark is held by one that nextval cannot move, because one increment
-// exceeds its maximum.
+// A sequence: what it is, and the page with its counter.
 #pragma once
 
+#include "core/position_allocator.hpp"
 #include "core/range.hpp"
-#include "base/postgres.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 
@@ -15,8 +15,84 @@ void lock_sequence(Oid sequence, LOCKMODE mode);
 // The definition of a sequence.
 core::SequenceRule sequence_rule(Oid sequence);
 
+// A generator's high-water mark is held by a sequence that nextval cannot move: one increment exceeds its maximum.
 bool is_lease_sequence(Oid sequence);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
+
+// ---------------------------------------------------------------------------------------------------------
+// Reserving a range, and making it durable before its values are handed out.
+//
+// Why a value drawn from a reserved range is never issued again, on any history that has the record:
+//
+//   1. The counter of a sequence is on one page. A reservation reads it, moves it and logs it under that page's
+//      exclusive lock. So reservations are totally ordered, and each starts above the one before.
+//   2. The record carries the whole page, not a delta. nextval moves the page without logging it for up to 32 values,
+//      so recovery would apply a delta to a different page.
+//   3. The record has log_cnt = 0. With a leftover count the next nextval would go on without logging, above our range,
+//      and a crash would bring those values back.
+//   4. durable() is called before the first value of the range is handed out, with no lock held. It flushes the record,
+//      and waits for the synchronous standby if synchronous_commit requires that. A later crash or promotion replays
+//      the record and restores a counter at or above every value handed out.
+//   5. A row that uses a value is logged after the record, in the same log. If a prefix of the log survives
+//      (asynchronous promotion, point-in-time recovery, pg_rewind) that has the row, it has the record too.
+//   6. No transaction id is taken, and nothing depends on the caller's commit. So rollbacks, read-only and serializable
+//      transactions, and parallel workers make no difference. With wal_level=minimal a sequence created in the open
+//      transaction is not logged at all: a crash removes it, and its commit syncs the file. Its lsn is 0, and there is
+//      nothing to wait for.
+// ---------------------------------------------------------------------------------------------------------
+
+// The page of an open sequence, pinned and locked. Between lock and unlock no wait and no allocation is allowed.
+struct SequencePage {
+    Relation relation;
+    Buffer buffer;
+    GenericXLogState *record; // only for writing
+};
+
+// For reading: a shared lock. `recent` is the buffer that last held the page. It saves the look-up if it still does.
+SequencePage lock_page_for_reading(Relation sequence, Buffer recent = InvalidBuffer);
+// For a reservation: an exclusive lock. Allocates before it locks.
+SequencePage lock_page_for_writing(Relation sequence);
+
+PageState read_page(const SequencePage &page);
+
+// Moves the counter to `last_value` (is_called) and logs the page. At most once per lock. Returns the end of the
+// record; 0: there is nothing to wait for.
+uint64_t write_page(SequencePage *page, int64_t last_value);
+
+void unlock_page(SequencePage *page);
+
+// The page's contents, read under a lock of its own.
+PageState page_state(Relation sequence);
+
+// Returns when every record up to lsn is as durable as `level` requires. A cancel raises an error, and nothing is
+// promised. Returns the level that was reached: local if no standby is awaited any more. (A standby may be awaited
+// again before it has the record.)
+//
+// Does not use SyncRepWaitForLSN, for two reasons:
+//   1. That is a commit's wait. On a cancel it warns that the transaction is committed, which is not true here, and
+//      returns as if the standby had answered.
+//   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
+//
+// Counts the waits, unless `counters` is null.
+core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level);
+inline core::Durability durable(uint64_t lsn, core::Durability level) { return durable(nullptr, lsn, level); }
+
+// Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.
+bool is_durable(uint64_t lsn, core::Durability level);
+
+// Has the WAL writer flush the record soon, without waiting. Otherwise it stays unflushed while the transaction is
+// open.
+void durable_soon(uint64_t lsn);
+
+// The durability that this session's synchronous_commit requires of a range. `off` still requires a flush: a lost
+// transaction can be explained, but not a value handed out twice.
+inline core::Durability wanted_durability(SyncState state) {
+    if (commit_of(state) <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || !standbys_are_awaited(status_of(state)))
+        return core::Durability::local;
+    return commit_of(state) == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? core::Durability::remote_written
+                                                               : core::Durability::remote_flushed;
+}
+inline core::Durability wanted_durability() { return wanted_durability(sync_state()); }
 
 } // namespace uidgen::pg

@@ -1,7 +1,8 @@
 #include "names.hpp"
 
-#include "config/rows.hpp"
 #include "base/errors.hpp"
+#include "config/extension.hpp"
+#include "config/rows.hpp"
 
 namespace uidgen::pg {
 
@@ -11,20 +12,12 @@ namespace {
 Oid default_sequence = InvalidOid;
 // Relcache changes of uid_generator (a new extension, another default) reset default_sequence.
 Oid default_table = InvalidOid;
-uint64_t default_invalidations = 0;
-// Bounds the look-up where every round gets an invalidation (debug_discard_caches).
-constexpr int most_rounds = 8;
 
 void look_up_default(Oid function) {
     const Oid schema = schema_of_function(function);
     default_table = extension_table(schema, "uid_generator");
     Oid found = InvalidOid;
-    uint64_t seen = 0;
-    int rounds = 0;
-    do { // an invalidation during the look-up may have come too late for it
-        seen = default_invalidations;
-        found = read_default_generator(schema);
-    } while (seen != default_invalidations && ++rounds < most_rounds);
+    (void)read_unchanged([&] { found = read_default_generator(schema); });
     default_sequence = found;
 }
 
@@ -34,6 +27,7 @@ SessionEntry *open_default(Oid function) {
     check_may_draw();
     if (default_changed_in == transaction_number)
         report_default_changed_here();
+    constexpr int most_rounds = 8; // as in read_unchanged()
     for (int round = 1;; round++) {
         if (default_sequence == InvalidOid)
             look_up_default(function);
@@ -50,12 +44,9 @@ SessionEntry *open_default(Oid function) {
 void default_relation_changed(Oid relation) {
     if (relation != default_table && OidIsValid(relation))
         return;
-    default_invalidations++;
     default_sequence = InvalidOid;
     last_used.default_generator = &empty_entry;
 }
-
-uint64_t names_generation = 1;
 
 namespace {
 
@@ -69,9 +60,8 @@ struct Name {
 
 HTAB *names = nullptr;
 MemoryContext names_context = nullptr; // all of the above
-uint64 names_made_in = 0;              // the generation of the entries of `names`
+uint64 names_as_of = 0;                // relation_changes of the entries of `names`
 uint64 names_kept = 0;                 // look-ups that still occupy memory in `names_context`
-Oid names_table = InvalidOid;          // uid_segment
 
 // Bounds the memory. A session that keeps changing its search_path looks the same names up again and again, and each
 // look-up leaves a copy behind.
@@ -79,7 +69,7 @@ constexpr uint64 most_names = 16384;
 
 constexpr Size longest_qualified_name = 1024;
 
-void catalog_changed(Datum, SysCacheIdentifier, uint32) { names_generation++; }
+void catalog_changed(Datum, SysCacheIdentifier, uint32) { relation_changes++; }
 
 void register_callbacks() {
     static bool registered = false;
@@ -101,7 +91,7 @@ void start_afresh() {
     control.entrysize = sizeof(Name);
     control.hcxt = names_context;
     names = hash_create("uidgen segment names", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    names_made_in = names_generation;
+    names_as_of = relation_changes;
     names_kept = 0;
 }
 
@@ -123,7 +113,6 @@ uint64 hash_of(const text *name) {
 // Resolves a name that is not remembered, and remembers it.
 const Name *look_up(Oid function, const text *name) {
     const Oid schema = schema_of_function(function);
-    names_table = extension_table(schema, "uid_segment");
     Oid sequence = read_segment_by_name(schema, name);
     const bool is_segment = OidIsValid(sequence);
     if (!is_segment) {
@@ -138,8 +127,8 @@ const Name *look_up(Oid function, const text *name) {
     }
     // The look-up may have processed invalidations, which invalidate the table.
     if (names_kept++ >= most_names)
-        names_generation++;
-    if (names == nullptr || names_made_in != names_generation)
+        relation_changes++;
+    if (names == nullptr || names_as_of != relation_changes)
         start_afresh();
     const uint64 hash = hash_of(name);
     MemoryContext caller = MemoryContextSwitchTo(names_context);
@@ -164,7 +153,7 @@ bool has_constant_argument(const FmgrInfo *flinfo) {
 }
 
 const Name *find_name(Oid function, const text *name) {
-    if (names != nullptr && names_made_in == names_generation) {
+    if (names != nullptr && names_as_of == relation_changes) {
         const uint64 hash = hash_of(name);
         const auto *known = static_cast<const Name *>(hash_search(names, &hash, HASH_FIND, nullptr));
         if (known != nullptr && still_means(known, name))
@@ -175,17 +164,12 @@ const Name *find_name(Oid function, const text *name) {
 
 } // namespace
 
-void names_relation_changed(Oid relation) {
-    if (relation == names_table || !OidIsValid(relation))
-        names_generation++;
-}
-
 Oid sequence_named(Oid function, const text *name) { return find_name(function, name)->sequence; }
 
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
     check_may_draw();
     const Name *known = find_name(fcinfo->flinfo->fn_oid, name);
-    const uint64 generation = names_made_in;
+    const uint64 as_of = names_as_of;
     SessionEntry *entry = open_entry(known->sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
     if (last == nullptr) {
@@ -193,7 +177,7 @@ SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path replaces its entry in the table, but this text and path stay in memory.
-    *last = {generation,
+    *last = {as_of,
              known->sequence,
              known->role,
              known->path,

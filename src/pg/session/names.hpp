@@ -3,6 +3,7 @@
 // The generator behind uid_next(), as this session knows it: looked up once, and again after uid_generator changes.
 #pragma once
 
+#include "config/extension.hpp"
 #include "session.hpp"
 
 namespace uidgen::pg {
@@ -10,14 +11,14 @@ namespace uidgen::pg {
 // The default generator's entry, opened for the current user and transaction.
 SessionEntry *open_default(Oid function);
 
-// For events.cpp.
+// For module.cpp.
 void default_relation_changed(Oid relation);
 
 // ---------------------------------------------------------------------------------------------------------
 // segment_next(text): resolves any text to a sequence, looked up once.
 //
 // A named segment wins over a sequence of the same name. A result stays valid until something is renamed, created or
-// dropped: any change of pg_class, pg_namespace or uid_segment invalidates all results. The result of a plain sequence
+// dropped: any change of a relation, pg_class or pg_namespace invalidates all results. The result of a plain sequence
 // also requires the search_path that found it.
 // ---------------------------------------------------------------------------------------------------------
 
@@ -28,10 +29,10 @@ Oid sequence_named(Oid function, const text *name);
 // The same, with its entry opened. The expression remembers its last name in fn_extra.
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
 
-// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are valid within their
-// generation.
+// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are valid as long as
+// nothing has changed.
 struct LastCall {
-    uint64_t generation;
+    uint64_t as_of;   // of relation_changes
     Oid sequence;     // the result
     Oid role;         // the role of the look-up
     SearchPath *path; // the path that found a plain sequence; null for a named segment
@@ -39,9 +40,6 @@ struct LastCall {
     Size length;
     const char *bytes;
 };
-
-// Changes when results of look-ups may be outdated.
-[[gnu::visibility("hidden")]] extern uint64_t names_generation;
 
 // A name that is stored compressed or out of line never matches.
 inline bool is_name_of(const LastCall *last, Datum argument) {
@@ -54,14 +52,11 @@ inline bool is_name_of(const LastCall *last, Datum argument) {
 // InvalidOid, which no entry has. The caller checks whether the entry is open.
 inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
-    if (unlikely(last == nullptr) || unlikely(last->generation != names_generation))
+    if (unlikely(last == nullptr) || unlikely(last->as_of != relation_changes))
         return InvalidOid;
     const bool known = last->role == role && (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
                        (last->path == nullptr || search_path_is(last->path));
     return likely(known) ? last->sequence : InvalidOid;
 }
-
-// For events.cpp.
-void names_relation_changed(Oid relation);
 
 } // namespace uidgen::pg

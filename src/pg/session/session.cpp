@@ -5,7 +5,7 @@
 #include "base/settings.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
-#include "node/node_writer.hpp"
+#include "node/worker_node.hpp"
 #include "config/rows.hpp"
 
 namespace uidgen::pg {
@@ -54,41 +54,6 @@ bool slot_was_freed(const SessionEntry *e) {
     return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
-// The entries whose window is on the session's own run: a list by next_own_window, with the number of cached generators
-// that the transaction draws from as its length.
-SessionEntry *own_windows = nullptr;
-
-void remove_own_window(const SessionEntry *e) {
-    SessionEntry **link = &own_windows;
-    while (*link != e)
-        link = &(*link)->next_own_window;
-    *link = e->next_own_window;
-}
-
-// The lock is held since the window was opened, so the slot is this sequence's, unless this transaction has freed it.
-void count_own_run(const SessionEntry *e) {
-    if (!slot_was_freed(e))
-        count(&e->slot->counters, Stat::ids, e->window.expected - e->window.first);
-}
-
-// Closes the window. The rest of the session's own run returns to the entry.
-void close(SessionEntry *e) {
-    if (e->has_own_window) {
-        count_own_run(e);
-        e->run_first = e->window.expected;
-        remove_own_window(e);
-        e->has_own_window = false;
-    }
-    e->window.close();
-}
-
-// Also drops the rest of the session's own run.
-void let_go_of_slot(SessionEntry *e) {
-    close(e);
-    e->slot = nullptr;
-    e->run_first = e->run_end = 0;
-}
-
 // Keeps sessions small that keep creating and dropping sequences. A look-up may process invalidations, so no entry is
 // freed before all dropped ones are found.
 void free_dropped_entries() {
@@ -96,7 +61,6 @@ void free_dropped_entries() {
     for_each_entry([](SessionEntry *e) {
         if (!e->dropped)
             return;
-        close(e);
         entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
@@ -154,14 +118,13 @@ Relation open_checked(Oid sequence) {
 
 // Any step may fail, so the entry gets its slot last.
 void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
-    let_go_of_slot(e);
-    Slot *slot = find_ready_slot(slot_key(e->sequence), kind);
+    e->slot = nullptr;
+    e->run_in_hand = 0;
+    Slot *slot = find_ready_slot(e->sequence, kind);
     if (slot == nullptr)
-        slot = kind == SlotKind::generator ? new_generator_slot(rel, e->function) : new_segment_slot(rel, e->function);
+        slot = new_slot(rel, kind, e->function);
     e->window = {};
     e->kind = kind;
-    if (kind == SlotKind::generator && slot->generator.config.cached.on)
-        e->ring = ring_of(slot);
     e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
     if (rel->rd_createSubid != InvalidSubTransactionId)
@@ -253,12 +216,12 @@ bool coarse_clock_allows(const SessionEntry *e) {
 }
 
 void close_all_windows() {
-    for_each_entry(close);
+    for_each_entry([](SessionEntry *e) { e->window.close(); });
     open_all_again();
 }
 
 core::Durability close_window(SessionEntry *e) {
-    close(e);
+    e->window.close();
     e->sync = sync_state();
     return wanted_durability(e->sync);
 }
@@ -277,8 +240,11 @@ void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock
 
 void open_window(SessionEntry *e, const core::Window<> &window) {
     set_window(e, window, WindowClock::none, 0, 0);
-    if (fault_is(Fault::no_swap))
-        e->window.word = nullptr;
+    if (fault_is(Fault::no_swap)) {
+        static std::atomic<uint64_t> own_word;
+        own_word.store(window.expected, std::memory_order_relaxed);
+        e->window.word = &own_word;
+    }
 }
 
 void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us) {
@@ -293,11 +259,6 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
     set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
                static_cast<uint64_t>(length_us));
     e->outlives_transaction = false; // a transaction's first call discards what is too old by then
-    e->has_own_window = window.word == nullptr;
-    if (!e->has_own_window)
-        return;
-    e->next_own_window = own_windows;
-    own_windows = e;
 }
 
 Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }
@@ -320,20 +281,10 @@ void session_relation_changed(Oid relation) {
 void session_rolls_back(SubTransactionId mine) {
     if (new_sequences_in == transaction_number)
         for_each_entry([mine](SessionEntry *e) {
-            if (e->found_in < mine || e->locked_in != transaction_number || slot_was_freed(e))
-                return;
-            close(e);
-            expire_slot(e->slot);
+            if (e->found_in >= mine && e->locked_in == transaction_number && !slot_was_freed(e))
+                expire_slot(e->slot);
         });
     open_all_again();
-}
-
-// No later transaction may use the windows on runs of its own, so they are closed, which counts.
-void session_transaction_ends(bool aborted) {
-    while (own_windows != nullptr)
-        close(own_windows);
-    if (aborted)
-        session_rolls_back(TopSubTransactionId);
 }
 
 void session_transaction_ended() {
@@ -348,11 +299,11 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
         core::PositionAllocator<> &ticks = slot->generator.ticks;
         const uint64_t above_page = core::position_above(config.policy, state.counter.last_value);
         // A counter that was moved down does not take the generator back. It continues above its own memory.
-        const uint64_t above_memory = ticks.written_range().until;
-        const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, Max(above_page, above_memory));
-        slot->generator.passed_over.settle(expected, ticks.discard_below(Max(above_page, above_memory)));
-        slot->generator.backup.discard_below(Max(above_page, above_memory));
-        core::raise_to(slot->generator.ring.discarded_below, Max(above_page, above_memory), std::memory_order_relaxed);
+        const uint64_t above = Max(above_page, ticks.written_range().until);
+        const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, above);
+        slot->generator.passed_over.settle(expected, ticks.discard_below(above));
+        slot->generator.backup.discard_below(above);
+        core::raise_to(slot->generator.ring.discarded_below, above, std::memory_order_relaxed);
     } else {
         // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs
         // nothing.
@@ -368,6 +319,58 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
     }
     slot->expected = state;
     slot->file = file_of(sequence);
+}
+
+namespace {
+
+void check_count(int64_t count) {
+    constexpr int64_t most = (MaxAllocSize - ARR_OVERHEAD_NONULLS(1)) / sizeof(int64_t);
+    if (count < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("batch count must not be negative: %lld", static_cast<long long>(count)),
+                        errhint("Use a count of 0 or more.")));
+    if (count > most)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("array size exceeds the maximum allowed (%lld)", static_cast<long long>(most)),
+                        errhint("Use a smaller count, or draw a value for each row of generate_series().")));
+}
+
+ArrayType *new_array(int64_t count) {
+    const Size size = ARR_OVERHEAD_NONULLS(1) + static_cast<Size>(count) * sizeof(int64_t);
+    auto *array = static_cast<ArrayType *>(palloc(size));
+    SET_VARSIZE(array, size);
+    array->ndim = 1;
+    array->dataoffset = 0;
+    array->elemtype = INT8OID;
+    *ARR_DIMS(array) = static_cast<int>(count);
+    *ARR_LBOUND(array) = 1;
+    return array;
+}
+
+// What a draw leaves in memory is of no use any more, and a long array takes many draws.
+void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
+    MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(scratch);
+    for (uint64_t drawn = 0; drawn < count;) {
+        drawn += draw(e, count - drawn, values + drawn);
+        CHECK_FOR_INTERRUPTS();
+        MemoryContextReset(scratch);
+    }
+    MemoryContextSwitchTo(caller);
+    MemoryContextDelete(scratch);
+}
+
+} // namespace
+
+int64_t *array_values(ArrayType *array) { return reinterpret_cast<int64_t *>(ARR_DATA_PTR(array)); }
+
+ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw) {
+    check_count(count);
+    if (count == 0)
+        return construct_empty_array(INT8OID);
+    ArrayType *array = new_array(count);
+    fill(e, static_cast<uint64_t>(count), draw, array_values(array));
+    return array;
 }
 
 } // namespace uidgen::pg

@@ -21,7 +21,7 @@
 
 #include "core/range.hpp"
 #include "core/window.hpp"
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 #include "memory/slots.hpp"
 #include "base/time_source.hpp"
 
@@ -55,13 +55,9 @@ struct SessionEntry {
     uint64_t locked_in;        // the transaction that took the lock
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
     Slot *slot;
-    uint64_t generation; // of the slot
-    Buffer buffer;       // where the page was last found
-    core::Ring<> ring;   // generators in cached mode
-    uint64_t run_first;  // the rest of the session's own run, unless a window holds it
-    uint64_t run_end;
-    bool has_own_window;           // the window is on the session's own run
-    SessionEntry *next_own_window; // then: the next entry in the list of them; null: none
+    uint64_t generation;  // of the slot
+    Buffer buffer;        // where the page was last found
+    uint64_t run_in_hand; // the first position of a run that the session has taken out of the ring; 0: none
 };
 
 // Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint
@@ -169,10 +165,17 @@ void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 
-// For events.cpp. InvalidOid: any relation.
+// For module.cpp. InvalidOid: any relation.
 void session_relation_changed(Oid relation);
 void session_rolls_back(SubTransactionId mine); // what it and its children have done
-void session_transaction_ends(bool aborted);
 void session_transaction_ended();
+
+// Draws 1 to `want` values, writes them to `out`, and returns how many.
+using DrawSome = uint64_t (*)(SessionEntry *e, uint64_t want, int64_t *out);
+
+// An array of bigint with `count` values. Negative counts are refused. The entry is open, even for 0 values: that has
+// checked the caller's privilege.
+ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw);
+int64_t *array_values(ArrayType *array);
 
 } // namespace uidgen::pg

@@ -1,12 +1,13 @@
 #include "slot_life.hpp"
 
-#include "config/rows.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "sequence/sequence.hpp"
-#include "sequence/page.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
+#include "config/extension.hpp"
+#include "config/rows.hpp"
+#include "sequence/sequence.hpp"
+#include "session.hpp"
 
 namespace uidgen::pg {
 
@@ -15,68 +16,40 @@ namespace {
 // Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
 constexpr int64_t largest_step = INT64_C(1) << 40;
 
-// Whether the leader gave the sequence a new file. A parallel worker's relcache does not say; with wal_level=minimal it
+constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_second;
+
+// A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
 // says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
 // the file is not the sequence's first, whose number is the sequence's oid.
-bool rewritten_by_leader(Relation rel) {
-    if (file_of(rel) == RelationGetRelid(rel))
-        return false;
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
-    if (!HeapTupleIsValid(tuple))
-        return true;
-    const bool ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-    ReleaseSysCache(tuple);
-    return ours;
+bool is_rewritten(Relation rel) {
+    if (IsParallelWorker())
+        return file_of(rel) != RelationGetRelid(rel) && is_written_here(RelationGetRelid(rel));
+    return rewritten_in_this_transaction(rel);
 }
 
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
 // anew does not repeat ids.
-void set_first_position(Oid generator, SlotInit *init) {
-    const core::SequenceState &state = init->expected.counter;
-    const int64_t last = state.last_value > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
-    init->first_position = core::position_above(init->config.policy, Max(state.last_value, last));
-}
-
-constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * 1000 * 1000;
-
-SlotInit generator_init(Relation rel, Oid function) {
-    SlotInit init = {};
-    init.kind = SlotKind::generator;
-    if (!read_generator_to_draw(schema_of_function(function), rel, &init.config))
-        report_not_a_generator(RelationGetRelid(rel));
+void init_generator(Relation rel, Oid function, SlotInit *init) {
+    const Oid generator = RelationGetRelid(rel);
+    const int64_t mark = init->expected.counter.last_value;
+    const core::ClockPolicy &policy = init->config.policy;
+    if (!read_generator_to_draw(schema_of_function(function), rel, &init->config))
+        report_not_a_generator(generator);
     refuse_rewritten(rel);
-    check_lease_sequence(RelationGetRelid(rel));
-    init.file = file_of(rel);
-    init.expected = page_state(rel);
-    set_first_position(RelationGetRelid(rel), &init);
-    warn_of_end(RelationGetRelid(rel), init.config.layout); // once, unless two sessions make the slot
-    if (fault_is(Fault::resume_lease) && init.expected.counter.last_value > init.config.policy.lease)
-        init.first_position -= static_cast<uint64_t>(init.config.policy.lease) << init.config.policy.sequence_bits;
-    return init;
+    check_lease_sequence(generator);
+    const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
+    init->first_position = core::position_above(policy, Max(mark, lost));
+    warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
+    if (fault_is(Fault::resume_lease) && mark > policy.lease)
+        init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
-SlotInit segment_init(Relation rel, Oid function) {
-    if (is_lease_sequence(RelationGetRelid(rel)))
-        report_lease_sequence(RelationGetRelid(rel));
-    SlotInit init = {};
-    init.kind = SlotKind::segment;
-    init.file = file_of(rel);
-    init.expected = page_state(rel);
-    const SegmentRow row = read_segment_row(schema_of_function(function), RelationGetRelid(rel));
-    init.bounds = step_bounds(row, sequence_rule(RelationGetRelid(rel)));
-    return init;
+void init_segment(Relation rel, Oid function, SlotInit *init) {
+    const Oid sequence = RelationGetRelid(rel);
+    if (is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
+    init->bounds = step_bounds(read_segment_row(schema_of_function(function), sequence), sequence_rule(sequence));
 }
-
-} // namespace
-
-void refuse_rewritten(Relation rel) {
-    if (fault_is(Fault::draw_altered))
-        return;
-    if (IsParallelWorker() ? rewritten_by_leader(rel) : rewritten_in_this_transaction(rel))
-        report_altered_here(RelationGetRelid(rel));
-}
-
-namespace {
 
 // Negative: none.
 int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
@@ -86,6 +59,25 @@ int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
 }
 
 } // namespace
+
+Slot *new_slot(Relation rel, SlotKind kind, Oid function) {
+    SlotInit init = {kind, file_of(rel), page_state(rel)};
+    if (kind == SlotKind::generator)
+        init_generator(rel, function, &init);
+    else
+        init_segment(rel, function, &init);
+    sweep_slots();
+    Slot *slot = make_slot(RelationGetRelid(rel), init);
+    if (kind == SlotKind::generator && fault_is(Fault::resume_lease))
+        slot->generator.ticks.publish(init.first_position,
+                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
+    return slot;
+}
+
+void refuse_rewritten(Relation rel) {
+    if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
+        report_altered_here(RelationGetRelid(rel));
+}
 
 int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config) {
     return tick_of_lost(config, lost_times(generator, config.layout, 0).latest_us);
@@ -123,22 +115,6 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
     else if (now_us >= end_us - warned_before_us)
         ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator), end),
                           errhint("Before then, create a generator with a later epoch or more time bits.")));
-}
-
-Slot *new_generator_slot(Relation rel, Oid function) {
-    const SlotInit init = generator_init(rel, function);
-    sweep_slots();
-    Slot *slot = make_slot(slot_key(RelationGetRelid(rel)), init);
-    if (fault_is(Fault::resume_lease))
-        slot->generator.ticks.publish(init.first_position,
-                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
-    return slot;
-}
-
-Slot *new_segment_slot(Relation rel, Oid function) {
-    const SlotInit init = segment_init(rel, function);
-    sweep_slots();
-    return make_slot(slot_key(RelationGetRelid(rel)), init);
 }
 
 namespace {
@@ -182,7 +158,7 @@ void sweep_under_lock(Slot *slot, const Look &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, look.until_us);
         else
-            end_slot(slot, SlotPhase::dropped);
+            end_slot(slot);
     }
 }
 
@@ -229,6 +205,109 @@ LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us
             note(look.until_us);
     }
     return lost;
+}
+
+namespace {
+
+// The lowest tick whose ids are all above `id`.
+int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 : (id >> core::time_shift(layout)) + 1; }
+
+[[noreturn]] void report_cannot_start(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
+    const core::Layout &layout = config.layout;
+    const int64_t tick = tick_above(layout, id);
+    const char *name = get_rel_name(generator);
+    if (tick < config.policy.end)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" cannot start above %lld yet", name, static_cast<long long>(id)),
+                        errdetail("Its ids exceed that value from %s on.",
+                                  timestamptz_to_str(to_timestamptz(core::start_of(layout, tick)))),
+                        errhint("%s", hint != nullptr ? hint
+                                                      : "Wait until then, or use a layout with more bits, an earlier "
+                                                        "epoch or shorter ticks.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
+         errdetail("The layout of the generator has no id above that value."),
+         errhint("%s", hint != nullptr ? hint : "Use a layout with more bits, an earlier epoch or shorter ticks.")));
+}
+
+void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick, bool below_lost) {
+    Relation rel = relation_open(generator, NoLock);
+    check_lease_sequence(RelationGetRelid(rel));
+    refuse_rewritten(rel);
+    int64_t mark = Max(tick - 1, 0);
+    if (!below_lost && page_state(rel).counter.last_value == core::no_lease_yet)
+        mark = Max(mark, last_tick_to_pass(generator, config)); // only while there is no mark
+    SequencePage page = lock_page_for_writing(rel);
+    const bool higher = mark > read_page(page).counter.last_value;
+    // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
+    const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    durable(lsn, wanted_durability()); // a commit that wrote nothing else would not wait
+}
+
+} // namespace
+
+void lock_generator(Oid generator) {
+    lock_sequence(generator, excludes_draws);
+    if (get_rel_relkind(generator) != RELKIND_SEQUENCE)
+        report_not_a_generator(generator);
+}
+
+GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
+    read_generator_config(schema, generator); // raises an error if it is no generator
+    check_is_sequence(generator);             // a row may outlive its sequence where the library is not loaded
+    if (!has_privs_of_role(GetUserId(), owner_of(generator)))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(generator));
+    if (RecoveryInProgress())
+        report_in_recovery();
+    lock_generator(generator);
+    return read_generator_config(schema, generator); // again under the lock, because it may have been altered
+}
+
+void end_lease(Oid generator) {
+    Slot *slot = find_slot(generator);
+    if (slot != nullptr && !fault_is(Fault::keep_altered))
+        expire_slot(slot);
+    open_all_again();
+}
+
+void end_generator(Oid generator) {
+    Slot *slot = find_slot(generator);
+    if (slot != nullptr)
+        end_slot(slot);
+    open_all_again();
+}
+
+void forget_generator(Oid generator) {
+    Slot *slot = find_slot(generator);
+    if (slot != nullptr)
+        free_slot(slot_key(generator), look_at(slot).until_us);
+    open_all_again();
+}
+
+int64_t high_water_mark_of(Oid generator) {
+    Relation rel = try_relation_open(generator, AccessShareLock);
+    if (rel == nullptr)
+        return core::no_lease_yet;
+    const bool is_sequence = rel->rd_rel->relkind == RELKIND_SEQUENCE;
+    const int64_t mark = is_sequence ? page_state(rel).counter.last_value : core::no_lease_yet;
+    relation_close(rel, AccessShareLock);
+    return mark;
+}
+
+bool may_start_above(const GeneratorConfig &config, int64_t id) {
+    const int64_t tick = tick_above(config.layout, id);
+    return tick <= core::tick_at(config.layout, wall_clock_us()) + config.policy.max_ahead && tick < config.policy.end;
+}
+
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint, bool below_lost) {
+    if (!may_start_above(config, id))
+        report_cannot_start(generator, config, id, hint);
+    raise_high_water_mark(generator, config, tick_above(config.layout, id), below_lost);
+    end_lease(generator);
 }
 
 } // namespace uidgen::pg

@@ -10,7 +10,7 @@
 
 #include "config/rows.hpp"
 #include "base/errors.hpp"
-#include "session/locked_generator.hpp"
+#include "session/slot_life.hpp"
 #include "config/extension.hpp"
 #include "sequence/sequence.hpp"
 

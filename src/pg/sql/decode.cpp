@@ -1,7 +1,7 @@
 // uid_decode(), uid_encode(), uid_timestamp(), uid_lower_bound(): arithmetic on ids; uid_layout(). These functions need
 // no shared memory. So they work where no id can be drawn: without preloading, and on a standby.
 
-#include "config/layout_cache.hpp"
+#include "config/layouts.hpp"
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "core/clock_policy.hpp"

@@ -2,13 +2,11 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "session/locked_generator.hpp"
 #include "session/slot_life.hpp"
 #include "session/session.hpp"
 #include "base/settings.hpp"
 #include "memory/memberships.hpp"
 #include "node/worker_node.hpp"
-#include "config/builtin.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 #include "generator/clock.hpp"
@@ -54,7 +52,7 @@ struct Change {
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
     if (config.worker_policy == WorkerPolicy::fixed)
         return config.worker_number;
-    const Slot *slot = find_ready_slot(slot_key(generator), SlotKind::generator);
+    const Slot *slot = find_ready_slot(generator, SlotKind::generator);
     return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
 }
 

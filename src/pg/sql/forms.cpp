@@ -1,10 +1,9 @@
 // Ids as short texts and as UUIDs: uid_to_base62(), uid_to_uuid(), their inverses and their kin.
 
-#include "core/short_form.hpp"
+#include "core/id_forms.hpp"
 #include "base/compat.hpp"
-#include "config/layout_cache.hpp"
+#include "config/layouts.hpp"
 #include "base/errors.hpp"
-#include "base/uuid_datum.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,10 +1,10 @@
 // uid_next(), uid_next_uuid(), uid_next_array(), uid_last(): the entry points that draw ids.
 
-#include "session/arrays.hpp"
+#include "session/session.hpp"
 #include "generator/cached.hpp"
 #include "session/names.hpp"
 #include "base/errors.hpp"
-#include "base/uuid_datum.hpp"
+#include "config/layouts.hpp"
 #include "generator/draw.hpp"
 
 namespace uidgen::pg {

@@ -3,16 +3,14 @@
 //
 //   1. The layout may change until the first lease.
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
-//   3. A change ends the generator's lease (locked_generator.hpp). The transaction that altered a generator cannot draw
+//   3. A change ends the generator's lease (slot_life.hpp). The transaction that altered a generator cannot draw
 //      from it (config/rows.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
 //   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
 //      change from that row, and a delete a change back to it.
 
-#include "config/builtin.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 #include "base/errors.hpp"
-#include "session/locked_generator.hpp"
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
 #include "base/settings.hpp"
@@ -98,7 +96,7 @@ void row_inserted(Row row) {
     } else {
         warn_of_end(generator, config.layout);
         if (!has_generator_row(find_extension().schema, generator)) // else this insert fails, or does nothing
-            end_generator(generator, SlotPhase::orphan);
+            forget_generator(generator);
     }
     note_datacenter_id(generator, config);
 }
@@ -119,7 +117,7 @@ void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
         LockRelationOid(generator, excludes_draws); // so that no sweep frees the slot meanwhile
-        end_generator(generator, SlotPhase::dropped);
+        end_generator(generator);
         return;
     }
     lock_generator(generator);

@@ -2,14 +2,11 @@
 // entry points of segments: by the name of a segment or sequence, or by regclass.
 
 #include "session/session.hpp"
-#include "segment/attached.hpp"
-#include "session/arrays.hpp"
+#include "segment/blocks.hpp"
 #include "base/errors.hpp"
 #include "sequence/sequence.hpp"
-#include "sequence/page.hpp"
 #include "session/names.hpp"
 #include "segment/draw.hpp"
-#include "segment/blocks.hpp"
 
 namespace uidgen::pg {
 namespace {

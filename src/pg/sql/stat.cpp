@@ -35,7 +35,7 @@ Sight sight_of(Oid sequence) {
 // A slot's sequence and counts at one moment. False: it is not of this database.
 bool copy_slot(Slot *slot, Oid *sequence, Stats *stats) {
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const bool is_ours = slot->phase > SlotPhase::orphan && is_of_this_database(slot->key);
+    const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
     if (is_ours) {
         *sequence = slot->key.sequence;
         *stats = slot_counted(slot);

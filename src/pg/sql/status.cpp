@@ -1,6 +1,6 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
-#include "sequence/page.hpp"
+#include "sequence/sequence.hpp"
 #include "generator/node_grant.hpp"
 #include "memory/blocks.hpp"
 #include "node/worker_node.hpp"

@@ -434,7 +434,7 @@ sub single_user
 	my $fault = $self->in_force('single_user', "after $mode" . ($is_killed ? ', killed' : ''), explains => \@outage,
 		marks => 'stall crash');
 	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
-	$self->draw_alone($is_killed, uid_default => 'uid_next_array(100)', own => "uid_next_array('uid_generators.own', 100)",
+	$self->draw_alone($is_killed, uid_default => 'uid_next_array(100)', ring => "uid_next_array('uid_generators.ring', 100)",
 		named => "segment_next_array('named', 100)", plain => "segment_next_array('plain'::regclass, 100)");
 	$self->start;
 	return $self->finish($fault);
@@ -591,7 +591,7 @@ sub alter_generator
 		"BEGIN; SELECT uid_generator_alter('$generator', max_ahead_ms => 120000); ROLLBACK",
 		"SELECT uid_generator_alter('uid_generators.shared', spread => true)",
 		"SELECT uid_generator_alter('uid_generators.shared', spread => false)",
-		"SELECT uid_generator_alter('uid_generators.own', chunk => 64)",
+		"SELECT uid_generator_alter('uid_generators.ring', boost_power => 1)",
 		"BEGIN; SELECT uid_default_set('uid_generators.shared'); SELECT pg_sleep(0.1); ROLLBACK",
 		$rename_for_a_moment);
 }

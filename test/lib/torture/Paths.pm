@@ -21,7 +21,7 @@ my %generators = (
 	instagram => { create => "'instagram'", order => 2 },
 	baidu_cached => { create => "'baidu_cached'", order => 0 },
 	shared => { create => "mode => 'cached', spread => false", order => 0 },
-	own => { create => "mode => 'cached', spread => false, chunk => 256, lease_ms => 4000, max_ahead_ms => 8000", order => 0 },
+	ring => { create => "mode => 'cached', spread => false, boost_power => 2, lease_ms => 4000, max_ahead_ms => 8000", order => 0 },
 	# Its worker ids are used up after four starts.
 	few => { create => "datacenter_bits => 0, worker_bits => 2, sequence_bits => 10", order => 2 },
 	# Far ahead of the clock, always with the same node: only its lease keeps a restart apart.
@@ -149,7 +149,7 @@ my @in_bulk = (
 	[ 10, 'uid_default', '/*binary*/ SELECT uid_next_array(50000)' ],
 	[ 1, 'uid_default', 'COPY (SELECT unnest(uid_next_array(20000))) TO STDOUT' ],
 	[ 3, 'leaf', "/*binary*/ SELECT uid_next_array('uid_generators.leaf', 50000)" ],
-	[ 3, 'own', "/*binary*/ SELECT uid_next_array('uid_generators.own', 50000)" ],
+	[ 3, 'ring', "/*binary*/ SELECT uid_next_array('uid_generators.ring', 50000)" ],
 	[ 3, 'shared', "/*binary*/ SELECT uid_next_array('uid_generators.shared', 50000)" ],
 	[ 5, 'named', "/*binary*/ SELECT segment_next_array('named', 50000)" ],
 	[ 5, 'plain', "/*binary*/ SELECT segment_next_array('plain'::regclass, 50000)" ],
@@ -367,7 +367,7 @@ sub statements_in_bulk
 # Calls that a session may make any number of times.
 sub calls
 {
-	return ('uid_next()', 'uid_next_array(10)', "uid_next('uid_generators.own')", "uid_next('uid_generators.shared')",
+	return ('uid_next()', 'uid_next_array(10)', "uid_next('uid_generators.ring')", "uid_next('uid_generators.shared')",
 		"uid_next('uid_generators.js53')", "segment_next('named')", "segment_next_array('small', 10)",
 		"segment_next('plain'::regclass)", "uid_conceal(4711, 'shown')", "(SELECT last FROM segment_reserve('named', 5))");
 }

@@ -174,7 +174,7 @@ sub check_publisher
 	my ($database) = $self->paths->databases;
 	my $step = "SELECT step FROM uid_segment WHERE name = 'named'";
 	my $before = $nemesis->sql($step, database => $database);
-	my $changes = "SELECT uid_generator_alter('uid_generators.own', lease_ms => 3000), segment_alter('named', step => 77), uid_next()";
+	my $changes = "SELECT uid_generator_alter('uid_generators.ring', lease_ms => 3000), segment_alter('named', step => 77), uid_next()";
 	$publisher->safe_psql($database, $changes);
 	my $position = $publisher->safe_psql($database, 'SELECT pg_current_wal_lsn()');
 	poll_until('the publisher', sub { $publisher->safe_psql($database, has_confirmed($position)) eq 't' }, 60)

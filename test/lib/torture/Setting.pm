@@ -73,7 +73,6 @@ sub new
 	$chosen{synchronous_commit} = '' if $self->{topology} eq 'synchronous';
 	# 2,000 locks in all, of which use_up_locks leaves none. More sessions have more, so that only a fault uses them up.
 	$chosen{max_locks_per_transaction} = '' if $self->{sessions} > 16;
-	$self->{bad_samples} = defined $opts{fault} && $opts{fault} ne '' && $dice->part('bad_samples')->chance(30);
 	return $self;
 }
 
@@ -109,7 +108,7 @@ sub make_fleet
 	$self->{lease_s} = $dice->one_of(3, 4, 6);
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
-	$self->{read_only} = $self->{parallel} = $self->{bad_samples} = 0;
+	$self->{read_only} = $self->{parallel} = 0;
 	$self->{subscriber} = $self->{publisher} = 0;
 	$self->{few_connections} = $self->{is_renamed} = 0;
 	$self->{databases} = 1;
@@ -210,7 +209,6 @@ sub conf
 	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
 	$conf .= $quiet if $self->{read_only};
 	$conf .= parallel_setting() . "\n" if $self->{parallel};
-	$conf .= "uidgen.bad_samples = on\n" if $self->{bad_samples};
 	$conf .= 'max_connections = ' . $self->max_connections . "\n";
 	$conf .= "max_prepared_transactions = 100\nmax_worker_processes = 20\nwal_log_hints = on\nwal_keep_size = 512MB\n";
 	$conf .= "uidgen.max_wait = '$self->{max_wait}'\nlog_line_prefix = '%m [%p] %b %e '\nlog_statement = none\n";
@@ -222,7 +220,7 @@ sub describe
 	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
-	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel bad_samples is_renamed subscriber publisher few_connections assertions discard_caches);
+	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel is_renamed subscriber publisher few_connections assertions discard_caches);
 	my $kind = $self->{topology};
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';

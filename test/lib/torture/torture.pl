@@ -100,7 +100,7 @@ sub run_round
 {
 	my ($number, $length_s) = @_;
 	my $dice = Dice->new("$seed/$number");
-	my $setting = Setting->new($dice->part('setting'), fault => $fault, number => $number, dense => $dense);
+	my $setting = Setting->new($dice->part('setting'), number => $number, dense => $dense);
 	my $directory = "$ENV{TESTDIR}/round$number";
 	my $kind = Setting::is_fleet($number) ? 'Fleet' : 'Servers';
 	my $servers = $kind->new(setting => $setting, number => $number, directory => $directory, programs => $programs);

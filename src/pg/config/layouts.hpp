@@ -1,7 +1,9 @@
-// The layouts of functions that only compute: no shared memory, so they work without preloading and on a standby.
+// What ids say and how they are written: functions that only compute. They need no shared memory, so they work without
+// preloading and on a standby.
 #pragma once
 
 #include "core/layout.hpp"
+#include "core/id_forms.hpp"
 #include "base/postgres.hpp"
 
 namespace uidgen::pg {
@@ -16,5 +18,13 @@ const core::Layout &layout_of(Oid generator, Oid function);
 
 // The parts of an id; error if it is not one of the layout.
 core::Parts parts_of(const core::Layout &layout, int64_t id);
+
+// The id as a uuid with these random bits; error if its time is too late for one.
+Datum id_as_uuid(const core::Layout &layout, int64_t id, uint64_t random);
+
+core::Uuid uuid_of_datum(Datum value);
+
+// 64 bits of the server's cryptographic random number generator.
+uint64_t strong_random_bits();
 
 } // namespace uidgen::pg
