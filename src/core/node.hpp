@@ -36,7 +36,7 @@ struct Node {
 };
 
 // The right to use the ticks from <= t < until of a node (grant.hpp). A view that has become old is still right: its
-// ticks belong to its node for ever.
+// ticks belong to its node forever.
 struct GrantView {
     bool granted;
     int64_t node;

@@ -60,7 +60,7 @@ LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us
 // A generator under a lock that excludes every session that draws from it: what may be done then.
 //
 // The lock is on the generator's sequence and lasts to the end of the transaction. No session holds the generator's
-// slot, so the slot may be reset. The next draw makes anew what it draws with, from the row that was committed, above
+// slot, so the slot may be reset. The next draw makes again what it draws with, from the row that was committed, above
 // the high-water mark.
 // ---------------------------------------------------------------------------------------------------------
 
