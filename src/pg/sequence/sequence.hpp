@@ -29,8 +29,8 @@ void check_lease_sequence(Oid sequence);               // error if it is not
 //      exclusive lock. So reservations are totally ordered, and each starts above the one before.
 //   2. The record carries the whole page, not a delta. nextval moves the page without logging it for up to 32 values,
 //      so recovery would apply a delta to a different page.
-//   3. The record has log_cnt = 0. With a leftover count the next nextval would continue without logging, above our range,
-//      and a crash would bring those values back.
+//   3. The record has log_cnt = 0. With a leftover count the next nextval would continue without logging, above our
+//      range, and a crash would bring those values back.
 //   4. durable() is called before the first value of the range is handed out, with no lock held. It flushes the record,
 //      and waits for the synchronous standby if synchronous_commit requires that. A later crash or promotion replays
 //      the record and restores a counter at or above every value handed out.
