@@ -22,8 +22,8 @@ WITH subject(place, title, members) AS (VALUES
   (8, 'Statistics', '{uid_stat,uid_stat_server}'),
   (9, 'Fleet: on a member', '{segment_attach,uid_registry_status,uid_fleet_move}'),
   (10, 'Fleet: on the registry', '{uid_fleet_admit,uid_fleet_expel,uid_fleet,uid_fleet_pools,uid_fleet_fence,
-      uid_fleet_handover,uid_fleet_takeover,uid_fleet_reserve,uid_fleet_call,uid_fleet_block,uid_fleet_state,
-      uid_fleet_pool,uid_fleet_node,uid_fleet_serial,uid_secrets.uid_fleet_key}'),
+      uid_fleet_handover,uid_fleet_takeover,uid_fleet_fork,uid_fleet_reserve,uid_fleet_call,uid_fleet_state,
+      uid_fleet_pool,uid_fleet_node,uid_fleet_segment,uid_fleet_serial,uid_secrets.uid_fleet_key}'),
   (11, 'Schemas', '{uid_generators,uid_segments,uid_keys,uid_internal,uid_secrets}')
 ), member AS (
   SELECT e.extnamespace AS home, d.classid, d.objid
@@ -104,7 +104,7 @@ WITH subject(place, title, members) AS (VALUES
              CASE s.context WHEN 'user' THEN 'set by every role' WHEN 'superuser' THEN 'set by superusers'
                             ELSE 'set in postgresql.conf' END))) AS text
     FROM pg_settings s
-   WHERE s.name LIKE 'uidgen.%' AND s.name NOT IN ('uidgen.fault', 'uidgen.bad_samples') -- test builds have these
+   WHERE s.name LIKE 'uidgen.%' AND s.name <> 'uidgen.fault' -- of a test build
 ), page(place, rank, creation, name, text) AS (
   SELECT 0, 0, 0::oid, '', '# Reference
 

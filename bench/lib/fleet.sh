@@ -31,6 +31,27 @@ renewals() {
     measure "$@" -D renews=1
 }
 
+# The memory of the server's processes in MB; what they share counts once.
+memory() {
+    for pid in $(pgrep -P "$(head -n 1 "$data/postmaster.pid")"); do
+        sed -n 's/^Pss: *//p' "/proc/$pid/smaps_rollup" 2>/dev/null || true
+    done | awk '{kb += $1} END {printf "%d", kb / 1024}'
+}
+
+# Runs a command, and prints the most memory that the server took meanwhile.
+with_memory() {
+    "$@" &
+    job=$!
+    most=0
+    while kill -0 "$job" 2>/dev/null; do
+        now=$(memory)
+        [ "$now" -le "$most" ] || most=$now
+        sleep 0.2
+    done
+    wait "$job"
+    echo "    the server's processes took at most $most MB"
+}
+
 nodes() {
     psql -At -c 'SELECT count(*) FROM uid_fleet_node'
 }
@@ -43,7 +64,7 @@ make_server server-bench "$tree"
 } >>"$data/postgresql.conf"
 start_server server-bench "$tree"
 psql -c 'CREATE EXTENSION uidgen' -c 'CREATE ROLE fleet' >/dev/null
-psql -c "SELECT uid_fleet_admit('fleet')" >/dev/null
+psql -c "SELECT uid_fleet_admit('fleet', 'new')" -f bench/lib/fleet.sql >/dev/null
 describe_machine
 newcomers 'a newcomer after the other' -c 1 -t 500
 renewals 'one member renews' -c 1 -t 1000
@@ -55,7 +76,7 @@ newcomers "$members newcomers at once" -c "$members" -j 2 -t 3
     echo "newcomers got a node that another one has" >&2
     exit 1
 }
-renewals "$members members renew" -c "$members" -j 2 -t 5
+with_memory renewals "$members members renew" -c "$members" -j 2 -t 5
 had=$(nodes)
 [ "$had" -ge "$grants" ] || newcomers "up to $grants nodes granted" -c 16 -j 2 -t $(((grants - had) / 16))
 psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', count(*),

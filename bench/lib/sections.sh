@@ -128,7 +128,7 @@ section_preset() {
 
 # The server is its own registry. While the registry is away, draws go on in the grants that are there.
 section_registry() {
-    psql -c 'CREATE ROLE uid_fleet LOGIN' -c "SELECT uid_fleet_admit('uid_fleet')" >/dev/null
+    psql -c 'CREATE ROLE uid_fleet LOGIN' -c "SELECT uid_fleet_admit('uid_fleet', 'new')" >/dev/null
     calls_with_registry none ''
     calls_with_registry there "host=$PGHOST dbname=postgres user=uid_fleet"
     calls_with_registry away 'host=/nowhere'

@@ -1,17 +1,22 @@
-// What a member of a fleet does with the answers of its registry: one generator's membership.
+// What a member of a fleet does with the answers of its registry: one generator's membership. And which registry a
+// server goes to, if more than one answers.
 //
 // Numbered invariants
 //   1. A start begins a new incarnation and stores it, before it asks (begin_incarnation()). So of two lives that
 //      follow one another the registry can tell which is the later one, and a copy of a life does not follow
 //      it.
-//   2. A grant counts only while the data directory, host and timeline are those that the file was written for. The
-//      caller checks it. Otherwise, and for a generator without a high-water mark, a new line begins (begin_line()),
-//      because the holder of the grant may be alive.
+//   2. A grant counts only while the data directory, host and timeline are those that it was stored for. The caller
+//      checks it. Otherwise, and for a generator without a high-water mark, a new membership begins
+//      (begin_membership()), because the holder of the grant may be alive.
 //   3. A grant is stored before it is used. It then counts until its end, whether the registry can be reached or not.
-//   4. An answer of an earlier term than one that was seen is ignored. So is one that is older than the grant in hand,
-//      one to an earlier life, and one of another fleet. A life that was refused as superseded ignores all answers.
-//   5. A refusal has a serial of its own, so that (4) can tell whether it is old. It need not be durable at the
-//      registry. So a member does not show it: it would be taken for an answer that was lost.
+//   4. An answer of an earlier epoch than one that was seen is ignored. So is one of a rival of that epoch, one that is
+//      older than the grant in hand, one to an earlier life, and one of another fleet. A life that was refused as
+//      superseded ignores all answers. What an unclaimed registry answers says nothing of the
+//      fleet: it may be a copy, whose serials the registry has not reached.
+//   5. A newcomer, and a server that connects, says hello to every registry that it can reach, at the same time, and
+//      goes to the one with the largest epoch (best_registry()). It shows that epoch to the others, and tells that one
+//      when the others granted last (grant.hpp, 11). A generator that holds a grant renews it where its server is
+//      connected.
 #pragma once
 
 #include "grant.hpp"
@@ -20,63 +25,40 @@ namespace uidgen::core {
 
 struct Membership {
     uint64_t incarnation;
-    uint32_t former_count; // incarnations since the last answer, beginning with the one that was answered
-    uint64_t former[most_former];
+    Former former; // incarnations since the last answer, beginning with the one that was answered
     bool holds;
-    bool superseded; // refused as such: draws nothing until begin_line() is called by the administrator
+    bool superseded; // refused as such: draws nothing until begin_membership() is called by the administrator
     Grant held;
 };
 
-// What a server knows of its fleet, from the answers to all its members.
-struct FleetSeen {
-    uint64_t fleet; // 0: none yet
-    int64_t term;
-    int64_t serial;   // of the latest grant in that term; 0: none
-    int64_t seal = 0; // of these two
-};
-
 // Begins as a newcomer. `fresh` is a random number that was never used.
-constexpr void begin_line(Membership *m, uint64_t fresh) noexcept {
+constexpr void begin_membership(Membership *m, uint64_t fresh) noexcept {
     *m = {};
     m->incarnation = fresh;
 }
 
-// The next life of the same line. If too many lives have passed without an answer, a new line begins.
+// The next life of the same membership. If too many lives have passed without an answer, a new one begins.
 constexpr void begin_incarnation(Membership *m, uint64_t fresh) noexcept {
-    if (m->former_count == most_former) {
-        begin_line(m, fresh);
+    if (m->former.count == most_former) {
+        begin_membership(m, fresh);
         return;
     }
-    m->former[m->former_count++] = m->incarnation;
+    m->former.incarnations[m->former.count++] = m->incarnation;
     m->incarnation = fresh;
 }
 
-constexpr Ask ask_of(const Membership &m, const FleetSeen &seen, int64_t clock_us, int64_t lowest,
-                     int64_t length) noexcept {
-    Ask a = {};
-    a.incarnation = m.incarnation;
-    a.former_count = m.former_count;
-    for (uint32_t i = 0; i < m.former_count; i++)
-        a.former[i] = m.former[i];
-    a.holds = m.holds;
-    a.held = m.held;
-    a.clock_us = clock_us;
-    a.lowest = lowest;
-    a.length = length;
-    a.fleet = seen.fleet;
-    a.term = seen.term;
-    a.serial = seen.serial;
-    a.seal = seen.seal;
-    return a;
+constexpr Request request_of(const Membership &m, const FleetSeen &seen, int64_t clock_us, int64_t lowest,
+                             int64_t length) noexcept {
+    return {m.incarnation, m.former, m.holds, m.held, clock_us, lowest, length, seen};
 }
 
 // The registry's answer. A refusal has no grant.
 struct Answer {
     Refusal why;
-    uint64_t incarnation; // of the ask
+    uint64_t incarnation; // of the request
     uint64_t fleet;
     Grant grant;      // with the stamp of the answer, even in a refusal
-    int64_t seal = 0; // of the stamp, with serial 0 in a refusal
+    int64_t seal = 0; // of the stamp
 };
 
 enum class Accepted : uint8_t {
@@ -84,33 +66,103 @@ enum class Accepted : uint8_t {
     refused,     // the membership is unchanged; it may have become superseded
     ignored,     // by invariant 4
     other_fleet, // the registry is that of another fleet
+    rival,       // there are two registries with the number of the epoch that was seen
 };
 
+// What a server has seen, after an answer with that stamp.
+constexpr FleetSeen seen_after(FleetSeen seen, uint64_t fleet, const Epoch &epoch, int64_t serial,
+                               int64_t seal) noexcept {
+    if (epoch == seen.epoch && serial <= seen.serial)
+        return seen;
+    return {fleet, epoch, serial, seal};
+}
+
 constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {
+    const Grant &grant = answer.grant;
     if (seen->fleet != 0 && answer.fleet != seen->fleet)
         return Accepted::other_fleet;
-    const bool is_old = answer.grant.term < seen->term ||
-                        (m->holds && answer.grant.term == m->held.term && answer.grant.serial <= m->held.serial);
-    if (is_old || m->superseded || answer.incarnation != m->incarnation)
+    if (are_rivals(grant.epoch, seen->epoch))
+        return Accepted::rival;
+    const bool is_old = grant.epoch.number < seen->epoch.number ||
+                        (m->holds && grant.epoch == m->held.epoch && grant.serial <= m->held.serial);
+    if (is_old || answer.why == Refusal::unclaimed || m->superseded || answer.incarnation != m->incarnation)
         return Accepted::ignored;
-    seen->fleet = answer.fleet;
-    const int64_t durable = answer.why == Refusal::none ? answer.grant.serial : 0;
-    if (answer.grant.term > seen->term || durable > seen->serial) {
-        seen->serial = durable;
-        seen->seal = answer.seal;
-    }
-    seen->term = answer.grant.term;
+    *seen = seen_after(*seen, answer.fleet, grant.epoch, grant.serial, answer.seal);
     if (answer.why != Refusal::none) {
         m->superseded = answer.why == Refusal::superseded;
         return Accepted::refused;
     }
-    const bool same_node = m->holds && m->held.node == answer.grant.node && m->held.line == answer.grant.line;
-    const int64_t until = same_node ? std::max(m->held.until, answer.grant.until) : answer.grant.until;
-    m->held = answer.grant;
+    const bool same_node = m->holds && m->held.node == grant.node && m->held.membership == grant.membership;
+    const int64_t until = same_node ? std::max(m->held.until, grant.until) : grant.until;
+    m->held = grant;
     m->held.until = until;
     m->holds = true;
-    m->former_count = 0;
+    m->former.count = 0;
     return Accepted::grant;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Which registry.
+// ---------------------------------------------------------------------------------------------------------
+
+// How a server answers to a hello.
+struct Hello {
+    bool answers; // false: it is no registry, so the rest does not count
+    bool open;    // it may grant
+    uint64_t server;
+    uint64_t fleet;
+    Epoch epoch;
+    int64_t granted_last_us; // by its clock; 0: never
+};
+
+constexpr int no_registry = -1;
+struct Best {
+    int index;     // no_registry: none
+    bool is_alone; // false: newcomers must wait, because two registries cannot be told apart
+};
+
+namespace detail {
+
+constexpr bool is_of(const Hello &h, const FleetSeen &seen) noexcept {
+    return h.answers && (seen.fleet == 0 || h.fleet == seen.fleet);
+}
+
+constexpr bool is_better(const Hello &a, const Hello &b, const FleetSeen &seen) noexcept {
+    if (a.epoch.number != b.epoch.number)
+        return a.epoch.number > b.epoch.number;
+    if ((a.epoch == seen.epoch) != (b.epoch == seen.epoch))
+        return a.epoch == seen.epoch;
+    return a.open && !b.open;
+}
+
+} // namespace detail
+
+// The registry with the largest epoch, whether it is open or not: another one must not be used. A server that is named
+// twice answers twice.
+constexpr Best best_registry(const Hello *hellos, int count, const FleetSeen &seen) noexcept {
+    Best best = {no_registry, true};
+    for (int i = 0; i < count; i++)
+        if (detail::is_of(hellos[i], seen) &&
+            (best.index == no_registry || detail::is_better(hellos[i], hellos[best.index], seen)))
+            best.index = i;
+    for (int i = 0; i < count && best.index != no_registry; i++) {
+        const Hello &h = hellos[i];
+        const Hello &chosen = hellos[best.index];
+        const bool is_other = detail::is_of(h, seen) && h.open && h.server != chosen.server;
+        if (is_other && (h.fleet != chosen.fleet || h.epoch.number == chosen.epoch.number))
+            best.is_alone = false;
+    }
+    return best;
+}
+
+// Of the registries of the best one's fleet with another epoch, the one that granted last; no_registry: there is none.
+constexpr int last_of_others(const Hello *hellos, int count, int best) noexcept {
+    int last = no_registry;
+    for (int i = 0; i < count; i++)
+        if (hellos[i].answers && hellos[i].fleet == hellos[best].fleet && hellos[i].epoch != hellos[best].epoch &&
+            (last == no_registry || hellos[i].granted_last_us > hellos[last].granted_last_us))
+            last = i;
+    return last;
 }
 
 } // namespace uidgen::core

@@ -255,8 +255,9 @@ COMMENT ON FUNCTION uid_generator_alter IS
   'setting. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. After '
   'that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies can '
   'change at any time. The call waits for transactions that draw. If max_ahead_ms becomes shorter than the '
-  'generator''s lead, the call also waits for the clock. The generator then draws a new worker id, and its next id '
-  'starts above the current lease. Only the owner of the sequence may call it.';
+  'generator''s lead, the call also waits for the clock. The next id starts above the current lease. Where the worker '
+  'id is drawn (worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence '
+  'may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql

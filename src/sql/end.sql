@@ -73,16 +73,16 @@ GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
 GRANT SELECT, INSERT ON uid_segment, worker_node, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state,
-  uid_fleet_pool, uid_fleet_node TO pg_database_owner;
+  uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
 -- Who sees the server and the fleet, and who administers them.
 GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools TO pg_monitor;
-REVOKE EXECUTE ON PROCEDURE uid_fleet_call, uid_fleet_block FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_handover,
+REVOKE EXECUTE ON PROCEDURE uid_fleet_call FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_fork, uid_fleet_handover,
   uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit,
+GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_fork, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve, uid_fleet_admit,
   uid_fleet_expel TO pg_database_owner;
 
 -- ---------------------------------------------------------------------------------------------------------
@@ -93,7 +93,8 @@ GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_handover, uid_fleet_takeove
 DO $$
 BEGIN
   IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000
-     AND pg_catalog.current_setting('shared_preload_libraries') OPERATOR(pg_catalog.!~) '\muidgen\M'::pg_catalog.text THEN
+     AND pg_catalog.current_setting('shared_preload_libraries')
+         OPERATOR(pg_catalog.!~) '(^|[^[:alnum:]_])uidgen($|[^[:alnum:]_])'::pg_catalog.text THEN
     RAISE WARNING 'uidgen must be loaded via shared_preload_libraries before it can issue ids'
       USING HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server. PostgreSQL 17 and '
                    'later need neither.';

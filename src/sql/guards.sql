@@ -106,7 +106,8 @@ DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['uid_generator', 'uid_segment', 'uid_secrets.uid_key', 'uid_fleet_state',
-                              'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node'] LOOP
+                              'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node',
+                              'uid_fleet_segment'] LOOP
     EXECUTE pg_catalog.format(
       'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$s
          FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();

@@ -2,10 +2,10 @@
 -- Administrators of a member call these functions; registry.sql has what the member calls on the registry.
 
 CREATE FUNCTION uid_internal.uid_registrar(
-    OUT connected boolean, OUT registry text, OUT away_since timestamptz, OUT last_error text,
-    OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
+    OUT connected boolean, OUT registry text, OUT host text, OUT registries integer, OUT away_since timestamptz, OUT last_error text,
+    OUT last_error_at timestamptz, OUT fleet bigint, OUT epoch bigint, OUT clock_offset_ms bigint,
     OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
-    OUT superseded boolean, OUT error text)
+    OUT superseded boolean, OUT refusal text, OUT error text)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'uid_registrar';
 COMMENT ON FUNCTION uid_internal.uid_registrar() IS
@@ -16,13 +16,15 @@ COMMENT ON FUNCTION uid_internal.uid_registrar() IS
 CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
 COMMENT ON VIEW uid_registry_status IS
   'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
-  'the registrar is connected to the registry. registry: service, host, port, dbname and user of uidgen.registry, for '
-  'members of pg_read_all_settings. away_since: since when the registry cannot be used; NULL: it can, or no generator '
-  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
+  'the registry has answered, and the registrar keeps the connection. registry: service, host, port, dbname and user of '
+  'uidgen.registry; host: host and port of the server that answers as the registry; both for members of '
+  'pg_read_all_settings. registries: how many hosts answered as one at the last look; with more than one, see '
+  'docs/runbooks/registry-two.md. away_since: since when the registry cannot be used; NULL: it can, or no generator '
+  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and epoch: those of the last answer. '
   'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
   'granted_until it draws with its node, even if the registry is unreachable; renewals counts grants since the server '
   'started; superseded: another server continues as this generator, or its node was taken over, so it draws '
-  'nothing; error: why the registry granted nothing last time. '
+  'nothing; refusal and error: why the registry granted nothing last time, in a word and as a message. '
   'If no generator has used the registry since the server started, there is one row without a generator.';
 
 CREATE FUNCTION uid_fleet_move() RETURNS void
@@ -33,7 +35,7 @@ COMMENT ON FUNCTION uid_fleet_move() IS
   'the registry refuses as superseded. Only superusers may call it.';
 
 CREATE FUNCTION uid_internal.uid_look_up_segment(sequence regclass, name text, registry_name text,
-    OUT fleet bigint, OUT increment bigint) RETURNS record
+    OUT fleet bigint, OUT increment bigint, OUT is_synchronous boolean) RETURNS record
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_look_up_segment';
 COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
   'Asks the registry of the fleet what its segment registry_name is like. It waits for at most uidgen.max_wait. '
@@ -42,7 +44,7 @@ COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
 -- INCREMENT, the bounds and is_called make nextval fail without moving the counter, so that every value comes from the
 -- registry. The counter is the last value that the registry gave, or, at first, the value before all of them.
 CREATE FUNCTION segment_attach(name text, registry_name text DEFAULT NULL, step bigint DEFAULT NULL,
-    max_step bigint DEFAULT NULL) RETURNS regclass
+    max_step bigint DEFAULT NULL, without_standby boolean DEFAULT false) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -70,6 +72,13 @@ BEGIN
   END IF;
 
   SELECT * INTO found FROM uid_internal.uid_look_up_segment(segment.sequence, name, there);
+  IF NOT found.is_synchronous AND without_standby IS NOT TRUE THEN
+    RAISE EXCEPTION 'the registry has no synchronous standby'
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'At a failover it may lose values that it has given, and give them to another member again.',
+            HINT = 'Set synchronous_standby_names on the registry. Or, if values may come twice after a failover, pass '
+                   'without_standby => true.';
+  END IF;
   IF segment.name IS NULL THEN
     EXECUTE format(CASE WHEN found.increment > 0
       THEN 'ALTER SEQUENCE %s INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1 RESTART'
@@ -95,9 +104,11 @@ BEGIN
   RETURN segment.sequence;
 END
 $$;
-COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint) IS
+COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint, boolean) IS
   'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
   'registry, in blocks. All members that attach to that segment share its values, and none comes twice. The registry '
   'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it '
   'continues with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
-  'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block.';
+  'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block. It fails if the '
+  'registry has no synchronous standby, because a failover may then lose the last blocks, whose values come again. If '
+  'without_standby is true, it does not.';

@@ -4,49 +4,91 @@
 CREATE TABLE uid_fleet_state (
   only_row          boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
   fleet             bigint      NOT NULL CHECK (fleet > 0),
-  term              bigint      NOT NULL DEFAULT 1,
-  term_shown        bigint      NOT NULL DEFAULT 0,
-  fence_base        timestamptz,
   longest_grant     interval    NOT NULL DEFAULT '10 minutes'
                                 CHECK (longest_grant BETWEEN interval '1 millisecond' AND interval '7 days'),
   clock_bound       interval    NOT NULL
                                 CHECK (clock_bound BETWEEN interval '1 millisecond' AND interval '1 day'),
+  synchronous       boolean     NOT NULL DEFAULT false,
+  epoch             bigint      NOT NULL,
+  epoch_nonce       bigint      NOT NULL,
+  first_epoch       bigint      NOT NULL,
+  former_epoch      bigint,
+  former_epoch_nonce bigint,
+  former_serial     bigint,
+  shown_epoch       bigint,
+  shown_epoch_nonce bigint,
+  fence_base        timestamptz,
+  covered_until     timestamptz,
   closed_until      timestamptz,
-  system_identifier bigint,
-  timeline          integer,
-  host              text,
-  data_directory    text,
-  database_oid      oid,
-  table_oid         oid
+  granted_last      timestamptz,
+  started           timestamptz,
+  serial_at_start   bigint,
+  refuses           text,
+  refuses_since     timestamptz,
+  system_identifier bigint      NOT NULL,
+  timeline          integer     NOT NULL,
+  host              text        NOT NULL,
+  data_directory    text        NOT NULL,
+  directory_birth   bigint      NOT NULL,
+  database_oid      bigint      NOT NULL,
+  table_oid         bigint      NOT NULL
 );
 COMMENT ON TABLE uid_fleet_state IS
   'The fleet of which this database is the registry, in one row. uid_fleet_admit() inserts the row. A dump contains '
-  'it, so that the fleet moves with a restore.';
+  'it, so that the fleet moves with a restore. Change longest_grant, clock_bound and synchronous with UPDATE, and nothing '
+  'else.';
 COMMENT ON COLUMN uid_fleet_state.only_row IS 'true; there is one row';
 COMMENT ON COLUMN uid_fleet_state.fleet IS 'identity of the fleet, a random number; members refuse another one';
-COMMENT ON COLUMN uid_fleet_state.term IS 'number of fences so far, plus one';
-COMMENT ON COLUMN uid_fleet_state.term_shown IS
-  'highest term above its own that a member has shown: another server is the registry, or was';
-COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
 COMMENT ON COLUMN uid_fleet_state.longest_grant IS
-  'limit on the length of a grant, and the time for which a fence refuses newcomers. Change it with UPDATE. After a '
-  'lower value, wait for the former length before a failover, because longer grants may be in use until then';
+  'limit on the length of a grant, and the time for which a fence refuses newcomers. After a lower value, wait for the '
+  'former length before a failover, because longer grants may be in use until then';
 COMMENT ON COLUMN uid_fleet_state.clock_bound IS
   'limit on the difference between two clocks of the fleet: the greatest uidgen.registry_clock_bound that a registry of '
   'this fleet has had. A server that takes over uses it even if its own setting is smaller. To lower it, lower the '
   'setting on all servers of the registry first, then change it with UPDATE. Then wait for longest_grant before a '
   'failover, because grants may be in use that were made under the former limit';
+COMMENT ON COLUMN uid_fleet_state.synchronous IS
+  'true: the registry grants nothing without a synchronous standby, and only standbys that have every commit are '
+  'promoted. So one that is promoted needs no fence';
+COMMENT ON COLUMN uid_fleet_state.epoch IS
+  'number of the present epoch: a server that takes over draws the next one. Of two registries the one with the larger '
+  'number counts';
+COMMENT ON COLUMN uid_fleet_state.epoch_nonce IS
+  'random number that was drawn with it: two registries with one number differ in it';
+COMMENT ON COLUMN uid_fleet_state.first_epoch IS
+  'number of the first epoch that this registry can prove; larger than 1 if the registry before it was lost';
+COMMENT ON COLUMN uid_fleet_state.former_epoch IS
+  'number of the epoch before, if no commit of it was lost when this one began; else NULL';
+COMMENT ON COLUMN uid_fleet_state.former_epoch_nonce IS 'its random number';
+COMMENT ON COLUMN uid_fleet_state.former_serial IS 'serial of the last answer in it: a larger one proves lost commits';
+COMMENT ON COLUMN uid_fleet_state.shown_epoch IS
+  'number of another epoch that a member has shown, if it is not smaller than this one: then there is, or was, another '
+  'registry, and this one grants nothing (larger number) or accepts no newcomers (the same number)';
+COMMENT ON COLUMN uid_fleet_state.shown_epoch_nonce IS 'its random number';
+COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
+COMMENT ON COLUMN uid_fleet_state.covered_until IS
+  'grants that other registries of the fleet have made up to then, by their clocks, are known or fenced';
 COMMENT ON COLUMN uid_fleet_state.closed_until IS
   'set by uid_fleet_handover(): the registry grants nothing, and a server that takes over before this time raises no '
   'fence. NULL: the registry is open. The first call on a server that takes over sets NULL';
-COMMENT ON COLUMN uid_fleet_state.system_identifier IS
-  'system identifier of the server that answered the last call; another one raises a fence, and so does another '
-  'timeline, host, data_directory, database_oid or table_oid';
-COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server';
-COMMENT ON COLUMN uid_fleet_state.host IS 'host name of that server; NULL before the first call';
+COMMENT ON COLUMN uid_fleet_state.granted_last IS
+  'when the registry granted last, once it was closed or shown a later epoch; else NULL';
+COMMENT ON COLUMN uid_fleet_state.started IS 'when the server started, as of the last call';
+COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
+  'last serial before that start: while grants last, newcomers wait for a member that was answered before; NULL: one has called';
+COMMENT ON COLUMN uid_fleet_state.refuses IS
+  'why the registry refuses all members: unclaimed, handing_over, stale_registry or no_standby; NULL: it does not';
+COMMENT ON COLUMN uid_fleet_state.refuses_since IS 'since when';
+COMMENT ON COLUMN uid_fleet_state.system_identifier IS 'system identifier of the server that is the registry';
+COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server; a later one is a takeover';
+COMMENT ON COLUMN uid_fleet_state.host IS
+  'host name of that server. If it, the data directory, the database or this table is another one, the registry refuses '
+  'everyone until uid_fleet_admit() says what it is';
 COMMENT ON COLUMN uid_fleet_state.data_directory IS 'real path of its data directory';
+COMMENT ON COLUMN uid_fleet_state.directory_birth IS
+  'hash of the inode and the time of birth of the file PG_VERSION there, which differ in a copy';
 COMMENT ON COLUMN uid_fleet_state.database_oid IS
-  'OID of this database; in a restored or copied database it is the former one''s until the first call';
+  'OID of this database; in a restored or copied database it is the former one''s';
 COMMENT ON COLUMN uid_fleet_state.table_oid IS 'OID of this table, which changes if it is restored inside its database';
 
 CREATE TABLE uid_secrets.uid_fleet_key (
@@ -97,9 +139,10 @@ CREATE TABLE uid_fleet_node (
   node              bigint      NOT NULL,
   granted_from      bigint      NOT NULL DEFAULT 0,
   granted_until     bigint      NOT NULL,
-  line              bigint      NOT NULL DEFAULT 0,
+  membership        bigint      NOT NULL DEFAULT 0,
   incarnation       bigint      NOT NULL DEFAULT 0,
-  term              bigint      NOT NULL,
+  epoch             bigint      NOT NULL,
+  epoch_nonce       bigint      NOT NULL DEFAULT 0,
   serial            bigint      NOT NULL,
   revoked           bigint      NOT NULL DEFAULT 0,
   reserved          boolean     NOT NULL DEFAULT false,
@@ -112,7 +155,7 @@ CREATE TABLE uid_fleet_node (
   version           text,
   policy            text,
   asked_length      bigint      NOT NULL DEFAULT 0,
-  clock_offset_us   bigint,
+  clock_offset_us   bigint      NOT NULL DEFAULT 0,
   last_heard        timestamptz,
   PRIMARY KEY (pool, node)
 );
@@ -127,13 +170,15 @@ COMMENT ON COLUMN uid_fleet_node.node IS
   'value of the datacenter and worker bits, without the bit of the backup worker';
 COMMENT ON COLUMN uid_fleet_node.granted_from IS 'first tick of the grant';
 COMMENT ON COLUMN uid_fleet_node.granted_until IS 'first tick after the grant';
-COMMENT ON COLUMN uid_fleet_node.line IS
-  'first incarnation that the node was granted to; 0: the node was used without a registry, taken over, or reserved';
+COMMENT ON COLUMN uid_fleet_node.membership IS
+  'number of the holder''s membership: the first incarnation that the node was granted to; 0: the node was used without a '
+  'registry, taken over, or reserved';
 COMMENT ON COLUMN uid_fleet_node.incarnation IS
   'incarnation that was answered last; 0: none';
-COMMENT ON COLUMN uid_fleet_node.term IS 'term of the last answer';
+COMMENT ON COLUMN uid_fleet_node.epoch IS 'number of the epoch of the last answer';
+COMMENT ON COLUMN uid_fleet_node.epoch_nonce IS 'random number of that epoch';
 COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
-COMMENT ON COLUMN uid_fleet_node.revoked IS 'line from which the node was taken over; 0: none';
+COMMENT ON COLUMN uid_fleet_node.revoked IS 'membership from which the node was taken over; 0: none';
 COMMENT ON COLUMN uid_fleet_node.reserved IS 'true: for a generator outside PostgreSQL';
 COMMENT ON COLUMN uid_fleet_node.host IS 'host name of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.port IS 'port of the holder''s server';
@@ -149,77 +194,166 @@ COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
   'clock of the holder''s server minus that of the registry, at the last call, in microseconds';
 COMMENT ON COLUMN uid_fleet_node.last_heard IS 'time of the last call by the registry''s clock';
 
+CREATE TABLE uid_fleet_segment (
+  name       text        PRIMARY KEY,
+  last_value bigint      NOT NULL,
+  last_given timestamptz NOT NULL,
+  host       text        NOT NULL,
+  port       text        NOT NULL,
+  database   text        NOT NULL
+);
+COMMENT ON TABLE uid_fleet_segment IS
+  'One row for each segment of which members were given values, whether it is still there or not. A segment that is made '
+  'again under the name begins beyond last_value.';
+COMMENT ON COLUMN uid_fleet_segment.name IS 'name of the segment';
+COMMENT ON COLUMN uid_fleet_segment.last_value IS 'last value that a member was given, in the direction of the segment';
+COMMENT ON COLUMN uid_fleet_segment.last_given IS 'when';
+COMMENT ON COLUMN uid_fleet_segment.host IS 'host name of the member''s server';
+COMMENT ON COLUMN uid_fleet_segment.port IS 'port of the member''s server';
+COMMENT ON COLUMN uid_fleet_segment.database IS 'database of the member';
+
 CREATE SEQUENCE uid_fleet_serial;
 COMMENT ON SEQUENCE uid_fleet_serial IS
   'Counter of the answers of a fleet''s registry. If a member shows a number above it, the registry has lost commits.';
+
+-- The body is bound to the table here, so it finds it whatever the schema is called when it runs.
+CREATE FUNCTION uid_internal.uid_last_given(name pg_catalog.text) RETURNS bigint
+LANGUAGE sql
+BEGIN ATOMIC
+  SELECT s.last_value FROM uid_fleet_segment s WHERE s.name OPERATOR(pg_catalog.=) uid_last_given.name;
+END;
+COMMENT ON FUNCTION uid_internal.uid_last_given(text) IS
+  'Returns the last value of the segment that members of the fleet were given.';
+
+-- A segment that is made anew under its name would give its values again. The function may run as a superuser, so it
+-- names no relation: another one could get the name.
+CREATE FUNCTION uid_internal.uid_segment_given() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  given bigint := uid_internal.uid_last_given(CASE TG_OP WHEN 'DELETE' THEN OLD.name ELSE NEW.name END);
+  rule record;
+BEGIN
+  IF given IS NULL THEN
+    RETURN NULL;
+  ELSIF TG_OP = 'DELETE' THEN
+    RAISE WARNING 'members of the fleet have values of segment "%", up to %', left(OLD.name, 63), given
+      USING DETAIL = 'Members that are attached to it get no more of them.',
+            HINT = 'If it is created again under that name, it begins after that value.';
+    RETURN NULL;
+  END IF;
+  SELECT s.seqmin AS least, s.seqmax AS largest, sign(s.seqincrement) AS direction,
+         coalesce(pg_sequence_last_value(NEW.sequence), s.seqstart) AS counter
+    INTO rule FROM pg_sequence s WHERE s.seqrelid = NEW.sequence;
+  IF NEW.registry_name IS NOT NULL OR (rule.counter::numeric - given) * rule.direction > 0 THEN
+    RETURN NULL;
+  ELSIF given NOT BETWEEN rule.least AND rule.largest THEN
+    RAISE EXCEPTION 'segment "%" has no value left', left(NEW.name, 63)
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('Members of the fleet were given its values up to %s, when it existed before.', given),
+            HINT = 'Create it with wider bounds, or under another name.';
+  END IF;
+  PERFORM setval(NEW.sequence, given, true);
+  RAISE NOTICE 'segment "%" begins after %', left(NEW.name, 63), given
+    USING DETAIL = 'Members of the fleet were given its values up to that one, when it existed before.';
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_segment_given() IS
+  'Trigger function of uid_segment. A segment that is created under a name of uid_fleet_segment begins after the values '
+  'that members have; a drop of one raises a warning.';
+CREATE TRIGGER uid_segment_given AFTER INSERT OR UPDATE OF name OR DELETE ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_given();
 
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_fleet_key', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_node', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_fleet_segment', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_serial', '');
 
--- What members call. Procedures, because they commit before they answer. So they cannot be SECURITY DEFINER, nor have a
--- SET clause. They take the rights of the tables' owner by themselves.
-CREATE PROCEDURE uid_fleet_call(protocol integer, incarnation bigint, former bigint[],
-    INOUT fleet bigint, INOUT term bigint, INOUT serial bigint, INOUT seal bigint,
-    held_node bigint, held_from bigint, held_until bigint, held_line bigint, held_term bigint, held_serial bigint,
-    INOUT held_seal bigint,
-    clock_us bigint, lowest bigint, length bigint,
-    preset text, epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
-    sequence_bits integer, sequence_first boolean, backup_worker boolean,
-    policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
-    host text, port text, system_identifier bigint, timeline integer, database text, generator text, version text,
-    INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL,
-    INOUT retry_after_ms bigint DEFAULT NULL,
-    INOUT node bigint DEFAULT NULL, INOUT granted_from bigint DEFAULT NULL, INOUT granted_until bigint DEFAULT NULL,
-    INOUT line bigint DEFAULT NULL, INOUT registry_clock_us bigint DEFAULT NULL, INOUT registry_version text DEFAULT NULL)
+-- What members call. A procedure, because it commits before it answers. So it cannot be SECURITY DEFINER, nor have a SET
+-- clause. It takes the rights of the tables' owner by itself.
+
+CREATE TYPE uid_fleet_request AS (
+  protocol integer,
+  fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
+  other_granted_us bigint, other_epoch bigint, other_epoch_nonce bigint, other_seal bigint,
+  host text, port text, system_identifier bigint, timeline integer, database text, version text,
+  incarnation bigint, former bigint[],
+  held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_epoch bigint,
+  held_epoch_nonce bigint, held_serial bigint, held_seal bigint,
+  clock_us bigint, lowest bigint, length bigint, generator text, preset text,
+  layout_epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
+  sequence_bits integer, sequence_first boolean, backup_worker boolean,
+  policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
+  segment text, count bigint, shown bigint, increment bigint);
+COMMENT ON TYPE uid_fleet_request IS
+  'What a member of a fleet asks of the registry. Its server: fleet, epoch, epoch_nonce, serial and seal of the latest '
+  'answer that it has seen; other_*: another registry that it has found, and when that one granted last; host to version. '
+  'A generator that asks for a node: incarnation, and former ones since the last answer; held_*: the grant that it draws '
+  'with; its clock, the lowest tick that it can use, and the number of ticks that it asks for; its name, preset and layout; '
+  'policy, worker_number, datacenter_id; the node that it used without a registry, and the tick after the last one. Or a '
+  'segment, of which it asks for at most count values beyond the value shown; a count of 0 asks for the increment only.';
+
+CREATE TYPE uid_fleet_answer AS (
+  fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
+  refusal text, message text, hint text, retry_after_ms bigint,
+  clock_us bigint, server bigint, is_open boolean, granted_last_us bigint, granted_last_seal bigint,
+  node bigint, granted_from bigint, granted_until bigint, membership bigint, held_seal bigint,
+  first bigint, last bigint, count bigint, increment bigint, is_synchronous boolean);
+COMMENT ON TYPE uid_fleet_answer IS
+  'What the registry of a fleet answers: the fleet, the epoch, the serial of the answer, and a seal, which proves that it '
+  'was given; why it refuses, and when to try again; its clock and server, whether it may grant, and when it '
+  'granted last if it does not any more; a grant; a block of values from first to last, and whether a synchronous '
+  'standby has it.';
+
+CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_fleet_call';
 COMMENT ON PROCEDURE uid_fleet_call IS
-  'Members of a fleet call it on the registry to get or to keep a node. fleet, term, serial and seal are those of the '
-  'latest answer that the member has seen, and of this one. A refusal is not an error but an answer whose refusal is '
-  'not NULL. It commits before it answers. So it fails in a transaction block, in a function, on a standby, and if '
-  'this database is not a registry. Only roles of uid_fleet_admit() may call it.';
+  'Members of a fleet call it on the registry to get or to keep a node, or to get a block of values of a segment; a request '
+  'without a generator and a segment only asks who answers. A refusal is not an error but an answer whose refusal is not '
+  'NULL. For a segment the role needs USAGE on its sequence. It commits before it answers. So it fails in a transaction '
+  'block, in a function, on a standby, and if this database is not a registry. Only roles of uid_fleet_admit() may call '
+  'it.';
 
-CREATE PROCEDURE uid_fleet_block(protocol integer, INOUT fleet bigint, INOUT term bigint, serial bigint, seal bigint,
-    segment text, INOUT count bigint, shown bigint, INOUT increment bigint,
-    host text, port text, database text, version text,
-    INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL,
-    INOUT first bigint DEFAULT NULL, INOUT last bigint DEFAULT NULL)
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_fleet_block';
-COMMENT ON PROCEDURE uid_fleet_block IS
-  'Members of a fleet call it on the registry to get a block of at most count values of a segment, beyond the value '
-  'that they show. A count of 0 only asks for the increment. A refusal is not an error but an answer whose refusal '
-  'is not NULL. The member''s role needs USAGE on the segment''s sequence. It commits before it answers. So it fails in '
-  'a transaction block, in a function, on a standby, and if this database is not a registry. Only roles of '
-  'uid_fleet_admit() may call it.';
+CREATE FUNCTION uid_internal.uid_fleet_claim(kind text, fleet bigint) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_claim';
+COMMENT ON FUNCTION uid_internal.uid_fleet_claim(text, bigint) IS
+  'Part of uid_fleet_admit(): says what kind of registry this database is.';
 
 CREATE VIEW uid_fleet AS
 SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,
        (n.node & ((1::bigint << p.drawn_worker_bits) - 1::bigint))::integer AS worker_id,
        CASE WHEN n.reserved THEN 'reserved' WHEN t.ended THEN 'free' WHEN n.incarnation <> 0::bigint AND NOT m.moved THEN 'live'
-            WHEN n.revoked <> 0::bigint AND n.line = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
+            WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
        n.generator, n.database, n.host, n.port, u.granted_until, n.last_heard,
        pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
        n.version, n.policy
   FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
  CROSS JOIN LATERAL (SELECT p.epoch + pg_catalog.make_interval(secs =>
                               p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until) u
- CROSS JOIN LATERAL (SELECT u.granted_until <= pg_catalog.clock_timestamp() AS ended) t
+ CROSS JOIN LATERAL (SELECT u.granted_until <= pg_catalog.clock_timestamp() -- by the holder's clock, if that is behind
+                              + pg_catalog.make_interval(secs => LEAST(n.clock_offset_us, 0::bigint)::float8 / 1000000::float8)
+                              AS ended) t
  CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM uid_fleet_node o
                                      WHERE o.pool = n.pool AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint
-                                       AND (o.term, o.serial) > (n.term, n.serial)) AS moved) m;
+                                       AND (o.epoch, o.serial) > (n.epoch, n.serial)) AS moved) m;
 COMMENT ON VIEW uid_fleet IS
   'The nodes that the registry of a fleet has granted, with their last holders. state: live (the holder may use the '
   'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
-  'after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended). clock_offset is the '
-  'clock of the holder''s server minus that of the registry. Readable by pg_monitor.';
+  'after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended, by the clock of the '
+  'registry and of the holder). clock_offset is the clock of the holder''s server minus that of the registry. Readable by '
+  'pg_monitor.';
 
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
        coalesce(c.cooling, 0::bigint) AS cooling, coalesce(c.reserved, 0::bigint) AS reserved,
        a.nodes - coalesce(c.live + c.cooling + c.reserved, 0::bigint) AS free,
-       CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
+       CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until,
+       CASE WHEN s.refuses IS NOT NULL THEN s.refuses WHEN s.shown_epoch IS NOT NULL THEN 'rival'::text
+            WHEN f.until > pg_catalog.clock_timestamp() THEN 'fenced'::text END AS refuses
   FROM uid_fleet_pool p CROSS JOIN uid_fleet_state s
  CROSS JOIN LATERAL (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until) f
  CROSS JOIN LATERAL (SELECT 1::bigint << (p.datacenter_bits::integer + p.drawn_worker_bits) AS nodes) a
@@ -231,4 +365,5 @@ SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
   'uid_fleet). Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '
-  'fence. Readable by pg_monitor.';
+  'fence. refuses: why it refuses newcomers (fenced, rival) or everyone (unclaimed, stale_registry, handing_over, '
+  'no_standby); NULL: it does not. Readable by pg_monitor.';

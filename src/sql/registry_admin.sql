@@ -3,12 +3,18 @@
 CREATE FUNCTION uid_fleet_fence(cancel boolean DEFAULT false) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fence';
 COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
-  'Raises a fence on the registry of a fleet. Run it after a restore from a backup, or if the registry may have lost '
-  'commits for another reason. Members that are alive keep their nodes. Newcomers are accepted again from the returned '
-  'time on. The registry raises a fence by itself if its server, timeline, host, data directory or database has '
-  'changed. With cancel => true the fence ends at once, and the registry forgets that a member has shown it a later '
-  'term. Do that only if no grant was lost, or no holder of a lost grant draws any more; otherwise ids collide. It '
-  'fails in a transaction block.';
+  'Raises a fence on the registry of a fleet, and begins an epoch, so that no other registry counts any more. Run it if '
+  'the registry may have lost commits. Members that are alive keep their nodes. Newcomers are accepted again from the '
+  'returned time on. A standby that is promoted raises a fence by itself. With cancel => true the fence ends at once, and '
+  'an epoch begins without one. Do that only if no grant was lost, or no holder of a lost grant draws any more, and if '
+  'no other registry grants; otherwise ids collide. It fails in a transaction block.';
+
+CREATE FUNCTION uid_fleet_fork() RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fork';
+COMMENT ON FUNCTION uid_fleet_fork() IS
+  'Makes a copy of a registry the registry of a fleet of its own, without members and grants. Run it on a copy for tests '
+  'before members can connect: then members of the original that are pointed at it by mistake are refused, and carry '
+  'nothing back. It fails if members have called since the server started and hold grants, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
@@ -40,7 +46,7 @@ COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer, boole
   'uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also fails if too few '
   'nodes are free, during a fence or a handover, and in a transaction block.';
 
-CREATE FUNCTION uid_fleet_admit(role regrole) RETURNS void
+CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -65,28 +71,20 @@ BEGIN
   ELSIF home IS NULL THEN
     RAISE EXCEPTION 'extension uidgen was dropped by another session'
       USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
-  ELSIF current_setting('shared_preload_libraries') !~ '\muidgen\M' THEN -- or each call of a member would fail
+  -- Or each call of a member would fail. The pattern has no backslash, because of standard_conforming_strings.
+  ELSIF current_setting('shared_preload_libraries') !~ '(^|[^[:alnum:]_])uidgen($|[^[:alnum:]_])' THEN
     RAISE EXCEPTION 'uidgen must be loaded via shared_preload_libraries'
       USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A registry relies on settings of its server.',
             HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';
   END IF;
   -- First, because a rename that waits for this function would have it wait in its turn.
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
-  -- A call of any function in C defines the settings.
-  PERFORM FROM uid_internal.uid_slots() LIMIT 1;
-  EXECUTE format('INSERT INTO %s.uid_fleet_state (fleet, clock_bound, system_identifier, timeline, '
-                 'database_oid, table_oid) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING', home)
-    USING greatest(hashtextextended(gen_random_uuid()::text, 0) & 9223372036854775807, 1),
-          current_setting('uidgen.registry_clock_bound')::interval,
-          (SELECT system_identifier FROM pg_control_system()),
-          ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
-          (SELECT oid FROM pg_database WHERE datname = current_database()),
-          format('%s.uid_fleet_state', home)::regclass::oid;
   INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES ON CONFLICT DO NOTHING;
-  EXECUTE format('GRANT EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block TO %2$s', home, role);
+  PERFORM uid_internal.uid_fleet_claim(registry, fleet);
+  EXECUTE format('GRANT EXECUTE ON PROCEDURE %1$s.uid_fleet_call(%1$s.uid_fleet_request, %1$s.uid_fleet_answer) TO %2$s', home,
+                 role);
   -- A call is one short statement. A member keeps its connection between calls. After five seconds without an answer it
-  -- connects again. By then a call that waits for a lock has failed. A call that waits for the standby keeps its locks, so
-  -- the calls that follow it do not pile up behind it.
+  -- connects again. By then a call that waits for the lock or for the standby has failed.
   FOREACH setting IN ARRAY ARRAY['statement_timeout = 30000', 'lock_timeout = 4000',
       'client_connection_check_interval = 2000',
       'idle_in_transaction_session_timeout = 10000', 'idle_session_timeout = 0',
@@ -95,12 +93,16 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION uid_fleet_admit(regrole) IS
-  'Makes this database the registry of a fleet, unless it is one already, and lets a role call uid_fleet_call() '
-  'and uid_fleet_block(). Members connect with that role. It needs no other right, but for USAGE on the sequences of '
-  'segments that members attach to. It also sets the timeouts of the role in this database. '
-  'uid_fleet_expel() undoes it. The role must not be a superuser. A registry needs uidgen in '
-  'shared_preload_libraries. Only superusers and the owner of the database may call it.';
+COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint) IS
+  'Lets a role call uid_fleet_call(). Members connect with that role. It needs no other right, but for USAGE on the '
+  'sequences of segments that members attach to. It also sets the timeouts of the role in this database. '
+  'uid_fleet_expel() undoes it. The role must not be a superuser. The parameter registry says what this database is, if it '
+  'is no registry yet, or is not the one that it was: new (the registry of a fleet of its own, to whose members no other '
+  'registry may grant), successor (it follows a registry that may have granted what this one does not know, so newcomers '
+  'wait until such grants have ended), unchanged (it follows one, and nothing was lost). A standby that is promoted continues '
+  'without it. In an empty database the successor of a registry that was lost needs the number of its fleet, which '
+  'uid_registry_status shows on each member. A registry needs uidgen in shared_preload_libraries. Only superusers and the '
+  'owner of the database may call it.';
 
 CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
@@ -127,7 +129,8 @@ BEGIN
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of a role that was passed to uid_fleet_admit().';
   END IF;
   EXECUTE format('REVOKE USAGE ON SCHEMA %s FROM %s', home, role);
-  EXECUTE format('REVOKE EXECUTE ON PROCEDURE %1$s.uid_fleet_call, %1$s.uid_fleet_block FROM %2$s', home, role);
+  EXECUTE format('REVOKE EXECUTE ON PROCEDURE %1$s.uid_fleet_call(%1$s.uid_fleet_request, %1$s.uid_fleet_answer) FROM %2$s', home,
+                 role);
   FOR sequence IN EXECUTE format('SELECT s.sequence::text FROM %s.uid_segment s JOIN pg_class c ON c.oid = s.sequence '
                                  'CROSS JOIN LATERAL aclexplode(c.relacl) a WHERE a.grantee = $1 GROUP BY s.sequence',
                                  home) USING role LOOP

@@ -61,7 +61,7 @@ make_member() {
     } >>"$UIDGEN_WORK/server-$1/postgresql.conf"
     start_named "$1"
     on "$1" psql -c "CREATE EXTENSION uidgen" -c "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)" \
-        -c "SELECT segment_attach('invoice', step => 200, max_step => 200)" \
+        -c "SELECT segment_attach('invoice', step => 200, max_step => 200, without_standby => true)" \
         -c "CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT segment_next('invoice'), item text)"
 }
 
@@ -141,7 +141,7 @@ on registry "$tree$bindir/pg_basebackup" -D "$UIDGEN_WORK/server-standby" -R -X 
 } >>"$UIDGEN_WORK/server-standby/postgresql.auto.conf"
 start_named standby
 took
-on registry show "SELECT uid_fleet_admit('uid_fleet')"
+on registry show "SELECT uid_fleet_admit('uid_fleet', 'new')"
 on registry show "SELECT segment_create('invoice')"
 on registry psql -c "GRANT USAGE ON SEQUENCE uid_segments.invoice TO uid_fleet"
 

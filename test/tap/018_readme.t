@@ -126,7 +126,7 @@ SQL
 
 # Statements of the text that need more than the blocks of the page leave behind: what to run before them, or the test
 # that runs them.
-my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NULL \\gexec\nSELECT uid_fleet_admit('fleet')";
+my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NULL \\gexec\nSELECT uid_fleet_admit('fleet', CASE WHEN NOT EXISTS (SELECT FROM uid_fleet_state) THEN 'new' END)";
 my %needs = (
 	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',

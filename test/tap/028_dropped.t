@@ -103,7 +103,7 @@ while_dropped(
 		'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status', 'TABLE t_sequence',
 		'TABLE uid_stat', 'TABLE worker_node'),
 	'SELECT uid_origin(1)' => $bound,
-	"SELECT uid_fleet_admit('uid_fleet')" => $object,
+	"SELECT uid_fleet_admit('uid_fleet', 'new')" => $object,
 	'DROP SEQUENCE plain' => '00000',
 	'DROP TABLE serials' => '00000');
 

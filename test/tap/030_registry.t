@@ -12,8 +12,8 @@ my $clock = 0;          # seconds after the instant at which freeze_clock() stop
 my $longest = 600;      # uid_fleet_state.longest_grant
 my $fence = $longest + 2 * 10;
 
-my @columns = qw(fleet term serial seal held_seal refusal message hint retry_after_ms node granted_from granted_until line
-  registry_clock_us registry_version);
+my @columns = qw(fleet epoch epoch_nonce serial seal refusal message hint retry_after_ms clock_us server is_open
+  granted_last_us granted_last_seal node granted_from granted_until membership held_seal first last count increment);
 my $members = 1000;
 
 # A member with a random number of its own and no grant.
@@ -23,34 +23,51 @@ sub member
 	return { incarnation => ++$members, host => $host };
 }
 
-sub call_of
+sub request_of
 {
 	my ($m, %opts) = @_;
-	my $held = join ', ', map { $m->{$_} // 'NULL' }
-	  qw(node granted_from granted_until line held_term held_serial held_seal);
-	my $seen = join ', ', map { $m->{$_} // 'NULL' } qw(fleet term serial seal);
 	my $us = (1795262400 + $clock + ($opts{ahead} // 0)) * 1000000;
-	my $lowest = $us / 1000 - 1767225600000;
-	my $length = $opts{length} // $longest * 1000;
-	my $former = exists $m->{former} ? "ARRAY[$m->{former}]" : 'NULL';
-	return "CALL uid_fleet_call(1, $m->{incarnation}, $former, $seen, $held, $us, $lowest, $length, 'custom', "
-	  . "1767225600000000, 1000, 41, 0, " . ($opts{bits} // 10) . ', ' . ($opts{bits} ? 2 : 12) . ", false, false, 'disposable', NULL, NULL, NULL, NULL, "
-	  . "'$m->{host}', '5432', 7, 1, 'db', 'g', '1.0.0')";
+	my %fields = (
+		protocol => 1, incarnation => $m->{incarnation} // 'NULL', clock_us => $us, lowest => $us / 1000 - 1767225600000,
+		length => $opts{length} // $longest * 1000, preset => "'custom'", layout_epoch_us => 1767225600000000, tick_us => 1000,
+		time_bits => 41, datacenter_bits => 0, worker_bits => $opts{bits} // 10, sequence_bits => $opts{bits} ? 2 : 12,
+		policy => "'disposable'", host => "'$m->{host}'", port => "'5432'", system_identifier => 7, timeline => 1,
+		database => "'db'", generator => "'g'", version => "'1.0.0'");
+	$fields{former} = "ARRAY[$m->{former}]" if exists $m->{former};
+	$fields{$_} = $m->{$_} foreach grep { defined $m->{$_} } qw(fleet epoch epoch_nonce serial seal held_node held_from held_until
+	  held_membership held_epoch held_epoch_nonce held_serial held_seal other_granted_us other_epoch other_epoch_nonce other_seal);
+	return \%fields;
+}
+
+sub call_of
+{
+	my $fields = request_of(@_);
+	return 'CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, jsonb_build_object('
+	  . join(', ', map { "'$_', $fields->{$_}" } sort keys %$fields) . ')))';
+}
+
+# The answer as PostgreSQL shows it, taken apart.
+sub answer_of
+{
+	my ($shown) = @_;
+	my %answer;
+	my @values = $shown =~ /\G[(,]((?:"(?:[^"]|"")*"|[^,)"])*)/g;
+	s/""/"/g foreach map { s/^"(.*)"$/$1/sr } @values;
+	@answer{@columns} = map { s/^"(.*)"$/$1/sr } @values;
+	return \%answer;
 }
 
 # Asks as a member, and keeps the grant. Returns the answer.
 sub ask
 {
 	my ($node, $m, %opts) = @_;
-	my %answer;
-	@answer{@columns} = split /\|/,
-	  $node->safe_psql($opts{dbname} // 'postgres', call_of($m, %opts)), -1;
-	return \%answer if $answer{refusal} ne '';
-	$m->{$_} = $answer{$_} foreach qw(node granted_from granted_until line held_seal fleet term serial seal);
+	my $answer = answer_of($node->safe_psql($opts{dbname} // 'postgres', call_of($m, %opts)));
+	return $answer if $answer->{refusal} ne '';
+	$m->{$_} = $answer->{$_} foreach qw(fleet epoch epoch_nonce serial seal);
+	$m->{"held_$_"} = $answer->{$_} foreach qw(node membership epoch epoch_nonce serial);
+	@$m{qw(held_from held_until held_seal)} = @$answer{qw(granted_from granted_until held_seal)};
 	delete $m->{former};
-	$m->{held_term} = $answer{term};
-	$m->{held_serial} = $answer{serial};
-	return \%answer;
+	return $answer;
 }
 
 # The same clock for all servers.
@@ -63,10 +80,10 @@ sub go_on
 	return;
 }
 
-sub term_of
+sub epoch_of
 {
 	my ($node) = @_;
-	return $node->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
+	return $node->safe_psql('postgres', 'SELECT epoch FROM uid_fleet_state');
 }
 
 sub new_registry
@@ -78,7 +95,7 @@ sub new_registry
 	freeze_clock($node, $clock);
 	start_uidgen($node);
 	$node->safe_psql('postgres', 'CREATE ROLE fleet');
-	$node->safe_psql('postgres', "SELECT uid_fleet_admit('fleet')");
+	$node->safe_psql('postgres', "SELECT uid_fleet_admit('fleet', 'new')");
 	return $node;
 }
 
@@ -104,13 +121,13 @@ my $ann = member('a');
 my $bob = member('b');
 is(ask($registry, $ann)->{refusal}, '', 'a member gets a node');
 is(ask($registry, $bob)->{refusal}, '', 'another member gets one');
-isnt($ann->{node}, $bob->{node}, '... which is another one');
+isnt($ann->{held_node}, $bob->{held_node}, '... which is another one');
 
 # Bob starts again, and then an ask of his former life arrives, or a copy of that life asks.
 my $late = {%$bob};
 $bob->{former} = $bob->{incarnation};
 $bob->{incarnation} = ++$members;
-is(ask($registry, $bob)->{node}, $late->{node}, 'the next life of a member keeps its node');
+is(ask($registry, $bob)->{node}, $late->{held_node}, 'the next life of a member keeps its node');
 is(ask($registry, $late)->{refusal}, 'superseded', '... and its former life is refused from then on');
 is(ask($registry, { %$ann, fleet => $ann->{fleet} + 1 })->{refusal}, 'other_fleet', 'a member of another fleet gets nothing');
 
@@ -127,16 +144,16 @@ my $loop = background_loop($registry, clients => 4,
 $registry->poll_query_until('postgres', "SELECT count(*) > 50 FROM uid_fleet_node WHERE host = 'crowd'")
   or die 'no crowd';
 kill 'KILL', $wal_writer;
-my @answered = map { join ' ', (split /\|/)[ 12, 9, 11 ] } grep { /\|/ } map { split /\n/, slurp_file($_) } stop_loop($loop);
+my @answered = map { "$_->{membership} $_->{node} $_->{granted_until}" } map { answer_of($_) } map { split /\n/, slurp_file($_) } stop_loop($loop);
 $registry->stop('immediate');
 start_node($registry);
 my %known = map { $_ => 1 } split /\n/,
   $registry->safe_psql('postgres',
-	"SELECT line || ' ' || node || ' ' || granted_until FROM uid_fleet_node WHERE host = 'crowd'");
+	"SELECT membership || ' ' || node || ' ' || granted_until FROM uid_fleet_node WHERE host = 'crowd'");
 my (%nodes, @lost, @twice);
 foreach my $answer (@answered)
 {
-	my ($line, $node) = split / /, $answer;
+	my (undef, $node) = split / /, $answer;
 	push @lost, $answer unless $known{$answer};
 	push @twice, $answer if $nodes{$node}++;
 }
@@ -145,11 +162,12 @@ is("@lost", '', 'a crash loses no grant that was answered, although synchronous_
 is("@twice", '', 'no node was granted twice');
 
 my $cid = member('c');
-is(ask($registry, $ann)->{node}, $ann->{node}, 'after the crash a holder keeps its node');
+is(ask($registry, $ann)->{node}, $ann->{held_node}, 'after the crash a holder keeps its node');
 is(ask($registry, $cid)->{refusal}, '', '... and a newcomer gets one');
-$registry->restart;
+$registry->stop;
+start_node($registry);
 is(ask($registry, $ann)->{refusal}, '', 'the same after a restart');
-is(term_of($registry), 1, '... without a fence');
+is(epoch_of($registry), 1, '... without a fence');
 
 # ---------------------------------------------------------------------------
 # A failover with all grants.
@@ -166,27 +184,27 @@ $registry->wait_for_catchup('second', 'replay', $registry->lsn('flush'));
 $registry->stop('immediate');
 $second->promote;
 
-my $kept = $ann->{node};
+my $kept = $ann->{held_node};
 my $log = -s $second->logfile;
 is(ask($second, $ann)->{node}, $kept, 'after a failover a holder keeps its node');
-is($ann->{term}, 2, '... in a new term');
-like(slurp_file($second->logfile, $log), qr/accepts no newcomers for 620 s: the timeline has changed from 1 to 2/,
+is($ann->{epoch}, 2, '... in a new epoch');
+like(slurp_file($second->logfile, $log), qr/accepts no newcomers for 620 s: timeline has changed from 1 to 2/,
 	'... and the log says why');
 my $dan = member('d');
 my $refused = ask($second, $dan);
 is($refused->{refusal}, 'fenced', 'a newcomer is refused');
 cmp_ok($refused->{retry_after_ms}, '>=', $fence * 1000, '... until all grants that may be lost have ended');
 cmp_ok($refused->{retry_after_ms}, '<', $fence * 1000 + 1000, '... and no longer');
-is(ask($second, $bob)->{node}, $bob->{node}, 'a holder that was not heard since keeps its node, too');
-is(term_of($second), 2, 'there was one fence');
+is(ask($second, $bob)->{node}, $bob->{held_node}, 'a holder that was not heard since keeps its node, too');
+is(epoch_of($second), 2, 'there was one fence');
 go_on($fence - 1);
 is(ask($second, $dan)->{refusal}, 'fenced', 'a second before the end a newcomer is refused');
 is(ask($second, $ann)->{node}, $kept, '... and a holder renews');
 go_on(2);
 is(ask($second, $dan)->{refusal}, '', 'then a newcomer is accepted');
-isnt($dan->{node}, $ann->{node}, '... with a node that nobody holds');
+isnt($dan->{held_node}, $ann->{held_node}, '... with a node that nobody holds');
 
-# The former primary is back, because nobody has told it. It has the row of a term that is over.
+# The former primary is back, because nobody has told it. It has the row of an epoch that is over.
 start_node($registry);
 is(ask($registry, $ann)->{refusal}, 'stale_registry', 'the former primary learns from a member that it is not the registry');
 $registry->stop('immediate');
@@ -220,9 +238,9 @@ is($third->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE host
 	0, 'the promoted standby knows of neither newcomer');
 my $newcomer = member('newcomer');
 is(ask($third, $newcomer)->{refusal}, 'fenced', 'a newcomer is refused before any member has shown a lost grant');
-is(ask($third, $lost)->{node}, $lost->{node}, 'a holder whose grant was lost keeps its node');
+is(ask($third, $lost)->{node}, $lost->{held_node}, 'a holder whose grant was lost keeps its node');
 is(ask($third, $ann)->{node}, $kept, 'one whose renewal was lost keeps its node');
-is($ann->{term}, 3, '... in the third term');
+is($ann->{epoch}, 3, '... in the third epoch');
 is(ask($third, $short)->{refusal}, 'fenced', 'one whose grant has ended is a newcomer, because its node may be granted to another');
 # The holder "after" is dead. Its node must not be granted below the end of its grant.
 go_on($fence + 1);
@@ -232,13 +250,13 @@ foreach (1 .. 200)
 {
 	my $m = member('many');
 	is(ask($third, $m)->{refusal}, '', 'a newcomer gets a node') if !@early && !%granted;
-	ask($third, $m) unless defined $m->{node};
-	push @early, $m if $m->{node} == $lost_grant->{node} && $m->{granted_from} < $lost_grant->{granted_until};
-	$granted{ $m->{node} }++;
+	ask($third, $m) unless defined $m->{held_node};
+	push @early, $m if $m->{held_node} == $lost_grant->{held_node} && $m->{held_from} < $lost_grant->{held_until};
+	$granted{ $m->{held_node} }++;
 }
 is(scalar(@early), 0, 'after the fence no node is granted below the end of a lost grant');
 is(join(' ', grep { $granted{$_} > 1 } keys %granted), '', '... and none twice');
-ok(!$granted{ $lost->{node} } && !$granted{$kept}, '... nor one that a member holds');
+ok(!$granted{ $lost->{held_node} } && !$granted{$kept}, '... nor one that a member holds');
 
 # ---------------------------------------------------------------------------
 # A handover: no fence.
@@ -251,9 +269,9 @@ $third->stop;
 $fourth->promote;
 is(ask($fourth, $ann)->{node}, $kept, 'after the handover a holder keeps its node');
 is(ask($fourth, member('f'))->{refusal}, '', '... and a newcomer gets one at once');
-is(term_of($fourth), 3, '... without a fence');
+is(epoch_of($fourth), 4, '... in a new epoch, without a fence');
 start_node($third);
-is(ask($third, $ann)->{refusal}, 'handing_over', 'the former primary stays closed');
+is(ask($third, member('late'))->{refusal}, 'handing_over', 'the former primary stays closed');
 $third->stop;
 
 # A handover that was cancelled, and a standby that knows of nothing after the closing.
@@ -263,19 +281,21 @@ is(sqlstate($fourth, $reserve), '55000', 'nothing is reserved that a failover co
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
 $fourth->reload;
 ok(poll_until('a standby', sub { sqlstate($fourth, $reserve) eq '00000' }), 'a synchronous standby keeps two reservations');
-# Without the standby the first call of a member waits. Those that follow must not pile up behind it.
+# Without the standby nothing is answered, and the member learns what the registry waits for. Calls do not wait for each other.
 $stale->stop;
 my $waiter = hold_open($fourth);
-my $call = call_of(member('waiter'));
+my $call = call_of(my $patient = member('waiter'));
 send_query($waiter, $call);
-$fourth->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-  or die 'no wait';
-is(sqlstate($fourth, "SET lock_timeout = '100ms'; $call"), '55P03',
-	'a call that is repeated while the first one waits for the standby fails at lock_timeout');
+my ($state, $error) = sqlstate($fourth, call_of(member('another')));
+is($state, '55000', 'while the synchronous standby is away nothing is answered');
+like($error, qr/waits for its synchronous standby\nDETAIL:  .*synchronous_standby_names is "stale"/, '... and the error names it');
+like((finish_query($waiter))[1], qr/waits for its synchronous standby/, '... to each caller');
+$waiter->quit;
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $fourth->reload;
-like((finish_query($waiter))[0], qr/^\d+\|/m, '... and the first one goes on');
-$waiter->quit;
+ok(poll_until('grants go on', sub { my $answer = eval { ask($fourth, $patient) }; $answer && $answer->{refusal} eq '' }),
+	'without it grants go on');
+is($fourth->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE host = 'waiter'"), 1, '... with the same node');
 start_node($stale);
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
 is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 2, '... and has them');
@@ -289,7 +309,7 @@ is(ask($fourth, $ann)->{refusal}, 'handing_over', '... and nothing is granted');
 go_on(2);
 is(sqlstate($fourth, $cancel), '00000', 'then it can');
 is(ask($fourth, member('kept'))->{refusal}, '', '... and grants go on');
-is(term_of($fourth), 3, '... without a fence');
+is(epoch_of($fourth), 4, '... in the same epoch');
 $fourth->stop('immediate');
 start_node($stale);
 $stale->promote;
@@ -298,8 +318,14 @@ $stale->stop;
 start_node($fourth);
 
 # ---------------------------------------------------------------------------
-# A copied data directory, and a restored dump.
+# A registry in another directory, another cluster or another database grants nothing before somebody says what it is.
 # ---------------------------------------------------------------------------
+
+sub admit
+{
+	my ($node, $kind, $dbname) = @_;
+	return sqlstate($node, "SELECT uid_fleet_admit('fleet', '$kind')", $dbname // 'postgres');
+}
 
 $fourth->stop;
 $fourth->backup_fs_cold('cold');
@@ -309,11 +335,35 @@ use_fake_clock($copy);
 push @servers, $copy;
 go_on(10);
 start_node($copy);
-is(ask($copy, $ann)->{node}, $kept, 'on a copy of the data directory a holder keeps its node');
-is(ask($copy, member('g'))->{refusal}, 'fenced', '... but newcomers wait, because it may be an old copy');
-is(term_of($copy), 4, '... in a new term');
+$log = -s $copy->logfile;
+is(ask($copy, $ann)->{refusal}, 'unclaimed', 'a copy of the data directory grants nothing to a holder');
+is(ask($copy, member('g'))->{refusal}, 'unclaimed', '... nor to a newcomer');
+my @said = slurp_file($copy->logfile, $log) =~ /registry refuses all members: .*\n.*It differs: (.*)/g;
+like("@said", qr/^data_directory has changed from \S+ to \S+\.$/, '... and the log says why, once');
+is(scalar admit($copy, 'successor'), '00000', 'it is the successor');
+is(ask($copy, $ann)->{node}, $kept, '... so a holder keeps its node');
+is(ask($copy, member('g'))->{refusal}, 'fenced', '... and newcomers wait');
+is(epoch_of($copy), 5, '... in a new epoch');
 go_on($fence + 1);
 is(ask($copy, $ann)->{refusal}, '', 'time passes');
+
+# It is put back into its place, as it was before the last grants. Its inodes and times are other ones.
+$copy->stop;
+system_or_bail('cp', '-a', $copy->data_dir, $copy->basedir . '/before');
+start_node($copy);
+my $lost_again = member('lost again');
+is(ask($copy, $ann)->{refusal}, '', 'a member calls');
+is(ask($copy, $lost_again)->{refusal}, '', 'a newcomer gets a node');
+$copy->stop;
+system_or_bail('rm', '-rf', $copy->data_dir);
+system_or_bail('cp', '-a', $copy->basedir . '/before', $copy->data_dir);
+start_node($copy);
+is(ask($copy, member('l'))->{refusal}, 'unclaimed', 'a directory that was put back grants nothing');
+is(scalar admit($copy, 'successor'), '00000', 'it follows the one that was lost');
+is(ask($copy, $lost_again)->{node}, $lost_again->{held_node}, '... and a holder of a lost grant keeps its node');
+is(ask($copy, member('l'))->{refusal}, 'fenced', '... while newcomers wait');
+go_on($fence + 1);
+is(ask($copy, $ann)->{refusal}, '', 'time passes again');
 
 my $other = new_node('other');
 use_fake_clock($other);
@@ -332,13 +382,30 @@ sub move
 	return;
 }
 move('moved');
-my $copy_of_ann = {%$ann};
-is(ask($other, $copy_of_ann, dbname => 'moved')->{node}, $kept, 'a fleet moves by dump and restore');
-is($copy_of_ann->{term}, 5, '... with a fence');
+is(ask($other, {%$ann}, dbname => 'moved')->{refusal}, 'unclaimed', 'a restored dump grants nothing');
+is(scalar admit($other, 'unchanged', 'moved'), '00000', 'nothing was lost');
+my $moved_ann = {%$ann};
+is(ask($other, $moved_ann, dbname => 'moved')->{node}, $kept, '... so a holder keeps its node');
+is(ask($other, member('m'), dbname => 'moved')->{refusal}, '', '... and newcomers get nodes at once');
+# The former one is used by mistake. A member shows it the later epoch. A newcomer tells the new one when it granted last.
+go_on(1);
+is(ask($copy, my $mistaken = member('n'))->{refusal}, '', 'the former registry is still open');
+is(ask($copy, $moved_ann)->{refusal}, 'stale_registry', '... until a member that has moved calls it');
+like(slurp_file($copy->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later epoch/, '... and the log says which');
+my $closed = ask($copy, { %$moved_ann, incarnation => undef });
+is("$closed->{refusal} $closed->{is_open}", 'stale_registry f', '... and it answers no one');
+is(ask($other, { %{ member('o') }, other_granted_us => $closed->{granted_last_us}, other_epoch => $closed->{epoch},
+	other_epoch_nonce => $closed->{epoch_nonce}, other_seal => $closed->{granted_last_seal} }, dbname => 'moved')->{refusal},
+	'fenced', 'the new registry fences what the former one has granted since');
+is(ask($other, $mistaken, dbname => 'moved')->{node}, $mistaken->{held_node}, '... and its holder keeps the node');
+
+$copy->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+is(ask($copy, $ann)->{refusal}, '', 'an administrator makes the former one the registry');
 $copy->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 move('handed');
-is(ask($other, $ann, dbname => 'handed')->{node}, $kept, 'after a handover, too');
-is($ann->{term}, 4, '... without a fence');
+my $epoch = $ann->{epoch};
+is(ask($other, $ann, dbname => 'handed')->{node}, $kept, 'after a handover a restored dump goes on');
+is($ann->{epoch}, $epoch + 1, '... in a new epoch');
 is(ask($other, member('h'), dbname => 'handed')->{refusal}, '', '... and newcomers get nodes at once');
 is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call'"),
 	't', 'the role may call the function there');
@@ -346,14 +413,41 @@ is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, '
 # Inside its own cluster, nothing of the server changes.
 $log = -s $other->logfile;
 $other->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE handed');
-is(ask($other, member('i'), dbname => 'twin')->{refusal}, 'fenced', 'in a copy of the database newcomers wait');
-like(slurp_file($other->logfile, $log), qr/accepts no newcomers for .*: the database's OID has changed/,
-	'... and the log says why');
+is(ask($other, member('i'), dbname => 'twin')->{refusal}, 'unclaimed', 'a copy of the database grants nothing');
+like(slurp_file($other->logfile, $log), qr/refuses all members: .*\n.*It differs: database_oid has changed/, '... and the log says why');
+# A copy for testing.
+is(sqlstate($other, 'SELECT uid_fleet_fork()', 'twin'), '00000', 'it gets a fleet of its own');
+is(ask($other, {%$ann}, dbname => 'twin')->{refusal}, 'other_fleet', '... which refuses members of the original');
+is(ask($other, member('p'), dbname => 'twin')->{refusal}, '', '... and admits its own');
+is(ask($other, $ann, dbname => 'handed')->{refusal}, '', 'the original does not mind');
 my $own = $other->basedir . '/own.sql';
 $other->command_ok([ 'pg_dump', '--clean', '--if-exists', '-f', $own, $other->connstr('handed') ], 'pg_dump of a database');
 is(ask($other, member('j'), dbname => 'handed')->{refusal}, '', 'grants go on');
 $other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $own, $other->connstr('handed') ],
 	'the dump replaces it');
-is(ask($other, member('k'), dbname => 'handed')->{refusal}, 'fenced', '... and newcomers wait');
+is(ask($other, member('k'), dbname => 'handed')->{refusal}, 'unclaimed', '... and grants nothing');
+
+# The database is lost. The new one has nothing but the fleet's number, and members keep what they show.
+my $fleet = $ann->{fleet};
+$other->safe_psql('postgres', 'CREATE DATABASE anew');
+$other->safe_psql('anew', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('fleet', 'successor', fleet => $fleet)");
+is(ask($other, $ann, dbname => 'anew')->{node}, $kept, 'a registry that was made anew leaves a holder its node');
+is(ask($other, member('q'), dbname => 'anew')->{refusal}, 'fenced', '... while newcomers wait');
+go_on($fence + 1);
+is(ask($other, member('q'), dbname => 'anew')->{refusal}, '', '... until the fence is over');
+
+# A node is taken from a holder that runs on, against the advice, and granted again.
+my $robbed = member('robbed');
+is(ask($other, $robbed, dbname => 'anew', bits => 1)->{refusal}, '', 'a member holds one of two nodes');
+my $node = $robbed->{held_node};
+my $pool = $other->safe_psql('anew', "SELECT pool FROM uid_fleet WHERE host = 'robbed'");
+$other->safe_psql('anew', "SELECT uid_fleet_takeover($pool, $node)");
+go_on(320);
+$log = -s $other->logfile;
+ask($other, member("heir $_"), dbname => 'anew', bits => 1) foreach 1, 2;
+is(ask($other, $robbed, dbname => 'anew', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
+like(slurp_file($other->logfile, $log),
+	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "g" in database "db" on robbed:5432, and "g" in database "db" on heir \d:5432\./,
+	'... and the log says who else has the node, and for which time');
 
 done_testing();

@@ -12,7 +12,7 @@ use UidgenTest 'preloaded';
 my $registry = new_node('registry');
 use_fake_clock($registry);
 start_uidgen($registry);
-$registry->safe_psql('postgres', q{CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')});
+$registry->safe_psql('postgres', q{CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')});
 my $conninfo = 'host=' . $registry->host . ' port=' . $registry->port . ' dbname=postgres user=uid_fleet';
 
 sub member

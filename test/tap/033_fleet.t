@@ -124,11 +124,11 @@ sub keeps_nodes
 
 sub wait_for_fence
 {
-	my ($term, $reason, $what) = @_;
-	$registry->poll_query_until('postgres', "SELECT term >= $term FROM uid_fleet_state") or die 'no fence';
+	my ($epoch, $reason, $what) = @_;
+	$registry->poll_query_until('postgres', "SELECT epoch >= $epoch FROM uid_fleet_state") or die 'no fence';
 	ok(poll_until('the log', sub { slurp_file($registry->logfile) =~ /accepts no newcomers for \d+ s: $reason/ }),
 		"$what: the log says that there is a fence, and why");
-	is(sql($registry, 'SELECT term FROM uid_fleet_state'), $term, "$what: one fence");
+	is(sql($registry, 'SELECT epoch FROM uid_fleet_state'), $epoch, "$what: one fence");
 	return;
 }
 
@@ -164,7 +164,7 @@ $second->promote;
 $registry = $second;
 like(fails_with('c', 'late', qr/newcomer/), $fenced, 'failover: a newcomer is told from when on it is accepted')
   or die 'there is no fence to wait for';
-wait_for_fence(2, 'the timeline has changed from 1 to 2', 'failover');
+wait_for_fence(2, 'timeline has changed from 1 to 2', 'failover');
 goes_on('failover: members go on', grep { $_ != $small{late} } @loops);
 keeps_nodes('failover', @before);
 goes_on('failover: after the fence the newcomer is accepted', $small{late});
@@ -174,8 +174,8 @@ begins_after_fence('late', 'failover');
 
 begin_small('b', 'next');
 like(fails_with('b', 'next', qr/in use/),
-	qr/all 4 nodes of the layout are in use\nHINT:  The grant of a node ends in \d s\./,
-	'all nodes taken: a newcomer is told when one is free');
+	qr/all 4 nodes of the layout are in use\nHINT:  All their holders live\./,
+	'all nodes taken: a newcomer is told that no grant will end');
 end_small('c', 'late');
 goes_on('it draws when one is free', $small{next});
 end_small('b', 'next');
@@ -204,7 +204,7 @@ $third->promote;
 $registry = $third;
 like(fails_with('c', 'late', qr/newcomer/), $fenced, 'lost grants: a newcomer is refused');
 is(sql($third, q{SELECT count(*) FROM uid_fleet WHERE generator LIKE '%lost'}), 0, 'lost grants: one is not known');
-wait_for_fence(3, 'the timeline has changed from 2 to 3', 'lost grants');
+wait_for_fence(3, 'timeline has changed from 2 to 3', 'lost grants');
 goes_on('lost grants: after the fence it is accepted', $small{late});
 begins_after_fence('late', 'lost grants');
 keeps_nodes('lost grants', @before);
@@ -254,12 +254,12 @@ begin_small('b', 'late_again');
 start_node($third);
 $third->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
 like(fails_with('b', 'late_again', qr/newcomer/), $fenced, 'backup: a newcomer is refused');
-wait_for_fence(4, 'the timeline has changed from 3 to 4', 'backup');
+wait_for_fence(4, 'timeline has changed from 3 to 4', 'backup');
 goes_on('backup: all members go on, and after the fence the newcomer', living());
 begins_after_fence('late_again', 'backup');
 
-# The same timeline, host and directory: only what members show tells that grants were lost. The newcomer begins when
-# there is a fence already, which therefore lasts longer.
+# The same timeline, host and directory, but the files are copies. The newcomer begins when there is a fence already, which
+# therefore lasts longer.
 end_small('b', 'late_again');
 sql($third, "UPDATE uid_fleet_state SET longest_grant = '20 s'");
 $third->stop;
@@ -268,7 +268,10 @@ start_node($third);
 many_grants();
 put_back($third->basedir . '/copy');
 start_node($third);
-wait_for_fence(5, 'a member has shown an answer that this registry has lost', 'copy');
+ok(poll_until('the log', sub { slurp_file($third->logfile) =~ /refuses all members: .*\n.*It differs: directory_birth has changed/ }),
+	'copy: the registry grants nothing, and the log says why');
+sql($third, "SELECT uid_fleet_admit('uid_fleet', 'successor')");
+wait_for_fence(5, 'an administrator has said what it is', 'copy');
 begin_small('b', 'last');
 like(fails_with('b', 'last', qr/newcomer/), $fenced, 'copy: a newcomer is refused');
 goes_on('copy: all members go on, and after the fence the newcomer', living());

@@ -95,7 +95,7 @@ $coordinator->safe_psql('postgres', q{
 	SET citus.shard_count = 8;
 	CREATE TABLE tickets (id bigint PRIMARY KEY DEFAULT segment_next('numbers'), item text);
 	SELECT create_distributed_table('tickets', 'id')});
-$_->safe_psql('postgres', q{SELECT segment_attach('numbers', step => 50, max_step => 50)}) foreach @workers;
+$_->safe_psql('postgres', q{SELECT segment_attach('numbers', step => 50, max_step => 50, without_standby => true)}) foreach @workers;
 my @tickets = map {
 	background_loop($_, clients => 2, sql => "INSERT INTO tickets (item) VALUES ('x'), ('y') RETURNING id", on_error_stop => 0)
 } $coordinator, @workers;
@@ -128,7 +128,7 @@ is(nodes_in_ids($coordinator), 4, 'so does a worker that is added later');
 
 my $insert = "INSERT INTO tickets (item) VALUES ('x')";
 is(scalar $workers[2]->psql('postgres', $insert), 3, 'it has no segment yet');
-$workers[2]->safe_psql('postgres', "SELECT segment_attach('numbers')");
+$workers[2]->safe_psql('postgres', "SELECT segment_attach('numbers', without_standby => true)");
 is(scalar $workers[2]->psql('postgres', $insert), 0, '... until it is attached');
 
 $coordinator->backup('backup');

@@ -24,7 +24,7 @@ sub make_segment
 {
 	my ($registry, $segment, @members) = @_;
 	sql($registry, "SELECT segment_create('$segment'); GRANT USAGE ON SEQUENCE uid_segments.$segment TO uid_fleet");
-	sql($_, "SELECT segment_attach('$segment', step => 100, max_step => 100)") foreach @members;
+	sql($_, "SELECT segment_attach('$segment', step => 100, max_step => 100, without_standby => true)") foreach @members;
 	return;
 }
 
@@ -89,11 +89,35 @@ new_member($_, 'first', 'second') foreach 'a', 'b';
 # As docs/segments.md says it.
 sql('first', block_of('docs/segments.md', qr/GRANT USAGE ON SEQUENCE uid_segments.orders/) =~ s/fleet_app1, fleet_app2/uid_fleet/r);
 my $attach = block_of('docs/segments.md', qr/segment_attach/);
-like(sql('a', $attach), qr/^1$/m, 'a member attaches to a segment, and draws');
-like(sql('b', $attach), qr/^1001$/m, '... another one draws from the next block');
-like(sql('a', statement_of('docs/segments.md', qr/segment_attach/)), qr/orders/, '... it may attach again');
-like(sql('a', statement_of('docs/fleet.md', qr/segment_attach/)), qr/orders/, '... and again');
-sql($_, "SELECT segment_drop('orders')") foreach 'a', 'b', 'first';
+like((sqlstate($nodes{a}, $attach))[1], qr/the registry has no synchronous standby\nDETAIL:  At a failover .*\nHINT:  .* pass without_standby => true/,
+	'without a synchronous standby of the registry a member attaches to a segment by a word of its own only');
+my $without = sub { $_[0] =~ s/'orders'\)/'orders', without_standby => true)/r };
+like(sql('a', $without->($attach)), qr/^1$/m, '... and draws');
+like(sql('b', $without->($attach)), qr/^1001$/m, '... another one draws from the next block');
+like(sql('a', $without->(statement_of('docs/segments.md', qr/segment_attach/))), qr/orders/, '... it may attach again');
+like(sql('a', $without->(statement_of('docs/fleet.md', qr/segment_attach/))), qr/orders/, '... and again');
+
+# Made anew at the registry, it begins after all that members were given.
+sub stderr_of
+{
+	my ($name, $sql) = @_;
+	$nodes{$name}->psql('postgres', $sql, stderr => \my $error);
+	return $error;
+}
+my $given = sql('first', q{SELECT last_value FROM uid_fleet_segment WHERE name = 'orders'});
+is($given, 2000, 'the registry knows what members were given');
+like(stderr_of('first', q{DROP SEQUENCE uid_segments.orders}), qr/WARNING:  members of the fleet have values of segment "orders", up to 2000\n.*HINT:  .*it begins after that value/s,
+	'a drop of the segment is warned of');
+like(stderr_of('first', q{SELECT segment_create('orders')}), qr/NOTICE:  segment "orders" begins after 2000\n/, 'made anew, it says where it begins');
+is(sql('first', q{SELECT segment_next('orders')}), 2001, '... also at the registry itself');
+sql('first', q{GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet});
+is((sort { $a <=> $b } split /\n/, sql('a', q{SELECT segment_next('orders') FROM generate_series(1, 2000)}))[-1] > 3001, 1,
+	'... members go on beyond it');
+like(stderr_of('first', q{SELECT segment_drop('orders'); SELECT segment_create('orders', start => 10, max_value => 2500)}),
+	qr/ERROR:  segment "orders" has no value left\n.*HINT:  Create it with wider bounds/s, 'with bounds below them it cannot be created');
+is(stderr_of('first', q{SELECT segment_create('orders', start => 100000); SELECT segment_drop('orders')}) =~ /NOTICE/, '', 'beyond them it begins at its start');
+is(stderr_of('first', q{SELECT segment_create('down', increment => -1); SELECT segment_drop('down')}), '', 'others are not warned of');
+sql($_, "SELECT segment_drop('orders')") foreach 'a', 'b';
 
 # ---------------------------------------------------------------------------
 # Exactly 1 to M: two members, and sessions on the registry itself, draw until the segment is used up.
@@ -136,6 +160,8 @@ is(fails_with('a', 'all', qr/HINT:  Run ALTER SEQUENCE uid_segments\."?all"? MAX
 # What the local sequence refuses, and what the views show
 # ---------------------------------------------------------------------------
 
+# Members have no value of an earlier segment of that name any more.
+sql('first', q{DELETE FROM uid_fleet_segment});
 make_segment('first', 'orders', 'a', 'b');
 is(join(',', draw('a', 'orders', 3), draw('b', 'orders', 2), draw('a', 'orders', 2)), '1,2,3,101,102,4,5', 'each member has a block');
 my $refused = qr/segment of sequence "orders" is attached to a fleet's registry/;
@@ -165,10 +191,10 @@ join_fleet($nodes{first}, $nodes{first});
 $nodes{first}->reload;
 $nodes{first}->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') <> ''}) or die 'no reload';
 make_segment('first', "gr\x{c3}\x{b6}\x{c3}\x{9f}e");
-sql('first', "BEGIN; SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e'); SELECT segment_next('mine'); ROLLBACK");
-sql('first', "SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', step => 10)");
+sql('first', "BEGIN; SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true); SELECT segment_next('mine'); ROLLBACK");
+sql('first', "SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', step => 10, without_standby => true)");
 is(sql('first', "SELECT segment_next('mine'), segment_next('gr\x{c3}\x{b6}\x{c3}\x{9f}e')"), '1001|1011', 'the registry is a member of its own');
-sql('a', "SELECT segment_attach('gr\x{c3}\x{b6}\x{c3}\x{9f}e')");
+sql('a', "SELECT segment_attach('gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true)");
 sql('first', 'GRANT USAGE ON SEQUENCE uid_segments.mine TO uid_fleet');
 like((sqlstate($nodes{a}, q{SELECT segment_attach('again', 'mine')}))[1], qr/segment "mine" at the registry is itself attached/,
 	'an attached segment cannot be attached to');
@@ -177,7 +203,7 @@ $nodes{first}->reload;
 
 # The length of blocks follows the demand.
 sql('first', q{SELECT segment_create('busy'); GRANT USAGE ON SEQUENCE uid_segments.busy TO uid_fleet});
-sql('a', q{SELECT segment_attach('busy', step => 10, max_step => 80)});
+sql('a', q{SELECT segment_attach('busy', step => 10, max_step => 80, without_standby => true)});
 is((draw('a', 'busy', 400))[-1], 400, 'a member draws from several blocks');
 is(status('a', 'busy', 'range_length'), 80, 'blocks grow from step to max_step');
 
@@ -270,19 +296,16 @@ my $state = q{SELECT last_value FROM uid_segments.orders};
 $before = sql('first', $state);
 my $walsender = freeze_walsender($nodes{first}, 'second');
 my $fleet = sql('first', 'SELECT fleet FROM uid_fleet_state');
-my $call = "SET ROLE uid_fleet; CALL uid_fleet_block(1, $fleet, 0, 0, 0, 'orders', 100, 0, 1, 'h', '1', 'd', 'v')";
-my @sessions = map { hold_open($nodes{first}) } 1 .. 2;
-foreach my $i (0, 1)
+my $call = qq{SET ROLE uid_fleet; CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, '{"protocol": 1, "fleet": $fleet,
+	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "system_identifier": 7, "timeline": 1, "database": "d", "version": "v"}'))};
+foreach my $call_number (1, 2)
 {
-	send_query($sessions[$i], $call);
-	$nodes{first}->poll_query_until('postgres', "SELECT count(*) > $i FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%uid_fleet_block%'")
-	  or die 'no wait';
+	like((sqlstate($nodes{first}, $call))[1], qr/the registry waits for its synchronous standby\nDETAIL:  .*synchronous_standby_names is "second"/,
+		'without its standby the registry gives no block');
 }
-is(sql('first', $state), $before + 100, 'a registry without its standby: one block waits for it');
-sql('first', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
-like((finish_query($_))[1], qr/canceling wait for a synchronous standby/, 'it is not given') foreach @sessions;
-$_->quit foreach @sessions;
+is(sql('first', $state), $before + 100, '... and uses up one');
 thaw($walsender);
+is(sql('a', q{SELECT segment_attach('orders')}), 'uid_segments.orders', 'with a synchronous standby a member attaches without a further word');
 
 draw('a', 'orders', 150);
 wait_for_next('a', 'orders');
@@ -346,34 +369,34 @@ sub draws_again
 my $reattach = qr/HINT:  Correct uidgen.registry or the segment there, or run SELECT segment_attach\('orders', 'orders'\)/;
 sql('third', 'ALTER SEQUENCE uid_segments.orders INCREMENT 10');
 draws_until('a', 'orders', qr/the increment of segment "orders" is 10 at the registry, and was 1\n$reattach/, 'another increment is an error');
-sql('a', q{SELECT segment_attach('orders', 'orders')});
+sql('a', q{SELECT segment_attach('orders', 'orders', without_standby => true)});
 my @tens = draw('a', 'orders', 3);
 is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the member draws with the new increment');
 
 # An answer that no registry gives.
-my $answer = join ', ', 'SELECT NULL::text', 'NULL::text', 'NULL::text', "$fleet\::bigint", '1::bigint';
+my $signature = '(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL)';
 sub lies
 {
-	my ($columns, $expected, $what) = @_;
-	sql('third', 'ALTER PROCEDURE uid_fleet_block RENAME TO honest');
-	sql('third', "CREATE PROCEDURE uid_fleet_block(integer, bigint, bigint, bigint, bigint, text, bigint, bigint, bigint, text, text, text, text,
-		INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL, INOUT fleet bigint DEFAULT NULL,
-		INOUT term bigint DEFAULT NULL, INOUT first bigint DEFAULT NULL, INOUT last bigint DEFAULT NULL, INOUT count bigint DEFAULT NULL,
-		INOUT increment bigint DEFAULT NULL) LANGUAGE sql AS \$\$ $columns \$\$");
+	my ($fields, $expected, $what) = @_;
+	sql('third', 'ALTER PROCEDURE uid_fleet_call RENAME TO honest');
+	sql('third', "CREATE PROCEDURE uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
+		BEGIN
+		  answer := jsonb_populate_record(NULL::uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'epoch', 1, 'epoch_nonce', 1, 'serial', 1,
+		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true,
+		    'first', 90000001, 'last', 90000991, 'count', 100, 'increment', 10) || '$fields');
+		END \$\$");
 	draws_until('a', 'orders', $expected, $what);
-	sql('third', 'DROP PROCEDURE uid_fleet_block; ALTER PROCEDURE honest RENAME TO uid_fleet_block');
+	sql('third', 'DROP PROCEDURE uid_fleet_call; ALTER PROCEDURE honest RENAME TO uid_fleet_call');
 	draws_again("$what: the next answer counts");
 	return;
 }
-lies("$answer, 1::bigint, 991::bigint, 100::bigint, 10::bigint", qr/the registry gave values that this database had before/, 'values that the member had before');
-lies("$answer, 90000001::bigint, 90000992::bigint, 100::bigint, 10::bigint", qr/the registry's answer is not valid/, 'a block whose end is wrong');
-lies("SELECT NULL::text, NULL::text, NULL::text, $fleet\::bigint, 1::bigint, 90000001::bigint, 90000991::bigint, NULL::bigint, 10::bigint",
-	qr/the registry's answer is incomplete/, 'no count');
-lies("SELECT NULL::text, NULL::text, NULL::text, 4711::bigint, 1::bigint, 90000001::bigint, 90000991::bigint, 100::bigint, 10::bigint",
-	qr/the registry's answer is not valid/, 'a block of another fleet');
-sql('third', 'ALTER PROCEDURE uid_fleet_block RENAME TO newer');
-draws_until('a', 'orders', qr/procedure .*uid_fleet_block.* does not exist\nHINT:  Run ALTER EXTENSION uidgen UPDATE on the registry/, 'an older registry');
-sql('third', 'ALTER PROCEDURE newer RENAME TO uid_fleet_block');
+lies('{"first": 1, "last": 991}', qr/the registry gave values that this database had before/, 'values that the member had before');
+lies('{"last": 90000992}', qr/the registry's answer is not valid/, 'a block whose end is wrong');
+lies('{"count": null}', qr/the registry's answer is not valid/, 'no count');
+lies('{"fleet": 4711}', qr/the registry's answer is not valid/, 'a block of another fleet');
+sql('third', 'ALTER PROCEDURE uid_fleet_call RENAME TO newer');
+draws_until('a', 'orders', qr/procedure .*uid_fleet_call.* does not exist\nHINT:  Run ALTER EXTENSION uidgen UPDATE on the registry/, 'an older registry');
+sql('third', 'ALTER PROCEDURE newer RENAME TO uid_fleet_call');
 draws_again('updated, it answers');
 
 sql('third', q{SELECT segment_drop('orders')});
@@ -393,7 +416,7 @@ foreach my $name ('a', 'b')
 	draws_until($name, 'orders', qr/the registry belongs to another fleet\n$reattach/, 'another fleet is an error') if $name eq 'a';
 	if ($name eq 'b')
 	{
-		my $attach = q{SELECT segment_attach('orders')};
+		my $attach = q{SELECT segment_attach('orders', without_standby => true)};
 		poll_until('the other fleet', sub { sqlstate($nodes{b}, "BEGIN; $attach; ROLLBACK") eq '00000' }) or die 'no other fleet';
 		my $next = q{SELECT segment_next('orders')};
 		my ($own, undef, $others) = split /\n/, sql('b', "BEGIN; $next; $attach; $next; ROLLBACK");
@@ -402,7 +425,7 @@ foreach my $name ('a', 'b')
 		is(fails_with('b', 'orders', qr/the registry belongs to another fleet/, 'and if it is rolled back, nothing of that fleet is left'),
 			'55000', 'to draw');
 	}
-	ok(poll_until('the other fleet', sub { sqlstate($nodes{$name}, q{SELECT segment_attach('orders', 'orders')}) eq '00000' }),
+	ok(poll_until('the other fleet', sub { sqlstate($nodes{$name}, q{SELECT segment_attach('orders', 'orders', without_standby => true)}) eq '00000' }),
 		"$name is attached again");
 	cmp_ok((draw($name, 'orders', 1))[0], '>', $before, "$name draws beyond its last value");
 }

@@ -136,7 +136,7 @@ my $rows = <<'SQL';
 SELECT 'generator', generator::text, preset, epoch::text, is_default::text FROM uid_generator
 UNION ALL SELECT 'segment', name, sequence::text, step::text, max_step::text FROM uid_segment
 UNION ALL SELECT 'node', id::text, generator, worker_id::text, created::text FROM worker_node
-UNION ALL SELECT 'fleet', term::text, fleet::text, '', '' FROM uid_fleet_state
+UNION ALL SELECT 'fleet', epoch::text, fleet::text, '', '' FROM uid_fleet_state
 UNION ALL SELECT 'reserved', node::text, granted_from::text, granted_until::text, serial::text FROM uid_fleet_node
 ORDER BY 1, 2
 SQL
@@ -146,7 +146,7 @@ my $counters = "SELECT string_agg(last_value::text, ' ' ORDER BY ordinal) FROM (
   . 'uid_segments.numbers UNION ALL SELECT 4, last_value FROM worker_node_id_seq) c(ordinal, last_value)';
 
 my $may = "SELECT has_table_privilege('app', 'uid_fleet', 'SELECT'), has_sequence_privilege('app', 'uid_generators.own', 'USAGE'), "
-  . "has_function_privilege('app', 'uid_fleet_admit(regrole)', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
+  . "has_function_privilege('app', 'uid_fleet_admit(regrole,text,bigint)', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
 
 sub rises
 {
@@ -216,7 +216,7 @@ SELECT uid_generator_create('own', tolerance_ms => 100), segment_create('numbers
 CREATE SEQUENCE ticket_seq;
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next());
 SELECT uid_next(), uid_next('uid_generators.own'), segment_next('numbers');
-SELECT uid_fleet_admit('uid_fleet');
+SELECT uid_fleet_admit('uid_fleet', 'new');
 SELECT count(*) FROM uid_fleet_reserve(2, without_standby => true);
 SQL
 	wait_for_node_rows($node, '%', 2, dbname => $dbname);
@@ -246,7 +246,7 @@ SQL
 
 	# The privileges and objects of users are none of the comparison's.
 	$node->safe_psql($dbname, 'REVOKE SELECT ON uid_fleet FROM app; REVOKE EXECUTE ON FUNCTION uid_fleet_admit FROM app;'
-		  . 'DROP VIEW seen; REVOKE EXECUTE ON PROCEDURE uid_fleet_call, uid_fleet_block FROM uid_fleet;'
+		  . 'DROP VIEW seen; REVOKE EXECUTE ON PROCEDURE uid_fleet_call FROM uid_fleet;'
 		  . "REVOKE USAGE ON SCHEMA $schema FROM uid_fleet; UPDATE pg_proc SET proacl = NULL WHERE oid = 'uid_next()'::regprocedure");
 	is(join("\n", differences($dbname, "fresh_$schema")), '', "schema $schema: the update makes what CREATE EXTENSION makes");
 	$node->safe_psql('postgres', "DROP DATABASE $_") foreach ($dbname, "again_$dbname", "fresh_$schema");

@@ -205,7 +205,7 @@ is_harmless('neither do views and functions that a superuser uses');
 foreach my $sql (
 	'CREATE TRIGGER t BEFORE INSERT ON home.worker_node FOR EACH ROW EXECUTE FUNCTION home.spring()',
 	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
-	'ALTER TABLE home.uid_fleet_state ALTER COLUMN term SET DEFAULT 1',
+	'ALTER TABLE home.uid_fleet_state ALTER COLUMN epoch SET DEFAULT 1',
 	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
 	'ALTER TABLE home.uid_generator DISABLE TRIGGER ALL',
 	'ALTER TABLE home.uid_segment ENABLE ROW LEVEL SECURITY',
@@ -221,7 +221,7 @@ foreach my $sql (
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
 	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
 	'ALTER FUNCTION uid_internal.uid_number_node() SET search_path = home',
-	'ALTER FUNCTION home.uid_fleet_admit(regrole) RENAME TO other',
+	'ALTER FUNCTION home.uid_fleet_admit(regrole, text, bigint) RENAME TO other',
 	'GRANT EXECUTE ON PROCEDURE home.uid_fleet_call TO nobody',
 	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
@@ -249,7 +249,6 @@ CREATE TABLE prepared.uid_generator (LIKE home.uid_generator INCLUDING ALL);
 INSERT INTO prepared.uid_generator SELECT * FROM home.uid_generator;
 INSERT INTO prepared.uid_fleet_state SELECT * FROM home.uid_fleet_state;
 CREATE PROCEDURE prepared.uid_fleet_call() LANGUAGE sql AS 'SELECT';
-CREATE PROCEDURE prepared.uid_fleet_block() LANGUAGE sql AS 'SELECT';
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_generator FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE VIEW prepared.uid_segment AS SELECT s.name FROM home.uid_segment s WHERE trap.springs();
@@ -357,7 +356,7 @@ sub steal_names
 }
 
 sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
-steal_names('uid_fleet_state', "SELECT home.uid_fleet_admit('nobody')", 1);
+steal_names('uid_fleet_state', "SELECT home.uid_fleet_admit('nobody', 'new')", 1);
 steal_names('uid_fleet_state', 'SELECT home.uid_fleet_fence()', 1);
 steal_names('uid_generator', "SELECT home.uid_default_set('uid_generators.chosen')", 0);
 steal_names('uid_generator', "SELECT home.uid_generator_alter('uid_generators.chosen', max_ahead_ms => 4000)", 0);
@@ -408,7 +407,7 @@ sub plant
 	return $error;
 }
 
-$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_fleet_admit('nobody')");
+$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_fleet_admit('nobody', 'new')");
 like(plant('uid_fleet_fence()', 'SELECT', <<'SQL'), qr/extension uidgen was dropped by another session/, 'the registry finds tables of others');
 CREATE TABLE home.planted_state (LIKE home.uid_fleet_state INCLUDING ALL);
 CREATE TABLE home.planted_pool (LIKE home.uid_fleet_pool INCLUDING ALL);

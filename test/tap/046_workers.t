@@ -72,7 +72,7 @@ sub sweep
 # ---------------------------------------------------------------------------
 # A session that waits for a grant or a block is terminated, and another one waits on.
 # ---------------------------------------------------------------------------
-sql("SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100)");
+sql("SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100, without_standby => true)");
 my $holder = hold_up_registry();
 my @calls = (q{SELECT uid_next('uid_generators.g') > 0}, q{SELECT segment_next('a') > 0});
 my @sessions = map { my $call = $_; map { [ hold_open($node), $call ] } 1, 2 } @calls;
@@ -118,7 +118,7 @@ eval { $_->[0]->quit } foreach @sessions;
 # for a block, as that of the former was.
 {
 	my $fleet = sql('SELECT fleet FROM uid_registry_status LIMIT 1');
-	sql("DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100)");
+	sql("DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100, without_standby => true)");
 	$holder = hold_up_registry();
 	my $session = hold_open($node);
 	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT segment_next('x')});

@@ -1,88 +1,14 @@
 # The runbooks for the night (docs/runbooks): each is run verbatim, block by block, in the situation that it is for. Its
 # symptom is what the server says, and afterwards it is over. A step at the wrong moment fails and changes nothing.
 #
-# The blocks of SQL of a page are run by one psql in the database shop, those of sh with libpq's variables and $PGDATA of
-# the server. Each must succeed. uidgen has a schema of its own, as README.md installs it, and no search_path leads there.
-# So a page must set one, and a page with a new session must begin it with \c.
-#
-# A comment before a block, which a reader does not see, says more:
-#
-#   <!-- test: prints t -->           that is all that it prints
-#   <!-- test: lists NAME NAME -->    each begins a row
-#   <!-- test: says WORDS -->         which are in what it prints
+# Runbook.pm says what marks in a page mean.
 use UidgenTest 'preloaded';
+use Runbook;
 
 skip_with_assertions();
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 my $path = 'SET search_path = public, uidgen;';
-my %used;
-
-sub page
-{
-	my ($name) = @_;
-	$used{"docs/runbooks/$name.md"} = 1;
-	return slurp_file("docs/runbooks/$name.md");
-}
-
-sub check_output
-{
-	my ($mark, $output) = @_;
-	my ($what, $rest) = $mark =~ /^(\w+) (.+)$/;
-	if ($mark eq 'prints t') { is($output, 't', '... prints t') }
-	elsif ($what eq 'lists') { like($output, qr/^\Q$_\E\|/m, "... lists $_") foreach split / /, $rest }
-	elsif ($what eq 'says') { like($output, qr/\Q$rest\E/, "... says $rest") }
-	else { fail("a mark that the test understands: $mark") }
-	return;
-}
-
-# Runs all blocks of a page. `after` gets each block when it has run.
-sub run_page
-{
-	my ($name, $node, %environment) = @_;
-	my $after = delete $environment{after};
-	my $text = page($name);
-	my $blocks = 0;
-	my $psql;
-	while ($text =~ /^(?: *<!-- test: ([^\n]*) -->\n)?( *)```(sql|sh)\n(.*?)^\g{2}```$/msg)
-	{
-		my ($mark, $indent, $language, $block) = ($1, $2, $3, $4);
-		$block =~ s/^$indent//mg;
-		my ($first) = $block =~ /^(\N*)/;
-		my ($status, $output, $error);
-		if ($language eq 'sql')
-		{
-			$psql //= $node->background_psql('shop', on_error_stop => 0);
-			$output = eval { $psql->query($block) };
-			$error = $@ . ($psql->{stderr} // '');
-			$psql->{stderr} = '';
-			$status = $error =~ m{ERROR:|FATAL:|error:|invalid command} || !defined $output ? 1 : 0;
-		}
-		else
-		{
-			($status, $output) = run_shell($node, $block, directory => $directory, %environment);
-			$node->_update_pid(-1) if $block =~ /pg_ctl/;
-		}
-		is($status, 0, "$name: $first") or diag(join "\n", grep { defined } $output, $error);
-		check_output($mark, join "\n", grep { defined } $output, $mark =~ /^says/ ? $error : ()) if defined $mark;
-		$after->($block) if defined $after;
-		$blocks++;
-	}
-	$psql->quit if defined $psql;
-	my $marks = () = $text =~ /<!-- test:/g;
-	my $used = () = $text =~ /^ *<!-- test: \N* -->\n *```(?:sql|sh)$/mg;
-	is($used, $marks, "$name: every mark stands before a block");
-	cmp_ok($blocks, '>=', 3, "$name: the page has blocks");
-	return;
-}
-
-# The message that a page shows, with any names and numbers.
-sub symptom
-{
-	my ($name) = @_;
-	my ($line) = page($name) =~ /^```\n(?:ERROR|WARNING):  (\N+)$/m or die "$name has no symptom";
-	return join '', map { /^[\d.: +-]+$/ ? '[\d.: +-]+' : quotemeta } split /(\b\d[\d.: +-]*\b)/, $line;
-}
 
 sub error_of
 {
@@ -217,7 +143,7 @@ $night->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 10)
 my $twice = $night->safe_psql('shop', 'SELECT min(id) FROM orders');
 $night->safe_psql('shop2', "INSERT INTO orders VALUES ($twice)");
 like(error_of($night, "INSERT INTO orders VALUES ($twice)"), qr/ERROR:  23505: @{[symptom('datacenter')]}/, 'datacenter: the symptom');
-run_page('datacenter', $night);
+run_page('datacenter', $night, directory => $directory);
 my $copy = block_of('docs/runbooks/datacenter.md', qr/pstdin/);
 is((run_shell($night, $copy, directory => $directory))[1], "CREATE TABLE\nCOPY 1\n$twice\n", '... it finds the id that both have');
 like(error_of($night, 'ALTER DATABASE shop SET uidgen.datacenter_id = -2'), qr/ERROR:  22023:/, '... a number that is none is refused');
@@ -227,7 +153,7 @@ is(shop($night, 'SELECT datacenter_id FROM uid_decode(uid_next())'), '2', '... a
 # Restoring one table.
 # ---------------------------------------------------------------------------
 
-# A column that PostgreSQL computes, as docs/layouts.md recommends, and one whose values it insists on.
+# A column that PostgreSQL computes, as docs/ids-for-people.md recommends, and one whose values it insists on.
 my $time = q{uid_timestamp(id, '2026-01-01 00:00+00', 1000, 22)};
 shop($night, "ALTER TABLE orders ADD COLUMN made timestamptz NOT NULL GENERATED ALWAYS AS ($time) STORED",
 	'ALTER TABLE orders ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY');
@@ -236,7 +162,7 @@ my $numbers = 'SELECT md5(string_agg(o::text, $$,$$ ORDER BY id)) FROM orders o 
 my $before = shop($night, $numbers);
 $night->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/shop.dump", '-d', $night->connstr('shop') ], 'restore-table: a dump');
 $night->safe_psql('shop', 'DELETE FROM orders WHERE id % 2 = 0 OR id % 2 = 1; INSERT INTO orders SELECT FROM generate_series(1, 5)');
-run_page('restore-table', $night);
+run_page('restore-table', $night, directory => $directory);
 is(shop($night, $sums), '15|15|15', '... old rows and new ones');
 is(shop($night, $numbers), $before, '... the old ones as they were');
 my $raise = block_of('docs/runbooks/restore-table.md', qr/uid_generator_raise/);
@@ -268,5 +194,5 @@ $standby->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 1
 is($standby->safe_psql('shop', 'SELECT count(*), count(DISTINCT id) FROM orders'), '36|36', '... inserts go on');
 $standby->stop;
 
-is_deeply([ sort keys %used ], [ sort glob 'docs/runbooks/*.md' ], 'each page has been run');
+is_deeply([ used_pages() ], [ grep { !/registry-/ } sort glob 'docs/runbooks/*.md' ], 'each page has been run, but those of 061_registry_runbooks.t');
 done_testing();

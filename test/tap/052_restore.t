@@ -165,7 +165,7 @@ warned('c on of_schema.t', "CREATE SCHEMA of_schema CREATE TABLE t (id bigint CO
 
 # As docs/operations.md says, definitions and data apart, with the configuration first. That restores such a table, too.
 sql('places', "INSERT INTO checked (id, other, more) SELECT id, uid_next('uid_generators.g'), uid_conceal(id, 'k') FROM a_table");
-$node->poll_query_until('places', "SELECT EXISTS (SELECT FROM worker_node w JOIN pg_database d ON d.oid = w.database WHERE d.datname = current_database() AND w.generator = 'uid_generators.g')") or die 'no row of worker_node';
+$node->poll_query_until('places', 'SELECT max(id) = (SELECT last_value FROM worker_node_id_seq) FROM worker_node') or die 'no row of worker_node';
 sql('places', "SELECT uid_leaf_alloc_create(); INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1000); UPDATE leaf_alloc SET max_id = max_id + step");
 $node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/shop.dump", '-d', $node->connstr('places') ], 'pg_dump of a table with such a CHECK, and of one for Leaf');
 sql('postgres', 'CREATE DATABASE failed TEMPLATE template0; CREATE DATABASE shop TEMPLATE template0');

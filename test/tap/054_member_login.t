@@ -20,66 +20,51 @@ sub sql { return $registry->safe_psql('postgres', $_[0]); }
 sql("SELECT segment_create('orders')");
 sql('GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet');
 
-# What a call shows; the arguments with a default are of the answer alone.
-sub arguments_of { return split /\n/, sql("SELECT unnest(proargnames[1:pronargs - pronargdefaults]) FROM pg_proc WHERE proname = '$_[0]'"); }
-my @of_call = arguments_of('uid_fleet_call');
-my @of_block = arguments_of('uid_fleet_block');
+# What a call shows.
+my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
+my @of_block = qw(protocol fleet epoch epoch_nonce serial seal segment count shown increment host port system_identifier timeline database version);
+my @of_generator = grep { my $name = $_; !grep { $name eq $_ } qw(segment count shown increment) } @of_request;
 
 my $clock_us = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 my $tick = '(extract(epoch FROM clock_timestamp() - timestamptz \'2026-01-01 00:00:00+00\') * 1000)::bigint';
+my %member = (protocol => 1, host => "'h'", port => "'1'", system_identifier => 7, timeline => 1, database => "'d'", version => "'v'");
 my %newcomer = (
-	protocol => 1, incarnation => '(random() * 9e17)::bigint + 1', clock_us => $clock_us, lowest => $tick, length => 600000,
-	preset => "'custom'", epoch_us => 1767225600000000, tick_us => 1000, time_bits => 41, datacenter_bits => 0, worker_bits => 22,
-	sequence_bits => 0, sequence_first => 'false', backup_worker => 'false', policy => "'disposable'", host => "'h'", port => "'1'",
-	system_identifier => 7, timeline => 1, database => "'d'", generator => "'g'", version => "'v'");
-my %block = (
-	protocol => 1, fleet => ':fleet', term => 0, serial => 0, seal => 0, segment => "'orders'", count => 1, shown => 0, increment => 1,
-	host => "'h'", port => "'1'", database => "'d'", version => "'v'");
+	%member, incarnation => '(random() * 9e17)::bigint + 1', clock_us => $clock_us, lowest => $tick, length => 600000,
+	preset => "'custom'", layout_epoch_us => 1767225600000000, tick_us => 1000, time_bits => 41, datacenter_bits => 0, worker_bits => 22,
+	sequence_bits => 0, sequence_first => 'false', backup_worker => 'false', policy => "'disposable'", generator => "'g'");
+my %block = (%member, fleet => ':fleet', segment => "'orders'", count => 1, shown => 0, increment => 1);
 
 # What a member shows of its latest answer: psql's variables, with a prefix.
 sub holder
 {
 	my ($prefix) = @_;
-	my %shown = map { ("held_$_" => ":${prefix}$_") } qw(node from until line term serial seal);
-	return (%newcomer, %shown, fleet => ':fleet', incarnation => ":${prefix}incarnation", term => ":${prefix}term",
-		serial => ":${prefix}serial", seal => ":${prefix}stamp");
+	my %shown = map { ("held_$_" => ":${prefix}$_") } qw(node from until membership epoch epoch_nonce serial seal);
+	return (%newcomer, %shown, fleet => ':fleet', incarnation => ":${prefix}incarnation", serial => ":${prefix}serial",
+		epoch => ":${prefix}epoch", epoch_nonce => ":${prefix}epoch_nonce", seal => ":${prefix}stamp");
 }
 
-sub values_in { my ($of, %args) = @_; return join(', ', map { $args{$_} // 'NULL' } @$of); }
-sub call { return 'CALL uid_fleet_call(' . values_in(\@of_call, @_) . ')'; }
-sub block { return 'CALL uid_fleet_block(' . values_in(\@of_block, @_) . ')'; }
+sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::uid_fleet_request'; }
+sub call { return 'CALL uid_fleet_call(' . request(@_) . ')'; }
 
 # A call whose answer has no NULL, because psql unsets the variable of a NULL.
-my $columns = sql("SELECT string_agg(format('%I %s', proargnames[n], format_type(proargtypes[n - 1], NULL)), ', ')
-	FROM pg_proc, generate_series(1, pronargs - pronargdefaults) n WHERE proname = 'uid_fleet_call'");
-my $shown = join ', ', map { "a.$_" } @of_call;
 sql(<<"SQL");
-CREATE TYPE asked AS ($columns);
-CREATE PROCEDURE ask(a asked, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
-  INOUT until bigint DEFAULT NULL, INOUT line bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT term bigint DEFAULT NULL,
-  INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
+CREATE PROCEDURE ask(asked uid_fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
+  INOUT until bigint DEFAULT NULL, INOUT membership bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT epoch bigint DEFAULT NULL,
+  INOUT epoch_nonce bigint DEFAULT NULL, INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL,
+  INOUT last bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
 DECLARE
-  message text; hint text; retry bigint; clock bigint; version text;
+  a uid_fleet_answer;
 BEGIN
-  CALL uid_fleet_call($shown, refusal, message, hint, retry, node, "from", until, line, clock, version);
-  SELECT coalesce(refusal, ''), coalesce(node, -1), coalesce("from", 0), coalesce(until, 0), coalesce(line, 0), a.fleet, a.term,
-         a.serial, a.seal, coalesce(a.held_seal, 0)
-    INTO refusal, node, "from", until, line, fleet, term, serial, stamp, seal;
-END
-\$\$;
-CREATE PROCEDURE ask_block(fleet bigint, shown bigint, INOUT refusal text DEFAULT NULL, INOUT last bigint DEFAULT NULL)
-LANGUAGE plpgsql AS \$\$
-DECLARE
-  message text; hint text; first bigint; term bigint := 0; count bigint := 1; increment bigint := 1;
-BEGIN
-  CALL uid_fleet_block(1, fleet, term, 0, 0, 'orders', count, shown, increment, 'h', '1', 'd', 'v', refusal, message, hint, first, last);
-  SELECT coalesce(refusal, ''), coalesce(last, 0) INTO refusal, last;
+  CALL uid_fleet_call(asked, a);
+  SELECT coalesce(a.refusal, ''), coalesce(a.node, -1), coalesce(a.granted_from, 0), coalesce(a.granted_until, 0), coalesce(a.membership, 0),
+         a.fleet, a.epoch, a.epoch_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.last, 0)
+    INTO refusal, node, "from", until, membership, fleet, epoch, epoch_nonce, serial, stamp, seal, last;
 END
 \$\$;
 SQL
 
 # Keeps the answer in variables.
-sub keep { my ($prefix, %args) = @_; return 'CALL ask(ROW(' . values_in(\@of_call, %args) . ")::asked) \\gset $prefix\n\\set fleet :${prefix}fleet\n"; }
+sub keep { my ($prefix, %args) = @_; return 'CALL ask(' . request(%args) . ") \\gset $prefix\n\\set fleet :${prefix}fleet\n"; }
 
 my @numbers = (
 	'NULL', 0, 1, -1, 2, 63, 64, 2147483647, 1099511627776, 9007199254740991, 9007199254740992, '9223372036854775806', '9223372036854775807',
@@ -97,8 +82,10 @@ my %values = (
 	former_until => [ @numbers, "$tick + 700000", 2199023255552 ],
 	held_until => [ @numbers, ':l_until + 1', ':l_until + 600000' ],
 	held_node => [ @numbers, ':h_node' ],
-	held_line => [ @numbers, ':l_line + 1' ],
-	(map { ($_ => [ @numbers, ':l_term + 1', ':l_term - 1' ]) } qw(term held_term)),
+	held_membership => [ @numbers, ':l_membership + 1' ],
+	(map { ($_ => [ @numbers, ':l_epoch + 1', ':l_epoch - 1' ]) } qw(epoch held_epoch other_epoch)),
+	(map { ($_ => [ @numbers, ':l_epoch_nonce' ]) } qw(epoch_nonce held_epoch_nonce other_epoch_nonce)),
+	other_granted_us => [ @numbers, $clock_us ],
 	(map { ($_ => [ @numbers, ':l_serial + 1', ':l_serial + 1000000' ]) } qw(serial held_serial)));
 
 sub values_of { return @{ $values{ $_[0] } // \@numbers }; }
@@ -107,20 +94,20 @@ sub values_of { return @{ $values{ $_[0] } // \@numbers }; }
 srand 20261123;
 my @hostile;
 my $lies_of = sub {
-	my ($function, $names, %args) = @_;
+	my ($names, %args) = @_;
 	foreach my $name (@$names)
 	{
-		push @hostile, $function->(%args, $name => $_) foreach values_of($name);
+		push @hostile, call(%args, $name => $_) foreach values_of($name);
 	}
 	foreach (1 .. 150)
 	{
 		my %changed = map { my @of = values_of($_); ($_ => $of[ rand @of ]) } map { $names->[ rand @$names ] } 1 .. 3;
-		push @hostile, $function->(%args, %changed);
+		push @hostile, call(%args, %changed);
 	}
 };
-$lies_of->(\&call, \@of_call, %newcomer, former_node => ':h_node', former_until => $tick);
-$lies_of->(\&call, \@of_call, holder('l_'));
-$lies_of->(\&block, \@of_block, %block);
+$lies_of->(\@of_generator, %newcomer, former_node => ':h_node', former_until => $tick);
+$lies_of->(\@of_request, holder('l_'));
+$lies_of->(\@of_block, %block);
 push @hostile, map { call(%newcomer, host => "'invented$_'", clock_us => "$clock_us + 1892160000000000", lowest => "$tick + 1892160000000") } 1 .. 5;
 push @hostile, map { "SELECT segment_reserve('orders', $_)" } grep { $_ ne 'NULL' } @numbers;
 
@@ -132,7 +119,7 @@ foreach my $call (@hostile)
 {
 	$script .= "\\o /dev/null\n$call;\n\\o\n";
 	$script .= keep('h_', holder('h_')) . keep('n_', %newcomer);
-	$script .= "CALL ask_block(:fleet, :b_last) \\gset b_\n";
+	$script .= keep('b_', %block, shown => ':b_last');
 	$script .= "SELECT $number, concat_ws(' ', nullif('holder: ' || :'h_refusal', 'holder: '), nullif('newcomer: ' || :'n_refusal', 'newcomer: '), "
 	  . "nullif('block: ' || :'b_refusal', 'block: '), CASE WHEN :h_node <> :first_node THEN 'another node' END, "
 	  . "CASE WHEN :n_until > $tick + 700000 THEN 'a long grant' END);\n";
@@ -146,7 +133,7 @@ is(scalar(@results), scalar(@hostile), 'after each call the honest ones are answ
 my @broken = grep { !/^\d+\|$/ } @results;
 is(join("\n", map { my ($n, $what) = split /\|/; "$hostile[$n]: $what" } @broken[ 0 .. ($#broken < 4 ? $#broken : 4) ]), '',
 	'... the member keeps its node, a newcomer gets one, and the segment gives a block');
-is(sql('SELECT term, term_shown, fence_base FROM uid_fleet_state'), '1|0|', 'no fence, and no term but the registry\'s own');
+is(sql('SELECT epoch, shown_epoch, fence_base FROM uid_fleet_state'), '1||', 'no fence, and no epoch but the registry\'s own');
 is(sql("SELECT count(*) FROM uid_fleet JOIN uid_fleet_pool USING (pool) WHERE tick_us <= 1000000 AND granted_until > now() + interval '12 min'"),
 	0, 'no node is taken for longer than a grant');
 my $calls = @hostile + 10;
@@ -156,7 +143,7 @@ is(sql("SELECT last_value FROM uid_segments.orders WHERE last_value > 17 * 10000
 unlike($error, qr/server closed the connection|PANIC|XX000|syntax error|subquery|procedure .* does not exist/, 'each call is understood, and none ends the session');
 my $log = slurp_file($registry->logfile);
 like($log, qr/LOG:  .*$_/, "what is refused is logged: $_")
-  foreach ('on invented1:1: the generator is too far ahead of the clocks', 'has not given what the member shows', 'lies too far beyond all that');
+  foreach ('on invented1:1: the generator is too far ahead of the clocks', 'shows what the registry of this fleet has not given', 'lies too far beyond all that');
 note(scalar(@hostile) . ' calls');
 
 # The call is committed before it answers. So what a statement has shown that fails afterwards proves no lost commit.
@@ -164,15 +151,16 @@ my @as_member = (on_error_stop => 0, stderr => \$error, extra_params => [ '-U', 
 sub after_call
 {
 	my ($then, %args) = @_;
-	my $asked = values_in(\@of_call, %newcomer, %args);
+	my $asked = request(%newcomer, %args);
 	return <<"SQL";
 DO \$\$
 DECLARE
-  a asked := ROW($asked)::asked;
-  refusal text; node bigint; first bigint; until bigint; line bigint; fleet bigint; term bigint; serial bigint; stamp bigint; seal bigint;
+  a uid_fleet_answer;
+  node bigint;
 BEGIN
-  CALL ask(a, refusal, node, first, until, line, fleet, term, serial, stamp, seal);
-  RAISE INFO 'answer: % % % % % % % % %', node, first, until, line, term, serial, seal, fleet, stamp;
+  CALL uid_fleet_call($asked, a);
+  RAISE INFO 'answer: % % % % % % % % % %', a.node, a.granted_from, a.granted_until, a.membership, a.epoch, a.epoch_nonce, a.serial,
+    a.held_seal, a.fleet, a.seal;
   $then;
 END
 \$\$;
@@ -185,12 +173,12 @@ foreach my $then ('PERFORM 1 / 0', 'ROLLBACK', 'PERFORM pg_terminate_backend(pg_
 	$registry->psql('postgres', after_call($then, incarnation => $incarnation), @as_member);
 	my %shown = (%newcomer, incarnation => $incarnation);
 	my ($answer) = $error =~ /answer: (.*)/ or die "no answer: $error";
-	@shown{qw(held_node held_from held_until held_line held_term held_serial held_seal fleet seal)} = split / /, $answer;
-	@shown{qw(term serial)} = @shown{qw(held_term held_serial)};
-	$registry->psql('postgres', call(%shown), @as_member, stdout => \$output);
-	is((split /\|/, $output, -1)[9], $shown{held_node}, "an answer that was shown counts, whatever the statement does then: $then");
+	@shown{qw(held_node held_from held_until held_membership held_epoch held_epoch_nonce held_serial held_seal fleet seal)} = split / /, $answer;
+	@shown{qw(epoch epoch_nonce serial)} = @shown{qw(held_epoch held_epoch_nonce held_serial)};
+	$registry->psql('postgres', keep('a_', %shown) . "\\echo :a_node", @as_member, stdout => \$output);
+	is($output, $shown{held_node}, "an answer that was shown counts, whatever the statement does then: $then");
 }
-is(sql('SELECT term, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
+is(sql('SELECT epoch, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
 
 # Nor does the statement keep the registry's locks while it goes on, nor while the commit runs the query of a cursor of the
 # caller's to its end. With a new layout they would be locks against all members.
@@ -204,7 +192,7 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 	send_query($sleeper, "SET statement_timeout = 0; SET lock_timeout = 0;\n$call");
 	$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'no sleep';
 	$registry->psql('postgres', call(%newcomer, worker_bits => $bits), @as_member, stdout => \$output);
-	like($output, qr/^\d+\|1\|/, "while $what, others are answered") or diag($error);
+	like($output, qr/^\(\d+,1,/, "while $what, others are answered") or diag($error);
 	is(sql("SELECT count(*) FROM pg_locks WHERE relation = 'uid_fleet_state'::regclass"), 0, '... and the registry has no locks');
 	sql("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 	eval { $sleeper->quit };
@@ -214,12 +202,15 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, clock_us => "$clock_us + 3600000000"), @as_member);
 unlike($error, qr/clock of/, 'what the registry logs of a call is not sent to the caller');
 
-# A copy of the registry raises a fence of its own, and has the same key. What it has said stops the registry, which may
-# have been replaced, until an administrator says that it was not.
+# A copy of the registry has the same key. Said to be the successor, it raises a fence of its own. What it has said then
+# stops the registry, which may have been replaced, until an administrator says that it was not.
 sql('CREATE DATABASE copy');
 $registry->command_ok([ 'sh', '-c', 'pg_dump -d "$1" | psql -Xq -v ON_ERROR_STOP=1 -d "$2"', 'sh', $registry->connstr('postgres'), $registry->connstr('copy') ],
 	'a copy of the registry');
-my %of_copy = (%newcomer, fleet => ':fleet', term => ':c_term', seal => ':c_stamp', serial => 0);
+my %of_copy = (%newcomer, fleet => ':fleet', seal => ':c_stamp', map { ($_ => ":c_$_") } qw(epoch epoch_nonce serial));
+$registry->psql('postgres', "\\c copy\n" . keep('c_', %newcomer) . "\\echo :c_refusal", @as_member, stdout => \$output);
+is($output, 'unclaimed', '... grants nothing before someone has said what it is') or diag($error);
+$registry->safe_psql('copy', q{SELECT uid_fleet_admit('uid_fleet', 'successor')});
 $registry->psql('postgres', "\\c copy\n" . keep('c_', %newcomer) . "\\c postgres\n" . keep('s_', %of_copy) . keep('n_', %newcomer)
 	  . "SELECT :'c_refusal', :'s_refusal', :'n_refusal'", @as_member, stdout => \$output);
 is($output, 'fenced|stale_registry|stale_registry', '... stops the registry when its answer is shown') or diag($error);

@@ -14,7 +14,7 @@ sub build
 	my $directory = PostgreSQL::Test::Utils::tempdir() . "/$name";
 	my $here = getcwd();
 	system_or_bail('cp', '-a', "$ENV{UIDGEN_WORK}/build-main", $directory);
-	unlink map { "$directory/$_" } 'src/pg/memory/slots.o', 'uidgen.so';
+	unlink map { "$directory/$_" } 'src/pg/memory/server_state.o', 'uidgen.so';
 	my @makefile = -e "$directory/Makefile" ? () : ('-f', "$here/Makefile");
 	system_or_bail('make', '-s', '-C', $directory, @makefile, 'uidgen.so', "PG_CONFIG=$ENV{PG_CONFIG}", 'PG_CXXFLAGS=-O1',
 		"PG_CPPFLAGS=-DUIDGEN_SHARED_MEANING=$meaning");

@@ -78,25 +78,19 @@ my %huge = (
 	_bytea => q{ARRAY[pg_catalog.decode(pg_catalog.repeat('5e', 1048576), 'hex')]},
 	jsonb => q{pg_catalog.jsonb_build_object(pg_catalog.repeat('x', 1048576), pg_catalog.repeat('x', 1048576))});
 
+# A newcomer's.
+my %request = (
+	protocol => 1, host => 'h', port => '1', system_identifier => 7, timeline => 1, database => 'd', version => '1', incarnation => 4711,
+	clock_us => 1000000 * time, lowest => 1000, length => 1000, generator => 'g', preset => 'snowflake', layout_epoch_us => 1767225600000000,
+	tick_us => 1000, time_bits => 41, datacenter_bits => 5, worker_bits => 5, sequence_bits => 12, policy => 'disposable');
+
 # By the name of a parameter. Any other one without a default has a value by its type.
 my %typical = (
-	protocol => 1,
-	incarnation => 4711,
-	length => 1000,
-	clock_us => 1000000 * time,
-	lowest => 1000,
 	id => 117681045448435301,
 	count => 3,
 	step => 5,
-	tick_us => 1000,
-	epoch_us => 1767225600000000,
-	time_bits => 41,
-	datacenter_bits => 5,
-	worker_bits => 5,
-	sequence_bits => 12,
 	shift => 22,
 	preset => 'snowflake',
-	policy => 'disposable',
 	epoch => '2026-01-01 00:00:00+00',
 	schema => 'things',
 	column_name => 'id',
@@ -107,11 +101,7 @@ my %typical = (
 	given => '{}',
 	plan_query => q{uid_adopt_plan('things.plain'::pg_catalog.regclass, 'id'::pg_catalog.name, NULL::pg_catalog.regclass, false)},
 	dry_run => 'false',
-	above => 1,
-	former => '{}');
-# Of a call on the registry, these say what the caller knows.
-my %unknown = map { $_ => 1 } qw(fleet term serial held_node held_from held_until held_line held_term held_serial worker_number
-  datacenter_id former_node former_until);
+	above => 1);
 my %typical_of_type = (
 	text => 'new', name => 'id', int2 => 1, int4 => 1, int8 => 1, bool => 'true', timestamptz => '2026-11-21 12:00:00+00', jsonb => '{}',
 	_int8 => '{}');
@@ -122,6 +112,16 @@ sub literal
 	my $text = $value =~ s/'/''/gr;
 	# E'' means the same whatever standard_conforming_strings is.
 	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
+}
+
+sub null_of { my ($type) = @_; return 'NULL::' . ($type =~ /^uid_/ ? $quoted_home : 'pg_catalog') . ".$type"; }
+
+# A request to the registry in which fields have other values.
+sub request
+{
+	my %fields = ((map { ($_ => literal($request{$_}, 'text')) } keys %request), @_);
+	return 'pg_catalog.jsonb_populate_record(' . null_of('uid_fleet_request') . ', pg_catalog.jsonb_build_object('
+	  . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . '))';
 }
 
 sub numbers
@@ -216,7 +216,7 @@ SELECT setval('uid_segments.attached', -1, true);
 INSERT INTO uid_segment VALUES ('attached', 'uid_segments.attached', 5, 5, 'seg', 1, 1);
 SELECT uid_leaf_alloc_create('things');
 UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
-SELECT uid_fleet_admit('fleet');
+SELECT uid_fleet_admit('fleet', 'new');
 SQL
 	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(2, without_standby => true)");
 	return;
@@ -256,13 +256,23 @@ SELECT json_build_object(
         OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
         OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_row', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
         OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
-  'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid))
+  'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid),
+  'fields', (
+    SELECT json_object_agg(a.attname, t.typname) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_class c ON c.oid = a.attrelid
+     WHERE a.attnum > 0 AND c.relname = 'uid_fleet_request' AND c.reltype IN (SELECT objid FROM member WHERE classid = 'pg_type'::regclass)))
 SQL
 
 	my $classes = $found->{classes};
 	my $roles = $found->{roles};
+	my $fields = $found->{fields};
+	my @requests = map {
+		my $field = $_;
+		map { request($field => $_) } 'NULL', map { any_of(@{ $values{ $fields->{$field} } }) } 1 .. 4
+	} sort keys %$fields;
 	$found->{values} = {
 		%values,
+		uid_fleet_request => \@requests,
+		uid_fleet_answer => [ null_of('uid_fleet_answer') ],
 		regclass => [ map { literal($_, 'regclass') } 0, 1, 4294967295, $dropped, map({ $classes->{$_} } sort keys %$classes) ],
 		regrole => [ map { literal($_, 'regrole') } 0, 1, 4294967295, map({ $roles->{$_} } qw(fleet visitor postgres pg_monitor), q{we.ird "role' %s}) ]
 	};
@@ -295,7 +305,8 @@ sub typical
 {
 	my ($function, $parameter, $catalog) = @_;
 	my ($name, $type) = @$parameter{qw(bare type)};
-	return "NULL::pg_catalog.$type" if $unknown{$name} && $function->{bare} eq 'uid_fleet_call';
+	return request() if $type eq 'uid_fleet_request';
+	return null_of($type) if $type eq 'uid_fleet_answer';
 	return literal('seg', 'text') if $name eq 'name' && $function->{bare} =~ /^segment_/ && $function->{bare} !~ /create/;
 	return literal('key', 'text') if $name eq 'name' && $function->{bare} =~ /key/ && $function->{bare} !~ /create/;
 	return literal($catalog->{typical}{key}, 'regclass') if $name eq 'sequence' && $function->{bare} =~ /key/;
@@ -319,7 +330,7 @@ sub one_by_one
 	my ($function, $catalog) = @_;
 	my @params = @{ $function->{params} };
 	my @typical = map { named($_, typical($function, $_, $catalog)) } @params;
-	my @null = map { named($_, "NULL::pg_catalog.$_->{type}") } @params;
+	my @null = map { named($_, null_of($_->{type})) } @params;
 	my @needed = grep { !$params[$_]{optional} } 0 .. $#params;
 	my @calls = (call($function, @typical[@needed]), call($function, @typical), call($function, @null));
 	foreach my $i (0 .. $#params)
@@ -342,7 +353,7 @@ sub values_of
 	my @values = @{ $catalog->{values}{ $parameter->{type} } };
 	# PostgreSQL repeats SQL that fails.
 	@values = grep { !/repeat/ } @values if $parameter->{bare} eq 'plan_query';
-	return ("NULL::pg_catalog.$parameter->{type}", @values);
+	return (null_of($parameter->{type}), @values);
 }
 
 sub any_of { return $_[ rand @_ ] }

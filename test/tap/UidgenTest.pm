@@ -18,7 +18,7 @@
 #   my $session = hold_open($node);            # a Session that stays: query, query_safe, quit
 #   send_query($session, $sql);                # do not wait for the answer
 #   my ($out, $err) = finish_query($session);  # wait for it
-#   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session
+#   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session; a third argument names a database
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);   # or freeze_process($pid)
 #   my @pids = background_pids($node, 'refiller');
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
@@ -365,7 +365,7 @@ sub finish_query
 # message. $on is a node, or a session of hold_open.
 sub sqlstate
 {
-	my ($on, $sql) = @_;
+	my ($on, $sql, $dbname) = @_;
 	my ($output, $error);
 	if ($on->isa('Session'))
 	{
@@ -374,7 +374,7 @@ sub sqlstate
 	}
 	else
 	{
-		$on->psql('postgres', "\\set VERBOSITY verbose\n$sql",
+		$on->psql($dbname // 'postgres', "\\set VERBOSITY verbose\n$sql",
 			on_error_stop => 0, stdout => \$output, stderr => \$error);
 	}
 	my ($state) = $error =~ /(?:ERROR|FATAL):  (\w{5}):/;
@@ -398,7 +398,7 @@ sub wait_for_node_rows
 sub make_registry
 {
 	my ($node) = @_;
-	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet')");
+	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
 	return;
 }
 

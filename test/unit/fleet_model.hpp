@@ -1,8 +1,10 @@
-// A fleet in miniature, over the functions that ship: one registry and a few members. fleet_test.cpp explores it.
+// A fleet in miniature, over the functions that ship: two servers of a registry and a few members. fleet_test.cpp
+// explores it.
 //
 // A *member* is a generator in one data directory, with what is durable there: its membership, what its server has seen
-// of the fleet, and its high-water mark. The registry has a durable state and a standby whose state is any earlier one,
-// because replication may stop at any time. The ground truth says which member drew each pair (node, tick).
+// of the fleet, and its high-water mark. The registry has a primary with a durable state. The other server is its
+// standby, whose state is any earlier one, because replication may stop at any time; or a second registry. The ground
+// truth says which member drew each pair (node, tick).
 //
 // A state is a small value without pointers, so that a search can keep millions of them. A *step* changes it. What is
 // counted (serials) is renumbered after each step, because only the order of serials matters.
@@ -20,48 +22,65 @@ namespace uidgen::test {
 
 // What a mutant replaces: the decisions of the core, and what their callers do with them.
 struct Protocol {
-    core::Judgement (*judge)(const core::Layout &, const core::RegistryView &, const core::Ask &,
+    core::Judgement (*judge)(const core::Layout &, const core::RegistryView &, const core::Request &,
                              const core::NodeRow *) = core::judge;
-    core::NodeRow (*extended)(const core::Layout &, const core::RegistryView &, const core::Ask &,
+    core::NodeRow (*extended)(const core::Layout &, const core::RegistryView &, const core::Request &,
                               const core::NodeRow *) = core::extended;
-    bool (*is_free)(const core::Layout &, const core::RegistryView &, const core::Ask &,
+    bool (*is_free)(const core::Layout &, const core::RegistryView &, const core::Request &,
                     const core::NodeRow &) = core::is_free;
-    core::NodeRow (*granted)(const core::Layout &, const core::RegistryView &, const core::Ask &,
+    core::NodeRow (*granted)(const core::Layout &, const core::RegistryView &, const core::Request &,
                              const core::NodeRow &) = core::granted;
-    bool (*is_missed)(const core::Ask &, const core::NodeRow &) = core::is_missed;
-    core::NodeRow (*used_before)(const core::Layout &, const core::RegistryView &, const core::Ask &, core::NodeRow,
+    bool (*is_missed)(const core::Request &, const core::NodeRow &) = core::is_missed;
+    core::NodeRow (*used_before)(const core::Layout &, const core::RegistryView &, const core::Request &, core::NodeRow,
                                  int64_t) = core::used_before;
-    core::RegistryView (*fenced)(core::RegistryView, int64_t) = core::fenced;
+    core::RegistryView (*succeeded)(core::RegistryView, int64_t, bool, const core::KnownGrants &) = core::succeeded;
+    core::RegistryView (*told_of_other)(core::RegistryView, int64_t) = core::told_of_other;
+    bool (*is_news)(const core::RegistryView &, const core::Epoch &) = core::is_news;
+    bool (*is_from_before)(const core::RegistryView &, const core::FleetSeen &, int64_t) = core::is_from_before;
+    bool (*awaits_member)(const core::RegistryView &, int64_t, int64_t, bool) = core::awaits_member;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
                              int64_t) = core::revoked;
     core::Accepted (*accept)(core::Membership *, core::FleetSeen *, const core::Answer &) = core::accept;
     void (*restart)(core::Membership *, uint64_t) = core::begin_incarnation;
-    void (*start_elsewhere)(core::Membership *, uint64_t) = core::begin_line; // another directory, host or timeline
-    void (*start_without_mark)(core::Membership *, uint64_t) = core::begin_line;
+    void (*start_elsewhere)(core::Membership *, uint64_t) = core::begin_membership; // another directory, host, timeline
+    void (*start_without_mark)(core::Membership *, uint64_t) = core::begin_membership;
+    core::Best (*best_registry)(const core::Hello *, int, const core::FleetSeen &) = core::best_registry;
     bool answers_before_commit = false;
     bool flushes = true; // false: synchronous_commit off, so commits are lost and the registry cannot know
-    bool compares_environment = true;
+    bool compares_timeline = true;
+    bool compares_directory = true;
     bool keeps_mark = true;
     bool stays_inside_grant = true;
-    bool own_incarnation = true; // false: a server has one for all its members
-    bool keeps_shown_term = true;
+    bool own_incarnation = true;   // false: a server has one for all its members
+    bool shows_others = true;      // the largest epoch, to the other registries
+    bool says_which_is_new = true; // of a registry made anew: that it follows the former one
+    bool draws_nonces = true;
 };
 
 constexpr int most_members = 3;
 constexpr int most_nodes = 2;
 constexpr int most_model_former = 3;
 constexpr int model_ticks = 32;
+constexpr int servers = 2;
 
 // The core's structs, as small as the model's numbers.
+struct SmallEpoch {
+    int8_t number, nonce;
+};
+
 struct SmallGrant {
-    int8_t node, from, until, line, term, serial;
+    int8_t node, from, until, membership;
+    SmallEpoch epoch;
+    int8_t serial;
 };
 
 struct Asker {
     int8_t incarnation, former_count, former[most_model_former];
     int8_t holds;
     SmallGrant held;
-    int8_t fleet, term, serial; // what its server has seen
+    int8_t fleet; // what its server has seen
+    SmallEpoch epoch;
+    int8_t serial;
 };
 
 enum class Life : int8_t { absent, before_fleet, alive, dead };
@@ -70,46 +89,67 @@ struct Member {
     Asker asker;
     Life life;
     int8_t superseded;
-    int8_t mark;   // the highest tick that was leased
-    int8_t offset; // of its clock
-    int8_t joins;  // until it holds a node it names the one that it used before
+    int8_t mark;      // the highest tick that was leased
+    int8_t offset;    // of its clock
+    int8_t joins;     // until it holds a node it names the one that it used before
+    int8_t connected; // to which server; 0: none, otherwise 1 + its number
+    int8_t cut;       // a bit for each server that it cannot reach
 };
 
 struct SmallRow {
-    int8_t from, until, line, incarnation, term, serial, revoked;
+    int8_t from, until, membership, incarnation;
+    SmallEpoch epoch;
+    int8_t serial, revoked;
 };
 
+// What is durable, and replicated.
 struct Registry {
-    int8_t term, serial, term_shown, base;
+    SmallEpoch epoch, former, shown;
+    int8_t former_serial, serial, base, covered, last;
     SmallRow rows[most_nodes];
     int8_t copy_answered; // of two copies of one life, which was answered as the life that follows: 1 + member; 0: none
 };
 
-struct Request {
+// How it differs from the server that answered last.
+enum class Change : int8_t { none, promoted, moved, unclaimed, empty };
+
+struct Server {
+    Registry db;
+    int8_t up;
+    int8_t started;
+    int8_t before;  // the last serial by then
+    int8_t called;  // a member has called since that was answered before
+    int8_t heard;   // the same, by the model's own account
+    int8_t offset;  // of its clock
+    int8_t is_copy; // beside the one that it was made of
+    Change change;
+};
+
+struct Message {
     int8_t member; // 1 + its number; 0: there is none
+    int8_t server;
     Asker asker;
-    int8_t clock, lowest, joins;
+    int8_t clock, lowest, joins, told;
 };
 
 struct Response {
     int8_t member;
-    int8_t why, incarnation, fleet;
+    int8_t server, why, incarnation, fleet;
     SmallGrant grant;
 };
 
 struct State {
-    Registry registry, standby;
+    Server server[servers];
+    int8_t primary;   // the one that the administrator takes for the registry
+    int8_t is_former; // the other one is the former primary, as it was; otherwise it is a standby
     Member members[most_members];
-    Request request;   // on its way to the registry, where it may arrive late
-    Response response; // on its way to the member, where it may arrive late
-    int8_t now;        // ticks
-    int8_t registry_offset;
-    int8_t other_environment; // since the registry's last call
-    int8_t lost_silently;     // commits were lost, and neither environment nor member has shown it
+    Message request;      // on its way to the registry, where it may arrive late
+    Response response;    // on its way to the member, where it may arrive late
+    int8_t now;           // ticks
+    int8_t lost_silently; // commits were lost, and neither environment nor member has shown it
     int8_t last_incarnation;
-    // A life that was copied below the file system: 1 + member of both, and the line that they share.
-    int8_t copy, copied, copy_line, copy_node, copy_incarnation, lost_since_copy;
-    int8_t padding[5];
+    // A life that was copied below the file system: 1 + member of both, and the membership that they share.
+    int8_t copy, copied, copy_membership, copy_node, copy_incarnation, lost_since_copy;
     uint64_t drawn[most_nodes][2]; // 4 bits a tick: drawer_of()
 };
 
@@ -127,7 +167,7 @@ enum Event : uint32_t {
     refused_stale = 1 << 9,
     refused_ahead = 1 << 10,
     refused_other_fleet = 1 << 11,
-    answered_again = 1 << 12, // the second row of judge()
+    answered_again = 1 << 12, // the second row of decide()
     late_answer_ignored = 1 << 13,
     late_ask = 1 << 14,
     other_fleet_ignored = 1 << 15,
@@ -135,6 +175,12 @@ enum Event : uint32_t {
     drew_by_both_copies = 1 << 17,
     was_revoked = 1 << 18,
     joined = 1 << 19,
+    refused_rival = 1 << 20,
+    refused_starting = 1 << 21,
+    refused_unclaimed = 1 << 22,
+    closed_other = 1 << 23,
+    fence_by_other = 1 << 24, // because another registry granted later
+    not_alone = 1 << 25,      // two registries that cannot be told apart
 };
 
 struct Outcome {
@@ -145,7 +191,7 @@ struct Outcome {
 enum class StepKind : uint8_t {
     advance,         // time, by `arg` ticks
     set_clock,       // of a member: its offset becomes `arg`
-    set_registry,    // the same of the registry
+    set_registry,    // the same of the primary
     ask,             // and get the answer
     ask_unanswered,  // the answer is under way, and may never come
     ask_slowly,      // the request is under way
@@ -158,12 +204,21 @@ enum class StepKind : uint8_t {
     copy_above,      // member 2 begins from a copied or restored directory, or is the promoted standby
     remake,          // the generator is dropped and made anew
     replicate,       // the standby has all commits
-    fail_over,       // the standby becomes the registry
-    lose_silently,   // the same, but nothing of the environment shows it
+    fail_over,       // the primary ends, and the standby becomes the primary
+    split,           // the same, but the former primary goes on
+    come_back,       // the former primary starts again
+    clone,           // of the primary's whole disk, as a second registry
+    move,            // the other server goes on with all commits; the administrator says so
+    put_back,        // the standby's state is put back into the primary's directory
+    restore_copy,    // the standby is a restored copy that a member is pointed at by mistake
+    make_anew,       // the registry's database is dropped and made anew
+    claim,           // the administrator says that this one follows the former one
+    lose_silently,   // the primary has the standby's state, and nothing of the environment shows it
     fence_by_hand,   // uid_fleet_fence()
     revoke,          // node `arg`; the members that hold it are dead
     ask_other_fleet, // the member reaches the registry of another fleet
     join,            // a member that drew without a registry, further ahead by `arg`, gets one
+    cut,             // the member cannot reach the servers in `arg`
 };
 
 struct Step {
@@ -181,7 +236,8 @@ struct Size {
     int8_t end = 12;               // of time
     int8_t ahead = 99;             // how far above its clock a member draws
     int8_t registry_offset = 0;    // at the beginning
-    bool never_superseded = false; // no life is copied, and no ask is late
+    int8_t cut = 0;                // what member 1 cannot reach at the beginning
+    bool never_superseded = false; // no life is copied, and no request is late
     bool never_lost = false;       // no commit of the registry is lost
 };
 
@@ -197,12 +253,15 @@ class World {
         State s;
         memset(&s, 0, sizeof(s));
         s.now = 2;
-        s.registry.term = 1;
-        s.registry_offset = size_.registry_offset;
-        s.standby = s.registry;
+        s.server[0].db.epoch = {1, 1};
+        s.server[0].up = s.server[0].called = s.server[0].heard = 1;
+        s.server[0].offset = size_.registry_offset;
+        s.server[1].db = s.server[0].db;
+        s.server[1].offset = s.server[0].offset;
         for (int i = 0; i < members + joining; i++) {
             s.members[i].life = i < members ? Life::alive : Life::before_fleet;
             s.members[i].mark = -1;
+            s.members[i].cut = i == 1 ? size_.cut : int8_t{0};
             s.members[i].asker.incarnation = i == 0 || p_.own_incarnation ? fresh(s) : s.last_incarnation;
         }
         return s;
@@ -225,6 +284,9 @@ class World {
     static int8_t fresh(State &s) { return ++s.last_incarnation; }
     static uint64_t big(int8_t random) { return static_cast<uint64_t>(static_cast<uint8_t>(random)); }
 
+    static Server &primary(State &s) { return s.server[s.primary]; }
+    static Server &other(State &s) { return s.server[1 - s.primary]; }
+
     bool take(State &s, const Step &step, Outcome &out) const {
         Member &m = s.members[step.member];
         const bool lives = m.life == Life::alive;
@@ -236,28 +298,32 @@ class World {
         case StepKind::set_clock:
             return lives && set(m.offset, step.arg);
         case StepKind::set_registry:
-            return set(s.registry_offset, step.arg);
+            return set(primary(s).offset, step.arg);
         case StepKind::ask: {
-            if (!may_ask)
-                return false;
-            const Request request = request_of(s, step.member);
+            Message request = {};
             Response response = {};
+            if (!may_ask || !address(s, step.member, request, out))
+                return false;
+            if (request.member == 0)
+                return true;
             const bool received = answer(s, request, response, out) && receive(s, response, out);
             if (received && response.why == static_cast<int8_t>(core::Refusal::superseded) && m.superseded == 0)
                 out.broken = "a life that was refused as superseded goes on";
             return received;
         }
-        case StepKind::ask_unanswered:
-            return may_ask && answer(s, request_of(s, step.member), s.response, out);
+        case StepKind::ask_unanswered: {
+            Message request = {};
+            return may_ask && address(s, step.member, request, out) && request.member != 0 &&
+                   answer(s, request, s.response, out);
+        }
         case StepKind::ask_slowly:
-            if (!may_ask)
-                return false;
-            s.request = request_of(s, step.member);
-            return true;
+            return may_ask && address(s, step.member, s.request, out);
         case StepKind::arrive: {
-            const Request request = s.request;
+            Message request = s.request;
             s.request = {};
             out.events |= late_ask;
+            if (s.server[request.server].up == 0)
+                request.server = s.primary; // which has its address
             return request.member != 0 && answer(s, request, s.response, out);
         }
         case StepKind::deliver: {
@@ -272,6 +338,7 @@ class World {
         case StepKind::restart:
             if (!lives || m.asker.former_count == most_model_former)
                 return false;
+            m.connected = 0;
             begin(s, step.member, p_.restart);
             if (!p_.keeps_mark)
                 m.mark = -1;
@@ -286,18 +353,62 @@ class World {
             begin(s, step.member, p_.start_without_mark);
             return true;
         case StepKind::replicate:
-            if (memcmp(&s.standby, &s.registry, sizeof(Registry)) == 0)
+            if (other(s).up != 0 || (memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0 && s.is_former == 0))
                 return false;
-            s.standby = s.registry;
+            other(s).db = primary(s).db;
+            s.is_former = 0;
             return true;
         case StepKind::fail_over:
+        case StepKind::split:
+            return promote(s, step.kind == StepKind::split);
+        case StepKind::come_back:
+            if (s.is_former == 0 || other(s).up != 0)
+                return false;
+            start_server(s, other(s));
+            return true;
+        case StepKind::clone:
+            if (other(s).up != 0)
+                return false;
+            other(s).db = primary(s).db;
+            other(s).change = primary(s).change;
+            start_server(s, other(s));
+            return true;
+        case StepKind::move:
+            if (other(s).up != 0 || primary(s).change != Change::none || s.lost_silently != 0)
+                return false;
+            other(s).db = primary(s).db;
+            (void)promote(s, false);
+            primary(s).change = Change::moved;
+            return true;
+        case StepKind::put_back:
+            if (other(s).up != 0 || s.is_former != 0)
+                return false;
+            primary(s).db = other(s).db;
+            start_server(s, primary(s));
+            primary(s).change = Change::unclaimed;
+            return true;
+        case StepKind::restore_copy:
+            if (other(s).up != 0)
+                return false;
+            start_server(s, other(s));
+            other(s).change = Change::unclaimed;
+            other(s).is_copy = 1;
+            return true;
+        case StepKind::make_anew:
+            primary(s).db = {};
+            start_server(s, primary(s));
+            primary(s).change = Change::empty;
+            return true;
+        case StepKind::claim:
+            return claim(s);
         case StepKind::lose_silently:
-            return lose(s, step.kind == StepKind::lose_silently);
+            return lose_silently(s);
         case StepKind::fence_by_hand: {
-            core::RegistryView r = view(s);
-            raise_fence(s, r);
-            commit(s, r);
-            s.other_environment = s.lost_silently = 0;
+            core::RegistryView r = view(s, s.primary);
+            (void)settle(s, s.primary, r, out);
+            succeed(s, s.primary, r, true);
+            commit(s, s.primary, r);
+            s.lost_silently = 0;
             return true;
         }
         case StepKind::revoke:
@@ -311,6 +422,9 @@ class World {
             m.mark = small(clock(s, step.member) + 1 + step.arg);
             m.joins = 1;
             return true;
+        case StepKind::cut:
+            m.connected = (step.arg >> (m.connected - 1) & 1) != 0 ? int8_t{0} : m.connected;
+            return lives && set(m.cut, step.arg);
         }
         return false;
     }
@@ -330,157 +444,375 @@ class World {
     // -----------------------------------------------------------------------------------------------------
     // Between the model's structs and the core's.
 
-    static core::Grant big(const SmallGrant &g) { return {g.node, g.from, g.until, big(g.line), g.term, g.serial}; }
+    static core::Epoch big(const SmallEpoch &e) { return {e.number, e.nonce}; }
+    static SmallEpoch small(const core::Epoch &e) { return {small(e.number), small(e.nonce)}; }
+
+    static core::Grant big(const SmallGrant &g) {
+        return {g.node, g.from, g.until, big(g.membership), big(g.epoch), g.serial};
+    }
     static SmallGrant small(const core::Grant &g) {
-        return {small(g.node), small(g.from),  small(g.until), small(static_cast<int64_t>(g.line)),
-                small(g.term), small(g.serial)};
+        return {small(g.node),  small(g.from),  small(g.until), small(static_cast<int64_t>(g.membership)),
+                small(g.epoch), small(g.serial)};
     }
 
-    core::NodeRow row(const State &s, int node) const {
-        const SmallRow &r = s.registry.rows[node];
-        return {node, r.from, r.until, big(r.line), big(r.incarnation), r.term, r.serial, big(r.revoked)};
+    static core::NodeRow row(const State &s, int server, int node) {
+        const SmallRow &r = s.server[server].db.rows[node];
+        return {node, r.from, r.until, big(r.membership), big(r.incarnation), big(r.epoch), r.serial, big(r.revoked)};
     }
 
     core::Membership membership(const Member &m) const {
         core::Membership big_one = {};
         big_one.incarnation = big(m.asker.incarnation);
-        big_one.former_count = static_cast<uint32_t>(m.asker.former_count);
+        big_one.former.count = static_cast<uint32_t>(m.asker.former_count);
         for (int i = 0; i < m.asker.former_count; i++)
-            big_one.former[i] = big(m.asker.former[i]);
+            big_one.former.incarnations[i] = big(m.asker.former[i]);
         big_one.holds = m.asker.holds != 0;
         big_one.superseded = m.superseded != 0;
         big_one.held = big(m.asker.held);
         return big_one;
     }
 
-    static core::FleetSeen seen(const Member &m) { return {big(m.asker.fleet), m.asker.term, m.asker.serial}; }
+    static core::FleetSeen seen(const Asker &a) { return {big(a.fleet), big(a.epoch), a.serial}; }
 
     void store(Member &m, const core::Membership &big_one, const core::FleetSeen &seen) const {
         m.asker.incarnation = small(static_cast<int64_t>(big_one.incarnation));
-        m.asker.former_count = small(big_one.former_count);
+        m.asker.former_count = small(big_one.former.count);
         for (int i = 0; i < most_model_former; i++)
-            m.asker.former[i] = i < m.asker.former_count ? small(static_cast<int64_t>(big_one.former[i])) : int8_t{0};
+            m.asker.former[i] =
+                i < m.asker.former_count ? small(static_cast<int64_t>(big_one.former.incarnations[i])) : int8_t{0};
         m.asker.holds = big_one.holds ? 1 : 0;
         m.asker.held = big_one.holds ? small(big_one.held) : SmallGrant{};
         m.joins = big_one.holds ? int8_t{0} : m.joins;
         m.superseded = big_one.superseded ? 1 : 0;
         m.asker.fleet = small(static_cast<int64_t>(seen.fleet));
-        m.asker.term = small(seen.term);
+        m.asker.epoch = small(seen.epoch);
         m.asker.serial = small(seen.serial);
     }
 
-    Request request_of(const State &s, int member) const {
-        const Member &m = s.members[member];
-        const int64_t now = clock(s, member);
-        return {static_cast<int8_t>(1 + member), m.asker, small(now), small(std::max<int64_t>(now, m.mark + 1)),
-                m.joins};
-    }
-
-    core::Ask ask_of(const Request &request) const {
+    core::Request request_of(const Message &message) const {
         Member m = {};
-        m.asker = request.asker;
-        const core::Membership big_one = membership(m);
-        return core::ask_of(big_one, seen(m), us(request.clock), request.lowest, size_.length);
+        m.asker = message.asker;
+        return core::request_of(membership(m), seen(m.asker), us(message.clock), message.lowest, size_.length);
     }
 
-    core::RegistryView view(const State &s) const {
-        const Registry &r = s.registry;
+    int64_t latest_end(const State &s, int server, const core::RegistryView *r) const {
+        int64_t latest_us = 0;
+        for (int node = 0; node < size_.nodes; node++)
+            if (row(s, server, node).membership != 0)
+                latest_us =
+                    std::max(latest_us, r != nullptr ? core::latest_end_us(layout_, *r, row(s, server, node).until)
+                                                     : core::start_of(layout_, row(s, server, node).until));
+        return latest_us;
+    }
+
+    core::RegistryView view(const State &s, int server) const {
+        const Server &at = s.server[server];
+        const Registry &r = at.db;
         core::RegistryView v = {};
         v.fleet = this_fleet;
-        v.term = r.term;
+        v.epoch = big(r.epoch);
+        v.former = big(r.former);
+        v.former_serial = r.former_serial;
+        v.shown = big(r.shown);
         v.serial = r.serial;
         v.own_serial = r.serial + 1;
-        v.term_shown = r.term_shown;
         v.fence_base_us = r.base;
+        v.covered_us = r.covered;
         v.longest_us = us(size_.longest);
         v.bound_us = us(size_.bound);
-        v.now_us = std::max<int64_t>(us(s.now + s.registry_offset), 1);
+        v.now_us = std::max<int64_t>(us(s.now + at.offset), 1);
+        v.awaits_member = p_.awaits_member(v, us(at.started), latest_end(s, server, nullptr), at.called != 0);
         return v;
     }
 
-    static void commit(State &s, const core::RegistryView &r) {
-        s.registry.term = small(r.term);
-        s.registry.serial = small(r.own_serial);
-        s.registry.term_shown = small(r.term_shown);
-        s.registry.base = small(r.fence_base_us);
+    static void commit(State &s, int server, const core::RegistryView &r) {
+        Registry &db = s.server[server].db;
+        db.epoch = small(r.epoch);
+        db.former = small(r.former);
+        db.former_serial = small(r.former_serial);
+        db.shown = small(r.shown);
+        db.serial = small(r.own_serial);
+        db.base = small(r.fence_base_us);
+        db.covered = small(r.covered_us);
     }
 
-    static void commit(State &s, const core::NodeRow &row) {
-        s.registry.rows[row.node] = {small(row.from),
-                                     small(row.until),
-                                     small(static_cast<int64_t>(row.line)),
-                                     small(static_cast<int64_t>(row.incarnation)),
-                                     small(row.term),
-                                     small(row.serial),
-                                     small(static_cast<int64_t>(row.revoked))};
+    static void commit(State &s, int server, const core::NodeRow &row, int64_t now_us) {
+        Registry &db = s.server[server].db;
+        db.rows[row.node] = {small(row.from),
+                             small(row.until),
+                             small(static_cast<int64_t>(row.membership)),
+                             small(static_cast<int64_t>(row.incarnation)),
+                             small(row.epoch),
+                             small(row.serial),
+                             small(static_cast<int64_t>(row.revoked))};
+        db.last = std::max(db.last, small(now_us));
+    }
+
+    // -----------------------------------------------------------------------------------------------------
+    // The servers of the registry.
+
+    static void start_server(State &s, Server &server) {
+        server.up = 1;
+        server.started = s.now;
+        server.before = server.db.serial;
+        server.called = server.heard = server.is_copy = 0;
+        for (Member &m : s.members)
+            if (m.connected == 1 + (&server - s.server))
+                m.connected = 0;
+    }
+
+    bool promote(State &s, bool both) const {
+        if (other(s).up != 0 || s.is_former != 0)
+            return false;
+        if (s.copy != 0 && memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) != 0)
+            s.lost_since_copy = 1;
+        if (!both) {
+            start_server(s, primary(s));
+            primary(s).up = 0;
+        }
+        s.primary = static_cast<int8_t>(1 - s.primary);
+        s.is_former = 1;
+        start_server(s, primary(s));
+        primary(s).change = Change::promoted;
+        return true;
+    }
+
+    bool lose_silently(State &s) const {
+        if (other(s).up != 0 || s.is_former != 0 || memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0)
+            return false;
+        if (s.copy != 0)
+            s.lost_since_copy = 1;
+        primary(s).db = other(s).db;
+        s.lost_silently = 1;
+        return true;
+    }
+
+    // The smallest nonce that no epoch of that number has.
+    static int64_t fresh_nonce(const State &s, int64_t number) {
+        uint32_t used = 1;
+        const auto note = [&](const SmallEpoch &e) { used |= e.number == number ? 1U << e.nonce : 0; };
+        for (const Server &at : s.server) {
+            note(at.db.epoch);
+            note(at.db.former);
+            note(at.db.shown);
+            for (const SmallRow &r : at.db.rows)
+                note(r.epoch);
+        }
+        for (const Member &m : s.members) {
+            note(m.asker.epoch);
+            note(m.asker.held.epoch);
+        }
+        note(s.request.asker.epoch);
+        note(s.request.asker.held.epoch);
+        note(s.response.grant.epoch);
+        int64_t nonce = 1;
+        while ((used >> nonce & 1) != 0)
+            nonce++;
+        return nonce;
+    }
+
+    void succeed(State &s, int server, core::RegistryView &r, bool lost) const {
+        const core::KnownGrants known = {latest_end(s, server, &r), s.server[server].db.last};
+        const int64_t number = std::max(r.epoch.number, r.shown.number) + 1;
+        r = p_.succeeded(r, p_.draws_nonces ? fresh_nonce(s, number) : 1, lost, known);
+        r.awaits_member = false;
+        s.server[server].called = s.server[server].heard = 1;
+        if (s.lost_since_copy != 0)
+            s.server[server].db.copy_answered = 0; // what the registry lost cannot count
+    }
+
+    bool claim(State &s) const {
+        Server &at = primary(s);
+        if (at.change != Change::unclaimed && at.change != Change::empty)
+            return false;
+        core::RegistryView r = view(s, s.primary);
+        // Of one that knows nothing the number is the time, in the real one.
+        r.epoch.number = at.change == Change::empty ? 20 : r.epoch.number;
+        succeed(s, s.primary, r, at.change == Change::unclaimed || p_.says_which_is_new);
+        commit(s, s.primary, r);
+        at.change = Change::none;
+        s.lost_silently = 0;
+        return true;
+    }
+
+    // At each call, first. False: it grants nothing.
+    bool settle(State &s, int server, core::RegistryView &r, Outcome &out) const {
+        Server &at = s.server[server];
+        if (at.change == Change::promoted && p_.compares_timeline) {
+            succeed(s, server, r, true);
+            out.events |= fence_by_environment;
+            s.lost_silently = 0;
+        } else if (at.change == Change::moved) {
+            succeed(s, server, r, false);
+        }
+        if (at.change == Change::promoted || at.change == Change::moved ||
+            (at.change == Change::unclaimed && !p_.compares_directory))
+            at.change = Change::none;
+        return at.change == Change::none;
+    }
+
+    // What the registry learns from what a server has seen.
+    void learn(State &s, int server, core::RegistryView &r, const core::FleetSeen &seen) const {
+        if (seen.fleet != r.fleet)
+            return;
+        if (p_.is_news(r, seen.epoch))
+            r.shown = seen.epoch;
+        Server &at = s.server[server];
+        if (core::judge_server(r, seen) != core::Refusal::none)
+            return;
+        at.heard |= core::is_from_before(r, seen, at.before) ? 1 : 0;
+        if (p_.is_from_before(r, seen, at.before)) {
+            at.called = 1;
+            r.awaits_member = false;
+        }
+    }
+
+    core::Hello hello(State &s, int server, const core::FleetSeen &seen, Outcome &out) const {
+        core::RegistryView r = view(s, server);
+        const bool open = settle(s, server, r, out);
+        if (!open && s.server[server].change == Change::empty)
+            return {};
+        if (open)
+            learn(s, server, r, seen);
+        r.own_serial = r.serial;
+        commit(s, server, r);
+        return {true,
+                open && r.shown.number <= r.epoch.number,
+                static_cast<uint64_t>(1 + server),
+                r.fleet,
+                r.epoch,
+                us(s.server[server].db.last)};
+    }
+
+    // -----------------------------------------------------------------------------------------------------
+    // Where a member asks.
+
+    static bool is_newcomer(const Member &m) { return m.asker.holds == 0; }
+
+    // By the model's own account, which a mutant does not change.
+    bool must_refuse_newcomers(const State &s, int server) const {
+        const Server &at = s.server[server];
+        const core::RegistryView r = view(s, server);
+        return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.epoch) ||
+               core::awaits_member(r, us(at.started), latest_end(s, server, nullptr), at.heard != 0);
+    }
+
+    // The request has no member if it does not know where to ask. False: nobody answers.
+    bool address(State &s, int member, Message &request, Outcome &out) const {
+        Member &m = s.members[member];
+        int64_t told = 0;
+        const bool connected = m.connected != 0 && s.server[m.connected - 1].up != 0;
+        core::Best best = {m.connected - 1, true};
+        if (is_newcomer(m) || !connected)
+            best = inquire(s, member, &told, out);
+        if (best.index == core::no_registry)
+            return false;
+        m.connected = static_cast<int8_t>(1 + best.index);
+        if (!best.is_alone && is_newcomer(m)) {
+            out.events |= not_alone;
+            return true;
+        }
+        const int64_t now = clock(s, member);
+        request = {static_cast<int8_t>(1 + member),
+                   static_cast<int8_t>(m.connected - 1),
+                   m.asker,
+                   small(now),
+                   small(std::max<int64_t>(now, m.mark + 1)),
+                   m.joins,
+                   small(told)};
+        return true;
+    }
+
+    bool reaches(const State &s, const Member &m, int server) const {
+        return s.server[server].up != 0 && (m.cut >> server & 1) == 0;
+    }
+
+    core::Best inquire(State &s, int member, int64_t *told, Outcome &out) const {
+        const Member &m = s.members[member];
+        core::Hello hellos[servers] = {};
+        const core::FleetSeen own = seen(m.asker);
+        for (int i = 0; i < servers; i++)
+            if (reaches(s, m, i))
+                hellos[i] = hello(s, i, own, out);
+        const core::Best best = p_.best_registry(hellos, servers, own);
+        if (best.index == core::no_registry)
+            return best;
+        const int other = 1 - best.index;
+        const core::Hello &chosen = hellos[best.index];
+        if (hellos[other].answers && hellos[other].epoch != chosen.epoch && p_.shows_others) {
+            if (hellos[other].open)
+                out.events |= closed_other;
+            hellos[other] = hello(s, other, {chosen.fleet, chosen.epoch}, out);
+            if (core::are_rivals(hellos[other].epoch, chosen.epoch))
+                (void)hello(s, best.index, {chosen.fleet, hellos[other].epoch}, out);
+        }
+        const int last = core::last_of_others(hellos, servers, best.index);
+        *told = last == core::no_registry ? 0 : hellos[last].granted_last_us;
+        return best;
+    }
+
+    // Whether a server that the member cannot reach may grant. Then nothing is promised, unless the one that it reaches
+    // must refuse it.
+    bool is_blind(const State &s, const Message &request) const {
+        const Member &m = s.members[request.member - 1];
+        const int other = 1 - request.server;
+        return s.server[other].up != 0 && !reaches(s, m, other) && s.server[other].change != Change::unclaimed;
     }
 
     // -----------------------------------------------------------------------------------------------------
     // The registry's call.
 
-    void raise_fence(State &s, core::RegistryView &r) const {
-        int64_t newest = 0;
-        for (int node = 0; node < size_.nodes; node++)
-            if (row(s, node).line != 0)
-                newest = std::max(newest, core::latest_end_us(layout_, r, row(s, node)));
-        r = p_.fenced(r, newest);
-        if (s.lost_since_copy != 0)
-            s.registry.copy_answered = 0; // what the registry lost cannot count
-    }
-
-    // The row of the latest answer that the asker missed; -1: there is none.
-    int missed_node(const State &s, const core::Ask &a) const {
+    // The row of the latest answer that the member missed; -1: there is none.
+    int missed_node(const State &s, int server, const core::Request &a) const {
         int found = -1;
         for (int node = 0; node < size_.nodes; node++) {
-            const core::NodeRow candidate = row(s, node);
+            const core::NodeRow candidate = row(s, server, node);
             if (p_.is_missed(a, candidate) &&
-                (found < 0 || core::is_later(candidate, {0, 0, 0, 0, row(s, found).term, row(s, found).serial})))
+                (found < 0 ||
+                 core::is_later(candidate, {0, 0, 0, 0, row(s, server, found).epoch, row(s, server, found).serial})))
                 found = node;
         }
         return found;
     }
 
-    int free_node(const State &s, const core::RegistryView &r, const core::Ask &a) const {
+    int free_node(const State &s, int server, const core::RegistryView &r, const core::Request &a) const {
         int found = -1;
         for (int node = 0; node < size_.nodes; node++)
-            if (p_.is_free(layout_, r, a, row(s, node)) &&
-                (found < 0 || core::comes_before(row(s, node), row(s, found))))
+            if (p_.is_free(layout_, r, a, row(s, server, node)) &&
+                (found < 0 || core::comes_before(row(s, server, node), row(s, server, found))))
                 found = node;
         return found;
     }
 
-    struct Decision {
+    struct Case {
         core::Judgement judgement;
-        core::Ask ask; // as it was judged
-        int node;      // of the row that it was judged against; -1: none
+        core::Request request; // as it was judged
+        int node;              // of the row that it was judged against; -1: none
     };
 
-    Decision judge_against(const State &s, const core::RegistryView &r, const core::Ask &a, int node) const {
-        core::NodeRow known = {};
-        if (node >= 0)
-            known = row(s, node);
-        const bool exists = node >= 0 && known.until != 0;
-        return {p_.judge(layout_, r, a, exists ? &known : nullptr), a, node};
-    }
-
-    Decision decide(const State &s, const core::RegistryView &r, const core::Ask &a) const {
-        Decision d = judge_against(s, r, a, a.holds ? static_cast<int>(a.held.node) : missed_node(s, a));
-        const int missed = a.holds ? missed_node(s, a) : -1;
-        if (d.judgement.verdict == core::Verdict::newcomer && missed >= 0)
-            d = judge_against(s, r, core::without_held(a), missed);
-        return d;
+    // As core::decide(), with the mutant's judgement.
+    Case decide(const State &s, int server, const core::RegistryView &r, const core::Request &a) const {
+        const int missed = missed_node(s, server, a);
+        const auto against = [&](const core::Request &asked, int node) -> Case {
+            const core::NodeRow known = node >= 0 ? row(s, server, node) : core::NodeRow{};
+            const bool exists = node >= 0 && known.until != 0;
+            return {p_.judge(layout_, r, asked, exists ? &known : nullptr), asked, node};
+        };
+        const Case first = against(a, a.holds ? static_cast<int>(a.held.node) : missed);
+        if (!a.holds || first.judgement.verdict != core::Verdict::newcomer || missed < 0)
+            return first;
+        return against(core::without_held(a), missed);
     }
 
     // False: the step is outside what is promised.
-    bool answer(State &s, const Request &request, Response &response, Outcome &out) const {
-        core::Ask a = ask_of(request);
-        core::RegistryView r = view(s);
+    bool answer(State &s, const Message &request, Response &response, Outcome &out) const {
+        const int server = request.server;
+        const core::Request a = request_of(request);
+        core::RegistryView r = view(s, server);
         const State before = s;
-        if (s.other_environment != 0 && p_.compares_environment) {
-            raise_fence(s, r);
-            s.other_environment = s.lost_silently = 0;
-            out.events |= fence_by_environment;
-        }
+        const bool open = settle(s, server, r, out);
+        if (!open)
+            return refuse_unclaimed(s, request, response, out);
         // Until a member shows what was lost, the registry cannot know, and nothing is promised.
         if (s.lost_silently != 0) {
             if (p_.flushes && !shows_loss(s, r, a))
@@ -488,54 +820,60 @@ class World {
             if (p_.flushes)
                 s.lost_silently = 2;
         }
-        if (p_.keeps_shown_term && a.fleet == r.fleet)
-            r.term_shown = std::max(r.term_shown, a.term);
+        const bool must_refuse = must_refuse_newcomers(s, server);
+        learn(s, server, r, a.seen);
+        if (request.told > r.covered_us)
+            out.events |= fence_by_other;
+        r = p_.told_of_other(r, request.told);
         if (request.joins != 0 && core::claims_too_much(layout_, r, a, s.members[request.member - 1].mark + 1)) {
-            response = {
-                request.member, static_cast<int8_t>(core::Refusal::ahead), request.asker.incarnation, this_fleet, {}};
-            response.grant.term = small(r.term);
+            response = {request.member,
+                        request.server,
+                        static_cast<int8_t>(core::Refusal::ahead),
+                        request.asker.incarnation,
+                        this_fleet,
+                        {}};
+            response.grant.epoch = small(r.epoch);
             response.grant.serial = small(r.own_serial);
             if (a.lowest < core::beginning(layout_, r, a) + core::grant_ticks(layout_, r, a))
                 out.broken = "a joining member that could have a grant was refused";
             out.events |= refused_ahead;
-            r.own_serial = s.registry.serial;
-            commit(s, r);
+            commit(s, server, r);
             return true;
         }
         if (request.joins != 0)
-            use_before(s, r, a, request.member - 1, out);
-        Decision d = decide(s, r, a);
+            use_before(s, server, r, a, request.member - 1, out);
+        Case d = decide(s, server, r, a);
         if (d.judgement.verdict == core::Verdict::fence) {
             out.events |= s.lost_silently == 0 ? fence_by_member | fence_not_needed : fence_by_member;
             if (size_.never_lost)
                 out.broken = "a false alarm";
-            raise_fence(s, r);
-            d = decide(s, r, a);
+            succeed(s, server, r, true);
+            d = decide(s, server, r, a);
             if (d.judgement.verdict == core::Verdict::fence)
                 out.broken = "a fence does not end the doubt";
         }
         if (s.lost_silently == 2)
             s.lost_silently = 0;
-        response = {request.member, 0, request.asker.incarnation, this_fleet, {}};
+        response = {request.member, request.server, 0, request.asker.incarnation, this_fleet, {}};
         core::Refusal why = d.judgement.why;
         core::NodeRow after = {};
         bool has_row = false;
         switch (d.judgement.verdict) {
         case core::Verdict::extend: {
-            core::NodeRow known = d.node >= 0 ? row(s, d.node) : core::NodeRow{};
+            core::NodeRow known = d.node >= 0 ? row(s, server, d.node) : core::NodeRow{};
             const bool exists = d.node >= 0 && known.until != 0;
-            after = p_.extended(layout_, r, d.ask, exists ? &known : nullptr);
+            after = p_.extended(layout_, r, d.request, exists ? &known : nullptr);
             has_row = true;
             note_extension(before, r, request, d, after, out);
             break;
         }
         case core::Verdict::newcomer: {
-            const int node = free_node(s, r, a);
+            const int node = free_node(s, server, r, a);
             why = node < 0 ? core::Refusal::fenced : core::Refusal::none;
             if (node >= 0) {
-                after = p_.granted(layout_, r, a, row(s, node));
+                after = p_.granted(layout_, r, a, row(s, server, node));
                 has_row = true;
-                note_newcomer(s, r, a, node, out);
+                note_newcomer(s, server, r, a, node, out);
             }
             break;
         }
@@ -545,48 +883,65 @@ class World {
                 out.broken = "the latest life was refused";
         }
         check_survivor(before, r, request, d, out);
+        if (has_row && is_blind(s, request) && !(must_refuse && d.judgement.verdict == core::Verdict::newcomer))
+            return false;
         response.why = static_cast<int8_t>(why);
-        response.grant.term = small(r.term);
+        response.grant.epoch = small(r.epoch);
         response.grant.serial = small(r.own_serial);
         if (has_row) {
             response.grant = {small(after.node),  small(after.from),
-                              small(after.until), small(static_cast<int64_t>(after.line)),
-                              small(r.term),      small(r.own_serial)};
-            if (after.until < row(s, static_cast<int>(after.node)).until)
+                              small(after.until), small(static_cast<int64_t>(after.membership)),
+                              small(r.epoch),     small(r.own_serial)};
+            if (after.until < row(s, server, static_cast<int>(after.node)).until)
                 out.broken = "a node's until went back";
-            if (a.fleet != 0 && a.fleet != r.fleet)
+            if (a.seen.fleet != 0 && a.seen.fleet != r.fleet)
                 out.broken = "a member of another fleet got a node";
             note_copies(s, request, d.judgement.verdict, after, out);
             if (!p_.answers_before_commit)
-                commit(s, after);
+                commit(s, server, after, r.now_us);
         }
-        // The serial of a refusal is drawn, but a crash may take it back.
-        if (!has_row)
-            r.own_serial = s.registry.serial;
         if (!p_.answers_before_commit)
-            commit(s, r);
+            commit(s, server, r);
+        return true;
+    }
+
+    bool refuse_unclaimed(State &s, const Message &request, Response &response, Outcome &out) const {
+        const Server &at = s.server[request.server];
+        out.events |= refused_unclaimed;
+        if (at.change == Change::empty)
+            return false;
+        response = {request.member,
+                    request.server,
+                    static_cast<int8_t>(core::Refusal::unclaimed),
+                    request.asker.incarnation,
+                    this_fleet,
+                    {}};
+        response.grant.epoch = at.db.epoch;
+        response.grant.serial = static_cast<int8_t>(at.db.serial + 1);
         return true;
     }
 
     // By the model's own account, so that a mutant cannot widen the exception.
-    bool shows_loss(const State &s, const core::RegistryView &r, const core::Ask &a) const {
-        if (a.term > r.term || r.term_shown > r.term || (a.term == r.term && a.serial > r.serial))
+    bool shows_loss(const State &s, const core::RegistryView &r, const core::Request &a) const {
+        if (a.seen.epoch.number > r.epoch.number || r.shown.number > r.epoch.number ||
+            (a.seen.epoch == r.epoch && a.seen.serial > r.serial))
             return true;
-        if (!a.holds || a.held.term != r.term)
+        if (!a.holds || a.held.epoch != r.epoch)
             return false;
-        const core::NodeRow known = row(s, static_cast<int>(a.held.node));
-        return known.term < r.term || a.held.serial > known.serial;
+        const core::NodeRow known = row(s, s.primary, static_cast<int>(a.held.node));
+        return known.epoch != r.epoch || a.held.serial > known.serial;
     }
 
-    void use_before(State &s, const core::RegistryView &r, const core::Ask &a, int member, Outcome &out) const {
+    void use_before(State &s, int server, const core::RegistryView &r, const core::Request &a, int member,
+                    Outcome &out) const {
         Member &m = s.members[member];
-        const core::NodeRow known = row(s, 0);
+        const core::NodeRow known = row(s, server, 0);
         const core::NodeRow after = p_.used_before(layout_, r, a, known, m.mark + 1);
         if (known.until <= core::beginning(layout_, r, a))
             for (int64_t tick = known.until; tick <= m.mark; tick++)
                 if (drawn(s, 0, tick) == 0 && !is_held(s, 0, tick))
                     set_drawn(s, 0, tick, 1 + member);
-        commit(s, after);
+        commit(s, server, after, 0);
         out.events |= joined;
     }
 
@@ -598,8 +953,14 @@ class World {
         case core::Refusal::stale_registry:
             out.events |= refused_stale;
             break;
+        case core::Refusal::rival:
+            out.events |= refused_rival;
+            break;
         case core::Refusal::superseded:
             out.events |= refused_superseded;
+            break;
+        case core::Refusal::starting:
+            out.events |= refused_starting;
             break;
         case core::Refusal::fenced:
             out.events |= refused_fenced;
@@ -607,119 +968,112 @@ class World {
         case core::Refusal::ahead:
             out.events |= refused_ahead;
             break;
-        default:
+        case core::Refusal::unclaimed:
+            out.events |= refused_unclaimed;
+            break;
+        case core::Refusal::none:
             break;
         }
     }
 
-    void note_newcomer(const State &s, const core::RegistryView &r, const core::Ask &a, int node, Outcome &out) const {
+    void note_newcomer(const State &s, int server, const core::RegistryView &r, const core::Request &a, int node,
+                       Outcome &out) const {
         out.events |= r.fence_base_us != 0 ? granted_newcomer | newcomer_after_fence : granted_newcomer;
-        // The row of an answer in the registry's present term that the asker missed: it should have got that one.
+        // The row of an answer in the registry's present epoch that the member missed: it should have got that one.
         for (int other = 0; other < size_.nodes; other++)
-            if (other != node && row(s, other).term == r.term && core::is_missed(a, row(s, other)))
-                out.broken = "a repeated ask took a second node";
+            if (other != node && row(s, server, other).epoch == r.epoch && core::is_missed(a, row(s, server, other)))
+                out.broken = "a repeated request took a second node";
     }
 
-    void note_extension(const State &before, const core::RegistryView &r, const Request &request, const Decision &d,
+    void note_extension(const State &before, const core::RegistryView &r, const Message &request, const Case &d,
                         const core::NodeRow &after, Outcome &out) const {
         out.events |= extended_grant;
-        const core::NodeRow known = row(before, static_cast<int>(after.node));
-        if (known.term != 0 && known.term < r.term)
+        const core::NodeRow known = row(before, request.server, static_cast<int>(after.node));
+        if (known.epoch.number != 0 && known.epoch.number < r.epoch.number)
             out.events |= survived_fence;
-        if (d.ask.holds && known.line != d.ask.held.line)
+        if (d.request.holds && known.membership != d.request.held.membership)
             out.events |= row_from_member;
-        if (request.asker.holds != 0 && !d.ask.holds)
+        if (request.asker.holds != 0 && !d.request.holds)
             out.events |= answered_again;
         // Incarnations of one member grow.
-        const bool same_directory = before.copy == 0 && known.line == after.line;
+        const bool same_directory = before.copy == 0 && known.membership == after.membership;
         const bool was_dead = before.members[request.member - 1].life == Life::dead;
-        if (was_dead && known.line != after.line && core::is_later(known, big(request.asker.held)))
-            out.broken = "a dead line got its node back";
+        if (was_dead && known.membership != after.membership && core::is_later(known, big(request.asker.held)))
+            out.broken = "a dead membership got its node back";
         if (same_directory && p_.own_incarnation && known.incarnation > after.incarnation)
             out.broken = "a life got a node after a later one had it";
     }
 
     // A holder whose grant reaches above every lost grant's beginning keeps its node, if it drew it last.
-    void check_survivor(const State &before, const core::RegistryView &r, const Request &request, const Decision &d,
+    void check_survivor(const State &before, const core::RegistryView &r, const Message &request, const Case &d,
                         Outcome &out) const {
         const Asker &asker = request.asker;
-        if (asker.holds == 0 || d.judgement.verdict != core::Verdict::newcomer || d.ask.holds == false)
+        if (asker.holds == 0 || d.judgement.verdict != core::Verdict::newcomer || !d.request.holds)
             return;
-        const core::NodeRow known = row(before, asker.held.node);
+        const core::NodeRow known = row(before, request.server, asker.held.node);
         const core::Grant held = big(asker.held);
-        const bool is_latest = known.line == held.line || (held.until > known.until && !core::is_later(known, held));
-        if (known.term < r.term && is_latest && held.until > core::last_lost_beginning(layout_, r))
+        const bool is_latest =
+            known.membership == held.membership || (held.until > known.until && !core::is_later(known, held));
+        if (known.epoch != r.epoch && is_latest && held.until > core::last_lost_beginning(layout_, r))
             out.broken = "a live holder did not survive the fence";
     }
 
     // Of two copies of one life, the one that is answered first is the life that follows. The other one is refused.
-    static void note_copies(State &s, const Request &request, core::Verdict verdict, const core::NodeRow &after,
+    static void note_copies(State &s, const Message &request, core::Verdict verdict, const core::NodeRow &after,
                             Outcome &out) {
         const bool is_one = s.copy != 0 && (request.member == s.copy || request.member == s.copied);
-        if (!is_one || after.line != big(s.copy_line) || s.copy_node != after.node)
+        if (!is_one || after.membership != big(s.copy_membership) || s.copy_node != after.node)
             return;
-        const int8_t answered = s.registry.copy_answered;
+        int8_t &answered = s.server[request.server].db.copy_answered;
         if (verdict == core::Verdict::extend && answered != 0 && answered != request.member)
             out.broken = "both copies of a life were answered";
         if (request.asker.incarnation > s.copy_incarnation || request.member == s.copy)
-            s.registry.copy_answered = request.member;
-    }
-
-    bool lose(State &s, bool silently) const {
-        const bool lost = memcmp(&s.standby, &s.registry, sizeof(Registry)) != 0;
-        if (!lost && silently)
-            return false;
-        if (lost && s.copy != 0)
-            s.lost_since_copy = 1;
-        s.registry = s.standby;
-        if (silently)
-            s.lost_silently = 1;
-        else
-            s.other_environment = 1;
-        return true;
+            answered = request.member;
     }
 
     bool revoke(State &s, int node, Outcome &out) const {
-        const core::NodeRow known = row(s, node);
-        if (known.line == 0 || s.other_environment != 0 || s.lost_silently != 0)
+        const core::NodeRow known = row(s, s.primary, node);
+        if (known.membership == 0 || primary(s).change != Change::none || s.lost_silently != 0)
             return false;
-        core::RegistryView r = view(s);
+        core::RegistryView r = view(s, s.primary);
         for (int i = 0; i < most_members; i++) {
             Member &m = s.members[i];
             const bool is_holder =
-                m.asker.holds != 0 && m.asker.held.node == node && big(m.asker.held.line) == known.line;
-            if (m.life == Life::alive && (is_holder || core::is_same_life(ask_of(request_of(s, i)), known)))
+                m.asker.holds != 0 && m.asker.held.node == node && big(m.asker.held.membership) == known.membership;
+            const Message asks = {static_cast<int8_t>(1 + i), s.primary, m.asker, 0, 0, 0, 0};
+            if (m.life == Life::alive && (is_holder || core::is_same_life(request_of(asks), known)))
                 m.life = Life::dead;
         }
-        commit(s, p_.revoked(layout_, r, known, size_.ahead));
-        commit(s, r);
+        commit(s, s.primary, p_.revoked(layout_, r, known, size_.ahead), 0);
+        commit(s, s.primary, r);
         out.events |= was_revoked;
         return true;
     }
 
     // The registry of another fleet is new: it would give node 0 to anyone.
     bool ask_other(State &s, int member, Outcome &out) const {
-        const core::Ask a = ask_of(request_of(s, member));
-        core::RegistryView r = view(s);
+        const int64_t now = clock(s, member);
+        const Member &m = s.members[member];
+        const core::Request a = request_of({static_cast<int8_t>(1 + member), 0, m.asker, small(now),
+                                            small(std::max<int64_t>(now, m.mark + 1)), m.joins, 0});
+        core::RegistryView r = view(s, s.primary);
         r.fleet = other_fleet;
-        r.term = 1;
+        r.epoch = {1, 1};
+        r.former = r.shown = {};
         r.serial = 0;
         r.own_serial = 1;
-        r.term_shown = 0;
         r.fence_base_us = 0;
         const core::Judgement judgement = p_.judge(layout_, r, a, nullptr);
-        s.response = {static_cast<int8_t>(1 + member),
-                      static_cast<int8_t>(judgement.why),
-                      s.members[member].asker.incarnation,
-                      static_cast<int8_t>(other_fleet),
-                      {}};
-        s.response.grant.term = 1;
+        s.response = {static_cast<int8_t>(1 + member),    0,
+                      static_cast<int8_t>(judgement.why), s.members[member].asker.incarnation,
+                      static_cast<int8_t>(other_fleet),   {}};
+        s.response.grant.epoch = {1, 1};
         s.response.grant.serial = 1;
         if (judgement.verdict == core::Verdict::newcomer) {
             const core::NodeRow after = core::granted(layout_, r, a, {});
-            s.response.grant = {0, small(after.from), small(after.until), small(static_cast<int64_t>(after.line)), 1,
-                                1};
-            if (a.fleet != 0)
+            s.response.grant = {
+                0, small(after.from), small(after.until), small(static_cast<int64_t>(after.membership)), {1, 1}, 1};
+            if (a.seen.fleet != 0)
                 out.broken = "a member of another fleet got a node";
         }
         note_refusal(judgement.why, out);
@@ -734,7 +1088,7 @@ class World {
         if (m.life != Life::alive)
             return false;
         core::Membership big_one = membership(m);
-        core::FleetSeen fleet = seen(m);
+        core::FleetSeen fleet = seen(m.asker);
         const core::Membership before = big_one;
         const core::Answer answer = {static_cast<core::Refusal>(response.why), big(response.incarnation),
                                      big(response.fleet), big(response.grant)};
@@ -742,19 +1096,24 @@ class World {
         case core::Accepted::ignored:
             out.events |= late_answer_ignored;
             break;
+        case core::Accepted::rival:
+            break;
         case core::Accepted::other_fleet:
             out.events |= other_fleet_ignored;
             break;
         default:
             if (before.superseded && !big_one.superseded)
                 out.broken = "a superseded life went on";
-            if (before.holds && (big_one.held.term < before.held.term ||
-                                 (big_one.held.term == before.held.term && big_one.held.serial < before.held.serial)))
+            if (before.holds && (big_one.held.epoch.number < before.held.epoch.number ||
+                                 (big_one.held.epoch == before.held.epoch && big_one.held.serial < before.held.serial)))
                 out.broken = "a member went back to an older answer";
             if (m.asker.fleet != 0 && big(m.asker.fleet) != fleet.fleet)
                 out.broken = "a member went to another fleet";
         }
         store(m, big_one, fleet);
+        // A refusal that another server could heal.
+        if (answer.why == core::Refusal::stale_registry)
+            m.connected = 0;
         return true;
     }
 
@@ -762,7 +1121,7 @@ class World {
         Member &m = s.members[member];
         core::Membership big_one = membership(m);
         begins(&big_one, big(fresh(s)));
-        store(m, big_one, seen(m));
+        store(m, big_one, seen(m.asker));
         if (!p_.own_incarnation)
             share_incarnation(s, member);
     }
@@ -786,7 +1145,7 @@ class World {
         }
         s.copy = 1 + place;
         s.copied = static_cast<int8_t>(1 + step.member);
-        s.copy_line = copy.asker.held.line;
+        s.copy_membership = copy.asker.held.membership;
         s.copy_node = copy.asker.held.node;
         s.copy_incarnation = copy.asker.incarnation;
         begin(s, place, p_.restart);
@@ -814,14 +1173,14 @@ class World {
     // -----------------------------------------------------------------------------------------------------
     // The ground truth.
 
-    static constexpr int of_copied_line = 8;
+    static constexpr int of_copied_membership = 8;
 
     // 1 + member, and whether it drew as one of two copies.
     static int drawer_of(const State &s, int member) {
         const Asker &asker = s.members[member].asker;
         const bool is_copy = s.copy == 1 + member || s.copied == 1 + member;
-        const bool of_line = asker.held.line == s.copy_line && asker.held.node == s.copy_node;
-        return 1 + member + (is_copy && of_line ? of_copied_line : 0);
+        const bool of_membership = asker.held.membership == s.copy_membership && asker.held.node == s.copy_node;
+        return 1 + member + (is_copy && of_membership ? of_copied_membership : 0);
     }
 
     static int drawn(const State &s, int node, int64_t tick) {
@@ -843,7 +1202,7 @@ class World {
         return s.response.member != 0 && in(s.response.grant);
     }
 
-    // What two copies of one life draw inside the line's grants, before the second one asks, is not promised.
+    // What two copies of one life draw inside the membership's grants, before the second one asks, is not promised.
     static void record(State &s, int node, int64_t tick, int member, Outcome &out) {
         if (s.members[member].asker.fleet == static_cast<int8_t>(other_fleet))
             return;
@@ -851,7 +1210,7 @@ class World {
         const int drawer = drawer_of(s, member);
         if (before == 0)
             set_drawn(s, node, tick, drawer);
-        else if (before != drawer && (before & drawer & of_copied_line) != 0)
+        else if (before != drawer && (before & drawer & of_copied_membership) != 0)
             out.events |= drew_by_both_copies;
         else
             out.broken = "(node, tick) was drawn twice";
@@ -860,12 +1219,14 @@ class World {
     // -----------------------------------------------------------------------------------------------------
 
     void renumber_serials(State &s) const {
-        int8_t *all[32];
+        int8_t *all[40];
         int count = 0;
         const auto add = [&](int8_t &serial) { all[count++] = &serial; };
-        for (Registry *r : {&s.registry, &s.standby}) {
-            add(r->serial);
-            for (SmallRow &row : r->rows)
+        for (Server &at : s.server) {
+            add(at.db.serial);
+            add(at.db.former_serial);
+            add(at.before);
+            for (SmallRow &row : at.db.rows)
                 add(row.serial);
         }
         for (Member &m : s.members) {
@@ -894,7 +1255,7 @@ inline std::string name_of(const Step &step) {
                                         "ask",
                                         "ask, no answer yet",
                                         "ask slowly",
-                                        "slow ask arrives",
+                                        "slow request arrives",
                                         "answer arrives",
                                         "draw",
                                         "draw all",
@@ -904,11 +1265,20 @@ inline std::string name_of(const Step &step) {
                                         "remake",
                                         "replicate",
                                         "fail over",
+                                        "split",
+                                        "former primary comes back",
+                                        "clone registry",
+                                        "move registry",
+                                        "put registry back",
+                                        "restore copy of registry",
+                                        "make registry anew",
+                                        "claim",
                                         "lose commits",
                                         "fence",
                                         "revoke node",
                                         "ask other fleet",
-                                        "join"};
+                                        "join",
+                                        "cut"};
     std::string name = names[static_cast<size_t>(step.kind)];
     switch (step.kind) {
     case StepKind::advance:
@@ -916,11 +1286,20 @@ inline std::string name_of(const Step &step) {
     case StepKind::revoke:
         return name + " " + std::to_string(step.arg);
     case StepKind::set_clock:
+    case StepKind::cut:
         return name + " " + static_cast<char>('A' + step.member) + " " + std::to_string(step.arg);
     case StepKind::arrive:
     case StepKind::deliver:
     case StepKind::replicate:
     case StepKind::fail_over:
+    case StepKind::split:
+    case StepKind::come_back:
+    case StepKind::clone:
+    case StepKind::move:
+    case StepKind::put_back:
+    case StepKind::restore_copy:
+    case StepKind::make_anew:
+    case StepKind::claim:
     case StepKind::lose_silently:
     case StepKind::fence_by_hand:
         return name;

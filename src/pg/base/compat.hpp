@@ -39,12 +39,14 @@ inline bool rewritten_in_this_transaction(Relation rel) {
 using SearchPath = SearchPathMatcher;
 inline SearchPath *copy_search_path(MemoryContext context) { return GetSearchPathMatcher(context); }
 inline bool search_path_is(SearchPath *path) { return SearchPathMatchesCurrentEnvironment(path); }
+inline WaitEventSet *new_wait_event_set(int events) { return CreateWaitEventSet(CurrentResourceOwner, events); }
 // Named wait events: a name is registered at its first wait.
 inline uint32 wait_event(const char *name) { return WaitEventExtensionNew(name); }
 #else
 using SearchPath = OverrideSearchPath;
 inline SearchPath *copy_search_path(MemoryContext context) { return GetOverrideSearchPath(context); }
 inline bool search_path_is(SearchPath *path) { return OverrideSearchPathMatchesCurrent(path); }
+inline WaitEventSet *new_wait_event_set(int events) { return CreateWaitEventSet(CurrentMemoryContext, events); }
 inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 #endif
 

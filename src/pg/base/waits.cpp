@@ -42,16 +42,28 @@ void sleep_as_refiller(int64_t us) {
     sleep_for(us, once(&event, "UidgenRefiller"));
 }
 
-uint32 wait_as_registrar(pgsocket socket, uint32 events, int64_t us) {
+void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us) {
     static uint32 event = 0;
     const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
-    const int wanted = static_cast<int>(events) | WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH;
-    const int ready =
-        WaitLatchOrSocket(MyLatch, wanted, socket, static_cast<long>(ms), once(&event, "UidgenRegistrar"));
-    if ((ready & WL_LATCH_SET) != 0)
-        ResetLatch(MyLatch);
+    const Size bytes = sizeof(WaitEvent) * static_cast<Size>(count + 1);
+    auto *ready = static_cast<WaitEvent *>(palloc(bytes));
+    WaitEventSet *set = new_wait_event_set(count + 2);
+    AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
+    AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
+    for (int i = 0; i < count; i++) {
+        sockets[i].ready = false;
+        AddWaitEventToSet(set, sockets[i].events, sockets[i].socket, nullptr, &sockets[i]);
+    }
+    const int happened =
+        WaitEventSetWait(set, static_cast<long>(ms), ready, count + 1, once(&event, "UidgenRegistrar"));
+    for (int i = 0; i < happened; i++)
+        if ((ready[i].events & WL_LATCH_SET) != 0)
+            ResetLatch(MyLatch);
+        else
+            static_cast<WaitingSocket *>(ready[i].user_data)->ready = true;
+    FreeWaitEventSet(set);
+    pfree(ready);
     CHECK_FOR_INTERRUPTS();
-    return static_cast<uint32>(ready);
 }
 
 bool sleep_for_grant(ConditionVariable *changed, int64_t us) {

@@ -17,9 +17,14 @@ void sleep_for_ring(int64_t us);
 // The same, for the refiller itself: UidgenRefiller.
 void sleep_as_refiller(int64_t us);
 
-// The same, for the registrar, until its socket (PGINVALID_SOCKET: none) is ready for one of the events, too:
-// UidgenRegistrar. Returns what happened.
-uint32 wait_as_registrar(pgsocket socket, uint32 events, int64_t us);
+// The same, for the registrar, until one of its sockets is ready for one of its events, too: UidgenRegistrar. `ready`
+// is set for each of them.
+struct WaitingSocket {
+    pgsocket socket;
+    uint32 events;
+    bool ready;
+};
+void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us);
 
 // The same, for a grant or a block of the registry: UidgenGrant. Returns when the condition variable is signaled, too;
 // the caller has prepared to sleep on it. True: the time is over.

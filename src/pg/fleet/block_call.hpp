@@ -1,5 +1,5 @@
-// The call of the registry's procedure uid_fleet_block(): the registrar's work for segments that are attached to one of
-// the registry (memory/blocks.hpp).
+// The call of the registry for a segment: the registrar's work for segments that are attached to one of the registry
+// (memory/blocks.hpp).
 #pragma once
 
 #include "memory/blocks.hpp"

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
 
@@ -11,177 +12,68 @@ namespace {
 constexpr int64_t statement_timeout_us = 5 * us_per_second;
 constexpr int64_t connect_timeout_us = 5 * us_per_second; // unless the connection string has another one
 
-// The extension of the registry, and whether it is a standby.
-constexpr char look_up[] =
-    "SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.pg_is_in_recovery() FROM pg_catalog.pg_extension e "
-    "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
-    "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'";
+// How long other hosts are waited for once one has answered, and one that did not answer the last time.
+constexpr int64_t patience_us = us_per_second;
+constexpr int64_t patience_if_silent_us = 200 * us_per_ms;
 
-constexpr int look_up_columns = 2;
+char *conninfo = nullptr; // that the hosts are of
+Host *hosts = nullptr;
+int host_count = 0;
+Host *current = nullptr; // the registry, unless its connection has ended
 
-constexpr char not_a_registry[] = "the registry's answer is not valid";
-constexpr char check_registry[] =
-    "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
-
-PGconn *connection = nullptr;
-char schema[2 * NAMEDATALEN + 3] = "";
-
-// ---------------------------------------------------------------------------------------------------------
-// Errors
-// ---------------------------------------------------------------------------------------------------------
-
-void copy_clean(char *into, size_t bytes, const char *text) {
-    size_t length = 0;
-    for (; *text != '\0' && length + 1 < bytes; text++) {
-        const auto byte = static_cast<unsigned char>(*text);
-        const bool is_space = byte <= ' ';
-        if (is_space && (length == 0 || into[length - 1] == ' '))
-            continue;
-        into[length++] = is_space ? ' ' : byte > '~' ? '?' : *text;
-    }
-    while (length > 0 && into[length - 1] == ' ')
-        length--;
-    into[length] = '\0';
-}
-
-// An error that comes after another one of the same attempt.
-void add_error(GrantError *error, const GrantError &other) {
-    if (error->message[0] == '\0') {
-        *error = other;
-        return;
-    }
-    const size_t length = strlen(error->message);
-    snprintf(error->message + length, sizeof(error->message) - length, "; %s", other.message);
-    if (other.hint[0] != '\0')
-        memcpy(error->hint, other.hint, sizeof(error->hint));
-    error->names_host = error->names_host || other.names_host;
-}
-
-// libpq's message names host and port.
-void set_connection_error(GrantError *error, const char *hint) {
-    set_error(error, PQerrorMessage(connection), hint);
-    error->names_host = true;
-}
-
-// What an administrator can do about an error of the registry. Empty: what its hint says.
-const char *hint_for(const char *sqlstate) {
-    if (strcmp(sqlstate, "42501") == 0) // insufficient_privilege
-        return "Run SELECT uid_fleet_admit('role') on the registry, with the role that uidgen.registry names.";
-    if (strcmp(sqlstate, "42883") == 0) // undefined_function
-        return "Run ALTER EXTENSION uidgen UPDATE on the registry, whose version of uidgen must not be older than this "
-               "server's.";
-    if (strcmp(sqlstate, "25006") == 0) // read_only_sql_transaction
-        return "Name the primary server of the registry in uidgen.registry, or all its servers.";
-    return "";
-}
-
-void set_statement_error(GrantError *error, const PGresult *result) {
-    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
-    const char *own_hint = hint_for(sqlstate != nullptr ? sqlstate : "");
-    if (hint == nullptr || own_hint[0] != '\0')
-        hint = own_hint;
-    if (message == nullptr)
-        set_connection_error(error, hint);
-    else
-        set_error(error, message[0] != '\0' ? message : not_a_registry, hint);
-}
-
-// A server that is no primary any more must be left.
-bool is_about_server(const PGresult *result) {
-    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    return sqlstate != nullptr && strcmp(sqlstate, "25006") == 0;
-}
-
-void ignore_notice(void *, const PGresult *) {}
-
-// ---------------------------------------------------------------------------------------------------------
-// Waiting
-// ---------------------------------------------------------------------------------------------------------
-
-// False: the time is over, or the process is asked to end.
-bool wait_for_socket(uint32 events, int64_t until_us) {
-    for (;;) {
-        const int64_t left_us = until_us - monotonic_us();
-        if (left_us <= 0 || ShutdownRequestPending)
+// Until all hosts are idle or closed, or the time is over: *until_us, or earlier if a host has answered.
+bool is_time_over(int64_t until_us, int64_t answered_at_us) {
+    const int64_t now_us = monotonic_us();
+    if (now_us >= until_us || ShutdownRequestPending)
+        return true;
+    for (int i = 0; i < host_count; i++)
+        if (is_busy(hosts[i]) && (answered_at_us == 0 ||
+                                  now_us < answered_at_us + (hosts[i].is_silent ? patience_if_silent_us : patience_us)))
             return false;
-        if ((wait_as_registrar(PQsocket(connection), events, left_us) & events) != 0)
-            return true;
-    }
-}
-
-// False: not connected in time; *error says why.
-bool finish_connecting(int64_t until_us, GrantError *error) {
-    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
-    while (status != PGRES_POLLING_OK) {
-        const bool failed = PQstatus(connection) == CONNECTION_BAD || status == PGRES_POLLING_FAILED;
-        if (failed) {
-            set_connection_error(error, check_registry);
-            return false;
-        }
-        const uint32 events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
-        if (!wait_for_socket(events, until_us)) {
-            set_error(error, "connection to the registry timed out", check_registry);
-            return false;
-        }
-        status = PQconnectPoll(connection);
-    }
-    return PQsetnonblocking(connection, 1) == 0;
-}
-
-// False: the statement was not sent in time.
-bool flush(int64_t until_us) {
-    for (;;) {
-        const int left = PQflush(connection);
-        if (left <= 0)
-            return left == 0;
-        if (!wait_for_socket(WL_SOCKET_WRITEABLE | WL_SOCKET_READABLE, until_us) || PQconsumeInput(connection) == 0)
-            return false;
-    }
-}
-
-bool next_result(int64_t until_us, PGresult **result) {
-    while (PQisBusy(connection) != 0)
-        if (!wait_for_socket(WL_SOCKET_READABLE, until_us) || PQconsumeInput(connection) == 0)
-            return false;
-    *result = PQgetResult(connection);
     return true;
 }
 
-// A server that asks for a COPY has not understood the statement, and waits for ever.
-bool begins_copy(const PGresult *result) {
-    const ExecStatusType status = PQresultStatus(result);
-    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+int wait_for_hosts(int64_t us) {
+    auto *sockets = static_cast<WaitingSocket *>(palloc(sizeof(WaitingSocket) * static_cast<Size>(host_count)));
+    int count = 0;
+    for (int i = 0; i < host_count; i++)
+        if (is_busy(hosts[i]))
+            sockets[count++] = {PQsocket(hosts[i].connection), hosts[i].events, false};
+    wait_as_registrar(sockets, count, us);
+    for (int i = 0, k = 0; i < host_count && k < count; i++)
+        if (is_busy(hosts[i]) && sockets[k++].ready)
+            advance(&hosts[i]);
+    pfree(sockets);
+    return count;
 }
 
-// All results of a statement, to the server's being ready for the next one. The first error, or else the last result,
-// is kept: an error may follow rows. False: they did not come in time, or there is no end of them.
-bool all_results(int64_t until_us, PGresult **kept) {
-    *kept = nullptr;
+void run(int64_t timeout_us, bool is_impatient) {
+    const int64_t until_us = monotonic_us() + timeout_us;
+    int64_t answered_at_us = 0;
     for (;;) {
-        PGresult *result = nullptr;
-        if (!next_result(until_us, &result))
-            return false;
-        if (result == nullptr)
-            return true;
-        if (begins_copy(result) || monotonic_us() >= until_us || ShutdownRequestPending) {
-            PQclear(*kept);
-            *kept = result;
-            return false;
+        bool busy = false;
+        for (int i = 0; i < host_count; i++) {
+            busy = busy || is_busy(hosts[i]);
+            if (is_impatient && is_there(hosts[i]) && answered_at_us == 0)
+                answered_at_us = monotonic_us();
         }
-        const bool has_failed = *kept != nullptr && PQresultStatus(*kept) != PGRES_TUPLES_OK;
-        PQclear(has_failed ? result : *kept);
-        *kept = has_failed ? *kept : result;
+        if (!busy || is_time_over(until_us, answered_at_us))
+            break;
+        (void)wait_for_hosts(Min(until_us - monotonic_us(), patience_if_silent_us));
+    }
+    for (int i = 0; i < host_count; i++) {
+        hosts[i].is_silent = is_busy(hosts[i]);
+        if (hosts[i].is_silent)
+            time_out(&hosts[i]);
     }
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Connecting
+// The hosts of a connection string
 // ---------------------------------------------------------------------------------------------------------
 
 // The parts of the connection string that decide how it is tried.
-struct Hosts {
+struct Parts {
     const char *host;
     const char *hostaddr;
     const char *port;
@@ -205,87 +97,203 @@ const char *element(const char *list, int index) {
     return pnstrdup(list, static_cast<Size>(strchrnul(list, ',') - list));
 }
 
-Hosts hosts_of(const char *conninfo) {
-    Hosts hosts = {nullptr, nullptr, nullptr, 1, connect_timeout_us};
-    PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
+// libpq itself reports lists of different lengths, of which it is given all.
+Parts parts_of(const char *text) {
+    Parts parts = {nullptr, nullptr, nullptr, 1, connect_timeout_us};
+    PQconninfoOption *options = PQconninfoParse(text, nullptr);
     for (const PQconninfoOption *option = options; option != nullptr && option->keyword != nullptr; option++) {
         if (option->val == nullptr || option->val[0] == '\0')
             continue;
         if (strcmp(option->keyword, "host") == 0)
-            hosts.host = pstrdup(option->val);
+            parts.host = pstrdup(option->val);
         else if (strcmp(option->keyword, "hostaddr") == 0)
-            hosts.hostaddr = pstrdup(option->val);
+            parts.hostaddr = pstrdup(option->val);
         else if (strcmp(option->keyword, "port") == 0)
-            hosts.port = pstrdup(option->val);
+            parts.port = pstrdup(option->val);
         else if (strcmp(option->keyword, "connect_timeout") == 0 && atoi(option->val) > 0)
-            hosts.timeout_us = Max(atoi(option->val), 2) * us_per_second; // as in libpq
+            parts.timeout_us = Max(atoi(option->val), 2) * us_per_second; // as in libpq
     }
     PQconninfoFree(options);
-    const char *list = hosts.hostaddr != nullptr ? hosts.hostaddr : hosts.host;
-    hosts.count = list != nullptr ? elements_of(list) : 1;
-    return hosts;
-}
-
-// libpq itself reports lists of different lengths.
-bool can_be_split(const Hosts &hosts) {
-    const bool hosts_fit = hosts.host == nullptr || elements_of(hosts.host) == hosts.count;
-    const int ports = hosts.port != nullptr ? elements_of(hosts.port) : 1;
-    return hosts.count > 1 && hosts_fit && (ports == 1 || ports == hosts.count);
+    const char *list = parts.hostaddr != nullptr ? parts.hostaddr : parts.host;
+    const int count = list != nullptr ? elements_of(list) : 1;
+    const bool hosts_fit = parts.host == nullptr || elements_of(parts.host) == count;
+    const int ports = parts.port != nullptr ? elements_of(parts.port) : 1;
+    parts.count = hosts_fit && (ports == 1 || ports == count) ? count : 1;
+    return parts;
 }
 
 // A later keyword overrides an earlier one, and the connection string stands in the place of the first dbname.
-void start_connecting(const char *conninfo, const Hosts &hosts, int index, bool split) {
+void connect(Host *host, const Parts &parts) {
     const char *keywords[] = {"dbname", "fallback_application_name", "client_encoding", nullptr, nullptr, nullptr,
                               nullptr};
     const char *values[] = {conninfo, "uidgen registrar", "UTF8", nullptr, nullptr, nullptr, nullptr};
-    if (split) {
+    if (parts.count > 1) {
         const char *const names[] = {"host", "hostaddr", "port"};
-        const char *const lists[] = {hosts.host, hosts.hostaddr, hosts.port};
+        const char *const lists[] = {parts.host, parts.hostaddr, parts.port};
         for (int i = 0; i < 3; i++) {
             keywords[3 + i] = names[i];
-            values[3 + i] = element(lists[i], index);
+            values[3 + i] = element(lists[i], static_cast<int>(host - hosts));
         }
     }
-    connection = PQconnectStartParams(keywords, values, 1);
+    start_connecting(host, keywords, values);
 }
 
-// Whether the server may serve as a registry.
-bool inspect(GrantError *error) {
-    PGresult *result = connection_query(look_up, 0, nullptr, error);
-    if (result == nullptr)
-        return false;
-    if (PQnfields(result) != look_up_columns) {
-        set_not_a_registry(error);
-        PQclear(result);
-        return false;
-    }
-    const bool installed = PQntuples(result) == 1;
-    const bool standby = installed && strcmp(PQgetvalue(result, 0, 1), "t") == 0;
-    if (!installed)
-        set_error(
-            error,
-            psprintf("extension \"uidgen\" is not installed in database \"%s\" of the registry", PQdb(connection)),
-            "Run CREATE EXTENSION uidgen there, or correct dbname in uidgen.registry.");
-    else if (standby)
-        set_error(error, "the server that uidgen.registry names is a standby",
-                  "Name the primary server of the registry in uidgen.registry, or all its servers.");
-    else
-        strlcpy(schema, PQgetvalue(result, 0, 0), sizeof(schema));
-    PQclear(result);
-    return installed && !standby;
-}
-
-bool try_host(const char *conninfo, const Hosts &hosts, int index, bool split, GrantError *error) {
-    start_connecting(conninfo, hosts, index, split);
-    if (connection == nullptr) {
-        set_error(error, "out of memory", "");
-        return false;
-    }
-    PQsetNoticeReceiver(connection, ignore_notice, nullptr);
-    if (finish_connecting(monotonic_us() + hosts.timeout_us, error) && inspect(error))
-        return true;
+void use_conninfo(const char *text, const Parts &parts) {
+    if (conninfo != nullptr && strcmp(conninfo, text) == 0)
+        return;
     connection_close();
+    for (int i = 0; i < host_count; i++)
+        pfree(hosts[i].name);
+    if (conninfo != nullptr) {
+        pfree(hosts);
+        pfree(conninfo);
+    }
+    conninfo = MemoryContextStrdup(TopMemoryContext, text);
+    host_count = parts.count;
+    hosts =
+        static_cast<Host *>(MemoryContextAllocZero(TopMemoryContext, sizeof(Host) * static_cast<Size>(parts.count)));
+    for (int i = 0; i < host_count; i++) {
+        const char *name = element(parts.host != nullptr ? parts.host : parts.hostaddr, i);
+        const char *port = element(parts.port, i);
+        hosts[i].name = MemoryContextStrdup(
+            TopMemoryContext, psprintf("%s:%s", name != nullptr ? name : "", port != nullptr ? port : DEF_PGPORT_STR));
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Requests and answers
+// ---------------------------------------------------------------------------------------------------------
+
+bool takes_utf8(const Host &host) {
+    const char *encoding = PQparameterStatus(host.connection, "server_encoding");
+    return encoding != nullptr && strcmp(encoding, "UTF8") == 0;
+}
+
+// Of an encoding that this process does not know. JSON must be text.
+const char *json_of(const FleetRequest &request, bool utf8) {
+    StringInfoData json;
+    initStringInfo(&json);
+    append_json(&json, request_fields, &request);
+    if (!utf8 || pg_encoding_verifymbstr(PG_UTF8, json.data, json.len) != json.len)
+        for (int i = 0; i < json.len; i++)
+            json.data[i] = static_cast<unsigned char>(json.data[i]) < 0x80 ? json.data[i] : '?';
+    return json.data;
+}
+
+// What no registry answers must not be carried to one.
+bool is_sane(const FleetAnswer &a) {
+    const auto is_instant = [](int64_t us) { return us >= 0 && us <= core::max_instant_us; };
+    return static_cast<int64_t>(a.fleet) > 0 && a.epoch.number > 0 && a.epoch.number <= core::largest_epoch &&
+           a.epoch.nonce >= 0 && a.serial > 0 && a.clock_us > 0 && is_instant(a.clock_us) &&
+           is_instant(a.granted_last.granted_us);
+}
+
+// False: it is no answer of a registry, which the error says.
+bool read_answer(Host *host, FleetAnswer *answer) {
+    const PGresult *result = host->result;
+    *answer = {};
+    if (result == nullptr || host->error.at_us != 0)
+        return false;
+    if (PQntuples(result) == 1 && PQnfields(result) == 1 && PQgetisnull(result, 0, 0) == 0 &&
+        parse_fields(answer_fields, answer, pstrdup(PQgetvalue(result, 0, 0))) && is_sane(*answer))
+        return true;
+    set_not_a_registry(&host->error);
     return false;
+}
+
+core::Hello hello_of(Host *host) {
+    FleetAnswer answer;
+    if (!is_there(*host) || !read_answer(host, &answer))
+        return {};
+    return {true, answer.is_open, answer.server, answer.fleet, answer.epoch, answer.granted_last.granted_us};
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The inquiry
+// ---------------------------------------------------------------------------------------------------------
+
+void say_hello(const Parts &parts, const core::FleetSeen &seen) {
+    const FleetRequest request = new_request(seen);
+    const char *json = json_of(request, false);
+    for (int i = 0; i < host_count; i++) {
+        hosts[i].call = json;
+        if (hosts[i].connection == nullptr)
+            connect(&hosts[i], parts);
+        else
+            send_call(&hosts[i]);
+    }
+    run(parts.timeout_us, true);
+}
+
+// Of the answer that the host has given.
+core::FleetSeen stamp_of(Host *host) {
+    FleetAnswer answer;
+    (void)read_answer(host, &answer);
+    return {answer.fleet, answer.epoch, answer.serial, answer.seal};
+}
+
+// The largest epoch, to the registries that have another one. Of two with one number each learns of the other.
+void show_epochs(core::Hello *hellos, int best) {
+    const char *of_best = json_of(new_request(stamp_of(&hosts[best])), false);
+    const core::Hello chosen = hellos[best];
+    for (int i = 0; i < host_count; i++) {
+        if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].epoch == chosen.epoch)
+            continue;
+        if (core::are_rivals(hellos[i].epoch, chosen.epoch) && is_there(hosts[best])) {
+            hosts[best].call = json_of(new_request(stamp_of(&hosts[i])), false);
+            send_call(&hosts[best]);
+        }
+        hosts[i].call = of_best;
+        send_call(&hosts[i]);
+        run(statement_timeout_us, false);
+        hellos[i] = hello_of(&hosts[i]);
+    }
+}
+
+// An error that comes after another one of the same attempt.
+void add_error(GrantError *error, const GrantError &other) {
+    if (other.message[0] == '\0')
+        return;
+    if (error->message[0] == '\0') {
+        *error = other;
+        return;
+    }
+    const size_t length = strlen(error->message);
+    snprintf(error->message + length, sizeof(error->message) - length, "; %s", other.message);
+    if (other.hint[0] != '\0')
+        memcpy(error->hint, other.hint, sizeof(error->hint));
+    error->names_host = error->names_host || other.names_host;
+}
+
+// One that answers, but is not the registry, has said why.
+void add_refusal(Host *host, GrantError *error) {
+    FleetAnswer answer;
+    if (!is_there(*host) || !read_answer(host, &answer) || answer.refusal == nullptr) {
+        add_error(error, host->error);
+        return;
+    }
+    GrantError refused = {};
+    set_refusal(&refused, answer);
+    add_error(error, refused);
+}
+
+// The number of registries, of whatever fleet, whether they may grant or not; one that is named twice counts once.
+void count_registries(const core::Hello *hellos, int best, Found *found) {
+    static char *kept = nullptr;
+    StringInfoData others;
+    initStringInfo(&others);
+    for (int i = 0; i < host_count; i++) {
+        bool is_new = hellos[i].answers;
+        for (int k = 0; k < i; k++)
+            is_new = is_new && !(hellos[k].answers && hellos[k].server == hellos[i].server);
+        found->registries += is_new ? 1 : 0;
+        if (is_new && best != core::no_registry && hellos[i].server != hellos[best].server)
+            appendStringInfo(&others, "%s%s", others.len > 0 ? ", " : "", hosts[i].name);
+    }
+    if (kept != nullptr)
+        pfree(kept);
+    kept = others.len > 0 ? MemoryContextStrdup(TopMemoryContext, others.data) : nullptr;
+    found->others = kept;
 }
 
 } // namespace
@@ -304,78 +312,98 @@ void connection_limit_memory() {
     (void)setrlimit(RLIMIT_DATA, &limit);
 }
 
-bool connection_open(const char *conninfo, GrantError *error) {
-    const Hosts hosts = hosts_of(conninfo);
-    const bool split = can_be_split(hosts);
+bool connection_inquire(const char *text, const core::FleetSeen &seen, Found *found, GrantError *error) {
+    const Parts parts = parts_of(text);
+    *found = {};
     *error = {};
-    for (int i = 0; i < (split ? hosts.count : 1) && !ShutdownRequestPending; i++) {
-        GrantError of_host = {};
-        if (try_host(conninfo, hosts, i, split, &of_host))
-            return true;
-        add_error(error, of_host);
+    use_conninfo(text, parts);
+    auto *hellos = static_cast<core::Hello *>(palloc0(sizeof(core::Hello) * static_cast<Size>(host_count)));
+    say_hello(parts, seen);
+    for (int i = 0; i < host_count; i++)
+        hellos[i] = hello_of(&hosts[i]);
+    const core::Best best = core::best_registry(hellos, host_count, seen);
+    count_registries(hellos, best.index, found);
+    if (best.index != core::no_registry)
+        show_epochs(hellos, best.index);
+    const bool is_open = best.index != core::no_registry && hellos[best.index].open && is_there(hosts[best.index]);
+    for (int i = 0; i < host_count; i++) {
+        if (!is_open)
+            add_refusal(&hosts[i], error);
+        if (!is_open || i != best.index) {
+            FleetAnswer answer;
+            const int last = is_open ? core::last_of_others(hellos, host_count, best.index) : core::no_registry;
+            if (i == last && is_there(hosts[i]) && read_answer(&hosts[i], &answer))
+                found->other = {answer.granted_last.granted_us, answer.epoch, answer.granted_last.seal};
+            close_host(&hosts[i]);
+        }
     }
-    return false;
+    if (!is_open)
+        return false;
+    current = &hosts[best.index];
+    found->is_alone = best.is_alone;
+    found->host = current->name;
+    return true;
 }
 
 void connection_close() {
-    PQfinish(connection);
-    connection = nullptr;
-    schema[0] = '\0';
+    for (int i = 0; i < host_count; i++)
+        close_host(&hosts[i]);
+    current = nullptr;
 }
 
-bool connection_is_open() { return connection != nullptr; }
+bool connection_is_open() { return current != nullptr && current->stage != Stage::closed; }
 
-pgsocket connection_socket() { return connection != nullptr ? PQsocket(connection) : PGINVALID_SOCKET; }
+pgsocket connection_socket() { return connection_is_open() ? PQsocket(current->connection) : PGINVALID_SOCKET; }
 
 void connection_read_idle() {
-    if (connection == nullptr)
-        return;
-    if (PQconsumeInput(connection) == 0 || PQstatus(connection) == CONNECTION_BAD)
-        connection_close();
+    if (connection_is_open() &&
+        (PQconsumeInput(current->connection) == 0 || PQstatus(current->connection) == CONNECTION_BAD))
+        close_host(current);
 }
 
-PGresult *connection_query(const char *statement, int count, const char *const *values, GrantError *error) {
-    const int64_t until_us = monotonic_us() + statement_timeout_us;
-    PGresult *result = nullptr;
-    const bool answered = PQsendQueryParams(connection, statement, count, nullptr, values, nullptr, nullptr, 0) != 0 &&
-                          flush(until_us) && all_results(until_us, &result);
-    if (answered && PQresultStatus(result) == PGRES_TUPLES_OK)
-        return result;
-    bool usable = answered;
-    if (answered) {
-        set_statement_error(error, result);
-        usable = PQstatus(connection) == CONNECTION_OK && !is_about_server(result);
-    } else if (PQstatus(connection) == CONNECTION_BAD) {
-        set_connection_error(error, "");
-    } else if (begins_copy(result)) {
-        set_not_a_registry(error);
-    } else {
-        set_error(error, "the registry did not answer in time", "");
-    }
-    PQclear(result);
-    if (!usable)
-        connection_close();
-    return nullptr;
-}
-
-const char *connection_schema() { return schema; }
-
-bool connection_takes_utf8() {
-    const char *encoding = connection != nullptr ? PQparameterStatus(connection, "server_encoding") : nullptr;
-    return encoding != nullptr && strcmp(encoding, "UTF8") == 0;
-}
-
-void set_error(GrantError *error, const char *message, const char *hint) {
+bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
+    Host *host = current;
     *error = {};
-    copy_clean(error->message, sizeof(error->message), message);
-    if (error->message[0] == '\0')
-        strlcpy(error->message, "the registry gave no reason", sizeof(error->message));
-    copy_clean(error->hint, sizeof(error->hint), hint);
-    error->at_us = wall_clock_us();
+    host->call = json_of(request, takes_utf8(*host));
+    send_call(host);
+    if (is_busy(*host))
+        run(statement_timeout_us, false);
+    const bool answered = is_there(*host) && read_answer(host, answer);
+    *error = host->error;
+    host->error = {};
+    return answered;
 }
 
-void set_not_a_registry(GrantError *error) {
-    set_error(error, not_a_registry, "Check that the setting uidgen.registry names a registry.");
+bool another_may_answer(const char *refusal) {
+    const char *const all[] = {"other_fleet", "stale_registry", "rival", "unclaimed", "handing_over", "no_standby"};
+    for (const char *one : all)
+        if (refusal != nullptr && strcmp(refusal, one) == 0)
+            return true;
+    return false;
+}
+
+FleetRequest new_request(const core::FleetSeen &seen) {
+    static char host[256];
+    FleetRequest request = {};
+    (void)read_host_name(host, sizeof(host));
+    request.protocol = fleet_protocol;
+    request.generator.seen = seen;
+    request.generator.held.node = no_node;
+    request.generator.held.from = request.generator.held.until = -1;
+    request.generator.clock_us = request.generator.lowest = -1;
+    request.host = host;
+    request.port = psprintf("%d", PostPortNumber);
+    request.system_identifier = static_cast<int64_t>(GetSystemIdentifier());
+    request.timeline = static_cast<int32_t>(GetWALInsertionTimeLine());
+    request.version = UIDGEN_VERSION;
+    request.layout.epoch_us = -1;
+    request.layout.time_bits = request.layout.datacenter_bits = -1;
+    request.layout.worker_bits = request.layout.sequence_bits = -1;
+    request.worker_number = no_worker;
+    request.datacenter_id = any_datacenter;
+    request.former_node = no_node;
+    request.former_until = -1;
+    return request;
 }
 
 } // namespace uidgen::pg

@@ -1,11 +1,11 @@
-// The registrar's connection to the registry, by libpq in its asynchronous form, so that the process always reacts to
-// its latch. There is one connection at most.
+// The registrar's connection to the registry. The process always reacts to its latch, and waits end early when it is
+// asked to end.
 //
-// Waits end early when the process is asked to end. Errors hold no password: libpq's messages about a connection name
-// host, port, database and user only.
+// A connection string may name several hosts. An inquiry asks all of them at the same time, and keeps the connection to
+// the one that is the registry (core/membership.hpp, 5). A host that does not answer is waited for for a moment only.
 #pragma once
 
-#include "memory/server_state.hpp"
+#include "host.hpp"
 
 namespace uidgen::pg {
 
@@ -13,10 +13,18 @@ namespace uidgen::pg {
 // any length, and copies it. Without the memory it gives the connection up.
 void connection_limit_memory();
 
-// Connects to the first server of the connection string that may serve as a registry: one that accepts writes and has
-// uidgen. Each of its hosts is tried once; libpq's asynchronous form has no time-out of its own for a host that does
-// not answer. False: none may, and *error says why.
-bool connection_open(const char *conninfo, GrantError *error);
+// What an inquiry has found.
+struct Found {
+    bool is_alone;  // false: newcomers must wait, because there is another registry that cannot be told from this one
+    int registries; // that answered, of whatever fleet
+    GrantedLast other;  // of a registry with another epoch
+    const char *host;   // "host:port" of the registry; null: none
+    const char *others; // of the other registries; null: there are none
+};
+
+// Asks all hosts of the connection string, and connects to the registry, if that was another one before. `seen` is what
+// this server has seen of its fleet. Texts live until the next inquiry. False: there is none, and *error says why.
+bool connection_inquire(const char *conninfo, const core::FleetSeen &seen, Found *found, GrantError *error);
 
 void connection_close();
 bool connection_is_open();
@@ -25,22 +33,15 @@ bool connection_is_open();
 pgsocket connection_socket();
 void connection_read_idle();
 
-// Runs one statement, in a transaction of its own, with text parameters. The result counts only after the server was
-// ready for the next statement. Null: it failed, and *error says why; then the connection may have been closed.
-// Otherwise the caller frees it with PQclear().
-PGresult *connection_query(const char *statement, int count, const char *const *values, GrantError *error);
+// Sends a request to the registry, in a transaction of its own. The answer counts only after the server was ready for
+// the next statement. Its texts are in the current memory context. False: there is none, and *error says why; then the
+// connection may have been closed.
+bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error);
 
-// The schema of uidgen in the registry, quoted. Empty: not connected.
-const char *connection_schema();
+// Whether another server of the registry could answer what this one has refused.
+bool another_may_answer(const char *refusal);
 
-// Whether text in UTF-8 may be sent; otherwise only ASCII.
-bool connection_takes_utf8();
-
-// Sets an error's text and time. What is not printable ASCII is replaced, since sessions in databases of every encoding
-// show it, and line breaks become spaces.
-void set_error(GrantError *error, const char *message, const char *hint);
-
-// The error of an answer that no registry gives.
-void set_not_a_registry(GrantError *error);
+// A request with what this server says of itself.
+FleetRequest new_request(const core::FleetSeen &seen);
 
 } // namespace uidgen::pg

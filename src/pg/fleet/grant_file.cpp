@@ -9,8 +9,8 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr char file_name[] = PG_STAT_TMP_DIR "/uidgen.grants";
-constexpr char temporary_name[] = PG_STAT_TMP_DIR "/uidgen.grants.tmp";
+constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is PG_TEMP_FILE_PREFIX
+constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
 constexpr uint32 file_format = 0x75696704;
 
 // All bytes of these are set, so that they can be summed.
@@ -94,11 +94,12 @@ bool take_entry(Input *input, Entry *entry, core::Membership *membership) {
         return false;
     *membership = {};
     membership->incarnation = entry->incarnation;
-    membership->former_count = entry->former_count;
+    membership->former.count = entry->former_count;
     membership->holds = entry->holds;
     membership->superseded = entry->superseded;
     membership->held = entry->held;
-    return take(input, membership->former, sizeof(membership->former[0]) * entry->former_count);
+    return take(input, membership->former.incarnations,
+                sizeof(membership->former.incarnations[0]) * entry->former_count);
 }
 
 // Each membership begins its next incarnation. Null: all were restored.
@@ -164,13 +165,13 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
     entry.key = member.key;
     entry.layout = member.order.layout;
     entry.incarnation = membership.incarnation;
-    entry.former_count = membership.former_count;
+    entry.former_count = membership.former.count;
     entry.holds = membership.holds;
     entry.superseded = membership.superseded;
     entry.held = membership.held;
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(&entry), sizeof(entry));
-    appendBinaryStringInfo(output, reinterpret_cast<const char *>(membership.former),
-                           static_cast<int>(sizeof(membership.former[0]) * membership.former_count));
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(membership.former.incarnations),
+                           static_cast<int>(sizeof(membership.former.incarnations[0]) * membership.former.count));
 }
 
 // What is known of the fleet is read last: if all members begin anew meanwhile (memberships_begin_lines()), it says

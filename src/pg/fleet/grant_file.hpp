@@ -1,8 +1,8 @@
 // The file of grants: how the memberships of this server's generators last over a restart.
 //
-// pg_basebackup and pg_rewind leave its directory out, a crash keeps it, and it is not in the log. So a standby does
-// not inherit it. A copy that was made in another way is found out by what the file says about itself. It counts only
-// if all of the following are as they were when it was written:
+// A reboot and a crash keep it, and it is not in the log. pg_basebackup and pg_rewind leave out all files of its name's
+// prefix. So a standby does not inherit it. A copy that was made in another way is found out by what the file says
+// about itself. It counts only if all of the following are as they were when it was written:
 //   1. the system identifier: the directory was not given to a new cluster;
 //   2. its identity (base/identity.hpp): neither the directory nor the file is a copy;
 //   3. the timeline that the server will write to.

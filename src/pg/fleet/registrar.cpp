@@ -15,6 +15,7 @@
 #include "member_call.hpp"
 #include "grant_file.hpp"
 #include "conninfo.hpp"
+#include "report.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
@@ -41,12 +42,15 @@ constexpr int64_t idle_lengths = 10;
 
 constexpr int64_t always_due = -1; // a tick
 
+// After an inquiry its result counts for so long, for newcomers, and while there is more than one registry.
+constexpr int64_t inquiry_counts_us = us_per_second;
+constexpr int64_t others_count_us = 60 * us_per_second;
+
 char *conninfo = nullptr; // that the connection was made with
-RegistrarStatus status = {};
+Found found = {};
+int64_t last_inquiry_us = 0; // on the monotonic clock
 int64_t last_attempt_us = 0; // on the monotonic clock
 int64_t pause_us = 0;        // after it
-bool said_away = false;
-bool said_clock = false;
 
 // ---------------------------------------------------------------------------------------------------------
 // Which member to ask for
@@ -100,7 +104,7 @@ int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us
     if (!is_wanted(member)) {
         if (!member.membership.holds)
             return -1;
-        if (member.membership.former_count == 0)
+        if (member.membership.former.count == 0)
             wait_us = core::start_of(member.order.layout, notes->renew_at) - now_us;
     }
     return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
@@ -149,13 +153,12 @@ Agenda look_around() {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Errors and the status
+// Errors
 // ---------------------------------------------------------------------------------------------------------
 
 void note_error(const Member &member, const GrantError &error) {
     membership_note_error(member, error);
-    status.last_error = error;
-    registrar_status_set(status);
+    report_error(error);
 }
 
 // The registry cannot be used: every member learns why.
@@ -165,42 +168,7 @@ void note_away(const GrantError &error) {
             membership_note_error(member, error);
     });
     blocks_note_away(error);
-    status.connected = false;
-    status.last_error = error;
-    if (status.away_since_us == 0)
-        status.away_since_us = wall_clock_us();
-    registrar_status_set(status);
-    if (said_away)
-        return;
-    said_away = true;
-    ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
-                  error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
-                  errdetail("The registry is \"%s\".", conninfo_redacted(conninfo))));
-}
-
-void note_connected() {
-    status.connected = true;
-    status.away_since_us = 0;
-    registrar_status_set(status);
-    if (said_away)
-        ereport(LOG, (errmsg("connected to the registry of this server's fleet again")));
-    said_away = false;
-}
-
-// One line each time that the clocks begin to differ too much.
-void compare_clocks(int64_t sent_us, const FleetReply &reply) {
-    const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
-    const int64_t now_us = wall_clock_us();
-    const int64_t middle_us = sent_us + (now_us - sent_us) / 2;
-    status.compared_clocks = true;
-    status.clock_offset_us = middle_us - reply.registry_clock_us;
-    const bool differ = status.clock_offset_us > bound_us || status.clock_offset_us < -bound_us;
-    if (differ && !said_clock)
-        ereport(WARNING, (errmsg("clock of this server differs from the registry's by " INT64_FORMAT " ms",
-                                 status.clock_offset_us / us_per_ms),
-                          errdetail("uidgen.registry_clock_bound is %d ms.", settings::registry_clock_bound_ms),
-                          errhint("Synchronize the clocks of the fleet.")));
-    said_clock = differ;
+    report_away(error, conninfo, found);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -220,7 +188,7 @@ bool store_incarnation(const Member &member) {
     return stored;
 }
 
-void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Ask &ask, const core::Grant &grant) {
+void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Request &ask, const core::Grant &grant) {
     const int64_t left = Max(grant.until - ask.lowest, 0);
     const int64_t pause = left > 0 ? Min(left * layout.tick_us / 16, longest_ask_pause_us) : refused_pause_us;
     notes->refused = notes->refused && left == 0;
@@ -230,13 +198,13 @@ void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Ask
 
 // What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
 // fleet, and has no grant, is not worth the file.
-void take_answer(const Member &member, const core::Ask &ask, const FleetReply &reply) {
+void take_answer(const Member &member, const core::Request &ask, const MemberReply &reply) {
     const core::FleetSeen before = fleet_seen();
     MembershipChange change = {member.slot, member.key, member.membership, before, before};
     const core::Accepted accepted = core::accept(&change.membership, &change.seen, reply.answer);
     const bool changed = accepted == core::Accepted::grant ||
                          change.membership.superseded != member.membership.superseded ||
-                         change.seen.fleet != before.fleet || change.seen.term != before.term;
+                         change.seen.fleet != before.fleet || change.seen.epoch != before.epoch;
     if (changed && !grant_file_write(&change)) {
         GrantError error = {};
         set_error(&error, "could not write the file of grants", "See the server log of this server.");
@@ -256,21 +224,40 @@ void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantE
     notes->refused = true;
 }
 
+void disconnect() {
+    connection_close();
+    report_disconnected();
+}
+
+// Of two registries that cannot be told apart, none is asked for a node or a block.
+GrantError two_registries() {
+    GrantError error = {};
+    set_error(&error, psprintf("there is more than one registry: %s and %s", found.host, found.others),
+              "Stop the servers that are not the registry any more, or correct uidgen.registry.");
+    error.names_host = true;
+    return error;
+}
+
 void ask_for(const Member &member) {
     RegistrarNotes *notes = notes_of(member);
-    FleetReply reply;
+    MemberReply reply;
     notes->asked_at_us = monotonic_us();
     notes->not_before_us = notes->asked_at_us + refused_pause_us;
+    if (!member.membership.holds && !found.is_alone) {
+        note_error(member, two_registries());
+        log_first_refusal(notes, member, two_registries());
+        return;
+    }
     if (!store_incarnation(member))
         return;
     const core::Layout &layout = member.order.layout;
     const int64_t sent_us = wall_clock_us();
     const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
-    const core::Ask ask = core::ask_of(member.membership, seen, sent_us, lowest, member.order.length);
-    const bool answered = member_call(member, ask, &reply);
+    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.order.length);
+    const bool answered = member_call(member, ask, found.other, &reply);
     if (answered)
-        compare_clocks(sent_us, reply);
+        report_clocks(sent_us, reply.registry_clock_us);
     const GrantError error = answered ? reply_error(reply, seen, lowest) : reply.error;
     if (answered)
         take_answer(member, ask, reply);
@@ -282,9 +269,9 @@ void ask_for(const Member &member) {
         note_error(member, error);
         if (answered || connection_is_open())
             log_first_refusal(notes, member, error);
-    } else {
-        registrar_status_set(status);
     }
+    if (reply.another_may_answer)
+        disconnect();
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -298,6 +285,7 @@ int64_t with_jitter(int64_t us) {
     return us * (192 + random / 2) / 256;
 }
 
+// Asks all hosts of the connection string.
 void connect() {
     GrantError error = {};
     const bool is_valid = conninfo_is_valid(conninfo);
@@ -306,11 +294,11 @@ void connect() {
             &error, "uidgen.registry is not a connection string that libpq can parse",
             "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
             "a value that contains spaces.");
-    const bool connected = is_valid && connection_open(conninfo, &error);
-    last_attempt_us = monotonic_us();
+    const bool connected = is_valid && connection_inquire(conninfo, fleet_seen(), &found, &error);
+    last_attempt_us = last_inquiry_us = monotonic_us();
     pause_us = connected ? shortest_pause_us : Min(Max(2 * pause_us, shortest_pause_us), longest_pause_us);
     if (connected)
-        note_connected();
+        report_connected(found);
     else if (!ShutdownRequestPending)
         note_away(error);
 }
@@ -321,22 +309,16 @@ int64_t attempt_in_us(bool wanted) {
     return last_attempt_us + with_jitter(pause) - monotonic_us();
 }
 
-void disconnect() {
-    connection_close();
-    status.connected = false;
-    status.away_since_us = 0;
-    registrar_status_set(status);
-}
-
 void read_settings() {
     ProcessConfigFile(PGC_SIGHUP);
+    last_inquiry_us = 0; // if there is more than one registry, they are looked for again
     if (strcmp(conninfo, settings::registry) == 0)
         return;
     pfree(conninfo);
     conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);
     disconnect();
     pause_us = 0;
-    said_away = false;
+    report_new_registry();
     // Every member asks at once, so that a wrong setting is found out while the grants last.
     for_each_member([](const Member &member) {
         RegistrarNotes *notes = notes_of(member);
@@ -363,21 +345,25 @@ bool may_end() {
 }
 
 void nap(int64_t us) {
-    const uint32 ready = wait_as_registrar(connection_socket(), connection_is_open() ? WL_SOCKET_READABLE : 0, us);
-    if ((ready & WL_SOCKET_READABLE) == 0)
+    WaitingSocket socket = {connection_socket(), WL_SOCKET_READABLE, false};
+    wait_as_registrar(&socket, connection_is_open() ? 1 : 0, us);
+    if (!socket.ready)
         return;
     connection_read_idle();
-    status.connected = connection_is_open();
-    registrar_status_set(status);
+    if (!connection_is_open())
+        report_disconnected();
 }
 
 // False: no block is due.
 bool ask_for_block(Agenda *agenda) {
+    if (!found.is_alone && blocks_are_asked()) {
+        blocks_note_away(two_registries());
+        return false;
+    }
     if (!block_call_next(&agenda->next_us))
         return false;
     if (block_call_error().at_us != 0)
-        status.last_error = block_call_error();
-    registrar_status_set(status);
+        report_error(block_call_error());
     return true;
 }
 
@@ -394,7 +380,12 @@ bool one_round() {
     Agenda agenda = look_around();
     if (!agenda.any && may_end())
         return false;
-    if (!connection_is_open()) {
+    const bool is_newcomer = agenda.due && !agenda.member.membership.holds;
+    const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;
+    if (connection_is_open() && ((is_newcomer && looked_ago_us > inquiry_counts_us) ||
+                                 (found.registries > 1 && looked_ago_us > others_count_us))) {
+        connect();
+    } else if (!connection_is_open()) {
         const int64_t wait_us = attempt_in_us(agenda.wanted);
         if (wait_us > 0)
             nap(wait_us);
@@ -430,7 +421,6 @@ void uidgen_registrar_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     begin_as_worker(SingleWorker::registrar);
     conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);
-    status = registrar_status();
     connection_limit_memory();
     serve();
     proc_exit(0);

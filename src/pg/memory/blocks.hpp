@@ -31,6 +31,7 @@ struct FleetBlock {
     int64_t first;
     uint64_t count;
     int64_t increment;
+    bool is_synchronous; // whether the registry has a synchronous standby
 };
 
 enum class BlockState : uint32_t {

@@ -21,7 +21,7 @@ uint64_t fresh_incarnation() {
 
 // Begins as a newcomer, without a grant.
 void begin_line(MembershipState *state, uint64_t fresh) {
-    core::begin_line(&state->held, fresh);
+    core::begin_membership(&state->held, fresh);
     state->error = {};
 }
 
@@ -71,10 +71,10 @@ void wake_registrar_for(Slot *slot) {
 // Whether the membership follows from the present one. If too many lives have passed without an answer,
 // begin_incarnation() begins a new line, which has no former ones.
 bool follows(const core::Membership &next, const core::Membership &present) {
-    if (next.incarnation == present.incarnation || present.former_count == core::most_former)
+    if (next.incarnation == present.incarnation || present.former.count == core::most_former)
         return true;
-    for (uint32_t i = 0; i < next.former_count; i++)
-        if (next.former[i] == present.incarnation)
+    for (uint32_t i = 0; i < next.former.count; i++)
+        if (next.former.incarnations[i] == present.incarnation)
             return true;
     return false;
 }
@@ -278,7 +278,9 @@ void membership_unwant(const Member &member) {
 
 void membership_note_error(const Member &member, const GrantError &error) {
     LWLockAcquire(&member.slot->lock, LW_SHARED);
-    const bool is_its = is_of_member(member.slot, member.key);
+    // Not one that the registry of a fleet has given that uid_fleet_move() has left meanwhile.
+    const bool is_its =
+        is_of_member(member.slot, member.key) && follows(member.slot->generator.membership.held, member.membership);
     LWLockRelease(&member.slot->lock);
     if (is_its) // an error that another generator gets is overwritten by its own
         note_error(member.slot, error);

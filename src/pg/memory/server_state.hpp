@@ -63,13 +63,16 @@ constexpr uint32_t single_workers = 2;
 struct GrantError {
     char message[512];
     char hint[256];
-    int64_t at_us;   // 0: none
-    bool names_host; // not for every role
+    char refusal[24]; // the name of the registry's refusal; empty: it is none
+    int64_t at_us;    // 0: none
+    bool names_host;  // not for every role
 };
 
 // What the registrar last knew of the registry, for a view.
 struct RegistrarStatus {
-    bool connected;
+    bool connected;        // the registry has answered
+    char host[256];        // the one that answers; empty: none
+    int32_t registries;    // how many hosts answered as one at the last inquiry
     int64_t away_since_us; // since when the registry cannot be used; 0: it can, or was not tried
     GrantError last_error; // of the registry as a whole, or of any member
     bool compared_clocks;

@@ -1,260 +1,335 @@
-// uid_fleet_call(): what members call on the registry. One call asks for a grant, extends it, or is refused.
+// uid_fleet_call(): what members call on the registry. One call says hello, asks for a grant or extends it, or asks for
+// a block of a segment.
 
 #include "base/faults.hpp"
-#include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "fleet_arguments.hpp"
-#include "fleet_reply.hpp"
+#include "fleet_block.hpp"
+#include "fleet_request.hpp"
 #include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 namespace {
 
 // ---------------------------------------------------------------------------------------------------------
-// The answer.
+// What a member shows.
 // ---------------------------------------------------------------------------------------------------------
 
+// The registry closes itself, or to newcomers, and says at once who has shown it that there is another one.
+void note_shown(Registry *registry, const FleetRequest &r) {
+    FleetState &state = registry->state;
+    const core::Epoch &shown = r.generator.seen.epoch;
+    const bool is_later = shown.number > state.view.epoch.number;
+    state.view.shown = shown;
+    if (is_later && state.granted_last_us == 0)
+        state.granted_last_us = read_latest_grants(state.view).known.last_us;
+    write_state(state);
+    ereport(LOG,
+            (is_later ? errmsg("registry grants nothing any more: %s:%s has shown it a later epoch", r.host, r.port)
+                      : errmsg("registry accepts no newcomers: %s:%s has shown it that there is another registry",
+                               r.host, r.port),
+             errdetail("This registry is in epoch " INT64_FORMAT ", and that server has seen epoch " INT64_FORMAT "%s.",
+                       state.view.epoch.number, shown.number, is_later ? "" : " of another one"),
+             errhint("If another server is the registry, stop this one. Otherwise run SELECT uid_fleet_fence() "
+                     "here.")));
+}
+
+void note_member(Registry *registry, const FleetRequest &r) {
+    FleetState &state = registry->state;
+    const core::RegistryView before = state.view;
+    if (r.generator.seen.fleet == state.view.fleet && core::is_news(state.view, r.generator.seen.epoch))
+        note_shown(registry, r);
+    if (state.serial_at_start != 0 && r.generator.seen.fleet == state.view.fleet &&
+        core::judge_server(state.view, r.generator.seen) == core::Refusal::none &&
+        core::is_from_before(state.view, r.generator.seen, state.serial_at_start)) {
+        state.serial_at_start = 0;
+        state.view.awaits_member = false;
+        write_state(state);
+    }
+    if (r.other.epoch != state.view.epoch) // else this one has said it, before a handover was canceled
+        state.view = core::told_of_other(state.view, r.other.granted_us);
+    if (state.view.covered_us == before.covered_us)
+        return;
+    write_state(state);
+    ereport(LOG, (errmsg("registry accepts no newcomers for %.0f s: another one has granted until %s",
+                         static_cast<double>(core::fence_end_us(state.view) - state.view.now_us) / 1e6,
+                         show_time(r.other.granted_us)),
+                  errdetail("%s:%s has found it, in epoch " INT64_FORMAT ".", r.host, r.port, r.other.epoch.number)));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Whether the registry answers anyone.
+// ---------------------------------------------------------------------------------------------------------
+
+// One line in the log when it begins, and one when it ends.
+void note_refusal(Registry *registry, const FleetAnswer &answer) {
+    FleetState &state = registry->state;
+    const char *why = answer.refusal;
+    if ((why == nullptr) == (state.refuses == nullptr) && (why == nullptr || strcmp(why, state.refuses) == 0))
+        return;
+    state.refuses = why;
+    state.refuses_since_us = why == nullptr ? 0 : state.view.now_us;
+    write_state(state);
+    if (why == nullptr)
+        ereport(LOG, (errmsg("registry answers its members again")));
+    else if (registry->unclaimed != nullptr)
+        ereport(LOG, (errmsg("registry refuses all members: %s", answer.message),
+                      errdetail("It differs: %s.", registry->unclaimed), errhint("%s", answer.hint)));
+    else
+        ereport(LOG, (errmsg("registry refuses all members: %s", answer.message), errhint("%s", answer.hint)));
+}
+
 // Whether the generators of this server draw in another fleet. Its own ids then may be equal to those of this fleet.
-bool is_in_other_fleet(const Registry *registry) {
+bool is_in_other_fleet(const Registry &registry) {
     if (fleet_epoch() == 0)
         return false;
     const uint64_t fleet = fleet_seen().fleet;
-    return fleet != 0 && fleet != registry->state.view.fleet;
+    return fleet != 0 && fleet != registry.state.view.fleet;
 }
 
-struct Exchange {
-    Call *call;
-    Reply reply;
-    int32_t pool;
-};
+// ---------------------------------------------------------------------------------------------------------
+// A generator.
+// ---------------------------------------------------------------------------------------------------------
 
-void warn_of_clock(const Registry *registry, const Call &call, const NodeRecord *before) {
-    const int64_t bound_us = registry->state.view.bound_us;
-    const auto is_off = [bound_us](const Holder &h) { return Max(h.clock_offset_us, -h.clock_offset_us) > bound_us; };
-    if (is_off(call.holder) && (before == nullptr || !is_off(before->holder)))
+void warn_of_clock(const Registry &registry, const FleetRequest &r, const NodeRecord *before) {
+    const int64_t bound_us = registry.state.view.bound_us;
+    const int64_t offset_us = r.generator.clock_us - registry.state.view.now_us;
+    const auto is_off = [bound_us](int64_t us) { return Max(us, -us) > bound_us; };
+    if (is_off(offset_us) && (before == nullptr || !is_off(before->clock_offset_us)))
         ereport(LOG,
-                (errmsg("clock of %s:%s differs from the registry's by %.3f s", call.holder.host, call.holder.port,
-                        static_cast<double>(call.holder.clock_offset_us) / 1e6),
+                (errmsg("clock of %s:%s differs from the registry's by %.3f s", r.host, r.port,
+                        static_cast<double>(offset_us) / 1e6),
                  errdetail("The limit is uidgen.registry_clock_bound, %.3f s.", static_cast<double>(bound_us) / 1e6)));
 }
 
-Holder holder_of(const Call &call) {
-    Holder holder = call.holder;
-    holder.asked_length = call.ask.length;
-    return holder;
+void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
+    FleetAnswer *answer = &call->answer;
+    const core::Grant given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
+    answer->node = row.node;
+    answer->from = row.from;
+    answer->until = row.until;
+    answer->membership = row.membership;
+    answer->held_seal = seal_of_grant(registry.state, call->request.layout, given);
 }
 
-// False: another session has changed the row.
-bool extend(const Registry *registry, const Exchange &e, const core::Ask &ask, const NodeRecord *before,
-            core::NodeRow *row) {
-    const Call &call = *e.call;
-    const core::RegistryView &view = registry->state.view;
-    *row = core::extended(call.layout, view, ask, before == nullptr ? nullptr : &before->row);
-    const NodeRecord after = {*row, false, holder_of(call)};
-    const bool written =
-        before == nullptr ? insert_node(e.pool, after, view.now_us) : update_node(e.pool, *before, after, view.now_us);
-    if (written)
-        warn_of_clock(registry, call, before);
-    return written;
-}
-
-Reply admit_newcomer(Registry *registry, const Exchange &e) {
+bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
     NodeRecord granted;
-    const Call &call = *e.call;
-    if (!grant_node(registry, e.pool, call, &granted))
-        return {call.policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
-                                                   : refuse_none_free(registry, e.pool, call),
-                {}};
-    warn_of_clock(registry, call, nullptr);
-    return {{}, granted.row};
+    if (!grant_node({&registry, pool, &call->request, call->policy, false}, &granted))
+        return call->policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
+                                                   : refuse_none_free(registry, pool, call);
+    warn_of_clock(registry, call->request, nullptr);
+    grant(registry, call, granted.row);
+    return false;
 }
 
-// The node of an answer that the asker missed.
-bool read_missed(const Exchange &e, const core::Ask &ask, NodeRecord *record) {
-    const int64_t but_node = ask.holds ? ask.held.node : no_node;
-    return read_node_of_incarnation(e.pool, ask.incarnation, but_node, record) && core::is_missed(ask, record->row);
+// The member drew with a node before it joined the fleet.
+void note_use_before(const Registry &registry, int32_t pool, const FleetRequest &r) {
+    NodeRecord known = {};
+    known.pool = pool;
+    known.row.node = r.former_node;
+    (void)read_node(pool, r.former_node, &known);
+    const int64_t until = known.row.until;
+    known.row = core::used_before(r.layout, registry.state.view, r.generator, known.row, r.former_until);
+    if (known.row.until != until)
+        put_node(known);
 }
 
-// What an asker is judged by: the row that it may keep, if there is one, and the ask as it is judged against that.
+// What a member is judged by, as core::decide() describes it.
 struct Case {
-    core::Ask ask;
-    bool has_row;
-    NodeRecord record;
-    core::Judgement judgement;
+    core::NodeRow held;
+    core::NodeRow missed;
+    NodeRecord held_record;
+    NodeRecord missed_record;
+    core::Ruling ruling;
+
+    // Of the row that it was judged against; null: there is none.
+    const NodeRecord *record() const {
+        return ruling.row == nullptr ? nullptr : ruling.row == &held ? &held_record : &missed_record;
+    }
 };
 
-void judge_against(const Registry *registry, const Exchange &e, Case *c) {
-    core::NodeRow row = c->record.row;
+void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *c) {
+    const core::Request &g = r.generator;
+    const bool has_held = g.holds && read_node(pool, g.held.node, &c->held_record);
+    const int64_t but_node = g.holds ? g.held.node : no_node;
+    const bool has_missed = read_node_of_incarnation(pool, g.incarnation, but_node, &c->missed_record) &&
+                            core::is_missed(g, c->missed_record.row);
+    c->held = c->held_record.row;
+    c->missed = c->missed_record.row;
     if (fault_is(Fault::late_asks))
-        row.incarnation = c->ask.incarnation;
-    c->judgement = core::judge(e.call->layout, registry->state.view, c->ask, c->has_row ? &row : nullptr);
+        c->held.incarnation = g.incarnation;
+    c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held : nullptr,
+                             has_missed ? &c->missed : nullptr);
 }
 
-// As core::judge() describes it.
-Case judge_call(const Registry *registry, const Exchange &e) {
-    Case c = {e.call->ask, false, {}, {}};
-    NodeRecord missed;
-    c.has_row = c.ask.holds ? read_node(e.pool, c.ask.held.node, &c.record) : read_missed(e, c.ask, &c.record);
-    judge_against(registry, e, &c);
-    if (c.ask.holds && c.judgement.verdict == core::Verdict::newcomer && read_missed(e, c.ask, &missed)) {
-        c = {core::without_held(c.ask), true, missed, {}};
-        judge_against(registry, e, &c);
-    }
-    return c;
+void extend(const Registry &registry, int32_t pool, Call *call, const Case &c) {
+    const core::NodeRow row = core::extended(call->request.layout, registry.state.view, c.ruling.request, c.ruling.row);
+    put_node(record_of(registry, pool, call->request, row));
+    warn_of_clock(registry, call->request, c.record());
+    grant(registry, call, row);
 }
 
-// The asker drew with a node before it joined the fleet.
-void note_use_before(const Registry *registry, const Exchange &e) {
-    const Call &call = *e.call;
-    for (;;) {
-        NodeRecord known = {};
-        if (!read_node(e.pool, call.former_node, &known))
-            known.row.node = call.former_node;
-        const core::NodeRow after =
-            core::used_before(call.layout, registry->state.view, call.ask, known.row, call.former_until);
-        if (after.until == known.row.until || write_use_before(e.pool, known.row, after))
-            return;
-        CHECK_FOR_INTERRUPTS();
-    }
-}
-
-// The view shows the clock of a holder that is refused. It is logged once, because the row remembers it.
-void note_refused(const Registry *registry, const Exchange &e, const Case &c) {
-    const bool is_holder = c.has_row && (!c.ask.holds || c.record.row.line == c.ask.held.line);
-    if (!is_holder || (c.judgement.why != core::Refusal::ahead && c.judgement.why != core::Refusal::fenced))
+// The view shows the clock of a holder that is refused. It is logged once, because the row remembers it. Of a newcomer
+// with an absurd clock the log alone says it.
+void note_refused(const Registry &registry, const Call &call, const Case &c) {
+    const FleetRequest &r = call.request;
+    const core::Refusal why = c.ruling.judgement.why;
+    const NodeRecord *holder = c.record();
+    if (why != core::Refusal::ahead && why != core::Refusal::fenced)
         return;
-    warn_of_clock(registry, *e.call, &c.record);
-    write_clock_offset(e.pool, c.record.row.node, e.call->holder.clock_offset_us, registry->state.view.now_us);
+    if (holder != nullptr && (!r.generator.holds || holder->row.membership == r.generator.held.membership)) {
+        NodeRecord after = *holder;
+        warn_of_clock(registry, r, holder);
+        after.clock_offset_us = r.generator.clock_us - registry.state.view.now_us;
+        put_node(after);
+    }
 }
 
-// False: the call needs the exclusive lock, and has written nothing.
-bool answer_in_pool(Registry *registry, Exchange *e) {
-    const Call &call = *e->call;
-    bool joins = call.former_node != no_node && !fault_is(Fault::hide_use);
-    if (joins && core::claims_too_much(call.layout, registry->state.view, call.ask, call.former_until)) {
-        e->reply.refusal = refuse_judged(registry, call, core::Refusal::ahead);
-        return true;
+// Both draw the same ids there, unless one of them has ended.
+void log_collision(const FleetRequest &r, const NodeRecord &known) {
+    const core::Grant &shown = r.generator.held;
+    const int64_t from = Max(shown.from, known.row.from);
+    const int64_t until = Min(shown.until, known.row.until);
+    if (!r.generator.holds || known.row.membership == 0 || known.row.membership == shown.membership || from >= until)
+        return;
+    const auto time_of = [&r](int64_t tick) { return show_time(core::start_of(r.layout, tick)); };
+    ereport(LOG,
+            (errmsg("two generators hold node " INT64_FORMAT " of pool %d from %s to %s", shown.node, known.pool,
+                    time_of(from), time_of(until)),
+             errdetail("They are \"%s\" in database \"%s\" on %s:%s, and \"%s\" in database \"%s\" on %s:%s.", r.name,
+                       r.database, r.host, r.port, known.generator, known.database, known.host, known.port),
+             errhint("Compare the ids that both have issued in that time.")));
+}
+
+bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
+    const FleetRequest &r = call->request;
+    const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
+    if (joins && core::claims_too_much(r.layout, registry->state.view, r.generator, r.former_until))
+        return refuse_judged(*registry, call, core::Refusal::ahead);
+    Case c = {};
+    judge(*registry, pool, r, &c);
+    log_collision(r, c.held_record);
+    if (c.ruling.judgement.verdict == core::Verdict::fence) {
+        draw_epoch(registry, Takeover::lost, "a member has shown an answer that this registry has lost");
+        judge(*registry, pool, r, &c);
     }
-    for (;;) {
-        const Case c = judge_call(registry, *e);
-        if (c.judgement.verdict == core::Verdict::fence) {
-            if (!registry->exclusive)
-                return false;
-            raise_fence(registry, "a member has shown an answer that this registry has lost");
-        } else if (joins) {
-            note_use_before(registry, *e);
-            joins = false;
-        } else if (c.judgement.verdict == core::Verdict::refuse) {
-            note_refused(registry, *e, c);
-            e->reply.refusal = refuse_judged(registry, call, c.judgement.why);
-            return true;
-        } else if (c.judgement.verdict == core::Verdict::newcomer && is_in_other_fleet(registry)) {
-            e->reply.refusal = refuse_in_other_fleet();
-            return true;
-        } else if (c.judgement.verdict == core::Verdict::newcomer) {
-            e->reply = admit_newcomer(registry, *e);
-            return true;
-        } else if (extend(registry, *e, c.ask, c.has_row ? &c.record : nullptr, &e->reply.row)) {
-            return true;
-        } else {
-            renew_serial(registry);
-        }
-        CHECK_FOR_INTERRUPTS();
+    if (joins) {
+        note_use_before(*registry, pool, r);
+        judge(*registry, pool, r, &c);
+    }
+    switch (c.ruling.judgement.verdict) {
+    case core::Verdict::extend:
+        extend(*registry, pool, call, c);
+        return false;
+    case core::Verdict::newcomer:
+        return is_in_other_fleet(*registry) ? refuse_in_other_fleet(&call->answer)
+                                            : admit_newcomer(*registry, pool, call);
+    default:
+        note_refused(*registry, *call, c);
+        return refuse_judged(*registry, call, c.ruling.judgement.why);
     }
 }
 
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
-MemberRefusal refuse_pool(const Registry *registry, const Call &call, const char *login) {
-    const core::RegistryView &view = registry->state.view;
-    const core::Judgement judgement = core::judge(call.layout, view, call.ask, nullptr);
+bool refuse_pool(const Registry &registry, Call *call, const char *login) {
+    const FleetRequest &r = call->request;
+    int64_t epoch_us = 0;
+    if (strcmp(r.preset, "custom") != 0 && find_other_epoch(r.layout, r.preset, &epoch_us))
+        return refuse_epoch(call, epoch_us);
+    const core::Judgement judgement = core::judge(r.layout, registry.state.view, r.generator, nullptr);
     if (judgement.verdict == core::Verdict::refuse)
         return refuse_judged(registry, call, judgement.why);
     if (judgement.verdict == core::Verdict::newcomer && is_in_other_fleet(registry))
-        return refuse_in_other_fleet();
-    if (core::ends_too_soon(call.layout, view))
+        return refuse_in_other_fleet(&call->answer);
+    if (core::ends_too_soon(r.layout, registry.state.view))
         return refuse_ended(call);
-    return count_pools(login) >= most_pools ? refuse_layout(call, login) : MemberRefusal{};
+    return count_pools(login) >= most_pools && refuse_layout(call, login);
 }
 
-// The same contract.
-bool answer(Registry *registry, void *arg) {
-    auto *e = static_cast<Exchange *>(arg);
-    Call &call = *e->call;
-    const core::RegistryView &view = registry->state.view;
-    e->reply = {};
-    call.holder.clock_offset_us = call.ask.clock_us - view.now_us;
-    MemberRefusal &refusal = e->reply.refusal;
-    const Caller caller = {call.ask.fleet,   call.ask.term,    call.ask.serial,     call.ask.seal,
-                           call.holder.host, call.holder.port, call.holder.database};
-    if (!refuse_member(registry, caller, &refusal))
-        return false;
-    if (refusal.name == nullptr && call.ask.holds &&
-        call.ask.held.seal != seal_of_grant(registry->state, call.layout, call.ask.held))
-        refusal = refuse_unproven(caller);
-    if (refusal.name != nullptr)
-        return true;
-    e->pool = find_pool(call.layout);
-    int64_t epoch_us = 0;
-    if (e->pool == no_pool && strcmp(call.preset, "custom") != 0 &&
-        find_other_epoch(call.layout, call.preset, &epoch_us)) {
-        refusal = refuse_epoch(call, epoch_us);
-        return true;
-    }
-    if (e->pool == no_pool) {
+bool answer_generator(Registry *registry, Call *call) {
+    int32_t pool = find_pool(call->request.layout);
+    if (pool == no_pool) {
         const char *login = GetUserNameFromId(registry->role, false);
-        refusal = refuse_pool(registry, call, login);
-        if (refusal.name != nullptr)
-            return true;
-        if (!registry->exclusive)
+        if (refuse_pool(*registry, call, login))
             return false;
-        e->pool = insert_pool(call.layout, call.preset, login);
+        pool = insert_pool(call->request.layout, call->request.preset, login);
     }
-    return answer_in_pool(registry, e);
-}
-
-// If an incarnation asks again while its first call still runs, the second call waits, and finds what the first one was
-// granted.
-void lock_incarnation(uint64_t incarnation) {
-    constexpr uint16 lock_class = 3; // the classes 1 and 2 are those of pg_advisory_lock()
-    LOCKTAG tag;
-    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, static_cast<uint32>(incarnation >> 32), static_cast<uint32>(incarnation),
-                         lock_class);
-    (void)LockAcquire(&tag, ExclusiveLock, false, false);
+    return !refuse_generator(registry, pool, call);
 }
 
 // A clock, a high-water mark or a use before it joined that no grant reaches. The row of a holder shows its clock.
-void log_absurd(const Call &call, const MemberRefusal &refusal) {
-    if (!call.ask.holds && refusal.name != nullptr && strcmp(refusal.name, "ahead") == 0)
-        ereport(LOG, (errmsg("registry refuses generator \"%s\" in database \"%s\" on %s:%s: %s", call.holder.generator,
-                             call.holder.database, call.holder.host, call.holder.port, refusal.message)));
+void log_absurd(const Call &call) {
+    const FleetRequest &r = call.request;
+    if (!r.generator.holds && call.answer.refusal != nullptr && strcmp(call.answer.refusal, "ahead") == 0)
+        ereport(LOG, (errmsg("registry refuses generator \"%s\" in database \"%s\" on %s:%s: %s", r.name, r.database,
+                             r.host, r.port, call.answer.message)));
 }
 
-core::Grant grant_of(const core::NodeRow &row) {
-    return {row.node, row.from, row.until, row.line, row.term, row.serial};
+// ---------------------------------------------------------------------------------------------------------
+// The answer.
+// ---------------------------------------------------------------------------------------------------------
+
+// Another server, or this one after a start, has another number.
+uint64_t number_of_server() {
+    const uint64_t parts[] = {GetSystemIdentifier(), static_cast<uint64_t>(PgStartTime),
+                              static_cast<uint64_t>(PostmasterPid), static_cast<uint64_t>(MyDatabaseId)};
+    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0) >> 1 | 1;
 }
 
-Answer answer_of(const Registry &registry, const core::Layout &layout, const Reply &reply) {
-    const MemberRefusal &refusal = reply.refusal;
-    const bool granted = refusal.name == nullptr;
-    const core::RegistryView &view = registry.state.view;
-    const core::NodeRow &row = reply.row;
-    Answer answer = {};
-    add_number(&answer, static_cast<int64_t>(view.fleet));
-    add_number(&answer, view.term);
-    add_number(&answer, view.own_serial); // of a refusal it may come again after a crash
-    add_number(&answer, seal_of_stamp(registry.state, view.term, granted ? view.own_serial : 0));
-    add_number(&answer, granted ? seal_of_grant(registry.state, layout, grant_of(row)) : 0, granted);
-    add_text(&answer, refusal.name);
-    add_text(&answer, refusal.message);
-    add_text(&answer, refusal.hint);
-    add_number(&answer, refusal.retry_after_ms, !granted && refusal.retry_after_ms != never);
-    add_number(&answer, row.node, granted);
-    add_number(&answer, row.from, granted);
-    add_number(&answer, row.until, granted);
-    add_number(&answer, static_cast<int64_t>(row.line), granted);
-    add_number(&answer, view.now_us);
-    add_text(&answer, registry.state.version);
-    return answer;
+void complete(const Registry &registry, FleetAnswer *answer) {
+    const FleetState &state = registry.state;
+    const core::RegistryView &view = state.view;
+    answer->fleet = view.fleet;
+    answer->epoch = view.epoch;
+    answer->serial = view.own_serial;
+    answer->seal = seal_of_stamp(state, view.epoch, view.own_serial);
+    answer->clock_us = view.now_us;
+    answer->server = number_of_server();
+    answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
+    answer->granted_last = {state.granted_last_us, {}, seal_of_last(state, view.epoch, state.granted_last_us)};
+}
+
+// Returns whether the member gets what it asks for.
+bool answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
+    FleetRequest &r = call->request;
+    FleetAnswer *answer = &call->answer;
+    if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
+        registry->state.view.fleet = r.generator.seen.fleet;
+    const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
+    if (is_known && !is_proven(*registry, r))
+        return refuse_unproven(call);
+    if (is_known && registry->unclaimed == nullptr) {
+        drop_unproven(*registry, &r);
+        note_member(registry, r);
+    }
+    const core::RegistryView &view = registry->state.view;
+    const core::FleetSeen none = {};
+    if (!refuse_everyone(*registry, call) && view.shown.number > view.epoch.number)
+        refuse_judged(*registry, call, core::judge_server(view, none));
+    note_refusal(registry, *answer);
+    if (answer->refusal != nullptr || refuse_judged(*registry, call, core::judge_server(view, r.generator.seen)))
+        return false;
+    if (r.generator.incarnation != 0)
+        return answer_generator(registry, call);
+    if (r.segment == nullptr)
+        return true;
+    // Its rival may give the same values.
+    if (r.count > 0 && view.shown.number != 0)
+        return !refuse_judged(*registry, call, core::Refusal::rival);
+    return give_block(*registry, segment, call);
+}
+
+Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const FleetAnswer &answer) {
+    TupleDesc desc;
+    MemoryContext working = MemoryContextSwitchTo(registry.caller);
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts != 1)
+        elog(ERROR, "uid_fleet_call must return one column");
+    TupleDesc of_answer = lookup_rowtype_tupdesc(TupleDescAttr(desc, 0)->atttypid, -1);
+    Datum value = heap_copy_tuple_as_datum(form_fields(answer_fields, &answer, of_answer), of_answer);
+    bool is_null = false;
+    ReleaseTupleDesc(of_answer);
+    const Datum row = HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), &value, &is_null));
+    MemoryContextSwitchTo(working);
+    return row;
 }
 
 } // namespace
@@ -267,13 +342,22 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_fleet_call);
 
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
-    Call call = read_call(fcinfo);
     Registry registry;
-    Exchange exchange = {&call, {}, no_pool};
+    auto *call = static_cast<Call *>(palloc0(sizeof(Call)));
+    read_call(fcinfo, call);
+    call->answer.retry_after_ms = never;
+    call->answer.node = no_node;
+    call->answer.from = call->answer.until = -1;
+    call->answer.count = no_block;
+    call->answer.first = call->answer.last = no_value;
     open_registry(&registry, fcinfo);
-    lock_incarnation(call.ask.incarnation);
-    run_in_registry(&registry, answer, &exchange);
-    log_absurd(call, exchange.reply.refusal);
-    return commit_answer(&registry, fcinfo, answer_of(registry, call.layout, exchange.reply));
+    const SegmentOfCall segment = open_segment(registry, call->request, fcinfo->flinfo->fn_oid);
+    enter_registry(&registry);
+    (void)answer_call(&registry, segment, call);
+    log_absurd(*call);
+    complete(registry, &call->answer);
+    const Datum result = result_of(registry, fcinfo, call->answer);
+    commit_registry(&registry);
+    return result;
 }
 }

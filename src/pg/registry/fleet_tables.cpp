@@ -6,73 +6,90 @@
 namespace uidgen::pg {
 namespace {
 
-Oid oid_of(int column) { return static_cast<Oid>(bigint_of(column)); }
-
 // ---------------------------------------------------------------------------------------------------------
-// The parts of a node's row, in one order for all statements.
+// Which field is which column.
 // ---------------------------------------------------------------------------------------------------------
 
-#define NODE_COLUMNS                                                                                                   \
-    "node, granted_from, granted_until, line, incarnation, term, serial, revoked, reserved, host, port, "              \
-    "system_identifier, timeline, database, generator, version, policy, clock_offset_us, "                             \
-    "asked_length"
+#define STATE(member, name, none) UIDGEN_FIELD(FleetState, member, name, none)
+#define STATE_TIME(member, name) UIDGEN_TIME_FIELD(FleetState, member, name, 0)
+constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
+                              STATE(view.epoch.number, "epoch", required),
+                              STATE(view.epoch.nonce, "epoch_nonce", required),
+                              STATE(first_epoch, "first_epoch", required),
+                              STATE(view.former.number, "former_epoch", 0),
+                              STATE(view.former.nonce, "former_epoch_nonce", 0),
+                              STATE(view.former_serial, "former_serial", 0),
+                              STATE(view.shown.number, "shown_epoch", 0),
+                              STATE(view.shown.nonce, "shown_epoch_nonce", 0),
+                              STATE_TIME(view.fence_base_us, "fence_base"),
+                              STATE_TIME(view.covered_us, "covered_until"),
+                              STATE_TIME(closed_until_us, "closed_until"),
+                              STATE_TIME(granted_last_us, "granted_last"),
+                              STATE_TIME(started_us, "started"),
+                              STATE(serial_at_start, "serial_at_start", 0),
+                              STATE(refuses, "refuses", 0),
+                              STATE_TIME(refuses_since_us, "refuses_since"),
+                              STATE(environment.system_identifier, "system_identifier", required),
+                              STATE(environment.timeline, "timeline", required),
+                              STATE(environment.host, "host", required),
+                              STATE(environment.data_directory, "data_directory", required),
+                              STATE(environment.birth, "directory_birth", required),
+                              STATE(environment.database, "database_oid", required),
+                              STATE(environment.table, "table_oid", required)};
+constexpr Fields state_fields = fields_in(of_state);
 
-NodeRecord node_record() {
-    NodeRecord r = {};
-    r.row = {bigint_of(1),
-             bigint_of(2),
-             bigint_of(3),
-             static_cast<uint64_t>(bigint_of(4)),
-             static_cast<uint64_t>(bigint_of(5)),
-             bigint_of(6),
-             bigint_of(7),
-             static_cast<uint64_t>(bigint_of(8))};
-    r.reserved = boolean_of(9);
-    r.holder = {text_of(10), text_of(11), bigint_of(12), integer_of(13), text_of(14),
-                text_of(15), text_of(16), text_of(17),   bigint_of(18),  bigint_of(19)};
-    return r;
-}
+// What an administrator sets, and what comes from elsewhere.
+constexpr Field of_settings[] = {STATE(synchronous, "synchronous", required),
+                                 STATE(view.longest_us, "longest_us", required),
+                                 STATE(view.bound_us, "bound_us", required), STATE(key, "key", 0)};
+constexpr Fields setting_fields = fields_in(of_settings);
 
-bool read_record(Query *query, const Parameters &p, NodeRecord *record) {
-    if (execute(query, p) == 0)
-        return false;
-    *record = node_record();
-    return true;
-}
+#define NODE(member, name, none) UIDGEN_FIELD(NodeRecord, member, name, none)
+constexpr Field of_node[] = {NODE(pool, "pool", required),
+                             NODE(row.node, "node", required),
+                             NODE(row.from, "granted_from", required),
+                             NODE(row.until, "granted_until", required),
+                             NODE(row.membership, "membership", required),
+                             NODE(row.incarnation, "incarnation", required),
+                             NODE(row.epoch.number, "epoch", required),
+                             NODE(row.epoch.nonce, "epoch_nonce", required),
+                             NODE(row.serial, "serial", required),
+                             NODE(row.revoked, "revoked", required),
+                             NODE(reserved, "reserved", required),
+                             NODE(host, "host", 0),
+                             NODE(port, "port", 0),
+                             NODE(system_identifier, "system_identifier", 0),
+                             NODE(timeline, "timeline", 0),
+                             NODE(database, "database", 0),
+                             NODE(generator, "generator", 0),
+                             NODE(version, "version", 0),
+                             NODE(policy, "policy", 0),
+                             NODE(asked_length, "asked_length", required),
+                             NODE(clock_offset_us, "clock_offset_us", required),
+                             UIDGEN_TIME_FIELD(NodeRecord, last_heard_us, "last_heard", 0)};
+constexpr Fields node_fields = fields_in(of_node);
 
-// $1 is the pool.
-Parameters parameters_of(int32_t pool, const NodeRecord &record, int64_t now_us) {
-    const core::NodeRow &row = record.row;
-    const Holder &holder = record.holder;
-    return parameters(pool, row.node, row.from, row.until, row.line, row.incarnation, row.term, row.serial, row.revoked,
-                      record.reserved, holder.host, holder.port, holder.system_identifier, holder.timeline,
-                      holder.database, holder.generator, holder.version, holder.policy, holder.clock_offset_us,
-                      holder.asked_length, Time{now_us});
-}
+#define LAYOUT(member, name) UIDGEN_FIELD(core::Layout, member, name, required)
+constexpr Field of_layout[] = {LAYOUT(tick_us, "tick_us"),
+                               LAYOUT(time_bits, "time_bits"),
+                               LAYOUT(datacenter_bits, "datacenter_bits"),
+                               LAYOUT(worker_bits, "worker_bits"),
+                               LAYOUT(sequence_bits, "sequence_bits"),
+                               LAYOUT(sequence_first, "sequence_first"),
+                               LAYOUT(backup, "backup_worker"),
+                               UIDGEN_TIME_FIELD(core::Layout, epoch_us, "epoch", -1)};
+constexpr Fields layout_fields = fields_in(of_layout);
+constexpr char same_widths[] = "tick_us = $1 AND time_bits = $2 AND datacenter_bits = $3 AND worker_bits = $4 AND "
+                               "sequence_bits = $5 AND sequence_first = $6 AND backup_worker = $7";
 
-Parameters in_range(int32_t pool, NodeRange range) { return parameters(pool, range.first, range.last); }
-
-// ---------------------------------------------------------------------------------------------------------
-// The parts of a layout.
-// ---------------------------------------------------------------------------------------------------------
-
-Parameters widths_of(const core::Layout &layout) {
-    return parameters(layout.tick_us, layout.time_bits, layout.datacenter_bits, layout.worker_bits,
-                      layout.sequence_bits, layout.sequence_first, layout.backup, Time{layout.epoch_us});
-}
-
-#define SAME_WIDTHS                                                                                                    \
-    "tick_us = $1 AND time_bits = $2 AND datacenter_bits = $3 AND worker_bits = $4 AND sequence_bits = $5 AND "        \
-    "sequence_first = $6 AND backup_worker = $7"
-
-#define LAYOUT_COLUMNS                                                                                                 \
-    "tick_us, time_bits::int, datacenter_bits::int, worker_bits::int, sequence_bits::int, sequence_first, "            \
-    "backup_worker, epoch"
-
-core::Layout layout_of_row() {
-    return {time_of(8),    bigint_of(1),  integer_of(2), integer_of(3),
-            integer_of(4), integer_of(5), boolean_of(6), boolean_of(7)};
-}
+#define GIVEN(member, name) UIDGEN_FIELD(GivenSegment, member, name, required)
+constexpr Field of_given[] = {GIVEN(name, "name"),
+                              GIVEN(last_value, "last_value"),
+                              UIDGEN_TIME_FIELD(GivenSegment, last_given_us, "last_given", required),
+                              GIVEN(host, "host"),
+                              GIVEN(port, "port"),
+                              GIVEN(database, "database")};
+constexpr Fields given_fields = fields_in(of_given);
 
 } // namespace
 
@@ -81,44 +98,39 @@ core::Layout layout_of_row() {
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_state(FleetState *state) {
-    static Query query = {
-        "SELECT fleet, term, term_shown, fence_base, "
-        "(EXTRACT(epoch FROM longest_grant) * 1000000)::bigint, closed_until, system_identifier, timeline, "
-        "host, data_directory, (SELECT extversion FROM pg_extension WHERE extname = 'uidgen'), "
-        "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint, database_oid::bigint, table_oid::bigint, "
-        "(SELECT encode(seal_key, 'hex') FROM uid_secrets.uid_fleet_key) "
-        "FROM %1$s.uid_fleet_state"};
-    if (execute(&query) == 0)
-        return false;
     *state = {};
-    state->view.fleet = static_cast<uint64_t>(bigint_of(1));
-    state->view.term = bigint_of(2);
-    state->view.term_shown = bigint_of(3);
-    state->view.fence_base_us = time_of(4);
-    state->view.longest_us = bigint_of(5);
-    state->closed_until_us = time_of(6);
-    state->environment = {bigint_of(7), integer_of(8), text_of(9), text_of(10), oid_of(13), oid_of(14)};
-    state->version = text_of(11);
-    state->view.bound_us = bigint_of(12);
-    state->key = text_of(15);
+    const char *statement =
+        psprintf("SELECT %s, synchronous, (EXTRACT(epoch FROM longest_grant) * 1000000)::bigint AS longest_us, "
+                 "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint AS bound_us, "
+                 "(SELECT encode(seal_key, 'hex') FROM uid_secrets.uid_fleet_key) AS key FROM @uid_fleet_state",
+                 field_names(state_fields));
+    if (execute(statement) == 0)
+        return false;
+    read_row(state_fields, state);
+    read_row(setting_fields, state);
     return true;
 }
 
+// The table has one row.
 void write_state(const FleetState &state) {
-    static Query query = {
-        "UPDATE %1$s.uid_fleet_state SET term = $1, term_shown = $2, "
-        "fence_base = nullif($3, timestamptz 'epoch'), closed_until = nullif($4, timestamptz 'epoch'), "
-        "system_identifier = $5, timeline = $6, host = $7, data_directory = $8, database_oid = $9, "
-        "table_oid = $10"};
-    const core::RegistryView &view = state.view;
-    const Environment &e = state.environment;
-    execute(&query, parameters(view.term, view.term_shown, Time{view.fence_base_us}, Time{state.closed_until_us},
-                               e.system_identifier, e.timeline, e.host, e.data_directory, e.database, e.table));
+    const char *names = field_names(state_fields);
+    Parameters p = parameters_of(state_fields, &state);
+    add(&p, state.view.bound_us);
+    const char *values = placeholders(p.count);
+    if (execute("SELECT FROM @uid_fleet_state") == 0)
+        execute(psprintf("INSERT INTO @uid_fleet_state (%s, clock_bound) SELECT %s * interval '1 microsecond'", names,
+                         values),
+                p);
+    else
+        execute(psprintf("UPDATE @uid_fleet_state SET (%s, clock_bound) = ROW(%s * interval '1 microsecond')", names,
+                         values),
+                p);
 }
 
-void write_clock_bound(int64_t bound_us) {
-    static Query query = {"UPDATE %1$s.uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'"};
-    execute(&query, parameters(bound_us));
+void forget_grants() {
+    execute("DELETE FROM @uid_fleet_node");
+    execute("DELETE FROM @uid_fleet_pool");
+    execute("UPDATE uid_secrets.uid_fleet_key SET seal_key = DEFAULT");
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -126,64 +138,68 @@ void write_clock_bound(int64_t bound_us) {
 // ---------------------------------------------------------------------------------------------------------
 
 int32_t find_pool(const core::Layout &layout) {
-    static Query query = {"SELECT pool FROM %1$s.uid_fleet_pool WHERE " SAME_WIDTHS " AND epoch = $8"};
-    return execute(&query, widths_of(layout)) == 0 ? no_pool : integer_of(1);
+    const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s AND epoch = $8", same_widths);
+    return execute(statement, parameters_of(layout_fields, &layout)) == 0 ? no_pool
+                                                                          : static_cast<int32_t>(first_number());
 }
 
 int64_t count_pools(const char *login) {
-    static Query query = {"SELECT count(*) FROM %1$s.uid_fleet_pool WHERE login = $1"};
-    execute(&query, parameters(login));
-    return bigint_of(1);
+    execute("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1", parameters(login));
+    return first_number();
 }
 
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
-    static Query query = {"INSERT INTO %1$s.uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, "
-                          "worker_bits, sequence_bits, sequence_first, backup_worker, login) "
-                          "SELECT coalesce(max(pool), 0) + 1, $9, $8, $1, $2, $3, $4, $5, $6, $7, $10 "
-                          "FROM %1$s.uid_fleet_pool RETURNING pool"};
-    Parameters p = widths_of(layout);
+    Parameters p = parameters_of(layout_fields, &layout);
     add(&p, preset);
     add(&p, login);
-    execute(&query, p);
-    return integer_of(1);
+    execute(psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
+                     "SELECT %s, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool RETURNING pool::bigint",
+                     field_names(layout_fields), placeholders(p.count)),
+            p);
+    return static_cast<int32_t>(first_number());
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_fleet_pool WHERE pool = $1"};
-    if (execute(&query, parameters(pool)) == 0)
-        return false;
-    *layout = layout_of_row();
-    return true;
+    return select(layout_fields, layout, "FROM @uid_fleet_pool WHERE pool = $1", parameters(pool));
 }
 
-bool read_pool_after(int32_t pool, int32_t *next, core::Layout *layout) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS ", pool FROM %1$s.uid_fleet_pool WHERE pool > $1 "
-                          "ORDER BY pool LIMIT 1"};
-    if (execute(&query, parameters(pool)) == 0)
-        return false;
-    *layout = layout_of_row();
-    *next = integer_of(9);
-    return true;
-}
-
-bool read_preset(const char *preset, core::Layout *layout, bool *has_epoch) {
-    static Query query = {"SELECT " LAYOUT_COLUMNS " FROM %1$s.uid_preset WHERE preset = $1"};
-    if (execute(&query, parameters(preset)) == 0)
-        return false;
-    *layout = layout_of_row();
-    *has_epoch = !is_null_of(8);
-    return true;
+bool read_preset(const char *preset, core::Layout *layout) {
+    return select(layout_fields, layout, "FROM @uid_preset WHERE preset = $1", parameters(preset));
 }
 
 bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *epoch_us) {
-    static Query query = {"SELECT epoch FROM %1$s.uid_fleet_pool WHERE " SAME_WIDTHS " AND epoch <> $8 "
-                          "AND preset = $9 ORDER BY pool LIMIT 1"};
-    Parameters p = widths_of(layout);
+    core::Layout other;
+    Parameters p = parameters_of(layout_fields, &layout);
     add(&p, preset);
-    if (execute(&query, p) == 0)
-        return false;
-    *epoch_us = time_of(1);
-    return true;
+    const char *from =
+        psprintf("FROM @uid_fleet_pool WHERE %s AND epoch <> $8 AND preset = $9 ORDER BY pool LIMIT 1", same_widths);
+    const bool found = select(layout_fields, &other, from, p);
+    *epoch_us = found ? other.epoch_us : -1;
+    return found;
+}
+
+LatestGrants read_latest_grants(const core::RegistryView &view) {
+    struct Latest {
+        core::Layout layout;
+        int64_t until;
+    };
+    constexpr Field of_latest[] = {UIDGEN_FIELD(Latest, until, "granted_until", required)};
+    LatestGrants latest = {};
+    const uint64 rows =
+        execute(psprintf("SELECT %s, granted_until FROM @uid_fleet_pool p CROSS JOIN LATERAL (SELECT n.granted_until "
+                         "FROM @uid_fleet_node n WHERE n.pool = p.pool AND n.membership <> 0 "
+                         "ORDER BY n.granted_until DESC LIMIT 1) l",
+                         field_names(layout_fields)));
+    for (uint64 i = 0; i < rows; i++) {
+        Latest l = {};
+        read_row(layout_fields, &l.layout, i);
+        read_row(fields_in(of_latest), &l, i);
+        latest.end_us = Max(latest.end_us, core::start_of(l.layout, l.until));
+        latest.known.latest_end_us = Max(latest.known.latest_end_us, core::latest_end_us(l.layout, view, l.until));
+    }
+    execute("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node");
+    latest.known.last_us = first_number();
+    return latest;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -191,90 +207,65 @@ bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *e
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND node = $2"};
-    return read_record(&query, parameters(pool, node), record);
+    return select(node_fields, record, "FROM @uid_fleet_node WHERE pool = $1 AND node = $2", parameters(pool, node));
 }
 
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND incarnation = $2 "
-                          "AND incarnation <> 0 AND node <> $3 ORDER BY term DESC, serial DESC LIMIT 1"};
-    return read_record(&query, parameters(pool, incarnation, but_node), record);
+    return select(node_fields, record,
+                  "FROM @uid_fleet_node WHERE pool = $1 AND incarnation = $2 AND incarnation <> 0 AND node <> $3 "
+                  "ORDER BY epoch DESC, serial DESC LIMIT 1",
+                  parameters(pool, incarnation, but_node));
 }
 
-bool read_latest_node(int32_t pool, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND line <> 0 "
-                          "ORDER BY granted_until DESC LIMIT 1"};
-    return read_record(&query, parameters(pool), record);
+bool read_sticky_node(int32_t pool, const FleetRequest &request, NodeRecord *record) {
+    return select(node_fields, record,
+                  "FROM @uid_fleet_node WHERE pool = $1 AND generator = $2 AND database = $3 AND host = $4 "
+                  "AND port = $5 AND policy = 'sticky' ORDER BY epoch DESC, serial DESC LIMIT 1",
+                  parameters(pool, request.name, request.database, request.host, request.port));
 }
 
-bool read_sticky_node(int32_t pool, const Holder &holder, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND generator = $2 "
-                          "AND database = $3 AND host = $4 AND port = $5 AND policy = 'sticky' "
-                          "ORDER BY term DESC, serial DESC LIMIT 1"};
-    return read_record(&query, parameters(pool, holder.generator, holder.database, holder.host, holder.port), record);
-}
-
-bool lock_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
-    static Query query = {"SELECT " NODE_COLUMNS " FROM %1$s.uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
-                          "AND granted_until <= $4 ORDER BY granted_until, node LIMIT 1 FOR UPDATE SKIP LOCKED"};
-    Parameters p = in_range(pool, range);
-    add(&p, from);
-    return read_record(&query, p, record);
+bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
+    return select(node_fields, record,
+                  "FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 AND granted_until <= $4 "
+                  "ORDER BY granted_until, node LIMIT 1",
+                  parameters(pool, range.first, range.last, from));
 }
 
 bool find_unused_node(int32_t pool, NodeRange range, int64_t *node) {
-    static Query query = {"SELECT $2 WHERE NOT EXISTS (SELECT FROM %1$s.uid_fleet_node WHERE pool = $1 AND node = $2) "
-                          "UNION ALL (SELECT n.node + 1 FROM %1$s.uid_fleet_node n WHERE n.pool = $1 "
-                          "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM %1$s.uid_fleet_node m "
-                          "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1"};
-    if (execute(&query, in_range(pool, range)) == 0)
+    if (execute("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
+                "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
+                "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
+                "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
+                parameters(pool, range.first, range.last)) == 0)
         return false;
-    *node = bigint_of(1);
+    *node = first_number();
     return true;
 }
 
-bool read_next_until(int32_t pool, NodeRange range, int64_t *until) {
-    static Query query = {"SELECT granted_until FROM %1$s.uid_fleet_node WHERE pool = $1 "
-                          "AND node BETWEEN $2 AND $3 AND NOT reserved ORDER BY granted_until LIMIT 1"};
-    if (execute(&query, in_range(pool, range)) == 0)
-        return false;
-    *until = bigint_of(1);
-    return true;
+bool read_next_free(int32_t pool, NodeRange range, int64_t now, int64_t longest, int64_t *until) {
+    execute("SELECT min(n.granted_until) FROM @uid_fleet_node n WHERE n.pool = $1 AND n.node BETWEEN $2 AND $3 "
+            "AND NOT n.reserved AND (n.membership = 0 OR n.granted_until - $4 < least(n.asked_length, $5) * 3 / 8 "
+            "OR EXISTS (SELECT FROM @uid_fleet_node o WHERE o.pool = n.pool AND o.incarnation = n.incarnation "
+            "AND (o.epoch, o.serial) > (n.epoch, n.serial)))",
+            parameters(pool, range.first, range.last, now, longest));
+    *until = first_number();
+    return *until != 0;
 }
 
-bool insert_node(int32_t pool, const NodeRecord &record, int64_t now_us) {
-    static Query query = {"INSERT INTO %1$s.uid_fleet_node (pool, " NODE_COLUMNS ", last_heard) VALUES ($1, $2, $3, "
-                          "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) "
-                          "ON CONFLICT DO NOTHING"};
-    return execute(&query, parameters_of(pool, record, now_us)) > 0;
+void put_node(const NodeRecord &record) {
+    upsert("uid_fleet_node", "pool, node", node_fields, parameters_of(node_fields, &record));
 }
 
-bool update_node(int32_t pool, const NodeRecord &before, const NodeRecord &after, int64_t now_us) {
-    static Query query = {"UPDATE %1$s.uid_fleet_node SET (" NODE_COLUMNS ", last_heard) = ($2, $3, $4, $5, $6, $7, "
-                          "$8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) "
-                          "WHERE pool = $1 AND node = $2 AND serial = $22 AND granted_until = $23 "
-                          "AND incarnation = $24 AND line = $25"};
-    Parameters p = parameters_of(pool, after, now_us);
-    add(&p, before.row.serial);
-    add(&p, before.row.until);
-    add(&p, before.row.incarnation);
-    add(&p, before.row.line);
-    return execute(&query, p) > 0;
+// ---------------------------------------------------------------------------------------------------------
+// Segments.
+// ---------------------------------------------------------------------------------------------------------
+
+bool read_given(const char *name, GivenSegment *given) {
+    return select(given_fields, given, "FROM @uid_fleet_segment WHERE name = $1", parameters(name));
 }
 
-bool write_use_before(int32_t pool, const core::NodeRow &before, const core::NodeRow &after) {
-    static Query query = {"INSERT INTO %1$s.uid_fleet_node AS n (pool, node, granted_until, term, serial) "
-                          "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (pool, node) DO UPDATE SET granted_until = $3, "
-                          "line = 0, incarnation = 0 WHERE n.serial = $5 AND n.granted_until = $6 "
-                          "AND n.incarnation = $7 AND n.line = $8"};
-    return execute(&query, parameters(pool, after.node, after.until, before.term, before.serial, before.until,
-                                      before.incarnation, before.line)) > 0;
-}
-
-void write_clock_offset(int32_t pool, int64_t node, int64_t offset_us, int64_t now_us) {
-    static Query query = {"UPDATE %1$s.uid_fleet_node SET clock_offset_us = $3, last_heard = $4 "
-                          "WHERE pool = $1 AND node = $2"};
-    execute(&query, parameters(pool, node, offset_us, Time{now_us}));
+void put_given(const GivenSegment &given) {
+    upsert("uid_fleet_segment", "name", given_fields, parameters_of(given_fields, &given));
 }
 
 } // namespace uidgen::pg

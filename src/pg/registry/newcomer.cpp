@@ -1,20 +1,11 @@
 #include "newcomer.hpp"
 
 #include "base/faults.hpp"
-#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// A newcomer about to be placed.
-struct Newcomer {
-    Registry *registry;
-    int32_t pool;
-    const Call *call;
-    int64_t from; // the first tick of its grant
-};
-
-// How many draws may meet a node that was used before. Each is a record in the log.
+// How many random nodes may have been used before.
 constexpr int draws = 8;
 
 NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
@@ -22,111 +13,102 @@ NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
     return {first, first + core::largest(core::drawn_worker_bits(layout))};
 }
 
-NodeRecord record_after_grant(const Newcomer &n, const core::NodeRow &before) {
-    const core::RegistryView &view = n.registry->state.view;
-    NodeRecord record = {core::granted(n.call->layout, view, n.call->ask, before), n.call->reserves, n.call->holder};
-    if (n.call->reserves) {
-        record.row.line = record.row.incarnation = 0;
-        record.row.until = core::largest(n.call->layout.time_bits) + 1;
-    }
-    record.holder.asked_length = n.call->ask.length;
-    return record;
+bool is_free(const Newcomer &n, const NodeRecord &record) {
+    const FleetRequest &request = *n.request;
+    return !record.reserved && core::is_free(request.layout, n.registry->state.view, request.generator, record.row);
 }
 
-// False: the node is in the table.
+bool take(const Newcomer &n, const core::NodeRow &before, NodeRecord *granted) {
+    const FleetRequest &request = *n.request;
+    *granted = record_of(*n.registry, n.pool, request,
+                         core::granted(request.layout, n.registry->state.view, request.generator, before));
+    if (n.reserves) {
+        granted->reserved = true;
+        granted->row.membership = granted->row.incarnation = 0;
+        granted->row.until = core::largest(request.layout.time_bits) + 1;
+    }
+    put_node(*granted);
+    return true;
+}
+
 bool take_unused(const Newcomer &n, int64_t node, NodeRecord *granted) {
     core::NodeRow unused = {};
     unused.node = node;
-    *granted = record_after_grant(n, unused);
-    return insert_node(n.pool, *granted, n.registry->state.view.now_us);
+    return take(n, unused, granted);
 }
 
-// False: the row has changed.
-bool take_used(const Newcomer &n, const NodeRecord &before, NodeRecord *granted) {
-    *granted = record_after_grant(n, before.row);
-    return update_node(n.pool, before, *granted, n.registry->state.view.now_us);
-}
-
-bool is_in(NodeRange range, int64_t node) { return node >= range.first && node <= range.last; }
-
-bool is_free(const Newcomer &n, const NodeRecord &record) {
-    return !record.reserved && core::is_free(n.call->layout, n.registry->state.view, n.call->ask, record.row);
-}
-
-int64_t node_of_draw(const Newcomer &n, int64_t id) {
-    const NodeRange range = nodes_for(*n.call);
-    return range.first + (id & (range.last - range.first)); // a power of two of them
-}
-
-bool take_by_draw(const Newcomer &n, NodeRecord *granted) {
+bool take_at_random(const Newcomer &n, NodeRecord *granted) {
+    const NodeRange range = nodes_for(*n.request);
     for (int i = 0; i < draws; i++) {
-        if (take_unused(n, node_of_draw(n, draw_node_id(n.registry->schema)), granted))
-            return true;
+        const int64_t node = range.first + (random_number() & (range.last - range.first)); // a power of two of them
+        if (!read_node(n.pool, node, granted))
+            return take_unused(n, node, granted);
     }
     return false;
 }
 
-bool take_oldest(const Newcomer &n, NodeRecord *granted) {
-    NodeRecord oldest;
-    return lock_oldest_node(n.pool, nodes_for(*n.call), n.from, &oldest) &&
-           take_used(n, oldest, granted); // the row is locked, so it has not changed
-}
-
-// The last node that no draw has met. Reads the whole pool, so it comes last.
-bool take_any_unused(const Newcomer &n, NodeRecord *granted) {
-    int64_t node = no_node;
-    while (find_unused_node(n.pool, nodes_for(*n.call), &node)) {
-        if (take_unused(n, node, granted))
-            return true;
-        CHECK_FOR_INTERRUPTS(); // another session has taken it
-    }
-    return false;
-}
-
+// The last node that was never used reads the whole pool, so it comes last.
 bool take_disposable(const Newcomer &n, NodeRecord *granted) {
-    return take_by_draw(n, granted) || take_oldest(n, granted) || take_any_unused(n, granted);
+    const NodeRange range = nodes_for(*n.request);
+    const int64_t from = fault_is(Fault::forget_until)
+                             ? PG_INT64_MAX
+                             : core::beginning(n.request->layout, n.registry->state.view, n.request->generator);
+    int64_t node = no_node;
+    if (take_at_random(n, granted))
+        return true;
+    if (read_oldest_node(n.pool, range, from, granted))
+        return take(n, granted->row, granted);
+    return find_unused_node(n.pool, range, &node) && take_unused(n, node, granted);
 }
 
 bool take_sticky(const Newcomer &n, NodeRecord *granted) {
-    NodeRecord last;
-    return read_sticky_node(n.pool, n.call->holder, &last) && is_in(nodes_for(*n.call), last.row.node) &&
-           is_free(n, last) && take_used(n, last, granted);
+    const NodeRange range = nodes_for(*n.request);
+    return read_sticky_node(n.pool, *n.request, granted) && granted->row.node >= range.first &&
+           granted->row.node <= range.last && is_free(n, *granted) && take(n, granted->row, granted);
 }
 
-// A session that takes or raises the node at the same time makes this one look again.
 bool take_static(const Newcomer &n, NodeRecord *granted) {
-    const core::Layout &layout = n.call->layout;
-    const int64_t datacenter = n.call->datacenter_id == any_datacenter ? 0 : n.call->datacenter_id;
-    const int64_t node = nodes_of_datacenter(layout, datacenter).first + n.call->worker_number;
-    for (;;) {
-        NodeRecord row;
-        if (!read_node(n.pool, node, &row)) {
-            if (take_unused(n, node, granted))
-                return true;
-        } else if (!is_free(n, row)) {
-            *granted = row;
-            return false;
-        } else if (take_used(n, row, granted))
-            return true;
-        renew_serial(n.registry);
-        CHECK_FOR_INTERRUPTS();
-    }
+    const int64_t node = static_node(*n.request);
+    if (!read_node(n.pool, node, granted))
+        return take_unused(n, node, granted);
+    return is_free(n, *granted) && take(n, granted->row, granted);
 }
 
 } // namespace
 
-NodeRange nodes_for(const Call &call) {
-    if (call.datacenter_id == any_datacenter)
-        return {0, core::largest(core::drawn_node_bits(call.layout))};
-    return nodes_of_datacenter(call.layout, call.datacenter_id);
+NodeRange nodes_for(const FleetRequest &request) {
+    if (request.datacenter_id == any_datacenter)
+        return {0, core::largest(core::drawn_node_bits(request.layout))};
+    return nodes_of_datacenter(request.layout, request.datacenter_id);
 }
 
-bool grant_node(Registry *registry, int32_t pool, const Call &call, NodeRecord *granted) {
-    const int64_t from = core::beginning(call.layout, registry->state.view, call.ask);
-    const Newcomer n = {registry, pool, &call, fault_is(Fault::forget_until) ? PG_INT64_MAX : from};
-    if (call.policy == WorkerPolicy::fixed)
-        return take_static(n, granted);
-    return (call.policy == WorkerPolicy::sticky && take_sticky(n, granted)) || take_disposable(n, granted);
+int64_t static_node(const FleetRequest &request) {
+    return nodes_of_datacenter(request.layout, Max(request.datacenter_id, 0)).first + request.worker_number;
+}
+
+bool grant_node(const Newcomer &newcomer, NodeRecord *granted) {
+    if (newcomer.policy == WorkerPolicy::fixed)
+        return take_static(newcomer, granted);
+    return (newcomer.policy == WorkerPolicy::sticky && take_sticky(newcomer, granted)) ||
+           take_disposable(newcomer, granted);
+}
+
+NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row) {
+    const int64_t now_us = registry.state.view.now_us;
+    return {pool,
+            row,
+            false,
+            request.host,
+            request.port,
+            request.system_identifier,
+            request.timeline,
+            request.database,
+            request.name,
+            request.version,
+            request.policy,
+            request.generator.clock_us - now_us,
+            request.generator.length,
+            now_us};
 }
 
 } // namespace uidgen::pg

@@ -1,39 +1,36 @@
 // Which node a newcomer gets: one that no other generator may use at its ticks.
 //
-//   disposable  a node that was never used, if a few draws from worker_node's sequence find one; otherwise the node
-//               whose grant ended first
+//   disposable  a node that was never used, if a few random ones find one; otherwise the node whose grant ended first
 //   sticky      the node that this generator of this server held last, if it is free; otherwise as disposable
 //   static      the node with that worker number, or none
 //
-// Many newcomers at the same moment do not wait for each other: a draw is one's own, and nodes that another session is
-// about to take are skipped.
+// The node is random, so that two registries that do not know of each other seldom choose the same.
 #pragma once
 
 #include "registry.hpp"
+#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 
-// What a member asks for.
-struct Call {
-    core::Ask ask;
-    core::Layout layout;
-    const char *preset;
-    Holder holder;
+struct Newcomer {
+    const Registry *registry;
+    int32_t pool;
+    const FleetRequest *request;
     WorkerPolicy policy;
-    int32_t worker_number; // of static; no_worker: 0
-    int32_t datacenter_id; // any_datacenter: any
-    int64_t former_node;   // used without a registry; no_node: none
-    int64_t former_until;
     bool reserves; // for a generator outside: to the end of the layout, without a holder
 };
-constexpr int32_t any_datacenter = -1;
-constexpr int64_t no_node = -1;
 
-// All nodes of the layout, or of the datacenter id that the call asks for.
-NodeRange nodes_for(const Call &call);
+// All nodes of the layout, or of the datacenter id that the request names.
+NodeRange nodes_for(const FleetRequest &request);
+
+// The node with that worker number.
+int64_t static_node(const FleetRequest &request);
 
 // True: *granted is the row as it was written. False: no node is free; of static, *granted is the row that is in the
-// way. The registry's judgement must be that the asker is a newcomer.
-bool grant_node(Registry *registry, int32_t pool, const Call &call, NodeRecord *granted);
+// way. The registry's judgement must be that the member is a newcomer.
+bool grant_node(const Newcomer &newcomer, NodeRecord *granted);
+
+// The row of a member, as it describes itself.
+NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row);
 
 } // namespace uidgen::pg

@@ -5,6 +5,7 @@
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
+#include "base/waits.hpp"
 #include "fleet_query.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
@@ -13,10 +14,12 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr LOCKMODE shared_mode = RowShareLock;
-constexpr LOCKMODE exclusive_mode = ExclusiveLock;
+// A member waits five seconds for an answer. It should learn what the registry waits for.
+constexpr int64_t longest_wait_us = 3 * us_per_second;
 
-constexpr int64_t handover_pause_ms = 1000;
+// ---------------------------------------------------------------------------------------------------------
+// The transaction.
+// ---------------------------------------------------------------------------------------------------------
 
 // Level 1 is the transaction's. A function with a SET clause, or a subtransaction, has a level of its own.
 bool is_outermost_guc_level() {
@@ -54,7 +57,7 @@ void check_own_transaction(FunctionCallInfo fcinfo) {
 }
 
 // A commit runs the queries of open cursors to their ends, and empties temporary tables: statements of the caller. They
-// run in a transaction of their own, before the registry has locks and an answer whose durability they could change.
+// run in a transaction of their own, before the registry has its lock and an answer whose durability they could change.
 void end_work_of_caller(FunctionCallInfo fcinfo) {
     SPI_commit();
     check_own_transaction(fcinfo);
@@ -62,148 +65,186 @@ void end_work_of_caller(FunctionCallInfo fcinfo) {
 }
 
 void set_locally(const char *name, const char *value, GucAction action) {
-    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
+    (void)set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, action, true, 0, false);
 }
 
-// Until the function ends. A member's login may set anything. It must not keep the locks of the registry by a plan that
-// reads whole tables, nor by messages that its client does not read.
+// Until the function ends. A member's login may set anything. It must not keep the registry's lock by a plan that reads
+// whole tables, nor by messages that its client does not read. Of a thousand sessions that wait for the lock, each
+// would look at all others for a deadlock. There is none: the lock is the first one.
 void set_for_statements(bool is_procedure) {
     const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
                                        // Plans are made before the tables have grown, and are kept. Each has an index.
                                        {"enable_seqscan", "off"},
                                        {"enable_bitmapscan", "off"},
                                        {"enable_indexscan", "on"},
-                                       {"jit", "off"}};
+                                       {"jit", "off"},
+                                       {"deadlock_timeout", "60s"}};
     for (const auto &setting : settings)
         set_locally(setting[0], setting[1], GUC_ACTION_SAVE);
     if (is_procedure)
         set_locally("client_min_messages", "error", GUC_ACTION_SAVE);
 }
 
-// The data directory stays the same in another mount of the same path.
-Environment current_environment(Oid state_table) {
-    char host[256];
-    char directory[MAXPGPATH];
-    (void)read_host_name(host, sizeof(host));
-    const bool resolved = read_data_directory(directory, sizeof(directory));
-    return {static_cast<int64_t>(GetSystemIdentifier()),
-            static_cast<int32_t>(GetWALInsertionTimeLine()),
-            pstrdup(host),
-            pstrdup(resolved ? directory : DataDir),
-            MyDatabaseId,
-            state_table};
+void draw_serial(Registry *registry) {
+    core::RegistryView &view = registry->state.view;
+    view.own_serial = nextval_internal(registry->serial_sequence, false);
+    view.serial = view.own_serial - 1;
 }
 
-const char *show(int64_t number) { return psprintf(INT64_FORMAT, number); }
-const char *show(const char *name) { return psprintf("\"%s\"", name == nullptr ? "" : name); }
-
-// Null: nothing has changed. A dump holds the row with the OIDs of the database and the table that it was made of.
-const char *change_between(const Environment &before, const Environment &now) {
-    const struct {
-        const char *what;
-        const char *before;
-        const char *now;
-    } parts[] = {{"system identifier", show(before.system_identifier), show(now.system_identifier)},
-                 {"timeline", show(before.timeline), show(now.timeline)},
-                 {"database's OID", show(before.database), show(now.database)},
-                 {"OID of uid_fleet_state", show(before.table), show(now.table)},
-                 {"host", show(before.host), show(now.host)},
-                 {"data directory", show(before.data_directory), show(now.data_directory)}};
-    const int known = before.host == nullptr ? 4 : 6;
-    for (int i = 0; i < known; i++)
-        if (strcmp(parts[i].before, parts[i].now) != 0)
-            return psprintf("the %s has changed from %s to %s", parts[i].what, parts[i].before, parts[i].now);
-    return nullptr;
-}
-
-// False: needs the exclusive lock.
-bool settle_environment(Registry *registry) {
-    const Environment now = current_environment(registry->state_table);
-    const core::RegistryView &view = registry->state.view;
-    const bool is_recorded = registry->state.environment.host != nullptr;
-    const char *change = fault_is(Fault::no_fence) ? nullptr : change_between(registry->state.environment, now);
-    if (change == nullptr && is_recorded)
-        return true;
-    if (!registry->exclusive)
-        return false;
-    registry->state.environment = now;
-    if (change == nullptr) {
-        write_state(registry->state);
-        return true;
+void wait_until_durable(uint64_t lsn, core::Durability level) {
+    const int64_t began_us = monotonic_us();
+    XLogFlush(lsn);
+    while (!is_durable(lsn, level)) {
+        const int64_t waited_us = monotonic_us() - began_us;
+        if (waited_us >= longest_wait_us)
+            report_not_durable();
+        sleep_for_standby(Max(waited_us / 8, us_per_ms));
+        CHECK_FOR_INTERRUPTS();
     }
-    const bool still_closed = view.now_us + view.bound_us < registry->state.closed_until_us ||
-                              (fault_is(Fault::any_closing) && registry->state.closed_until_us > 0);
-    registry->state.closed_until_us = 0;
-    if (still_closed) {
-        write_state(registry->state);
-        ereport(LOG, (errmsg("registry is open again after a handover: %s", change)));
-    } else {
-        raise_fence(registry, change);
-    }
-    return true;
 }
 
-// The servers that follow must assume the same bound, or a greater one. So a greater setting is stored. It counts from
-// the next call on, because nothing may be granted under it before it is committed. False: needs the exclusive lock.
-bool settle_clock_bound(const Registry *registry) {
+// ---------------------------------------------------------------------------------------------------------
+// The environment.
+// ---------------------------------------------------------------------------------------------------------
+
+#define ENVIRONMENT(member, name) UIDGEN_FIELD(Environment, member, name, required)
+// A dump holds the row with the OIDs of the database and the table that it was made of.
+constexpr Field of_database[] = {ENVIRONMENT(system_identifier, "system_identifier"),
+                                 ENVIRONMENT(database, "database_oid"), ENVIRONMENT(table, "table_oid")};
+// A copy that was put in the directory's place differs in its birth.
+constexpr Field of_directory[] = {ENVIRONMENT(timeline, "timeline"), ENVIRONMENT(host, "host"),
+                                  ENVIRONMENT(data_directory, "data_directory"), ENVIRONMENT(birth, "directory_birth")};
+
+// The servers that follow must assume the same bound, or a greater one, so a greater setting is stored. It counts from
+// the next call on, because nothing may be granted under it before it is committed.
+void settle_clock_bound(const Registry *registry) {
     const int64_t setting_us = settings::registry_clock_bound_ms * us_per_ms;
     if (setting_us <= registry->state.view.bound_us)
-        return true;
-    if (registry->exclusive)
-        write_clock_bound(setting_us);
-    return registry->exclusive;
+        return;
+    FleetState state = registry->state;
+    state.view.bound_us = setting_us;
+    write_state(state);
 }
 
-bool settle(Registry *registry) { return settle_clock_bound(registry) && settle_environment(registry); }
-
-void lock_registry(Registry *registry, bool exclusive) {
-    LockRelationOid(registry->state_table, exclusive ? exclusive_mode : shared_mode);
-    registry->exclusive = exclusive;
-    const int64_t now_us = wall_clock_us();
-    if (!read_state(&registry->state))
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
-                        errhint("Run SELECT uid_fleet_admit('role') to make it one.")));
-    registry->state.view.now_us = now_us;
-    renew_serial(registry);
-}
-
-// What the rows say of the clocks that their grants were made by.
-int64_t latest_end_of_fleet(const core::RegistryView &view) {
-    int64_t end_us = 0;
-    int32_t pool = no_pool;
-    core::Layout layout;
-    NodeRecord latest;
-    while (read_pool_after(pool, &pool, &layout))
-        if (read_latest_node(pool, &latest))
-            end_us = Max(end_us, core::latest_end_us(layout, view, latest.row));
-    return end_us;
-}
+int64_t server_start_us() { return to_unix_us(PgStartTime); }
 
 } // namespace
 
-void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
+int64_t random_number() {
+    uint64_t number = 0;
+    do
+        if (!pg_strong_random(&number, sizeof(number)))
+            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
+    while ((number >>= 1) == 0);
+    return static_cast<int64_t>(number);
+}
+
+[[noreturn]] void report_not_durable() {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the registry waits for its synchronous standby"),
+                    errdetail("The registry answers when its commit has reached the standby: "
+                              "synchronous_standby_names is \"%s\".",
+                              SyncRepStandbyNames != nullptr ? SyncRepStandbyNames : ""),
+                    errhint("Bring the standby back, or remove it from synchronous_standby_names on the registry.")));
+}
+
+void open_registry(Registry *registry, FunctionCallInfo fcinfo, bool alone) {
     if (!settings::is_preloaded) // a caller could pass settings
         report_not_preloaded();
     const bool is_procedure = call_context(fcinfo) != nullptr;
     *registry = {};
-    check_own_transaction(fcinfo);
+    if (alone)
+        check_own_transaction(fcinfo);
     registry->caller = CurrentMemoryContext;
     check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
     if (is_procedure)
         end_work_of_caller(fcinfo);
-    registry->schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    registry->schema = find_extension().schema;
     hold_names(registry->schema);
     registry->state_table = required_table(registry->schema, "uid_fleet_state");
     registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
-    const bool unsafe = fault_is(Fault::unsafe_grant) && !standbys_are_awaited();
-    set_locally("synchronous_commit", unsafe ? "off" : "on", GUC_ACTION_LOCAL);
+    set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
     query_use_schema(registry->schema);
     GetUserIdAndSecContext(&registry->role, &registry->security);
     SetUserIdAndSecContext(owner_of(registry->state_table),
                            registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+}
+
+// PG_VERSION is written once in the life of a data directory.
+Environment present_environment(const Registry &registry) {
+    char host[256];
+    char directory[MAXPGPATH];
+    uint64 birth = 0;
+    (void)read_host_name(host, sizeof(host));
+    const bool resolved = read_data_directory(directory, sizeof(directory));
+    if (!birth_of("PG_VERSION", &birth))
+        ereport(ERROR, (errcode_for_file_access(), errmsg("could not stat file \"%s\": %m", "PG_VERSION")));
+    return {static_cast<int64_t>(GetSystemIdentifier()),
+            static_cast<int32_t>(GetWALInsertionTimeLine()),
+            pstrdup(host),
+            pstrdup(resolved ? directory : DataDir),
+            static_cast<int64_t>(birth >> 1),
+            static_cast<int64_t>(MyDatabaseId),
+            static_cast<int64_t>(registry.state_table)};
+}
+
+bool try_lock_registry(Registry *registry) {
+    LockRelationOid(registry->state_table, ExclusiveLock);
+    const int64_t now_us = wall_clock_us();
+    const bool exists = read_state(&registry->state);
+    registry->state.view.now_us = now_us;
+    if (exists)
+        draw_serial(registry);
+    return exists;
+}
+
+const char *change_of_environment(const Registry &registry) {
+    const Environment &before = registry.state.environment;
+    const Environment now = present_environment(registry);
+    const char *other_database = first_change(fields_in(of_database), &before, &now);
+    return other_database != nullptr ? other_database : first_change(fields_in(of_directory), &before, &now);
+}
+
+// A server on a later timeline was promoted. One that knows of a handover, or that can only be a synchronous standby,
+// knows of every grant.
+void settle_environment(Registry *registry) {
+    const core::RegistryView &view = registry->state.view;
+    const Environment &before = registry->state.environment;
+    const Environment now = present_environment(*registry);
+    const bool handed_over = view.now_us + view.bound_us < registry->state.closed_until_us ||
+                             (fault_is(Fault::any_closing) && is_closed(*registry));
+    const bool promoted = now.timeline > before.timeline;
+    const char *change = change_of_environment(*registry);
+    if (change == nullptr || fault_is(Fault::no_fence))
+        return;
+    if (!handed_over && (first_change(fields_in(of_database), &before, &now) != nullptr || !promoted))
+        registry->unclaimed = change;
+    else
+        draw_epoch(registry, handed_over || registry->state.synchronous ? Takeover::nothing : Takeover::lost, change);
+}
+
+void lock_registry(Registry *registry) {
+    if (!try_lock_registry(registry))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
+                        errhint("To make it one, run SELECT uid_fleet_admit('role', 'new').")));
+}
+
+void enter_registry(Registry *registry) {
+    lock_registry(registry);
+    settle_environment(registry);
+    settle_clock_bound(registry);
+    FleetState &state = registry->state;
+    if (state.started_us != server_start_us()) {
+        state.started_us = server_start_us();
+        state.serial_at_start = state.view.serial;
+        write_state(state);
+    }
+    state.view.awaits_member =
+        state.serial_at_start != 0 &&
+        core::awaits_member(state.view, state.started_us, read_latest_grants(state.view).end_us, false);
 }
 
 void close_registry(Registry *registry) {
@@ -213,87 +254,52 @@ void close_registry(Registry *registry) {
 }
 
 void commit_registry(Registry *registry) {
-    const bool writes = TransactionIdIsValid(GetTopTransactionIdIfAny());
-    const core::Durability level = wanted_durability(); // with the setting that ends with the transaction
+    const core::Durability level = wanted_durability(); // by the setting that ends with the transaction
+    const bool needs_standby = registry->state.synchronous && standbys_are_awaited();
+    (void)GetTopTransactionId();
     SetUserIdAndSecContext(registry->role, registry->security);
+    set_locally("synchronous_commit", "off", GUC_ACTION_LOCAL);
     if (!fault_is(Fault::answer_early))
         SPI_commit();
-    if (writes && !is_durable(XactLastCommitEnd, level))
-        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling wait for a synchronous standby"),
-                        errdetail("The registry's commit has not reached the standby, so it did not answer."),
-                        errhint("Bring the standby back, or remove it from synchronous_standby_names.")));
+    if (!fault_is(Fault::unsafe_grant) && !fault_is(Fault::answer_early))
+        wait_until_durable(XactLastCommitEnd, level);
+    if (needs_standby && !standbys_are_awaited())
+        report_not_durable(); // the setting was changed while this call waited
     check_spi(SPI_finish(), "SPI_finish", "");
 }
 
-void run_in_registry(Registry *registry, RegistryWork work, void *arg, bool exclusive) {
-    if (!exclusive) {
-        lock_registry(registry, false);
-        if (settle(registry) && work(registry, arg))
-            return;
-        UnlockRelationOid(registry->state_table, shared_mode);
-    }
-    lock_registry(registry, true);
-    (void)settle(registry);
-    if (!work(registry, arg))
-        elog(ERROR, "the registry's exclusive lock was not enough");
-}
-
-MemberRefusal refuse_unproven(const Caller &caller) {
-    const char *message = "this fleet's registry has not given what the member shows";
-    ereport(LOG, (errmsg("%s", message), errdetail("It identifies itself as database \"%s\" on %s:%s.", caller.database,
-                                                   caller.host, caller.port)));
-    return {"unproven", message, "Run SELECT uid_fleet_move() on this server. Its generators then get new nodes."};
-}
-
-bool refuse_member(Registry *registry, const Caller &caller, MemberRefusal *refusal) {
-    if (fault_is(Fault::any_fleet) && caller.fleet != 0)
-        registry->state.view.fleet = caller.fleet;
-    const core::RegistryView &view = registry->state.view;
-    const core::Refusal why = core::judge_fleet(view, caller.fleet, caller.term);
-    if (is_closed(*registry)) {
-        *refusal = {
-            "handing_over", "the registry is being handed over to another server",
-            "Wait for the switchover. To stay with that server, wait until uid_fleet_state.closed_until and run "
-            "SELECT uid_fleet_handover(cancel => true) there.",
-            handover_pause_ms};
-    } else if (why == core::Refusal::other_fleet) {
-        *refusal = {"other_fleet", "the registry belongs to another fleet",
-                    "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."};
-    } else if (!is_sealed(registry->state, caller.term, caller.serial, caller.seal)) {
-        *refusal = refuse_unproven(caller);
-    } else if (why == core::Refusal::stale_registry) {
-        // The refusal of this asker must last for all others, so it is committed before it is answered.
-        if (caller.term > view.term_shown) {
-            if (!registry->exclusive)
-                return false;
-            registry->state.view.term_shown = caller.term;
-            write_state(registry->state);
-        }
-        *refusal = {"stale_registry", "the registry has lost its latest term, or another server is the registry now",
-                    "Check that no other server is the registry, and run SELECT uid_fleet_fence() on this one."};
-    }
-    return true;
-}
-
-void renew_serial(Registry *registry) {
-    core::RegistryView &view = registry->state.view;
-    view.own_serial = nextval_internal(registry->serial_sequence, false);
-    view.serial = view.own_serial - 1;
-}
-
-void raise_fence(Registry *registry, const char *reason) {
-    core::RegistryView &view = registry->state.view;
-    Assert(registry->exclusive);
-    view = core::fenced(view, latest_end_of_fleet(view));
+void draw_epoch(Registry *registry, Takeover takeover, const char *reason) {
+    FleetState &state = registry->state;
+    core::RegistryView &view = state.view;
+    const bool lost = takeover != Takeover::nothing;
+    if (takeover == Takeover::unknown)
+        view.epoch.number = view.now_us / us_per_second;
+    view = core::succeeded(view, random_number(), lost, read_latest_grants(view).known);
+    if (takeover == Takeover::unknown)
+        state.first_epoch = view.epoch.number;
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
-    write_state(registry->state);
-    ereport(LOG,
+    view.awaits_member = false;
+    state.started_us = server_start_us();
+    state.serial_at_start = 0;
+    state.closed_until_us = state.granted_last_us = state.refuses_since_us = 0;
+    state.refuses = nullptr;
+    state.environment = present_environment(*registry);
+    registry->unclaimed = nullptr;
+    write_state(state);
+    if (lost)
+        ereport(
+            LOG,
             (errmsg("registry accepts no newcomers for %.0f s: %s",
                     static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
-             errdetail("Grants may have been lost. Members that renew theirs in time keep their nodes."),
-             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A lost "
-                     "reservation must be replaced by another node.")));
+             errdetail(
+                 "Grants may have been lost. Members that renew theirs in time keep their nodes. The epoch is %lld.",
+                 static_cast<long long>(view.epoch.number)),
+             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
+                     "lost reservation must be replaced by another node.")));
+    else
+        ereport(LOG,
+                (errmsg("registry goes on in epoch " INT64_FORMAT " without a fence: %s", view.epoch.number, reason)));
 }
 
 } // namespace uidgen::pg

@@ -25,9 +25,9 @@ int64_t hash(const FleetState &state, const char *text) {
 
 } // namespace
 
-int64_t seal_of_stamp(const FleetState &state, int64_t term, int64_t serial) {
-    return hash(state,
-                psprintf("stamp " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT, state.view.fleet, term, serial));
+int64_t seal_of_stamp(const FleetState &state, const core::Epoch &epoch, int64_t serial) {
+    return hash(state, psprintf("stamp " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
+                                state.view.fleet, epoch.number, epoch.nonce, serial));
 }
 
 int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant) {
@@ -35,13 +35,14 @@ int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const
                                      layout.tick_us, layout.time_bits, layout.datacenter_bits, layout.worker_bits,
                                      layout.sequence_bits, layout.sequence_first ? 1 : 0, layout.backup ? 1 : 0);
     return hash(state, psprintf("grant " UINT64_FORMAT " %s " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT
-                                " " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
-                                state.view.fleet, of_layout, grant.node, grant.from, grant.until, grant.line,
-                                grant.term, grant.serial));
+                                " " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
+                                state.view.fleet, of_layout, grant.node, grant.from, grant.until, grant.membership,
+                                grant.epoch.number, grant.epoch.nonce, grant.serial));
 }
 
-bool is_sealed(const FleetState &state, int64_t term, int64_t serial, int64_t seal) {
-    return (term == 0 && serial == 0) || seal == seal_of_stamp(state, term, serial);
+int64_t seal_of_last(const FleetState &state, const core::Epoch &epoch, int64_t granted_last_us) {
+    return hash(state, psprintf("last " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
+                                state.view.fleet, epoch.number, epoch.nonce, granted_last_us));
 }
 
 } // namespace uidgen::pg

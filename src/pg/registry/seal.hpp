@@ -8,12 +8,12 @@
 
 namespace uidgen::pg {
 
-// Of a stamp: that the registry has answered in that term, and granted with that serial (0: refused).
-int64_t seal_of_stamp(const FleetState &state, int64_t term, int64_t serial);
+// That the registry has answered in that epoch, with that serial.
+int64_t seal_of_stamp(const FleetState &state, const core::Epoch &epoch, int64_t serial);
 
 int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant);
 
-// Whether a stamp is this registry's. One that says nothing needs no seal.
-bool is_sealed(const FleetState &state, int64_t term, int64_t serial, int64_t seal);
+// That the registry of that epoch granted last at that time.
+int64_t seal_of_last(const FleetState &state, const core::Epoch &epoch, int64_t granted_last_us);
 
 } // namespace uidgen::pg

@@ -15,9 +15,10 @@ namespace {
 // were handed out: if it does not stand beyond wish.shown, it is raised in any case, and the segment's own ranges are
 // discarded.
 bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const BlockWish &wish, bool raises,
-                    core::PlannedRange *planned) {
+                    core::PlannedRange *planned, uint64_t *lsn) {
     Slot *slot = e->slot;
-    uint64_t lsn = InvalidXLogRecPtr;
+    *lsn = InvalidXLogRecPtr;
+    const int64_t now_us = monotonic_us();
 
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_writing(rel);
@@ -32,13 +33,13 @@ bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const
     const bool suffices = planned->count >= wish.least;
     if (suffices || raises) {
         const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
-        lsn = write_page(&page, suffices ? planned->last - kept_back : wish.shown);
+        *lsn = write_page(&page, suffices ? planned->last - kept_back : wish.shown);
         slot->expected = read_page(page);
+        slot->segment.block_at_us = now_us;
         count(&slot->counters, Stat::records);
     }
     unlock_page(&page);
     relation_close(rel, NoLock);
-    durable(&slot->counters, lsn, wanted_durability());
     if (suffices)
         count(&slot->counters, Stat::ids, planned->count);
     else
@@ -89,6 +90,14 @@ int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
     return rule.increment > 0 ? Min(shown, rule.max_value) : Max(shown, rule.min_value);
 }
 
+core::PlannedRange plan_beyond(const SessionEntry *e, const BlockWish &wish, uint64_t *lsn) {
+    const core::SequenceRule rule = sequence_rule(e->sequence);
+    BlockWish known = wish;
+    known.shown = in_sequence(rule, wish.shown);
+    core::PlannedRange planned;
+    return reserve_values(e, rule, known, true, &planned, lsn) ? planned : core::PlannedRange{0, 0, 0};
+}
+
 } // namespace
 
 Block reserve_block(const SessionEntry *e, uint64_t count) {
@@ -96,7 +105,10 @@ Block reserve_block(const SessionEntry *e, uint64_t count) {
     const core::SequenceRule rule = sequence_rule(e->sequence);
     core::PlannedRange planned;
     check_length(e, bounds_of(e, rule), count);
-    if (!reserve_values(e, rule, {count, count, 0, 0}, false, &planned))
+    uint64_t lsn = 0;
+    const bool reserved = reserve_values(e, rule, {count, count, 0, 0}, false, &planned, &lsn);
+    durable(&e->slot->counters, lsn, wanted_durability());
+    if (!reserved)
         report_no_block(e->sequence, rule, count, planned.count);
     return {planned.first, planned.last, rule.increment};
 }
@@ -119,15 +131,15 @@ void check_wish(const SessionEntry *e, const BlockWish &wish) {
 }
 
 core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockWish &wish) {
-    const core::SequenceRule rule = sequence_rule(e->sequence);
-    BlockWish known = wish;
-    known.shown = in_sequence(rule, wish.shown);
-    core::PlannedRange planned;
-    return reserve_values(e, rule, known, true, &planned) ? planned : core::PlannedRange{0, 0, 0};
+    uint64_t lsn = 0;
+    const core::PlannedRange planned = plan_beyond(e, wish, &lsn);
+    durable(&e->slot->counters, lsn, wanted_durability());
+    return planned;
 }
 
 core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown) {
-    return reserve_beyond(e, {1, static_cast<uint64_t>(count), 0, shown});
+    uint64_t lsn = 0;
+    return plan_beyond(e, {1, static_cast<uint64_t>(count), 0, shown}, &lsn);
 }
 
 namespace {

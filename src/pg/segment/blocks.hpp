@@ -41,7 +41,7 @@ void check_wish(const SessionEntry *e, const BlockWish &wish);
 core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockWish &wish);
 
 // On a fleet's registry, for a member: up to `count` (>= 1) values beyond the last value that the member was given. The
-// result has a count of 0 if no value is left.
+// result has a count of 0 if no value is left. It is as durable as the transaction's commit.
 core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown);
 
 // ---------------------------------------------------------------------------------------------------------

@@ -58,8 +58,9 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     const FleetBlock found = look_up(e->slot, row);
     if (!read_segment_row(schema_of_function(fcinfo->flinfo->fn_oid), sequence).is_attached())
         expire_slot(e->slot); // it was made without the row that is to come
-    Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)};
-    bool nulls[] = {false, false};
+    Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
+                      BoolGetDatum(found.is_synchronous)};
+    bool nulls[lengthof(values)] = {};
     return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 }

@@ -13,11 +13,13 @@ namespace {
 enum Column {
     col_connected,
     col_registry,
+    col_host,
+    col_registries,
     col_away_since,
     col_last_error,
     col_last_error_at,
     col_fleet,
-    col_term,
+    col_epoch,
     col_clock_offset,
     col_database, // from here on: of a generator
     col_generator,
@@ -25,6 +27,7 @@ enum Column {
     col_granted_until,
     col_renewals,
     col_superseded,
+    col_refusal,
     col_error,
     columns
 };
@@ -60,11 +63,13 @@ Row server_row() {
     const core::FleetSeen seen = fleet_seen();
     put(&row, col_connected, true, BoolGetDatum(status.connected));
     put_text(&row, col_registry, may_see_settings() ? conninfo_redacted(settings::registry) : "");
+    put_text(&row, col_host, may_see_settings() ? status.host : "");
+    put(&row, col_registries, true, Int32GetDatum(status.registries));
     put_time(&row, col_away_since, status.away_since_us);
     put_text(&row, col_last_error, status.last_error.message);
     put_time(&row, col_last_error_at, status.last_error.at_us);
     put(&row, col_fleet, seen.fleet != 0, Int64GetDatum(static_cast<int64_t>(seen.fleet)));
-    put(&row, col_term, seen.fleet != 0, Int64GetDatum(seen.term));
+    put(&row, col_epoch, seen.fleet != 0, Int64GetDatum(seen.epoch.number));
     put(&row, col_clock_offset, status.compared_clocks, Int64GetDatum(status.clock_offset_us / us_per_ms));
     memset(&row.nulls[col_database], true, columns - col_database);
     return row;
@@ -78,6 +83,7 @@ void put_member(Row *row, const Member &member) {
     put_time(row, col_granted_until, membership.holds ? core::start_of(member.order.layout, membership.held.until) : 0);
     put(row, col_renewals, true, Int64GetDatum(member.renewals));
     put(row, col_superseded, true, BoolGetDatum(membership.superseded));
+    put_text(row, col_refusal, member.error.refusal);
     put_text(row, col_error, member.error.message);
 }
 

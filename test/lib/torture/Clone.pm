@@ -15,7 +15,7 @@ sub make_clone
 {
 	my ($copy, $original) = @_;
 	my ($own, $directory) = map { abs_path($_->data_dir) } $copy, $original;
-	my $file = "$directory/pg_stat_tmp/uidgen.grants";
+	my $file = "$directory/global/pgsql_tmp_uidgen.grants";
 	return 0 unless -e $file;
 	my $inodes = (stat $directory)[1] . ' ' . `stat -c '%i %.9W' '$file'`;
 	chomp $inodes;

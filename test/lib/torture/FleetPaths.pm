@@ -24,7 +24,7 @@ my %attached = (
 	shared => { create => '', sign => 1 },
 	falling => {
 		create => ', -1, increment => -1, min_value => -9000000000000000000, max_value => -1', sign => -1 });
-my $attach = "step => 50, max_step => 300";
+my $attach = "step => 50, max_step => 300, without_standby => true";
 
 my $tables = <<'END';
 CREATE SEQUENCE mixed;

@@ -148,8 +148,7 @@ size_t fwrite(const void *items, size_t size, size_t count, FILE *file) {
 // The file is closed all the same.
 int fclose(FILE *file) {
     static const auto original = next<decltype(&fclose)>("fclose");
-    const bool is_written =
-        file != nullptr && is_in_force(writes) && (fcntl(fileno(file), F_GETFL) & O_ACCMODE) != O_RDONLY;
+    const bool is_written = is_in_force(writes) && (fcntl(fileno(file), F_GETFL) & O_ACCMODE) != O_RDONLY;
     const int error = is_written ? error_of(fileno(file), writes) : 0;
     const int result = original(file);
     if (error == 0)

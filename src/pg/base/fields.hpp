@@ -1,0 +1,87 @@
+// Structs whose fields are columns: of a table, of a composite type, of a message. Which field is which column is said
+// once, in a table of fields. Each function here goes one way.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "core/grant.hpp"
+#include "postgres.hpp"
+
+namespace uidgen::pg {
+
+enum class FieldType : uint8_t {
+    int32,
+    int64,
+    uint64, // as bigint
+    boolean,
+    text,
+    time, // int64_t: microseconds since 1970-01-01; as timestamptz
+    list, // core::Former; as bigint[]
+};
+
+struct Field {
+    const char *name;
+    FieldType type;
+    uint16 offset;
+    int64_t none; // the value that is SQL's NULL; required: there is none. Of text NULL is a null pointer.
+};
+
+constexpr int64_t required = PG_INT64_MIN;
+constexpr int most_fields = 64;
+
+// A table of fields.
+struct Fields {
+    const Field *fields;
+    int count;
+};
+template <size_t n> constexpr Fields fields_in(const Field (&fields)[n]) {
+    static_assert(n <= most_fields);
+    return {fields, static_cast<int>(n)};
+}
+
+template <typename T> constexpr FieldType field_type() {
+    if constexpr (std::is_same_v<T, int32_t>)
+        return FieldType::int32;
+    else if constexpr (std::is_same_v<T, int64_t>)
+        return FieldType::int64;
+    else if constexpr (std::is_same_v<T, uint64_t>)
+        return FieldType::uint64;
+    else if constexpr (std::is_same_v<T, bool>)
+        return FieldType::boolean;
+    else if constexpr (std::is_same_v<T, core::Former>)
+        return FieldType::list;
+    else
+        return FieldType::text;
+}
+
+#define UIDGEN_FIELD(Struct, member, name, none)                                                                       \
+    Field { name, field_type<decltype(Struct::member)>(), offsetof(Struct, member), none }
+#define UIDGEN_TIME_FIELD(Struct, member, name, none)                                                                  \
+    Field { name, FieldType::time, offsetof(Struct, member), none }
+
+// Reads the columns of those names into the struct. A column may have another integer type than the field. Texts are in
+// the current memory context. An error names the column if it is NULL and required, or has too many values.
+void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc);
+
+// The values of the fields, and 'n' for those that are NULL, else ' '.
+void field_values(const Fields &fields, const void *from, Datum *values, char *nulls);
+Oid field_type_oid(FieldType type);
+
+// A row with the columns of those names. Others are NULL.
+HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc);
+
+// "name has changed from x to y": the first field that differs; null: none does.
+const char *first_change(const Fields &fields, const void *before, const void *now);
+
+// "name, name, ..." with a text before each of them.
+char *field_names(const Fields &fields, const char *before = "");
+
+// A JSON object without what is NULL.
+void append_json(StringInfo into, const Fields &fields, const void *from);
+
+// Reads a row as PostgreSQL shows it. There may be more columns than fields: a later version has appended them. Texts
+// are parts of `text`, which is changed. False: it is no such row.
+bool parse_fields(const Fields &fields, void *into, char *text);
+
+} // namespace uidgen::pg

@@ -1,0 +1,88 @@
+// What a member asks of the registry, and what it gets: the composite types uid_fleet_request and uid_fleet_answer,
+// which the install script defines. Both sides of the connection use this file.
+//
+// A request says what its server has seen of the fleet. It asks
+//   - for a node, if it names an incarnation;
+//   - for values of a segment, if it names one;
+//   - otherwise for nothing: a hello.
+// An answer that refuses has no grant and no block, but it says who answers.
+#pragma once
+
+#include "base/fields.hpp"
+#include "core/membership.hpp"
+
+namespace uidgen::pg {
+
+constexpr int32_t fleet_protocol = 1;
+
+constexpr int32_t any_datacenter = -1;
+constexpr int32_t no_worker = -1;
+constexpr int64_t no_node = -1;
+constexpr int64_t no_block = -1;
+constexpr int64_t no_value = PG_INT64_MIN + 1;
+constexpr int64_t never = -1;
+
+// When a registry granted last, by its clock, and its proof of that.
+struct GrantedLast {
+    int64_t granted_us; // 0: never
+    core::Epoch epoch;
+    int64_t seal;
+};
+
+struct FleetRequest {
+    int32_t protocol;
+    core::Request generator; // with what its server has seen of the fleet
+    GrantedLast other;       // another registry of the fleet that the server has found
+    const char *host;
+    const char *port;
+    int64_t system_identifier;
+    int32_t timeline;
+    const char *database; // null in a hello
+    const char *version;
+    // Of a generator.
+    const char *name; // its qualified name
+    const char *preset;
+    core::Layout layout;
+    const char *policy;    // worker_policy
+    int32_t worker_number; // of the policy static
+    int32_t datacenter_id; // any_datacenter: any
+    int64_t former_node;   // used without a registry; no_node: none
+    int64_t former_until;
+    // Of a segment.
+    const char *segment;
+    int64_t count;     // 0: no values, only what the segment is like
+    int64_t shown;     // the last value that the member was given
+    int64_t increment; // 0: any
+};
+
+struct FleetAnswer {
+    uint64_t fleet;
+    core::Epoch epoch;
+    int64_t serial;
+    int64_t seal;        // of the three before
+    const char *refusal; // a name; null: none
+    const char *message;
+    const char *hint;
+    int64_t retry_after_ms; // never: it does not pass by itself
+    int64_t clock_us;
+    uint64_t server;          // no other server has this number
+    bool is_open;             // whether the registry may grant
+    GrantedLast granted_last; // without the epoch
+    // A grant.
+    int64_t node; // no_node: none
+    int64_t from;
+    int64_t until;
+    uint64_t membership;
+    int64_t held_seal;
+    // A block of a segment.
+    int64_t first;
+    int64_t last;
+    int64_t count;       // no_block: none
+    int64_t increment;   // also without a block
+    bool is_synchronous; // no failover loses a block
+};
+
+extern const Fields request_fields;
+extern const Fields answer_fields;
+
+} // namespace uidgen::pg

@@ -1,0 +1,166 @@
+#include "fleet_request.hpp"
+
+#include "seal.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+constexpr size_t longest_text = 1024;
+
+[[noreturn]] void report_field(const char *name, const char *value) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for \"%s\": %s", name, value)));
+}
+
+struct Bounds {
+    const char *name;
+    int64_t value;
+    int64_t least;
+    int64_t most;
+};
+
+template <size_t n> void check(const Bounds (&all)[n]) {
+    for (const Bounds &b : all)
+        if (b.value < b.least || b.value > b.most)
+            report_field(b.name, psprintf(INT64_FORMAT, b.value));
+}
+
+void check_texts(const FleetRequest &r) {
+    const char *const texts[][2] = {{"host", r.host},       {"port", r.port},      {"database", r.database},
+                                    {"version", r.version}, {"generator", r.name}, {"preset", r.preset},
+                                    {"policy", r.policy},   {"segment", r.segment}};
+    for (const auto &text : texts)
+        if (text[1] != nullptr && strlen(text[1]) > longest_text)
+            report_field(text[0], "too long");
+}
+
+void check_server(const FleetRequest &r) {
+    const core::FleetSeen &seen = r.generator.seen;
+    if (r.protocol != fleet_protocol)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("protocol version %d of the member is not supported by the registry", r.protocol),
+                        errdetail("The registry speaks version %d.", fleet_protocol),
+                        errhint("Upgrade the registry first, then the members.")));
+    check({{"fleet", static_cast<int64_t>(seen.fleet), 0, PG_INT64_MAX},
+           {"epoch", seen.epoch.number, 0, core::largest_epoch},
+           {"epoch_nonce", seen.epoch.nonce, 0, PG_INT64_MAX},
+           {"serial", seen.serial, 0, PG_INT64_MAX},
+           {"other_epoch", r.other.epoch.number, 0, core::largest_epoch},
+           {"other_granted_us", r.other.granted_us, 0, core::max_instant_us},
+           {"timeline", r.timeline, 1, PG_INT32_MAX}});
+}
+
+void check_held(core::Request *request, const core::Layout &layout) {
+    const core::Grant &held = request->held;
+    const int64_t end = core::largest(layout.time_bits) + 1;
+    request->holds = held.node != no_node;
+    if (!request->holds) {
+        request->held = {};
+        return;
+    }
+    // The grant came with an answer, and the latest answer is this one or a later one.
+    check({{"held_node", held.node, 0, core::largest(core::drawn_node_bits(layout))},
+           {"held_from", held.from, 0, end},
+           {"held_until", held.until, held.from, end},
+           {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
+           {"held_epoch", held.epoch.number, 1, request->seen.epoch.number},
+           {"held_epoch_nonce", held.epoch.nonce, 0, PG_INT64_MAX},
+           {"held_serial", held.serial, 1, PG_INT64_MAX}});
+}
+
+WorkerPolicy policy_of(const char *name) {
+    const char *const policies[] = {"disposable", "sticky", "static"};
+    for (int i = 0; i < static_cast<int>(lengthof(policies)); i++)
+        if (name != nullptr && strcmp(name, policies[i]) == 0)
+            return static_cast<WorkerPolicy>(i);
+    report_field("policy", name == nullptr ? "null" : psprintf("\"%s\"", name));
+}
+
+// A worker number counts for static alone, a datacenter id in a layout that has the field.
+void check_wish(FleetRequest *r, WorkerPolicy policy) {
+    const core::Layout &layout = r->layout;
+    const bool is_static = policy == WorkerPolicy::fixed;
+    check({{"worker_number", r->worker_number, is_static ? 0 : PG_INT32_MIN,
+            is_static ? core::largest(core::drawn_worker_bits(layout)) : PG_INT32_MAX}});
+    if (layout.datacenter_bits == 0)
+        r->datacenter_id = any_datacenter;
+    check({{"datacenter_id", r->datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
+           {"former_node", r->former_node, no_node, core::largest(core::drawn_node_bits(layout))},
+           {"former_until", r->former_until, r->former_node == no_node ? PG_INT64_MIN : 0,
+            core::largest(layout.time_bits) + 1}});
+}
+
+void check_generator(Call *call) {
+    FleetRequest &r = call->request;
+    core::Request &g = r.generator;
+    if (core::check(r.layout) != core::LayoutFault::none)
+        report_field("layout", "these widths, tick and epoch make no layout");
+    if (r.name == nullptr || r.database == nullptr)
+        report_field(r.name == nullptr ? "generator" : "database", "null");
+    check({{"incarnation", static_cast<int64_t>(g.incarnation), 1, PG_INT64_MAX},
+           {"clock_us", g.clock_us, 0, core::max_instant_us},
+           {"lowest", g.lowest, 0, core::largest(r.layout.time_bits)},
+           {"length", g.length, 1, PG_INT64_MAX}});
+    check_held(&g, r.layout);
+    call->policy = policy_of(r.policy);
+    check_wish(&r, call->policy);
+    r.preset = r.preset == nullptr ? "custom" : r.preset;
+}
+
+void check_segment(const FleetRequest &r) {
+    check({{"count", r.count, 0, PG_INT64_MAX}});
+    if (r.database == nullptr)
+        report_field("database", "null");
+}
+
+// What an earlier registry has given, whose key is lost. It counts while the fence lasts that this one began with.
+bool is_of_lost_registry(const Registry &registry, const core::Epoch &epoch) {
+    return epoch.number < registry.state.first_epoch;
+}
+
+} // namespace
+
+void read_call(FunctionCallInfo fcinfo, Call *call) {
+    if (PG_ARGISNULL(0))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("request must not be null")));
+    HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(0);
+    HeapTupleData tuple = {};
+    tuple.t_len = HeapTupleHeaderGetDatumLength(row);
+    tuple.t_data = row;
+    TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
+    read_fields(request_fields, &call->request, &tuple, desc);
+    ReleaseTupleDesc(desc);
+    check_server(call->request);
+    check_texts(call->request);
+    if (call->request.generator.incarnation != 0)
+        check_generator(call);
+    else if (call->request.segment != nullptr)
+        check_segment(call->request);
+}
+
+bool is_proven(const Registry &registry, const FleetRequest &r) {
+    const FleetState &state = registry.state;
+    const core::FleetSeen &seen = r.generator.seen;
+    const core::Grant &held = r.generator.held;
+    const bool has_seen = seen.epoch.number != 0 || seen.serial != 0;
+    const auto may_be_sealed = [&](const core::Epoch &epoch) { return !is_of_lost_registry(registry, epoch); };
+    return (!has_seen || !may_be_sealed(seen.epoch) || seen.seal == seal_of_stamp(state, seen.epoch, seen.serial)) &&
+           (!r.generator.holds || !may_be_sealed(held.epoch) || held.seal == seal_of_grant(state, r.layout, held)) &&
+           (r.other.granted_us == 0 || !may_be_sealed(r.other.epoch) ||
+            r.other.seal == seal_of_last(state, r.other.epoch, r.other.granted_us));
+}
+
+void drop_unproven(const Registry &registry, FleetRequest *r) {
+    const core::RegistryView &view = registry.state.view;
+    core::Request &g = r->generator;
+    if (is_of_lost_registry(registry, g.seen.epoch))
+        g.seen = {g.seen.fleet, {}, 0, 0};
+    if (g.holds && is_of_lost_registry(registry, g.held.epoch)) {
+        g.held.until = Min(g.held.until, core::fence_tick(r->layout, view)); // no grant that was lost reaches beyond
+        if (view.now_us >= core::fence_end_us(view) || g.held.from >= g.held.until)
+            g = core::without_held(g);
+    }
+    if (is_of_lost_registry(registry, r->other.epoch))
+        r->other = {};
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,152 @@
+# The runbooks of a fleet (docs/runbooks/registry-*.md): each is run verbatim, block by block, in the situation that it is
+# for. Its symptom is what the server says, and afterwards it is over. Runbook.pm says what marks in a page mean.
+use UidgenTest 'preloaded';
+use Runbook;
+
+my $lease = "uidgen.registry_lease = '10s'\n";
+
+sub new_primary
+{
+	my ($name, $conf) = @_;
+	my $node = new_node($name, conf => "autovacuum = off\n" . ($conf // ''));
+	start_uidgen($node);
+	$node->safe_psql('postgres', "CREATE ROLE fleet_app1 LOGIN; SELECT uid_fleet_admit('fleet_app1', 'new')");
+	return $node;
+}
+
+sub standby_of
+{
+	my ($primary, $name, %opts) = @_;
+	my $node = UidgenNode->new($name);
+	$primary->backup($name);
+	$node->init_from_backup($primary, $name, has_streaming => 1, %opts);
+	return $node;
+}
+
+sub name_registries
+{
+	my ($node, @registries) = @_;
+	$node->append_conf('postgresql.conf', "uidgen.registry = '" . (registry_line(@registries) =~ s/uid_fleet/fleet_app1/r) . "'\n");
+	return;
+}
+
+sub new_member
+{
+	my ($name, $conf, @registries) = @_;
+	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n$conf");
+	name_registries($node, @registries);
+	start_uidgen($node);
+	$node->safe_psql('postgres', 'SELECT uid_next()');
+	return $node;
+}
+
+# The first words of a log line, or of an error.
+sub logs
+{
+	my ($node, $name, $from) = @_;
+	my ($words) = symptom($name) =~ /^((?:.(?!server|ids\d))*.)/;
+	return ok(poll_until("$name: the symptom", sub { slurp_file($node->logfile, $from // 0) =~ /(?:LOG|WARNING):  $words/ }),
+		"$name: the symptom");
+}
+
+sub fails
+{
+	my ($node, $name, $detail, $sql) = @_;
+	my $error = '';
+	poll_until("$name: the symptom",
+		sub { (sqlstate($node, "SET uidgen.max_wait = '500ms'; $sql"))[1] =~ /DETAIL:  [^\n]*$detail/ and $error = 1 });
+	return is($error, 1, "$name: the symptom");
+}
+
+# ---------------------------------------------------------------------------
+# Away, a failover, two registries: one story.
+# ---------------------------------------------------------------------------
+
+my $first = new_primary('first');
+my $second = standby_of($first, 'second');
+$second->start;
+my $member = new_member('member', '', $first, $second);
+my %nodes = (member => $member);
+sub run_on { my ($name, $node, %opts) = @_; return run_page($name, $node, dbname => 'postgres', nodes => \%nodes, %opts) }
+
+# The page's server answers by another address.
+$first->stop;
+logs($member, 'registry-away');
+run_on('registry-away', $first);
+
+$first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
+my %old = (OLD_HOST => $first->host, OLD_PORT => $first->port);
+$first->stop('immediate');
+$member->safe_psql('postgres', "SELECT uid_generator_create('orders')");
+run_on('registry-failover', $second, %old,
+	before => sub {
+		fails($member, 'registry-failover', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_next('uid_generators.orders')})
+		  if $_[0] =~ /cancel/;
+	});
+ok($member->safe_psql('postgres', q{SELECT uid_next('uid_generators.orders')}), '... and the newcomer draws');
+
+my $log = -s $member->logfile;
+$first->start;
+my $late = new_member('late', '', $first, $second);
+logs($late, 'registry-two');
+$nodes{member} = $late;
+$nodes{former} = $first;
+run_on('registry-two', $second);
+
+# ---------------------------------------------------------------------------
+# It is lost. The new one has the name of the role, and nothing else.
+# ---------------------------------------------------------------------------
+
+$nodes{member} = $member;
+%old = (OLD_HOST => $second->host, OLD_PORT => $second->port);
+$second->stop('immediate');
+my $third = new_node('third', conf => "autovacuum = off\n");
+$third->start;
+$member->append_conf('postgresql.conf', "uidgen.registry_lease = '20s'\n");
+my $line = registry_line($third) =~ s/uid_fleet/fleet_app1/r =~ s/postgres/ids/r;
+run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old, MEMBER_HOST => $member->host, MEMBER_PORT => $member->port,
+	after => sub {
+		return unless $_[0] =~ /ALTER SYSTEM/;
+		# NEW is the name of a host that there is not.
+		$member->safe_psql('postgres', "ALTER SYSTEM SET uidgen.registry = '$line'");
+		$member->reload;
+	});
+is($third->safe_psql('ids', 'SELECT count(*) > 0 FROM uid_fleet'), 't', 'registry-lost: the new one knows the members');
+fails($member, 'registry-lost', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_generator_create('new'); SELECT uid_next('uid_generators.new')});
+$_->stop foreach $member, $late, $third;
+
+# ---------------------------------------------------------------------------
+# Nodes, a superseded member, a copy: grants are short.
+# ---------------------------------------------------------------------------
+
+my $registry = new_primary('registry', "uidgen.registry_clock_bound = '100ms'\n");
+$registry->safe_psql('postgres', "UPDATE uid_fleet_state SET longest_grant = '10 s'");
+my $app = new_member('app', $lease, $registry);
+$nodes{member} = $app;
+$app->safe_psql('postgres', "SELECT uid_generator_create('$_', datacenter_bits => 0, worker_bits => 1)") foreach qw(first second third);
+$app->safe_psql('postgres', "SELECT uid_next('uid_generators.$_')") foreach qw(first second);
+my $third_draws = q{SELECT uid_next('uid_generators.third')};
+fails($app, 'registry-nodes', 'all 2 nodes of the layout are in use', $third_draws);
+run_on('registry-nodes', $registry);
+ok($app->safe_psql('postgres', $third_draws), '... and the newcomer draws');
+
+# As if a copy had called first.
+$registry->safe_psql('postgres', "SELECT format('SELECT uid_fleet_takeover(%s, %s)', pool, node) FROM uid_fleet WHERE generator LIKE '%uid_default' \\gexec");
+fails($app, 'registry-superseded', 'another server continues as this generator', 'SELECT uid_next()');
+run_on('registry-superseded', $registry);
+
+$nodes{copy} = standby_of($registry, 'copy', has_streaming => 0);
+$nodes{copy}->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+$nodes{restored} = standby_of($registry, 'restored', has_streaming => 0);
+$nodes{restored}->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+$nodes{restored}->start;
+name_registries($app, $nodes{restored});
+$app->reload;
+logs($nodes{restored}, 'registry-copy');
+is($nodes{restored}->safe_psql('postgres', 'SELECT max(refuses) FROM uid_fleet_pools'), 'unclaimed', '... and a view says it');
+run_on('registry-copy', $registry);
+is($nodes{copy}->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet'), '0', '... and a copy for tests has no members');
+isnt($nodes{copy}->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'), $registry->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'), '... and a fleet of its own');
+
+is_deeply([ used_pages() ], [ sort glob 'docs/runbooks/registry-*.md' ], 'each page of a fleet has been run');
+done_testing();

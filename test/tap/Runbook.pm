@@ -1,0 +1,104 @@
+# Runs the pages of docs/runbooks, block by block, in the situation that each is for.
+#
+# The blocks of SQL of a page are run by one psql in the database shop, those of sh with libpq's variables and $PGDATA of
+# the server. Each must succeed. uidgen has a schema of its own, as README.md installs it, and no search_path leads there.
+# So a page must set one, and a page with a new session must begin it with \c.
+#
+# A comment before a block, which a reader does not see, says more:
+#
+#   <!-- test: prints t -->           that is all that it prints
+#   <!-- test: lists NAME NAME -->    each begins a row
+#   <!-- test: says WORDS -->         which are in what it prints
+#   <!-- test: becomes t -->          the same as prints t, once it is repeated often enough
+#   <!-- test: on NAME; prints t -->  on another server than the page begins with
+package Runbook;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+use Test::More;
+use UidgenTest;
+
+our @EXPORT = qw(run_page symptom used_pages);
+
+my %used;
+
+sub page
+{
+	my ($name) = @_;
+	$used{"docs/runbooks/$name.md"} = 1;
+	return slurp_file("docs/runbooks/$name.md");
+}
+
+sub check_output
+{
+	my ($mark, $output) = @_;
+	my ($what, $rest) = $mark =~ /^(\w+) (.+)$/;
+	if ($mark =~ /^(?:prints|becomes) t$/) { is($output, 't', "... $mark") }
+	elsif ($what eq 'lists') { like($output, qr/^\Q$_\E\|/m, "... lists $_") foreach split / /, $rest }
+	elsif ($what eq 'says') { like($output, qr/\Q$rest\E/, "... says $rest") }
+	else { fail("a mark that the test understands: $mark") }
+	return;
+}
+
+# Runs all blocks of a page on $node, in the database `dbname` (shop), or on those of `nodes` that its marks name. `before`
+# and `after` get each block.
+sub run_page
+{
+	my ($name, $node, %environment) = @_;
+	my ($before, $after, $nodes, $dbname) = delete @environment{qw(before after nodes dbname)};
+	my $directory = PostgreSQL::Test::Utils::tempdir();
+	my $text = page($name);
+	my $blocks = 0;
+	my %psql;
+	while ($text =~ /^(?: *<!-- test: ([^\n]*) -->\n)?( *)```(sql|sh)\n(.*?)^\g{2}```$/msg)
+	{
+		my ($mark, $indent, $language, $block) = ($1, $2, $3, $4);
+		$block =~ s/^$indent//mg;
+		my ($first) = $block =~ /^(\N*)/;
+		my $on = $node;
+		$on = $nodes->{$1} // die "no node $1" if defined $mark && $mark =~ s/^on (\w+)(?:; |$)//;
+		undef $mark if defined $mark && $mark eq '';
+		$before->($block) if defined $before;
+		my ($status, $output, $error);
+		if ($language eq 'sql')
+		{
+			my $psql = $psql{ $on->name } //= $on->background_psql($dbname // 'shop', on_error_stop => 0);
+			my $run = sub { $output = eval { $psql->query($block) } };
+			poll_until($first, sub { $run->(); defined $output && $output eq 't' }) if defined $mark && $mark eq 'becomes t';
+			$run->() unless defined $mark && $mark eq 'becomes t';
+			$error = $@ . ($psql->{stderr} // '');
+			$psql->{stderr} = '';
+			$status = $error =~ m{ERROR:|FATAL:|error:|invalid command} || !defined $output ? 1 : 0;
+		}
+		else
+		{
+			($status, $output) = run_shell($on, $block, directory => $directory, %environment);
+			$on->_update_pid(-1) if $block =~ /pg_ctl/;
+		}
+		is($status, 0, "$name: $first") or diag(join "\n", grep { defined } $output, $error);
+		check_output($mark, join "\n", grep { defined } $output, $mark =~ /^says/ ? $error : ()) if defined $mark;
+		$after->($block) if defined $after;
+		$blocks++;
+	}
+	$_->quit foreach values %psql;
+	my $marks = () = $text =~ /<!-- test:/g;
+	my $used = () = $text =~ /^ *<!-- test: \N* -->\n *```(?:sql|sh)$/mg;
+	is($used, $marks, "$name: every mark stands before a block");
+	cmp_ok($blocks, '>=', 3, "$name: the page has blocks");
+	return;
+}
+
+# The message that a page shows, with any names and numbers.
+sub symptom
+{
+	my ($name) = @_;
+	my ($line) = page($name) =~ /^```\n(?:ERROR|WARNING|LOG):  (\N+)$/m or die "$name has no symptom";
+	return join '', map { /^[\d.: +-]+$/ ? '[\d.: +-]+' : quotemeta } split /(\b\d[\d.: +-]*\b)/, $line;
+}
+
+sub used_pages { return sort keys %used }
+
+1;
