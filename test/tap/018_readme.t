@@ -209,6 +209,8 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 			reads($before, 'statement_of', $file, $sql);
 			next;
 		}
+		# A registry that was closed by a handover stays closed for minutes.
+		$before .= "\n;UPDATE uid_fleet_state SET closed_until = NULL" if $sql =~ /uid_fleet_fence/;
 		# What changes a fleet must be the only statement of a transaction.
 		my $script = $sql =~ /uid_fleet_(?:handover|fence)/ ? "$before;\n$sql" : "BEGIN;\n$before;\n$sql;\nROLLBACK";
 		my ($status, $output, $error) = $library->psql('shop', "SET search_path = public, uidgen;\n$script", on_error_stop => 1);
