@@ -552,7 +552,8 @@ BEGIN
 END
 $$;
 CREATE FUNCTION bad_values(names text[], bad text[]) RETURNS SETOF text LANGUAGE sql AS
-  $$ SELECT format('CALL bad(%L)', jsonb_build_object(n, v::jsonb)) FROM unnest(names) n, unnest(bad) v $$;
+  $$ SELECT format('CALL bad(%L)', jsonb_build_object(n.name, b.value::jsonb))
+       FROM unnest(names) WITH ORDINALITY n(name, place), unnest(bad) WITH ORDINALITY b(value, place) ORDER BY n.place, b.place $$;
 \set ECHO all
 \set VERBOSITY sqlstate
 CALL uid_fleet_call(NULL);
