@@ -78,7 +78,7 @@ void begin_fleet(Registry *registry, bool exists, int64_t fleet) {
     state.view.epoch = {1, random_number()};
     state.view.bound_us = Max(bound_us, settings::registry_clock_bound_ms * us_per_ms);
     state.first_epoch = 1;
-    state.started_us = to_unix_us(PgStartTime);
+    state.started_us = server_start_us();
     write_state(state);
     (void)read_state(&state); // with what an administrator sets
     state.view.now_us = now_us;
@@ -360,7 +360,8 @@ Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
     Registry registry;
     open_registry(&registry, fcinfo);
     lock_registry(&registry);
-    registry.unclaimed = change_of_environment(registry); // a copy that was promoted has no members either
+    // A copy that was promoted has no members either.
+    registry.unclaimed = change_of_environment(registry.state.environment, present_environment(registry));
     begin_fleet(&registry, true, 0);
     close_registry(&registry);
     PG_RETURN_VOID();

@@ -126,9 +126,9 @@ void settle_clock_bound(const Registry *registry) {
     write_state(state);
 }
 
-int64_t server_start_us() { return to_unix_us(PgStartTime); }
-
 } // namespace
+
+int64_t server_start_us() { return to_unix_us(PgStartTime); }
 
 int64_t random_number() {
     uint64_t number = 0;
@@ -200,9 +200,7 @@ bool try_lock_registry(Registry *registry) {
     return exists;
 }
 
-const char *change_of_environment(const Registry &registry) {
-    const Environment &before = registry.state.environment;
-    const Environment now = present_environment(registry);
+const char *change_of_environment(const Environment &before, const Environment &now) {
     const char *other_database = first_change(fields_in(of_database), &before, &now);
     return other_database != nullptr ? other_database : first_change(fields_in(of_directory), &before, &now);
 }
@@ -216,7 +214,7 @@ void settle_environment(Registry *registry) {
     const bool handed_over = view.now_us + view.bound_us < registry->state.closed_until_us ||
                              (fault_is(Fault::any_closing) && is_closed(*registry));
     const bool promoted = now.timeline > before.timeline;
-    const char *change = change_of_environment(*registry);
+    const char *change = change_of_environment(before, now);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
     if (!handed_over && (first_change(fields_in(of_database), &before, &now) != nullptr || !promoted))

@@ -44,7 +44,7 @@ bool try_lock_registry(Registry *registry);
 void lock_registry(Registry *registry);
 
 // How this server differs from the one that was the registry; null: it does not.
-const char *change_of_environment(const Registry &registry);
+const char *change_of_environment(const Environment &before, const Environment &now);
 
 // Compares this server with the one that was the registry. If it was promoted, it draws an epoch, with a fence unless
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
@@ -61,6 +61,7 @@ void commit_registry(Registry *registry);
 
 // Of this server.
 Environment present_environment(const Registry &registry);
+int64_t server_start_us();
 
 // Draws an epoch, and records this server as the registry. The reason is for the log.
 enum class Takeover : uint8_t {
