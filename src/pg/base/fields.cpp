@@ -79,11 +79,6 @@ bool is_read_from(FieldType type, Oid column) {
     return false;
 }
 
-[[noreturn]] void report_field(const Field &field, const char *what) {
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for \"%s\": %s", field.name, what)));
-}
-
 void read_list(const Field &field, core::Former *list, Datum value) {
     Datum *values = nullptr;
     bool *nulls = nullptr;
@@ -91,11 +86,11 @@ void read_list(const Field &field, core::Former *list, Datum value) {
     ArrayType *array = DatumGetArrayTypeP(value);
     deconstruct_array(array, INT8OID, 8, true, TYPALIGN_DOUBLE, &values, &nulls, &count);
     if (count > static_cast<int>(core::most_former) || ARR_NDIM(array) > 1)
-        report_field(field, "too many values");
+        report_field(field.name, "too many values");
     list->count = static_cast<uint32_t>(count);
     for (int i = 0; i < count; i++) {
         if (nulls[i] || DatumGetInt64(values[i]) <= 0)
-            report_field(field, "not all values are positive");
+            report_field(field.name, "not all values are positive");
         list->incarnations[i] = static_cast<uint64_t>(DatumGetInt64(values[i]));
     }
 }
@@ -163,6 +158,10 @@ bool parse_number(const char *text, const Field &field, int64_t *number) {
 }
 
 } // namespace
+
+void report_field(const char *name, const char *what) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for \"%s\": %s", name, what)));
+}
 
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc) {
     for (int i = 0; i < fields.count; i++) {

@@ -171,7 +171,7 @@ core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
 }
 
 void worker_of_row(Row row, GeneratorConfig *config) {
-    config->worker_policy = word_column<WorkerPolicy>(row, "worker_policy", {"disposable", "sticky", "static"});
+    config->worker_policy = word_column<WorkerPolicy>(row, "worker_policy", worker_policy_names);
     config->worker_number = 0;
     if (config->worker_policy == WorkerPolicy::fixed) {
         if (is_null(row, "worker_number"))

@@ -8,11 +8,6 @@ namespace {
 
 constexpr int64_t longest_retry_ms = INT64_C(24) * 3600 * 1000;
 
-const char *policy_name(WorkerPolicy policy) {
-    const char *const names[] = {"disposable", "sticky", "static"};
-    return names[static_cast<uint32_t>(policy)];
-}
-
 // A generator that joins names the node that it drew with so far.
 FleetRequest request_for(const Member &member, const core::Request &generator, const GrantedLast &other) {
     const GrantOrder &order = member.order;
@@ -27,7 +22,7 @@ FleetRequest request_for(const Member &member, const core::Request &generator, c
     request.name = order.generator;
     request.preset = order.preset;
     request.layout = order.layout;
-    request.policy = policy_name(order.policy);
+    request.policy = worker_policy_names[static_cast<uint32_t>(order.policy)];
     request.worker_number = order.policy == WorkerPolicy::fixed ? order.worker_number : no_worker;
     request.datacenter_id = order.datacenter_id;
     request.former_node = joins ? order.former_node : no_node;

@@ -66,6 +66,7 @@ enum class WorkerPolicy : uint32_t {
     sticky,     // the last one of this host and port; drawn if there is none
     fixed,      // the number that the user gave (`static`)
 };
+constexpr const char *worker_policy_names[] = {"disposable", "sticky", "static"};
 
 enum class WhenRingEmpty : uint32_t { pad, wait, error };
 

@@ -7,10 +7,6 @@ namespace {
 
 constexpr size_t longest_text = 1024;
 
-[[noreturn]] void report_field(const char *name, const char *value) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for \"%s\": %s", name, value)));
-}
-
 struct Bounds {
     const char *name;
     int64_t value;
@@ -68,9 +64,8 @@ void check_held(core::Request *request, const core::Layout &layout) {
 }
 
 WorkerPolicy policy_of(const char *name) {
-    const char *const policies[] = {"disposable", "sticky", "static"};
-    for (int i = 0; i < static_cast<int>(lengthof(policies)); i++)
-        if (name != nullptr && strcmp(name, policies[i]) == 0)
+    for (int i = 0; i < static_cast<int>(lengthof(worker_policy_names)); i++)
+        if (name != nullptr && strcmp(name, worker_policy_names[i]) == 0)
             return static_cast<WorkerPolicy>(i);
     report_field("policy", name == nullptr ? "null" : psprintf("\"%s\"", name));
 }
