@@ -58,13 +58,6 @@ int64_t farther(const core::SequenceRule &rule, int64_t a, int64_t b) {
     return rule.increment > 0 ? Max(a, b) : Min(a, b);
 }
 
-bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
-                 int64_t shown) {
-    const int64_t known = rule.increment > 0 ? Min(shown, rule.max_value) : Max(shown, rule.min_value);
-    return !core::is_beyond(counter, rule.increment, known) ||
-           core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
-}
-
 bool refuse_unknown(Call *call) {
     const FleetRequest &r = call->request;
     const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",

@@ -113,19 +113,25 @@ Block reserve_block(const SessionEntry *e, uint64_t count) {
     return {planned.first, planned.last, rule.increment};
 }
 
+bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
+                 int64_t shown) {
+    const int64_t known = in_sequence(rule, shown);
+    return !core::is_beyond(counter, rule.increment, known) ||
+           core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
+}
+
 void check_wish(const SessionEntry *e, const BlockWish &wish) {
     const core::SequenceRule rule = sequence_rule(e->sequence);
     const core::StepBounds bounds = bounds_of(e, rule);
-    const int64_t shown = in_sequence(rule, wish.shown);
     check_length(e, bounds, wish.most);
     Relation rel = open_sequence(e);
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, NoLock);
-    if (core::is_beyond(counter, rule.increment, shown) &&
-        !core::is_credible_loss(core::values_up_to(counter, rule, shown), bounds) && !may_move(e))
+    if (!is_credible(counter, rule, bounds, wish.shown) && !may_move(e))
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied to move sequence \"%s\" from %lld to %lld", get_rel_name(e->sequence),
-                               static_cast<long long>(counter.last_value), static_cast<long long>(shown)),
+                               static_cast<long long>(counter.last_value),
+                               static_cast<long long>(in_sequence(rule, wish.shown))),
                         errhint("Use a value closer to the counter, or run GRANT UPDATE ON SEQUENCE %s TO %s.",
                                 qualified_name(e->sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }

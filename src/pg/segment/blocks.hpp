@@ -31,6 +31,10 @@ struct BlockWish {
     int64_t shown; // the block lies beyond it
 };
 
+// Whether the counter may have lost what lies between it and a value that was handed out (core::is_credible_loss()).
+bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
+                 int64_t shown);
+
 // Error if the role may not move the counter anyhow, and the wish is for more values than a range of the segment may
 // have, or lies further beyond the counter than a failover loses. It would use up the sequence.
 void check_wish(const SessionEntry *e, const BlockWish &wish);
