@@ -33,7 +33,7 @@ bool is_time_over(int64_t until_us, int64_t answered_at_us) {
     return true;
 }
 
-int wait_for_hosts(int64_t us) {
+void wait_for_hosts(int64_t us) {
     auto *sockets = static_cast<WaitingSocket *>(palloc(sizeof(WaitingSocket) * static_cast<Size>(host_count)));
     int count = 0;
     for (int i = 0; i < host_count; i++)
@@ -44,7 +44,6 @@ int wait_for_hosts(int64_t us) {
         if (is_busy(hosts[i]) && sockets[k++].ready)
             advance(&hosts[i]);
     pfree(sockets);
-    return count;
 }
 
 void run(int64_t timeout_us, bool is_impatient) {
@@ -59,7 +58,7 @@ void run(int64_t timeout_us, bool is_impatient) {
         }
         if (!busy || is_time_over(until_us, answered_at_us))
             break;
-        (void)wait_for_hosts(Min(until_us - monotonic_us(), patience_if_silent_us));
+        wait_for_hosts(Min(until_us - monotonic_us(), patience_if_silent_us));
     }
     for (int i = 0; i < host_count; i++) {
         hosts[i].is_silent = is_busy(hosts[i]);
@@ -326,19 +325,20 @@ bool connection_inquire(const char *text, const core::FleetSeen &seen, Found *fo
     if (best.index != core::no_registry)
         show_epochs(hellos, best.index);
     const bool is_open = best.index != core::no_registry && hellos[best.index].open && is_there(hosts[best.index]);
-    for (int i = 0; i < host_count; i++) {
-        if (!is_open)
+    if (!is_open) {
+        for (int i = 0; i < host_count; i++) {
             add_refusal(&hosts[i], error);
-        if (!is_open || i != best.index) {
-            FleetAnswer answer;
-            const int last = is_open ? core::last_of_others(hellos, host_count, best.index) : core::no_registry;
-            if (i == last && is_there(hosts[i]) && read_answer(&hosts[i], &answer))
-                found->other = {answer.granted_last.granted_us, answer.epoch, answer.granted_last.seal};
             close_host(&hosts[i]);
         }
-    }
-    if (!is_open)
         return false;
+    }
+    const int last = core::last_of_others(hellos, host_count, best.index);
+    FleetAnswer answer;
+    if (last != core::no_registry && is_there(hosts[last]) && read_answer(&hosts[last], &answer))
+        found->other = {answer.granted_last.granted_us, answer.epoch, answer.granted_last.seal};
+    for (int i = 0; i < host_count; i++)
+        if (i != best.index)
+            close_host(&hosts[i]);
     current = &hosts[best.index];
     found->is_alone = best.is_alone;
     found->host = current->name;

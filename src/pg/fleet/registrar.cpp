@@ -232,8 +232,7 @@ void disconnect() {
 // Of two registries that cannot be told apart, none is asked for a node or a block.
 GrantError two_registries() {
     GrantError error = {};
-    set_error(&error, psprintf("there is more than one registry: %s and %s", found.host, found.others),
-              "Stop the servers that are not the registry any more, or correct uidgen.registry.");
+    set_error(&error, psprintf("there is more than one registry: %s and %s", found.host, found.others), stop_others);
     error.names_host = true;
     return error;
 }

@@ -16,8 +16,7 @@ void note_others(const Found &found) {
     const bool has_others = found.others != nullptr;
     if (has_others && !said_others)
         ereport(WARNING, (errmsg("there is more than one registry: %s and %s", found.host, found.others),
-                          errdetail("This server uses %s.", found.host),
-                          errhint("Stop the servers that are not the registry any more, or correct uidgen.registry.")));
+                          errdetail("This server uses %s.", found.host), errhint("%s", stop_others)));
     said_others = has_others;
 }
 

@@ -6,6 +6,9 @@
 
 namespace uidgen::pg {
 
+// What helps if there is more than one registry.
+constexpr char stop_others[] = "Stop the servers that are not the registry any more, or correct uidgen.registry.";
+
 void report_connected(const Found &found);
 void report_disconnected(); // the next inquiry finds out why
 void report_away(const GrantError &error, const char *conninfo, const Found &found);

@@ -5,6 +5,9 @@
 namespace uidgen::pg {
 namespace {
 
+// What passes by an event and not by time is tried again so soon.
+constexpr int64_t soon_ms = 1000;
+
 // A refusal that passes when the clock reaches `at_us`. Calls that come too early only cost a call.
 int64_t retry_at(const Registry &registry, int64_t at_us) {
     constexpr int64_t least_ms = 100;
@@ -61,10 +64,9 @@ const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_ti
 
 bool refuse_unproven(Call *call) {
     const FleetRequest &request = call->request;
+    const char *who = request.database != nullptr ? psprintf("database \"%s\"", request.database) : "a server";
     ereport(LOG, (errmsg("a member shows what the registry of this fleet has not given"),
-                  errdetail("It says that it is %s%s%s on %s:%s.", request.database != nullptr ? "database \"" : "",
-                            request.database != nullptr ? request.database : "a server",
-                            request.database != nullptr ? "\"" : "", request.host, request.port),
+                  errdetail("It says that it is %s on %s:%s.", who, request.host, request.port),
                   errhint("If the key of the registry was changed, run SELECT uid_fleet_move() on the member.")));
     return refuse(
         &call->answer, "unproven", "this server shows what the registry has not given to it",
@@ -89,7 +91,7 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
             "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the "
             "former one, with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if "
             "it is a copy with members of its own.",
-            1000);
+            soon_ms);
     case core::Refusal::rival:
         return refuse(answer, "rival", "there are two registries of this fleet",
                       "Stop one of them, and run SELECT uid_fleet_fence() on the other one.");
@@ -103,7 +105,7 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
             psprintf("If another server is the registry by now, correct uidgen.registry. Otherwise wait until a "
                      "member has called, or until %s.",
                      show_time(registry.state.started_us + view.longest_us)),
-            1000);
+            soon_ms);
     case core::Refusal::fenced: {
         const int64_t at_us = view.now_us + missing_us(registry, call->request, {});
         return refuse(answer, "fenced", "the registry may have lost grants and accepts no newcomer yet",
@@ -118,7 +120,6 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
 }
 
 bool refuse_everyone(const Registry &registry, Call *call) {
-    constexpr int64_t soon_ms = 1000;
     const FleetState &state = registry.state;
     FleetAnswer *answer = &call->answer;
     if (registry.unclaimed != nullptr)
@@ -158,7 +159,7 @@ bool refuse_none_free(const Registry &registry, int32_t pool, Call *call) {
         return refuse(&call->answer, "none_free", message,
                       "All their holders live. Use a layout with more datacenter and worker bits, or stop a generator: "
                       "its node is free when its grant has ended.",
-                      1000);
+                      soon_ms);
     const int64_t left_us = missing_us(registry, request, next);
     return refuse(
         &call->answer, "none_free", message,
