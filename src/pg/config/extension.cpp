@@ -136,7 +136,8 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_home);
 
 Datum uid_home(PG_FUNCTION_ARGS) {
-    hold_names(find_extension().schema);
-    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(find_extension().schema))));
+    const Oid schema = find_extension().schema;
+    hold_names(schema);
+    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(schema))));
 }
 }

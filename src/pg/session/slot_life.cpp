@@ -144,17 +144,15 @@ Look look_at(Slot *slot) {
 
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
-bool has_database(const SlotKey &key) {
-    return key.database == MyDatabaseId ? is_of_this_database(key) : is_database(key.database);
-}
-
 void sweep_under_lock(Slot *slot, const Look &look) {
     if (!is_database(look.key.database)) {
         free_slot(look.key, 0);
         forget_database(look.key);
-    } else if (!has_database(look.key)) {
+    } else if (look.key.database != MyDatabaseId) {
+        return;
+    } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
         free_slot(look.key, look.until_us);
-    } else if (look.key.database == MyDatabaseId && !is_relation(look.key.sequence)) {
+    } else if (!is_relation(look.key.sequence)) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, look.until_us);
         else
