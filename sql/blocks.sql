@@ -1,6 +1,9 @@
 -- segment_reserve(): blocks of values for callers that hand them out themselves.
 \a \t
 CREATE EXTENSION uidgen;
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 SET uidgen.segment_step = 10;
 SELECT segment_create('orders') IS NOT NULL AS made;
 
@@ -62,7 +65,6 @@ SELECT * FROM segment_reserve('whole', 1);
 -- A block that does not fit takes nothing.
 CREATE SEQUENCE short MAXVALUE 100;
 SELECT * FROM segment_reserve('short', 101);
-\echo :LAST_ERROR_SQLSTATE
 SELECT last_value, is_called FROM short;
 SELECT * FROM segment_reserve('short', 98);
 SELECT * FROM segment_reserve('short', 3);
@@ -80,34 +82,20 @@ SELECT * FROM segment_reserve('rounds', 4);
 SELECT * FROM segment_reserve('rounds', 9223372036854775807);
 
 -- What is refused.
-SELECT * FROM segment_reserve('orders', 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM segment_reserve('orders', -1);
-SELECT * FROM segment_reserve('orders', NULL);
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM segment_reserve(NULL::text, 1);
-SELECT * FROM segment_reserve(NULL::regclass, 1);
-SELECT * FROM segment_reserve('nowhere', 1);
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM segment_reserve('pg_class'::regclass, 1);
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM segment_reserve('uid_generators.uid_default'::regclass, 1);
-\echo :LAST_ERROR_SQLSTATE
 CREATE TEMP SEQUENCE temporary;
-SELECT * FROM segment_reserve('temporary', 1);
 CREATE UNLOGGED SEQUENCE unlogged;
-SELECT * FROM segment_reserve('unlogged', 1);
+SELECT * FROM outcomes('SELECT segment_reserve(%s)', $$'temporary', 1$$, $$'unlogged', 1$$, $$'orders', 0$$, $$'orders', -1$$, $$'orders', NULL$$,
+  'NULL::text, 1', 'NULL::regclass, 1', $$'nowhere', 1$$, $$'pg_class'::regclass, 1$$,
+  $$'uid_generators.uid_default'::regclass, 1$$);
 CREATE ROLE regress_blocks;
 SET ROLE regress_blocks;
-SELECT * FROM segment_reserve('orders', 1);
-\echo :LAST_ERROR_SQLSTATE
+SELECT outcome($$SELECT segment_reserve('orders', 1)$$);
 RESET ROLE;
 GRANT USAGE ON SEQUENCE uid_segments.orders TO regress_blocks;
 SET ROLE regress_blocks;
 SELECT last - first + 1 AS values FROM segment_reserve('orders', 3);
 -- USAGE is the right to draw, not to use up the sequence by one call.
-SELECT last - first + 1 AS values FROM segment_reserve('orders', 10000001);
-SELECT last - first + 1 AS values FROM segment_reserve('orders', 9223372036854775000);
+SELECT * FROM outcomes($$SELECT segment_reserve('orders', %s)$$, '10000001', '9223372036854775000');
 RESET ROLE;
 GRANT UPDATE ON SEQUENCE uid_segments.orders TO regress_blocks;
 SET ROLE regress_blocks;
@@ -117,5 +105,6 @@ DROP OWNED BY regress_blocks;
 DROP ROLE regress_blocks;
 
 DROP SEQUENCE by_seven, downward, whole, short, short_down, rounds, temporary, unlogged;
+DROP FUNCTION outcome, outcomes;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

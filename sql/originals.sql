@@ -3,6 +3,9 @@
 \a \t
 CREATE EXTENSION uidgen;
 \set SHOW_CONTEXT never
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 SET client_min_messages = warning;
 
 -- An INSERT creates the segment, and shows what it was given.
@@ -63,7 +66,6 @@ COMMIT;
 SELECT :later_current_val - :current_val AS apart;
 BEGIN READ ONLY;
 EXECUTE advance('order');
-\echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
 -- The trigger fires in a session that passes for a replica, too.
 SET session_replication_role = replica;
@@ -85,23 +87,18 @@ UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order' RETURNING curr
 INSERT INTO t_sequence VALUES ('short', 1, 2);
 ALTER SEQUENCE uid_segments.short MAXVALUE 20;
 EXECUTE advance('short');
-EXECUTE advance('short');
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM t_sequence WHERE pk_seq_name = 'short';
+SELECT outcome($$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'short'$$);
 BEGIN;
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short' RETURNING *;
 SELECT segment_next('short');
 ROLLBACK;
-SELECT * FROM t_sequence WHERE pk_seq_name = 'short';
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short' RETURNING *;
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short' RETURNING *;
-SELECT segment_next('short');
+SELECT * FROM outcomes('%s', $$SELECT t_sequence FROM t_sequence WHERE pk_seq_name = 'short'$$,
+  $$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short' RETURNING current_val$$,
+  $$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short' RETURNING current_val$$, $$SELECT segment_next('short')$$);
 -- A segment of segment_create() has no 0, so it starts over at 1.
 SELECT segment_create('small', 1, max_value => 9);
-UPDATE t_sequence SET increment_val = 2 WHERE pk_seq_name = 'small' RETURNING *;
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'small' RETURNING *;
-UPDATE t_sequence SET increment_val = 3 WHERE pk_seq_name = 'small' RETURNING *;
-\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM outcomes($$UPDATE t_sequence SET %s WHERE pk_seq_name = 'small' RETURNING current_val$$, 'increment_val = 2',
+  'current_val = 0', 'increment_val = 3');
 -- Near 2^63 the row shows the last value of all, so that the published code finds that the next block would overflow. An
 -- INSERT there does, too, and a segment from which others draw, too.
 INSERT INTO t_sequence SELECT 'near ' || n, 9223372036854775807 - n, 10 FROM unnest('{0, 5, 9, 10, 20, 500}'::bigint[]) AS n;
@@ -109,53 +106,26 @@ INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 1099511627776 - 100,
 SELECT * FROM t_sequence WHERE pk_seq_name LIKE 'near %' OR pk_seq_name = 'top' ORDER BY 1;
 SELECT 9223372036854775807 - segment_next('top') AS below_the_end;
 EXECUTE advance('top');
-EXECUTE advance('top');
-\echo :LAST_ERROR_SQLSTATE
-SELECT nextval('uid_segments.top');
-\echo :LAST_ERROR_SQLSTATE
-UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'top';
-\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM outcomes('%s', $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'top'$$,
+  $$SELECT nextval('uid_segments.top')$$, $$UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'top'$$);
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name LIKE 'near %' OR pk_seq_name = 'top' RETURNING *;
 EXECUTE advance('top');
 SELECT segment_next('top');
 
 -- What such a row cannot mean.
-UPDATE t_sequence SET current_val = 7 WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-\set VERBOSITY terse
-UPDATE t_sequence SET current_val = current_val - increment_val WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET current_val = -9223372036854775808 WHERE pk_seq_name = 'order';
-\set VERBOSITY default
 UPDATE t_sequence SET increment_val = 100 WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET current_val = current_val + 101 WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-UPDATE t_sequence SET current_val = current_val + 101, increment_val = 200 WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET current_val = 9223372036854775807 WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET current_val = NULL WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-UPDATE t_sequence SET increment_val = NULL WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET increment_val = 0 WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-UPDATE t_sequence SET increment_val = -1 WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET increment_val = 1099511627777 WHERE pk_seq_name = 'order';
+SELECT * FROM outcomes($$UPDATE t_sequence SET %s WHERE pk_seq_name = 'order'$$, 'current_val = 7',
+  'current_val = current_val - increment_val', 'current_val = -9223372036854775808', 'current_val = current_val + 101',
+  'current_val = current_val + 101, increment_val = 200', 'current_val = 9223372036854775807', 'current_val = NULL',
+  'increment_val = NULL', 'increment_val = 0', 'increment_val = -1', 'increment_val = 1099511627777');
 UPDATE t_sequence SET increment_val = 1099511627776 WHERE pk_seq_name = 'by one' RETURNING increment_val;
-DELETE FROM t_sequence WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-TRUNCATE t_sequence;
-INSERT INTO t_sequence VALUES ('order', 0, 100);
-\echo :LAST_ERROR_SQLSTATE
-INSERT INTO t_sequence (pk_seq_name, increment_val) VALUES ('new', 100);
-\echo :LAST_ERROR_SQLSTATE
-INSERT INTO t_sequence VALUES ('new', 0, NULL);
-INSERT INTO t_sequence VALUES ('new', 0, 0);
-INSERT INTO t_sequence VALUES ('', 0, 10);
-INSERT INTO t_sequence VALUES (NULL, 0, 10);
-INSERT INTO t_sequence VALUES ('new', 9223372036854775807, 2000000000000);
-UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'nobody';
+SELECT * FROM outcomes('INSERT INTO t_sequence VALUES (%s)', $$'order', 0, 100$$, $$'new', NULL, 100$$, $$'new', 0, NULL$$,
+  $$'new', 0, 0$$, $$'', 0, 10$$, 'NULL, 0, 10', $$'new', 9223372036854775807, 2000000000000$$);
 SELECT segment_create('by three', 1, 10, increment => 3);
-EXECUTE advance('by three');
-\echo :LAST_ERROR_SQLSTATE
-SELECT count(*) FROM uid_segment WHERE name = 'new';
+SELECT * FROM outcomes('%s', $$DELETE FROM t_sequence WHERE pk_seq_name = 'order'$$, 'TRUNCATE t_sequence',
+  'UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = ''nobody''',
+  $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'by three'$$,
+  $$SELECT count(*) FROM uid_segment WHERE name = 'new'$$);
 INSERT INTO t_sequence VALUES ('it''s "quoted"; %s \', -5, 3) RETURNING *;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name LIKE 'it%' RETURNING *;
 -- Another name is one of the segment.
@@ -163,9 +133,7 @@ UPDATE t_sequence SET pk_seq_name = 'renamed' WHERE pk_seq_name LIKE 'it%' RETUR
 SELECT segment_next('renamed'), segment_drop('renamed');
 
 -- Leaf's statements, word for word.
-SELECT uid_leaf_alloc_create();
-SELECT uid_leaf_alloc_create();
-\echo :LAST_ERROR_SQLSTATE
+SELECT uid_leaf_alloc_create(), outcome('SELECT uid_leaf_alloc_create()');
 INSERT INTO leaf_alloc(biz_tag, max_id, step, description) VALUES('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id');
 SELECT biz_tag, max_id, step, description, now() - update_time < interval '1 hour' AS recent FROM leaf_alloc;
 SELECT segment_next('leaf-segment-test');
@@ -198,29 +166,21 @@ UPDATE leaf_alloc SET step = 10, description = 'ten' RETURNING max_id;
 INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10) RETURNING max_id > :v AS beyond;
 INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('placed', 1000, 10) RETURNING max_id;
 SELECT segment_next('placed');
-UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'placed' RETURNING max_id;
-SELECT segment_next('placed');
+UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'placed' RETURNING max_id, segment_next('placed');
 ALTER SEQUENCE uid_segments.placed RESTART;
 UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'placed' RETURNING max_id;
 -- 0, and the end of the sequence.
 UPDATE leaf_alloc SET max_id = 0 WHERE biz_tag = 'placed' RETURNING max_id;
 ALTER SEQUENCE uid_segments.placed MAXVALUE 2000;
-UPDATE leaf_alloc SET max_id = max_id + 1000 WHERE biz_tag = 'placed';
-\echo :LAST_ERROR_SQLSTATE
-SELECT setval('uid_segments.placed', 1995);
-UPDATE leaf_alloc SET max_id = 0 WHERE biz_tag = 'placed' RETURNING max_id;
-UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'placed' RETURNING max_id;
-UPDATE leaf_alloc SET max_id = max_id - 1 WHERE biz_tag = 'placed';
-\echo :LAST_ERROR_SQLSTATE
+SELECT outcome($$UPDATE leaf_alloc SET max_id = max_id + 1000 WHERE biz_tag = 'placed'$$), setval('uid_segments.placed', 1995);
+SELECT * FROM outcomes($$UPDATE leaf_alloc SET %s WHERE biz_tag = 'placed' RETURNING max_id$$, 'max_id = 0', 'max_id = max_id + step',
+  'max_id = max_id - 1', 'max_id = 9223372036854775807', $$biz_tag = 'nobody'$$);
 \set VERBOSITY terse
-UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'placed';
+UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'nobody';
 \set VERBOSITY default
-UPDATE leaf_alloc SET max_id = 9223372036854775807 WHERE biz_tag = 'placed';
-UPDATE leaf_alloc SET biz_tag = 'nobody' WHERE biz_tag = 'placed' RETURNING max_id;
-UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'nobody';
-\echo :LAST_ERROR_SQLSTATE
-INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('by three', 1, 10);
-INSERT INTO leaf_alloc (max_id, step) VALUES (1, 10);
+SELECT * FROM outcomes('%s', $$UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'nobody'$$,
+  $$INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('by three', 1, 10)$$,
+  'INSERT INTO leaf_alloc (max_id, step) VALUES (1, 10)');
 -- The rows are the service's: a DELETE leaves the segment.
 DELETE FROM leaf_alloc WHERE biz_tag <> 'leaf-segment-test';
 SELECT segment_next('placed');
@@ -231,7 +191,6 @@ SELECT count(*) FROM "Leaf's".leaf_alloc;
 SELECT uid_leaf_alloc_create('nowhere');
 SET search_path = '';
 SELECT public.uid_leaf_alloc_create();
-\echo :LAST_ERROR_SQLSTATE
 RESET search_path;
 
 -- Baidu's statements on worker_node, with grants on the table alone.
@@ -241,8 +200,7 @@ SET ROLE regress_baidu;
 INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES ('10.0.0.7', '8080', 2, CURRENT_DATE, NOW(), NOW());
 INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES ('10.0.0.8', '8080', 1, CURRENT_DATE, NOW(), NOW()) RETURNING ID;
 SELECT ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE = CURRENT_DATE AS today, MODIFIED = CREATED AS unchanged FROM WORKER_NODE WHERE HOST_NAME = '10.0.0.7' AND PORT = '8080';
-SELECT nextval('worker_node_id_seq');
-\echo :LAST_ERROR_SQLSTATE
+SELECT outcome('SELECT nextval(''worker_node_id_seq'')');
 -- With the parameters of its mapper (WORKER_NODE.xml). JDBC adds RETURNING for useGeneratedKeys.
 PREPARE "addWorkerNode"(varchar, varchar, integer, timestamptz) AS
   INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES ($1, $2, $3, $4, NOW(), NOW()) RETURNING *;
@@ -255,7 +213,6 @@ DROP TABLE found;
 RESET ROLE;
 -- Draws in the database take the numbers between, and skip those of other generators' nodes.
 SELECT uid_next() > 0;
-\getenv source PG_ABS_SRCDIR
 \set rows_of :source '/test/rows_of.sql'
 \i :rows_of
 SELECT rows_of('uid_generators.uid_default', 1);
@@ -272,28 +229,20 @@ DROP ROLE regress_baidu;
 -- Roles: a grant on the view or the table, and the sequence's own privileges. Nobody else sees a counter.
 CREATE ROLE regress_node;
 SET ROLE regress_node;
-SELECT current_val, increment_val FROM t_sequence WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-SELECT current_val FROM uid_segment;
-SELECT count(name) > 0 AS visible FROM uid_segment;
-UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'order';
-INSERT INTO t_sequence VALUES ('mine', 0, 10);
-SELECT biz_tag FROM leaf_alloc;
-SELECT uid_internal.uid_change_segment('uid_segments.order', current_val => 5);
+SELECT * FROM outcomes('%s', $$SELECT current_val, increment_val FROM t_sequence WHERE pk_seq_name = 'order'$$,
+  'SELECT current_val FROM uid_segment', 'SELECT count(name) > 0 AS visible FROM uid_segment',
+  $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'order'$$,
+  $$INSERT INTO t_sequence VALUES ('mine', 0, 10)$$, 'SELECT biz_tag FROM leaf_alloc',
+  $$SELECT uid_internal.uid_change_segment('uid_segments.order', current_val => 5)$$);
 RESET ROLE;
 GRANT SELECT, INSERT, UPDATE, DELETE ON t_sequence TO regress_node;
 GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO regress_node;
 SET ROLE regress_node;
 SELECT increment_val FROM t_sequence WHERE pk_seq_name = 'order' FOR UPDATE;
-EXECUTE advance('order');
-\echo :LAST_ERROR_SQLSTATE
-UPDATE t_sequence SET increment_val = 5 WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order';
-UPDATE t_sequence SET pk_seq_name = 'mine' WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
-UPDATE leaf_alloc SET max_id = max_id + step;
-INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1);
-INSERT INTO t_sequence VALUES ('mine', 0, 10);
+SELECT * FROM outcomes($$UPDATE t_sequence SET %s WHERE pk_seq_name = 'order'$$, 'current_val = current_val + increment_val',
+  'increment_val = 5', 'current_val = 0', $$pk_seq_name = 'mine'$$);
+SELECT * FROM outcomes('%s', 'UPDATE leaf_alloc SET max_id = max_id + step', $$INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1)$$,
+  $$INSERT INTO t_sequence VALUES ('mine', 0, 10)$$);
 RESET ROLE;
 GRANT USAGE ON SEQUENCE uid_segments.order, uid_segments."leaf-segment-test", uid_segments.short TO regress_node;
 SET ROLE regress_node;
@@ -302,17 +251,16 @@ EXECUTE advance('order') \gset
 SELECT :current_val > :v AS taken;
 UPDATE leaf_alloc SET max_id = max_id + step RETURNING biz_tag;
 -- USAGE does not let a role use up a sequence.
-UPDATE leaf_alloc SET max_id = 1000000000000000;
-INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1000000000000000, 1);
-UPDATE t_sequence SET increment_val = 1099511627776 WHERE pk_seq_name = 'order';
+SELECT * FROM outcomes('%s', 'UPDATE leaf_alloc SET max_id = 1000000000000000',
+  $$INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1000000000000000, 1)$$,
+  $$UPDATE t_sequence SET increment_val = 1099511627776 WHERE pk_seq_name = 'order'$$,
+  $$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short'$$);
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order' RETURNING current_val > :v AS goes_on;
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short';
 RESET ROLE;
 BEGIN;
 ALTER SEQUENCE uid_segments.order RESTART 9223372036854775700;
 SET LOCAL ROLE regress_node;
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order';
-\echo :LAST_ERROR_SQLSTATE
+SELECT outcome($$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'order'$$);
 ROLLBACK;
 GRANT UPDATE ON SEQUENCE uid_segments.short TO regress_node;
 GRANT CREATE ON SCHEMA uid_segments TO regress_node;
@@ -326,14 +274,12 @@ RESET ROLE;
 SELECT segment_create('unused');
 GRANT USAGE ON SEQUENCE uid_segments.unused TO regress_node;
 SET ROLE regress_node;
-UPDATE t_sequence SET current_val = 9223372036854775797 WHERE pk_seq_name = 'unused';
+SELECT outcome($$UPDATE t_sequence SET current_val = 9223372036854775797 WHERE pk_seq_name = 'unused'$$);
 RESET ROLE;
-SELECT segment_next('unused');
-SELECT segment_drop('unused');
+SELECT segment_next('unused'), segment_drop('unused');
 -- The smallest value is not taken for NULL.
 INSERT INTO t_sequence VALUES ('lowest', -9223372036854775808, 10);
-SELECT current_val FROM t_sequence WHERE pk_seq_name = 'lowest';
-SELECT segment_drop('lowest');
+SELECT current_val, segment_drop('lowest') FROM t_sequence WHERE pk_seq_name = 'lowest';
 -- A row that shows 0 cannot start over. What the hint says helps.
 INSERT INTO t_sequence VALUES ('zero', 0, 10);
 ALTER SEQUENCE uid_segments.zero MAXVALUE 40;
@@ -369,15 +315,13 @@ DROP ROLE regress_node;
 -- The trigger on a table of one's own.
 CREATE TABLE own (biz_tag integer, max_id bigint, step integer);
 CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
-INSERT INTO own VALUES (1, 2);
-\echo :LAST_ERROR_SQLSTATE
+SELECT outcome('INSERT INTO own VALUES (1, 2)');
 DROP TABLE own;
 CREATE TABLE own (name text);
 CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
-INSERT INTO own VALUES ('order');
-CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
-INSERT INTO own VALUES ('order');
-\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM outcomes('%s', $$INSERT INTO own VALUES ('order')$$,
+  'CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block()',
+  $$INSERT INTO own VALUES ('order')$$);
 DROP TABLE own;
 
 DROP TABLE "Leaf's".leaf_alloc;
@@ -387,3 +331,4 @@ DROP SCHEMA "Leaf's";
 DROP EXTENSION uidgen CASCADE;
 UPDATE leaf_alloc SET max_id = max_id + 1000000 WHERE biz_tag = 'safe' RETURNING biz_tag;
 DROP TABLE leaf_alloc;
+DROP FUNCTION outcome, outcomes;

@@ -5,7 +5,6 @@ CREATE EXTENSION uidgen;
 \i :outcome
 \pset format unaligned
 \pset tuples_only on
-\pset fieldsep '\n   '
 
 -- Relations that are no sequence, or none that outlives a crash.
 CREATE TABLE a_table (id bigint);
@@ -16,20 +15,16 @@ CREATE TEMPORARY SEQUENCE fleeting;
 CREATE UNLOGGED SEQUENCE unlogged;
 SELECT uid_generator_create('mine');
 \set ECHO none
-SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
-  ('segment_next(''a_table''::regclass)'), ('segment_next(''a_view''::regclass)'), ('segment_next(''an_index''::regclass)'),
-  ('segment_next(''a_table'')'), ('segment_next(''pg_class'')'),
-  ('segment_next(''fleeting''::regclass)'), ('segment_next(''fleeting'')'),
-  ('segment_next(''unlogged''::regclass)'), ('segment_next(''unlogged'')'),
-  ('segment_next(0::regclass)'), ('segment_next(4294967295::oid::regclass)'),
-  ('segment_next(''no_such'')'), ('segment_next(''no_such''::regclass)'),
-  ('segment_next(''uid_generators.mine'')'), ('segment_next(''uid_generators.mine''::regclass)'),
-  ('segment_next(''uid_generators.uid_default''::regclass)'),
-  ('uid_next(''a_table'')'), ('uid_next(''fleeting'')'), ('uid_next(''unlogged'')'), ('uid_next(''plain'')'),
-  ('uid_next(0)'), ('uid_next(4294967295::oid)'), ('uid_next(''no_such'')'),
-  ('uid_next_array(''plain'', 1)'), ('uid_next_array(''a_table'', 0)'),
-  ('uid_decode(1, ''plain'')'), ('uid_decode(1, ''a_table'')'), ('uid_timestamp(1, 0)'),
-  ('uid_encode(''2026-02-01'', 0, 0, 0, ''plain'')')) AS v(statement);
+SELECT * FROM outcomes('SELECT %s', $$segment_next('a_table'::regclass)$$, $$segment_next('a_view'::regclass)$$,
+  $$segment_next('an_index'::regclass)$$, $$segment_next('a_table')$$, $$segment_next('pg_class')$$,
+  $$segment_next('fleeting'::regclass)$$, $$segment_next('fleeting')$$, $$segment_next('unlogged'::regclass)$$,
+  $$segment_next('unlogged')$$, 'segment_next(0::regclass)', 'segment_next(4294967295::oid::regclass)',
+  $$segment_next('no_such')$$, $$segment_next('no_such'::regclass)$$, $$segment_next('uid_generators.mine')$$,
+  $$segment_next('uid_generators.mine'::regclass)$$, $$segment_next('uid_generators.uid_default'::regclass)$$,
+  $$uid_next('a_table')$$, $$uid_next('fleeting')$$, $$uid_next('unlogged')$$, $$uid_next('plain')$$, 'uid_next(0)',
+  'uid_next(4294967295::oid)', $$uid_next('no_such')$$, $$uid_next_array('plain', 1)$$,
+  $$uid_next_array('a_table', 0)$$, $$uid_decode(1, 'plain')$$, $$uid_decode(1, 'a_table')$$, 'uid_timestamp(1, 0)',
+  $$uid_encode('2026-02-01', 0, 0, 0, 'plain')$$);
 \set ECHO all
 -- Made permanent, it works.
 ALTER SEQUENCE unlogged SET LOGGED;
@@ -43,23 +38,18 @@ SELECT segment_next('unlogged') > 1;
 SELECT uid_generator_create('short_lived')::oid AS generator, segment_create('short_lived')::oid AS segment \gset
 SELECT uid_next(:generator) > 0, segment_next(:segment::regclass);
 DROP SEQUENCE uid_generators.short_lived, uid_segments.short_lived;
-SELECT replace(outcome('SELECT uid_next(' || :generator || ')'), :'generator', '<oid>');
-SELECT replace(outcome('SELECT segment_next(' || :segment || '::oid::regclass)'), :'segment', '<oid>');
+SELECT replace(outcome('SELECT uid_next(' || :generator || ')'), :'generator', '<oid>'),
+       replace(outcome('SELECT segment_next(' || :segment || '::oid::regclass)'), :'segment', '<oid>');
 
 -- A sequence that uidgen draws from as a segment does not become a generator, nor the other way about.
-SELECT segment_next('plain');
-SELECT outcome('SELECT uid_next(''plain'')');
-SELECT uid_next('uid_generators.mine') > 0;
-SELECT outcome('SELECT segment_next(''uid_generators.mine'')');
-SELECT segment_next('plain');
+SELECT * FROM outcomes('SELECT %s', $$segment_next('plain')$$, $$uid_next('plain')$$, $$uid_next('uid_generators.mine') > 0$$,
+  $$segment_next('uid_generators.mine')$$, $$segment_next('plain')$$);
 
 -- nextval does not move a lease sequence.
 SELECT last_value AS mark FROM uid_generators.mine \gset
-SELECT outcome('SELECT nextval(''uid_generators.mine'')') FROM generate_series(1, 3);
-SELECT outcome('SELECT nextval(''uid_generators.uid_default'')');
+SELECT * FROM outcomes('SELECT nextval(%s)', $$'uid_generators.mine'$$, $$'uid_generators.mine'$$, $$'uid_generators.uid_default'$$);
 SELECT last_value = :mark, is_called FROM uid_generators.mine;
-SELECT uid_generator_create('unused');
-SELECT outcome('SELECT nextval(''uid_generators.unused'')');
+SELECT uid_generator_create('unused'), outcome('SELECT nextval(''uid_generators.unused'')');
 SELECT last_value, is_called FROM uid_generators.unused;
 -- setval by its owner: ids go on above what was drawn, and above what was set.
 SELECT uid_next('uid_generators.mine') AS id \gset
@@ -91,34 +81,27 @@ SELECT uid_next('uid_generators.mine') > :id;
 
 -- Names of generators.
 \set ECHO none
-SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
-  ('uid_generator_create('''')'), ('uid_generator_create(NULL)'),
-  ('uid_generator_create(repeat(''g'', 64))'), ('uid_generator_create(repeat(''ü'', 32))'),
-  ('uid_generator_create(repeat(''g'', 63))'),
-  ('uid_generator_create(''mine'')'), ('uid_generator_create(''uid_default'')'),
-  ('uid_generator_create(''Up er "quoted" o''''clock.dot'')'),
-  ('uid_next(''uid_generators."Up er ""quoted"" o''''clock.dot"'') > 0'),
-  ('uid_generator_create(''; DROP TABLE a_table; --'')'),
-  ('uid_generator_create(''%I%s'')'),
-  ('uid_generator_create(''x'', ''no such preset'')'), ('uid_generator_create(''x'', NULL)'), ('uid_generator_create(''x'', '''')'))
-  AS v(statement);
+SELECT * FROM outcomes('SELECT %s', $$uid_generator_create('')$$, 'uid_generator_create(NULL)',
+  $$uid_generator_create(repeat('g', 64))$$, $$uid_generator_create(repeat('ü', 32))$$,
+  $$uid_generator_create(repeat('g', 63))$$, $$uid_generator_create('mine')$$,
+  $$uid_generator_create('uid_default')$$, $$uid_generator_create('Up er "quoted" o''clock.dot')$$,
+  $$uid_next('uid_generators."Up er ""quoted"" o''clock.dot"') > 0$$,
+  $$uid_generator_create('; DROP TABLE a_table; --')$$, $$uid_generator_create('%I%s')$$,
+  $$uid_generator_create('x', 'no such preset')$$, $$uid_generator_create('x', NULL)$$,
+  $$uid_generator_create('x', '')$$);
 \set ECHO all
 SELECT count(*) FROM a_table;
 SELECT generator FROM uid_generator_config ORDER BY generator::text COLLATE "C";
 
 -- Names and numbers of segments.
 \set ECHO none
-SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
-  ('segment_create('''')'), ('segment_create(NULL)'),
-  ('segment_create(''s'', NULL)'), ('segment_create(''s'', 1, 0)'), ('segment_create(''s'', 1, -1)'),
-  ('segment_create(''s'', 1, -9223372036854775808)'), ('segment_create(''s'', 1, 1099511627777)'),
-  ('segment_create(''s'', -9223372036854775808, 3)'), ('segment_next(''s'')'), ('segment_next(''s'')'),
-  ('segment_create(''s'')'),
-  ('segment_create(''t'', 9223372036854775807)'), ('segment_next(''t'')'), ('segment_next(''t'')'),
-  ('segment_create(repeat(''l'', 100))'), ('segment_create(repeat(''l'', 100))'),
-  ('segment_create(''; DROP TABLE a_table; --'')'),
-  ('segment_drop(NULL)'), ('segment_drop('''')'), ('segment_drop(''plain'')'), ('segment_drop(''s'')'), ('segment_drop(''s'')')
-  ) AS v(statement);
+SELECT * FROM outcomes('SELECT %s', $$segment_create('')$$, 'segment_create(NULL)', $$segment_create('s', NULL)$$,
+  $$segment_create('s', 1, 0)$$, $$segment_create('s', 1, -1)$$, $$segment_create('s', 1, -9223372036854775808)$$,
+  $$segment_create('s', 1, 1099511627777)$$, $$segment_create('s', -9223372036854775808, 3)$$, $$segment_next('s')$$,
+  $$segment_next('s')$$, $$segment_create('s')$$, $$segment_create('t', 9223372036854775807)$$, $$segment_next('t')$$,
+  $$segment_next('t')$$, $$segment_create(repeat('l', 100))$$, $$segment_create(repeat('l', 100))$$,
+  $$segment_create('; DROP TABLE a_table; --')$$, 'segment_drop(NULL)', $$segment_drop('')$$,
+  $$segment_drop('plain')$$, $$segment_drop('s')$$, $$segment_drop('s')$$);
 \set ECHO all
 SELECT name FROM uid_segment ORDER BY name COLLATE "C";
 
@@ -151,12 +134,12 @@ INSERT INTO changes (change) VALUES
   ('lease_ms = 0'), ('lease_ms = -1'), ('lease_ms = 2001'), ('max_ahead_ms = 999'), ('max_ahead_ms = 600001'), ('tolerance_ms = -1'),
   ('when_full = ''often'''), ('when_full = ''Wait'''), ('when_full = ''backup'''), ('when_back = '''''), ('when_back = ''backup'''),
   ('worker_policy = ''lazy'''), ('worker_policy = ''static'''), ('worker_policy = ''static'', worker_number = 32'),
-  ('worker_policy = ''static'', worker_number = -1');
+  ('worker_policy = ''static'', worker_number = -1'), ('generator = NULL'), ('generator = 0'), ('generator = ''uid_generators.unused'''),
+  ('created = now() + interval ''1 s'''), ('builtin = true');
 \set ECHO all
 SELECT uid_generator_create('absurd');
-SELECT change, with_row(change) FROM changes ORDER BY n;
-SELECT change, with_row(change) FROM (VALUES ('generator = NULL'), ('generator = 0'), ('generator = ''uid_generators.unused'''),
-  ('created = now() + interval ''1 s'''), ('builtin = true')) AS v(change);
+SELECT string_agg(change, ' / ' ORDER BY n), outcome FROM (SELECT n, change, with_row(change) AS outcome FROM changes) AS c
+ GROUP BY outcome ORDER BY min(n);
 -- Whoever takes that guard away still meets the same checks when he reads the row or draws.
 ALTER TABLE uid_generator DISABLE TRIGGER uid_generator_changing;
 SELECT change, split_part(with_row(change), ' | ', 1)
@@ -193,19 +176,15 @@ SELECT uid_encode(generated_at, 0, 0, 0, 'uid_generators.narrow') = id
 -- Settings.
 SET uidgen.datacenter_id = -2;
 SET uidgen.segment_step = 0;
-\set VERBOSITY sqlstate
-SET uidgen.max_wait = -1; -- majors word it differently
-\set VERBOSITY default
+SELECT left(outcome('SET uidgen.max_wait = -1'), 5); -- majors word it differently
 SET uidgen.no_such_setting = 1;
 
 -- The triggers' functions are not for calling.
-SELECT outcome('SELECT uid_internal.uid_forget_dropped()');
-SELECT outcome('SELECT uid_internal.uid_show_block()');
-SELECT outcome('SELECT uid_internal.uid_add_segment()');
+SELECT * FROM outcomes('SELECT uid_internal.%s()', 'uid_forget_dropped', 'uid_show_block', 'uid_add_segment');
 
 DROP VIEW a_view;
 DROP TABLE a_table, changes;
 DROP SEQUENCE plain, unlogged;
-DROP FUNCTION outcome(text), with_row(text);
+DROP FUNCTION outcome, outcomes, with_row;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

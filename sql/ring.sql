@@ -1,7 +1,9 @@
 -- Cached mode: its parameters, what is refused, and what the views show. (test/tap/020_cached.t, 021_cached_clock.t: the rest.)
 \a \t
 CREATE EXTENSION uidgen;
-\set SHOW_CONTEXT never
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 
 -- The preset, and what it says.
 SELECT uid_generator_create('preset', 'baidu_cached');
@@ -19,10 +21,9 @@ SELECT ring_size, ring_filled, padded_initial, rejected_puts, discarded_stale, a
 -- Any layout.
 SELECT uid_generator_create('whole', mode => 'cached', spread => false, boost_power => 10);
 SELECT count(DISTINCT id), max(id) - min(id) > 0 FROM unnest(uid_next_array('uid_generators.whole', 5000)) AS id;
-SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_generator_create('one', mode => 'cached', spread => false, sequence_bits => 0, boost_power => 0);
 SELECT uid_next('uid_generators.one') < uid_next('uid_generators.one');
-SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.one'::regclass;
+SELECT generator, ring_size FROM uid_generator_status WHERE generator::text ~ 'whole|one' ORDER BY generator::text;
 SELECT uid_generator_create('of_js53', 'js53', mode => 'cached', when_full => 'borrow', when_back => 'hold', tolerance_ms => -1, max_ahead_ms => 16000);
 SELECT backup, uid_last() = uid_encode(generated_at, datacenter_id, worker_id, sequence, 'uid_generators.of_js53')
   FROM (SELECT uid_next('uid_generators.of_js53') AS id OFFSET 0) d, uid_decode(id, 'uid_generators.of_js53');
@@ -45,35 +46,21 @@ SELECT count(*) - count(DISTINCT id) FROM t;
 DROP TABLE t;
 
 -- What is refused.
-SELECT uid_generator_create('bad', 'baidu_cached', mode => 'ring');
-SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 21);
-SELECT uid_generator_create('bad', 'baidu_cached', boost_power => -1);
-SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 6);
-SELECT uid_generator_create('bad', 'baidu_cached', sequence_bits => 22, time_bits => 19, boost_power => 14);
-SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 0);
-SELECT uid_generator_create('bad', 'baidu_cached', padding_factor => 101);
-SELECT uid_generator_create('bad', 'baidu_cached', schedule_ms => 0);
-SELECT uid_generator_create('bad', 'baidu_cached', when_ring_full => 'throw');
-SELECT uid_generator_create('bad', 'baidu_cached', when_ring_empty => 'throw');
-SELECT uid_generator_create('bad', 'baidu_cached', max_staleness_ms => 0);
-SELECT uid_generator_create('bad', 'baidu_cached', max_staleness_ms => 1999);
-SELECT uid_generator_create('bad', 'baidu_cached', when_full => 'wait');
-SELECT uid_generator_create('bad', 'baidu_cached', when_back => 'error');
-SELECT uid_generator_create('bad', 'baidu_cached', tolerance_ms => 1000);
-SELECT uid_generator_create('bad', 'baidu_cached', spread => true);
-SELECT uid_generator_create('bad', 'baidu', mode => 'cached');
+SELECT * FROM outcomes($$SELECT uid_generator_create('bad', 'baidu_cached', %s)$$, $$mode => 'ring'$$, 'boost_power => 21',
+  'boost_power => -1', 'boost_power => 6', 'sequence_bits => 22, time_bits => 19, boost_power => 14', 'padding_factor => 0',
+  'padding_factor => 101', 'schedule_ms => 0', $$when_ring_full => 'throw'$$, $$when_ring_empty => 'throw'$$,
+  'max_staleness_ms => 0', 'max_staleness_ms => 1999', $$when_full => 'wait'$$, $$when_back => 'error'$$,
+  'tolerance_ms => 1000', 'spread => true');
+SELECT outcome($$SELECT uid_generator_create('bad', 'baidu', mode => 'cached')$$);
 SELECT count(*) FROM uid_generator WHERE generator::text LIKE '%bad%';
-\set VERBOSITY sqlstate
-SELECT uid_generator_create('bad', 'baidu_cached', boost_power => 6);
-\set VERBOSITY default
 
 -- Altered: the next ring is another one, ids go on above.
 SELECT uid_next('uid_generators.whole') AS before \gset
 SELECT uid_generator_alter('uid_generators.whole', boost_power => 2, padding_factor => 90, schedule_ms => 1000, when_ring_full => 'discard', max_staleness_ms => 10000);
 SELECT uid_next('uid_generators.whole') > :before;
 SELECT ring_size FROM uid_generator_status WHERE generator = 'uid_generators.whole'::regclass;
-SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1, padding_factor => 0);
-SELECT uid_generator_alter('uid_generators.whole', boost_power => 20);
+SELECT * FROM outcomes($$SELECT uid_generator_alter('uid_generators.whole', %s)$$,
+  'schedule_ms => -1, padding_factor => 0', 'boost_power => 20');
 SELECT uid_generator_alter('uid_generators.whole', schedule_ms => -1);
 SELECT boost_power, padding_factor, schedule_ms, when_ring_full, max_staleness_ms FROM uid_generator WHERE generator = 'uid_generators.whole'::regclass;
 SELECT uid_next('uid_generators.whole') AS before \gset
@@ -107,5 +94,6 @@ GRANT USAGE ON SEQUENCE uid_generators.lost TO PUBLIC;
 SELECT uid_next() > 0;
 SELECT uid_next('uid_generators.lost') > 0;
 
+DROP FUNCTION outcome, outcomes;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

@@ -1,10 +1,12 @@
 -- Segments: names, sequences of every kind, and what moves them from outside.
 \a \t
 CREATE EXTENSION uidgen;
-\set SHOW_CONTEXT never
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
 
 -- Any text is a name.
-SELECT segment_create(name, start) IS NOT NULL AS made
+SELECT count(segment_create(name, start)) AS made
   FROM (VALUES (repeat('n', 200), 1), (repeat('n', 199) || 'm', 1000), ('UPPER', 2000), ('upper', 3000),
                ('with.dots.in.it', 4000), ('quo"te', 5000), ('a''postrophe', 6000), ('名前 ünïcode', 7000),
                (' ', 8000), ('pg_class', 9000), ('a%sb%Ic', 10000), (repeat('ü', 31) || 'x', 11000), (repeat('ü', 32), 12000),
@@ -33,12 +35,8 @@ SELECT segment_drop(repeat('long', 500));
 SELECT count(*) AS rows, count(DISTINCT sequence) AS sequences, count(*) FILTER (WHERE sequence::text LIKE 'uid_segments.%') AS at_home
   FROM uid_segment;
 SELECT count(segment_drop(name)) AS dropped FROM (SELECT name FROM uid_segment OFFSET 0) AS n;
-SELECT count(*) FROM uid_segment;
-SELECT count(*) FROM pg_class WHERE relnamespace = 'uid_segments'::regnamespace;
-SELECT segment_drop('UPPER');
-\echo :LAST_ERROR_SQLSTATE
-SELECT segment_next('UPPER');
-\echo :LAST_ERROR_SQLSTATE
+SELECT count(*) AS rows, (SELECT count(*) FROM pg_class WHERE relnamespace = 'uid_segments'::regnamespace) AS sequences FROM uid_segment;
+SELECT * FROM outcomes('%s', $$SELECT segment_drop('UPPER')$$, $$SELECT segment_next('UPPER')$$);
 
 -- The name of an existing table.
 CREATE TABLE customers (id bigint PRIMARY KEY DEFAULT segment_next('customers'), name text);
@@ -60,10 +58,7 @@ SET search_path = second, first, public;
 SELECT segment_next('plain'), segment_next('"Mixed Case"');
 SELECT segment_next('PLAIN');
 SET search_path = public;
-SELECT segment_next('no.such.sequence.at.all');
-SELECT segment_next('nobody.plain');
-SELECT segment_next('');
-SELECT segment_next('"');
+SELECT * FROM outcomes('SELECT segment_next(%s)', $$'no.such.sequence.at.all'$$, $$'nobody.plain'$$, $$''$$, $$'"'$$);
 -- The same expression, another search_path.
 \set ECHO none
 CREATE FUNCTION along_paths(paths text[]) RETURNS TABLE (path text, value bigint) LANGUAGE plpgsql AS $$
@@ -121,13 +116,7 @@ SELECT a FROM origins ORDER BY a;
 -- The constant follows a rename and stops a DROP.
 ALTER SEQUENCE origins_a_seq RENAME TO renamed_seq;
 INSERT INTO origins (c) VALUES (4) RETURNING a;
-DROP SEQUENCE renamed_seq;
-CREATE SEQUENCE tied;
-CREATE TABLE tying (id bigint DEFAULT segment_next('tied'::regclass));
-DROP SEQUENCE tied;
-\echo :LAST_ERROR_SQLSTATE
-DROP TABLE tying;
-DROP SEQUENCE tied;
+SELECT outcome('DROP SEQUENCE renamed_seq');
 
 -- START, INCREMENT, MINVALUE, MAXVALUE, CYCLE mean what they mean for nextval.
 SET uidgen.segment_step = 10;
@@ -146,33 +135,16 @@ CREATE SEQUENCE at_top START 9223372036854775805;
 CREATE SEQUENCE at_bottom INCREMENT -1 MINVALUE -9223372036854775808 START -9223372036854775806;
 CREATE SEQUENCE giant_steps INCREMENT 4611686018427387904 MINVALUE -9223372036854775808 START -9223372036854775808;
 CREATE SEQUENCE small AS smallint START 32764;
-SELECT draws('start_at', 12);
-SELECT draws('by_seven', 12);
-SELECT draws('downward', 12);
-SELECT draws('cut_short', 5);
-SELECT segment_next('cut_short'::regclass);
-\echo :LAST_ERROR_SQLSTATE
-SELECT last_value, is_called FROM cut_short;
-SELECT segment_next('cut_short'::regclass);
-SELECT nextval('cut_short');
+SELECT * FROM outcomes('SELECT %s', $$draws('start_at', 12)$$, $$draws('by_seven', 12)$$, $$draws('downward', 12)$$,
+  $$draws('cut_short', 5)$$, $$segment_next('cut_short'::regclass)$$, $$segment_next('cut_short'::regclass) AS again$$,
+  $$nextval('cut_short')$$, $$(last_value, is_called) FROM cut_short$$, $$draws('cut_by_step', 13)$$,
+  $$segment_next('cut_by_step'::regclass)$$, $$draws('below_zero', 9)$$, $$segment_next('below_zero'::regclass)$$,
+  $$draws('rounds', 20)$$, $$draws('rounds_down', 12)$$, $$draws('pair', 5)$$, $$draws('at_top', 3)$$,
+  $$segment_next('at_top'::regclass)$$, $$draws('at_bottom', 3)$$, $$segment_next('at_bottom'::regclass)$$,
+  $$draws('giant_steps', 4)$$, $$segment_next('giant_steps'::regclass)$$, $$draws('small', 4)$$,
+  $$segment_next('small'::regclass)$$);
 ALTER SEQUENCE cut_short MAXVALUE 6;
 SELECT segment_next('cut_short'::regclass);
-SELECT draws('cut_by_step', 13);
-SELECT segment_next('cut_by_step'::regclass);
-SELECT draws('below_zero', 9);
-SELECT segment_next('below_zero'::regclass);
-SELECT draws('rounds', 20);
-SELECT draws('rounds_down', 12);
-SELECT draws('pair', 5);
-SELECT draws('at_top', 3);
-SELECT segment_next('at_top'::regclass);
-SELECT draws('at_bottom', 3);
-SELECT segment_next('at_bottom'::regclass);
-\echo :LAST_ERROR_SQLSTATE
-SELECT draws('giant_steps', 4);
-SELECT segment_next('giant_steps'::regclass);
-SELECT draws('small', 4);
-SELECT segment_next('small'::regclass);
 -- Side by side with nextval.
 CREATE SEQUENCE twin_a INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
 CREATE SEQUENCE twin_b INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
@@ -252,11 +224,9 @@ SELECT segment_next('imported');
 SELECT name, sequence FROM uid_segment WHERE name = 'imported';
 UPDATE uid_segment SET name = 'renamed' WHERE name = 'imported';
 SELECT segment_next('renamed');
-SELECT segment_next('imported');
 DROP SEQUENCE exported;
-SELECT segment_next('renamed');
-\echo :LAST_ERROR_SQLSTATE
-SELECT count(*) FROM uid_segment WHERE name = 'renamed';
+SELECT * FROM outcomes('SELECT %s', $$segment_next('imported')$$, $$segment_next('renamed')$$,
+  $$count(*) FROM uid_segment WHERE name = 'renamed'$$);
 
 -- Many segments in turn, in one transaction: each goes on by itself.
 SELECT count(segment_create('many ' || i)) FROM generate_series(1, 200) AS i;
@@ -285,21 +255,15 @@ DROP OWNED BY regress_many;
 DROP ROLE regress_many;
 SELECT count(segment_drop(name)) FROM uid_segment WHERE name LIKE 'many %';
 -- Generators and segments in turn, each refused as the other.
-SELECT segment_create('beside');
-SELECT uid_generator_create('beside');
-SELECT uid_generator_create('beside too');
+SELECT segment_create('beside'), uid_generator_create('beside'), uid_generator_create('beside too');
 SELECT count(DISTINCT id), bool_and(id = last) AS right_ones
   FROM generate_series(1, 100) AS i,
        LATERAL (SELECT uid_next(CASE WHEN i % 2 = 0 THEN 'uid_generators.beside'::regclass ELSE 'uid_generators."beside too"' END) AS id,
                        uid_last() AS last) AS s;
 BEGIN;
 SELECT uid_next('uid_generators.beside') > 0, uid_next('uid_generators."beside too"') > 0, segment_next('uid_segments.beside'::regclass);
-SAVEPOINT s;
-SELECT segment_next('uid_generators.beside'::regclass);
-ROLLBACK TO s;
-SELECT uid_next('uid_segments.beside');
-ROLLBACK TO s;
-SELECT uid_next('uid_generators.beside') > 0, segment_next('uid_segments.beside'::regclass);
+SELECT * FROM outcomes('SELECT %s', $$segment_next('uid_generators.beside'::regclass)$$, $$uid_next('uid_segments.beside')$$,
+  $$(uid_next('uid_generators.beside') > 0, segment_next('uid_segments.beside'::regclass))$$);
 COMMIT;
 -- A segment made anew begins anew.
 SELECT segment_create('again', 10);
@@ -314,26 +278,20 @@ SELECT segment_alter('altered', step => 20, max_step => 40);
 SELECT * FROM uid_segment WHERE name = 'altered';
 SELECT segment_next('altered');
 SELECT range_length FROM segment_status WHERE name = 'altered';
-SELECT segment_next('altered');
-SELECT range_length FROM segment_status WHERE name = 'altered';
 SELECT segment_alter('altered', step => 0, max_step => 0);
 SELECT * FROM uid_segment WHERE name = 'altered';
-\set VERBOSITY terse
-SELECT segment_alter('altered', step => 5, max_step => 4);
-SELECT segment_alter('altered', step => -1);
-SELECT segment_alter('no such', step => 1);
-SELECT segment_alter(NULL, step => 1);
+SELECT * FROM outcomes('SELECT segment_alter(%s)', $$'altered', step => 5, max_step => 4$$, $$'altered', step => -1$$,
+  $$'no such', step => 1$$, 'NULL, step => 1');
 CREATE ROLE regress_stranger;
 GRANT USAGE ON SEQUENCE uid_segments.altered TO regress_stranger;
 SET ROLE regress_stranger;
 SELECT segment_next('altered');
-SELECT segment_alter('altered', step => 5);
-SELECT uid_internal.uid_change_segment('uid_segments.altered', 5);
-SELECT uid_internal.uid_change_segment('pg_class', 5);
+SELECT * FROM outcomes('%s', $$SELECT segment_alter('altered', step => 5)$$,
+  $$SELECT uid_internal.uid_change_segment('uid_segments.altered', 5)$$,
+  $$SELECT uid_internal.uid_change_segment('pg_class', 5)$$);
 RESET ROLE;
 CREATE SEQUENCE no_row;
-SELECT uid_internal.uid_change_segment('no_row', 5);
-\set VERBOSITY default
+SELECT outcome($$SELECT uid_internal.uid_change_segment('no_row', 5)$$);
 SELECT * FROM uid_segment WHERE name = 'altered';
 DROP OWNED BY regress_stranger;
 DROP ROLE regress_stranger;
@@ -345,17 +303,10 @@ SELECT name, seqstart, seqincrement, seqmin, seqmax, seqcycle FROM uid_segment J
  WHERE name IN ('odd', 'down', 'bounded', 'deep', 'from zero') ORDER BY name COLLATE "C";
 SELECT array(SELECT segment_next('odd') FROM generate_series(1, 3)) AS odd, array(SELECT segment_next('down') FROM generate_series(1, 3)) AS down,
        array(SELECT segment_next('bounded') FROM generate_series(1, 7)) AS bounded, array(SELECT segment_next('deep') FROM generate_series(1, 3)) AS deep;
-SELECT segment_next('deep');
-SELECT segment_create('wrong', increment => 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT segment_create('wrong', increment => 9223372036854775807);
-SELECT segment_create('wrong', 5, min_value => 5, max_value => 5);
-SELECT segment_create('wrong', 5, max_value => -5);
-SELECT segment_create('wrong', min_value => 100);
-SELECT segment_create('wrong', 8, max_value => 7);
-\echo :LAST_ERROR_SQLSTATE
-SELECT segment_create('wrong', -1, increment => -1, min_value => 0);
-SELECT segment_create('wrong', NULL, increment => -1);
+SELECT outcome($$SELECT segment_next('deep')$$);
+SELECT * FROM outcomes($$SELECT segment_create('wrong', %s)$$, 'increment => 0', 'increment => 9223372036854775807',
+  '5, min_value => 5, max_value => 5', '5, max_value => -5', 'min_value => 100', '8, max_value => 7',
+  '-1, increment => -1, min_value => 0', 'NULL, increment => -1');
 SELECT count(segment_drop(name)) FROM unnest('{odd, down, bounded, deep, from zero}'::text[]) AS name;
 
 SELECT segment_create('three', 300);
@@ -363,13 +314,13 @@ SELECT segment_create('three', 300);
 SELECT array_length(segment_next_array('three', 3::bigint), 1), array_length(segment_next_array('three', 3::smallint), 1),
        (SELECT count(*) FROM unnest(segment_next_array('uid_segments.three'::regclass, 4::bigint))), (SELECT count(*) FROM unnest(segment_next_array('three', '5'))),
        (SELECT count(*) FROM unnest(uid_next_array(6::bigint))), array_length(uid_next_array('uid_generators.uid_default', 7::bigint), 1);
-SELECT segment_next_array('three', 9223372036854775807);
-SELECT uid_next_array(9223372036854775807);
-SELECT * FROM unnest(segment_next_array('three', -9223372036854775808));
-\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM outcomes('SELECT %s', $$segment_next_array('three', 9223372036854775807)$$,
+  $$segment_next_array('uid_segments.three'::regclass, 3000000000)$$, 'uid_next_array(9223372036854775807)',
+  $$uid_next_array('uid_generators.uid_default', 3000000000)$$, $$segment_next_array('three', -9223372036854775808)$$,
+  'uid_next_array(-3000000000)');
 SELECT segment_drop('three');
 
-DROP FUNCTION draws(regclass, integer), along_paths(text[]);
+DROP FUNCTION draws, along_paths, outcome, outcomes;
 DROP TABLE customers, origins;
 DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,
   giant_steps, small, twin_a, twin_b, shared, shared_busy, moved, no_row;

@@ -13,8 +13,7 @@ CREATE FUNCTION ids_of(sequence regclass) RETURNS bigint LANGUAGE sql AS
 SELECT ids_of('uid_generators.counted') IS NULL AS no_row;
 SELECT count(uid_next('uid_generators.counted')) FROM generate_series(1, 10000);
 SELECT ids_of('uid_generators.counted');
-SELECT count(*) FROM unnest(uid_next_array('uid_generators.counted', 5000));
-SELECT array_length(uid_next_array('uid_generators.counted', 2500), 1);
+SELECT cardinality(uid_next_array('uid_generators.counted', 5000)), cardinality(uid_next_array('uid_generators.counted', 2500));
 SELECT ids_of('uid_generators.counted');
 BEGIN;
 SELECT uid_next('uid_generators.counted') > 0;
@@ -65,14 +64,13 @@ SELECT ids, refused_used_up FROM uid_stat WHERE sequence = 'short'::regclass;
 SELECT uid_generator_create('shared', mode => 'cached', spread => false);
 SELECT count(uid_next('uid_generators.shared')) FROM generate_series(1, 10000);
 SELECT ids_of('uid_generators.shared');
-SELECT count(*) FROM unnest(uid_next_array('uid_generators.shared', 777));
-SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.shared'::regclass;
+SELECT cardinality(uid_next_array('uid_generators.shared', 777));
+SELECT ids_of('uid_generators.shared');
 BEGIN;
 SELECT count(uid_next('uid_generators.shared')) FROM generate_series(1, 10);
-SELECT count(*) FROM unnest(uid_next_array('uid_generators.shared', 1000));
-SELECT count(uid_next('uid_generators.shared')) FROM generate_series(1, 5);
+SELECT cardinality(uid_next_array('uid_generators.shared', 1000)), uid_next('uid_generators.shared') > 0;
 ROLLBACK;
-SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.shared'::regclass;
+SELECT ids_of('uid_generators.shared');
 -- Two in one transaction, of which one is dropped.
 SELECT uid_generator_create('brief', mode => 'cached', spread => false);
 SELECT ids AS server_ids FROM uid_stat_server \gset
@@ -125,20 +123,6 @@ SET search_path = hostile, pg_catalog;
 SELECT count(*) > 0 AS rows FROM public.uid_stat;
 SELECT count(*) FROM public.uid_stat_server;
 RESET search_path;
-
--- Counts are bigint, and no form takes less.
-SELECT p.oid::regprocedure FROM pg_proc p
- WHERE p.proname ~ '^(uid|segment)_(next_array|reserve)$' ORDER BY p.oid::regprocedure::text;
-SELECT count(*) FROM unnest(uid_next_array(0::bigint));
-SELECT uid_next_array(3000000000::bigint);
-SELECT uid_next_array('uid_generators.counted', 3000000000::bigint);
-SELECT segment_create('many');
-SELECT segment_next_array('many', 3000000000::bigint);
-SELECT segment_next_array('uid_segments.many'::regclass, 3000000000::bigint);
-SELECT * FROM segment_reserve('many', 3000000000::bigint);
-SELECT * FROM segment_reserve('uid_segments.many'::regclass, 3000000000::bigint);
-SELECT * FROM unnest(uid_next_array(-3000000000::bigint));
-SELECT * FROM unnest(segment_next_array('many', -3000000000::bigint));
 
 DROP SCHEMA hostile CASCADE;
 DROP FUNCTION ids_of;

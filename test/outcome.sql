@@ -18,4 +18,11 @@ EXCEPTION WHEN OTHERS THEN
   RETURN concat_ws(' | ', format('%s %s', SQLSTATE, SQLERRM), nullif(detail, ''), nullif(hint, ''));
 END
 $$;
+-- The outcome of a statement with each of these in the place of its %s, in the order in which they run. Those with the same
+-- outcome share a row.
+CREATE FUNCTION outcomes(statement text, VARIADIC cases text[]) RETURNS SETOF text LANGUAGE sql AS $$
+SELECT format('%s: %s', string_agg(c, ' / ' ORDER BY n), o)
+  FROM (SELECT c, n, outcome(replace(statement, '%s', c)) AS o FROM unnest(cases) WITH ORDINALITY AS u(c, n)) AS case_of
+ GROUP BY o ORDER BY min(n)
+$$;
 \set ECHO all
