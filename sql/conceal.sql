@@ -55,19 +55,12 @@ SELECT bool_and(uid_conceal(id, 'web') BETWEEN 0 AND 2^49 - 1) FROM generate_ser
 SELECT uid_conceal(NULL, 'orders') IS NULL, uid_conceal(5, NULL) IS NULL, uid_reveal(NULL, 'orders') IS NULL;
 
 -- What cannot be.
-SELECT outcome('SELECT uid_conceal(-1, ''orders'')'), outcome('SELECT uid_reveal(-1, ''orders'')');
-SELECT outcome('SELECT uid_conceal(562949953421312, ''web'')'), outcome('SELECT uid_reveal(9007199254740992, ''web'')');
-SELECT outcome('SELECT uid_reveal(562949953421312, ''web'')');
-SELECT outcome('SELECT uid_conceal(1048576, ''small'')'), outcome('SELECT uid_reveal(1048576, ''small'')');
-SELECT outcome('SELECT uid_conceal(5, ''none'')'), outcome('SELECT uid_conceal(5, '''')'), outcome('SELECT uid_reveal(5, ''uid_keys.orders'')');
-SELECT outcome('SELECT uid_conceal(5, repeat(''x'', 100000))');
-SELECT outcome('SELECT uid_conceal(5, repeat(''x'', 63))');
-SELECT outcome('SELECT uid_key_create(NULL)'), outcome('SELECT uid_key_create('''')'), outcome('SELECT uid_key_create(repeat(''x'', 64))');
-SELECT outcome('SELECT uid_key_create(''orders'')');
-SELECT outcome('SELECT uid_key_create(''a'', 19)'), outcome('SELECT uid_key_create(''a'', 64)'), outcome('SELECT uid_key_create(''a'', NULL)');
-SELECT outcome('SELECT uid_key_create(''a'', 29, 10)'), outcome('SELECT uid_key_create(''a'', 63, 11)'), outcome('SELECT uid_key_create(''a'', 63, -1)');
-SELECT outcome('SELECT uid_key_create(''a'', 63, NULL)');
-SELECT outcome('SELECT uid_key_rotate(''none'')'), outcome('SELECT uid_key_rotate(NULL)');
+SELECT * FROM outcomes('SELECT uid_%s', $$conceal(-1, 'orders')$$, $$reveal(-1, 'orders')$$, $$conceal(562949953421312, 'web')$$,
+  $$reveal(9007199254740992, 'web')$$, $$reveal(562949953421312, 'web')$$, $$conceal(1048576, 'small')$$, $$reveal(1048576, 'small')$$,
+  $$conceal(5, 'none')$$, $$conceal(5, '')$$, $$reveal(5, 'uid_keys.orders')$$, $$conceal(5, repeat('x', 100000))$$,
+  $$conceal(5, repeat('x', 63))$$, $$key_rotate('none')$$, 'key_rotate(NULL)');
+SELECT * FROM outcomes('SELECT uid_key_create(%s)', 'NULL', $$''$$, $$repeat('x', 64)$$, $$'orders'$$, $$'a', 19$$, $$'a', 64$$,
+  $$'a', NULL$$, $$'a', 29, 10$$, $$'a', 63, 11$$, $$'a', 63, -1$$, $$'a', 63, NULL$$);
 SELECT count(*) FROM pg_class WHERE relnamespace = 'uid_keys'::regnamespace; -- nothing is left of those that failed
 CREATE SEQUENCE uid_keys.bare;
 SELECT outcome('SELECT uid_conceal(5, ''bare'')'), outcome('SELECT uid_key_rotate(''bare'')');
@@ -77,26 +70,26 @@ DROP SEQUENCE uid_keys."Odd ""name""; --";
 
 -- A secret does not change, and no message shows it.
 CREATE SEQUENCE uid_keys.bad;
-SELECT outcome(format('INSERT INTO uid_secrets.uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
+SELECT count(*), outcome FROM (SELECT outcome(format('INSERT INTO uid_secrets.uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
   FROM (VALUES (''), (:'warning'), (repeat('5e', 32)), ('x' || :'warning' || repeat('5e', 32)), (:'warning' || repeat('5E', 32)),
-               (:'warning' || repeat('5e', 64)), (:'warning' || repeat('5e', 31) || '5'), (:'warning' || repeat('5é', 32))) AS v (secrets);
-SELECT outcome('INSERT INTO uid_secrets.uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_secrets.uid_key LIMIT 1');
+               (:'warning' || repeat('5e', 64)), (:'warning' || repeat('5e', 31) || '5'), (:'warning' || repeat('5é', 32))) AS v (secrets)) AS o
+ GROUP BY outcome;
 SELECT regexp_replace(outcome('INSERT INTO uid_secrets.uid_key SELECT * FROM uid_secrets.uid_key WHERE sequence = ''uid_keys.orders''::regclass'), '=\(\d+\)', '=(N)');
-SELECT outcome('UPDATE uid_secrets.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')'), outcome('UPDATE uid_secrets.uid_key SET width = 21'), outcome('UPDATE uid_secrets.uid_key SET versions = 0');
-SELECT outcome('UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE sequence = ''uid_keys.web''::regclass');
-SELECT outcome('TRUNCATE uid_secrets.uid_key');
-SELECT outcome('SELECT uid_key_create(''bad_too'', NULL)');
+SELECT * FROM outcomes('%s', 'INSERT INTO uid_secrets.uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_secrets.uid_key LIMIT 1',
+  'UPDATE uid_secrets.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')', 'UPDATE uid_secrets.uid_key SET width = 21',
+  'UPDATE uid_secrets.uid_key SET versions = 0',
+  'UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE sequence = ''uid_keys.web''::regclass',
+  'TRUNCATE uid_secrets.uid_key');
 DROP SEQUENCE uid_keys.bad;
 
 -- Privileges: USAGE on the key's sequence. No role reads the secrets.
 GRANT USAGE ON SEQUENCE uid_keys.web TO uidgen_conceals;
 SET ROLE uidgen_conceals;
 SELECT uid_reveal(uid_conceal(5, 'web'), 'web');
-SELECT outcome('SELECT uid_conceal(5, ''orders'')'), outcome('SELECT uid_reveal(5, ''orders'')');
-SELECT outcome('SELECT count(secrets) FROM uid_secrets.uid_key'), outcome('SELECT count(*) FROM uid_key_config WHERE name = ''orders''');
-SELECT outcome('INSERT INTO uid_secrets.uid_key (sequence) VALUES (''uid_keys.orders'') RETURNING secrets'), outcome('INSERT INTO uid_secrets.uid_key (sequence) VALUES (''uid_keys.orders'')');
-SELECT outcome('SELECT uid_key_create(''mine'')'), outcome('SELECT uid_key_rotate(''web'')'), outcome('DROP SEQUENCE uid_keys.web');
-SELECT outcome('UPDATE uid_secrets.uid_key SET versions = 9');
+SELECT * FROM outcomes('%s', $$SELECT uid_conceal(5, 'orders')$$, $$SELECT uid_reveal(5, 'orders')$$,
+  'SELECT count(secrets) FROM uid_secrets.uid_key', $$SELECT count(*) FROM uid_key_config WHERE name = 'orders'$$,
+  $$INSERT INTO uid_secrets.uid_key (sequence) VALUES ('uid_keys.orders') RETURNING secrets$$, 'UPDATE uid_secrets.uid_key SET versions = 9',
+  $$SELECT uid_key_create('mine')$$, $$SELECT uid_key_rotate('web')$$, 'DROP SEQUENCE uid_keys.web');
 -- A session that has used a key may not go on after REVOKE, nor as another role.
 RESET ROLE;
 REVOKE USAGE ON SEQUENCE uid_keys.web FROM uidgen_conceals;
@@ -210,26 +203,21 @@ SELECT outcome('INSERT INTO uid_secrets.uid_key DEFAULT VALUES');
 -- Rows that a superuser has written with the triggers turned off.
 SELECT uid_key_create('wrong', 30);
 SET session_replication_role = replica;
-UPDATE uid_secrets.uid_key SET secrets = NULL WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_secrets.uid_key SET secrets = repeat('5', 63) WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_secrets.uid_key SET secrets = repeat('5e', 32), width = 0 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_secrets.uid_key SET width = 30, version_bits = -5 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_secrets.uid_key SET version_bits = 0, versions = -1 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_secrets.uid_key SET versions = 2, secrets = repeat('5e', 64) WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
-UPDATE uid_secrets.uid_key SET versions = 1 WHERE sequence = 'uid_keys.wrong'::regclass;
-SELECT outcome('SELECT uid_conceal(1, ''wrong'')');
+CREATE FUNCTION with_row(change text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE format('UPDATE uid_secrets.uid_key SET %s WHERE sequence = ''uid_keys.wrong''::regclass', change);
+  RETURN outcome('SELECT uid_conceal(1, ''wrong'')');
+END
+$$;
+SELECT change, with_row(change)
+  FROM (VALUES ('secrets = NULL'), ('secrets = repeat(''5'', 63)'), ('secrets = repeat(''5e'', 32), width = 0'), ('width = 30, version_bits = -5'),
+               ('version_bits = 0, versions = -1'), ('versions = 2, secrets = repeat(''5e'', 64)'), ('versions = 1')) AS v (change);
 RESET session_replication_role;
 DROP TABLE many, kept;
 DROP VIEW public_things;
 DROP TABLE things;
 DROP SCHEMA hostile CASCADE;
-DROP FUNCTION outcome(text);
+DROP FUNCTION outcome, outcomes, with_row;
 DROP SEQUENCE uid_keys.mine;
 DO $$ BEGIN EXECUTE (SELECT string_agg(format('DROP SEQUENCE %s', sequence), '; ') FROM uid_key_config); END $$;
 SELECT count(*) FROM uid_secrets.uid_key;
