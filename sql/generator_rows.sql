@@ -132,6 +132,6 @@ SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1, ep
 SELECT generator, life_used < 0 AS not_begun, ids_per_second FROM uid_generator_limits WHERE generator = 'uid_generators.short'::regclass;
 
 DROP PROCEDURE register(regclass, bigint, integer);
-DROP FUNCTION decodes(bigint, regclass), outcome(text);
+DROP FUNCTION decodes, outcome, outcomes;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

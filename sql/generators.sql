@@ -39,9 +39,9 @@ SELECT made_by(:id);
 SELECT NOT d.backup AS no_backup, uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, 'uid_generators.g') = :id AS same,
        (:id - d.datacenter_id * 32768 - d.worker_id * 512 - d.sequence) % (1 << 16) = 0 AS layout FROM uid_decode(:id, 'uid_generators.g') AS d;
 -- and no field of it afterwards. To the value that it has is no change.
-SELECT arguments, outcome(format('SELECT uid_generator_alter(''uid_generators.g'', %s)', arguments)) FROM (VALUES
-  ('epoch => ''2024-01-02'''), ('tick_us => 1000'), ('time_bits => 41'), ('datacenter_bits => 2'), ('worker_bits => 5'), ('sequence_bits => 10'),
-  ('sequence_first => true'), ('backup_worker => true'), ('epoch => ''2024-01-01'', tick_us => 10000, sequence_bits => 9, backup_worker => false')) AS v(arguments);
+SELECT * FROM outcomes('SELECT uid_generator_alter(''uid_generators.g'', %s)', 'epoch => ''2024-01-02''', 'tick_us => 1000',
+  'time_bits => 41', 'datacenter_bits => 2', 'worker_bits => 5', 'sequence_bits => 10', 'sequence_first => true', 'backup_worker => true',
+  'epoch => ''2024-01-01'', tick_us => 10000, sequence_bits => 9, backup_worker => false');
 SELECT epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker
   FROM uid_generator WHERE generator = 'uid_generators.g'::regclass;
 SELECT uid_next('uid_generators.g') > :id AS goes_on;
@@ -51,11 +51,9 @@ SELECT :above >= uid_next('uid_generators.g') AS names_the_largest;
 SELECT uid_generator_create('h', above => :above, epoch => '2024-01-01', tick_us => 10000, time_bits => 41, datacenter_bits => 1, worker_bits => 6, sequence_bits => 9);
 SELECT uid_next('uid_generators.h') > :above AS above, min(id) > :above AS above_too FROM unnest(uid_next_array('uid_generators.h', 100)) AS id;
 -- Above something that its ids reach later, never, or already.
-SELECT outcome('SELECT uid_generator_create(''later'', above => uid_encode(clock_timestamp() + interval ''1 d'', 0, 0, 0))');
-SELECT outcome('SELECT uid_generator_create(''never'', ''js53'', above => 9007199254740991)');
-SELECT outcome('SELECT uid_generator_create(''never'', above => 9223372036854775807)');
-SELECT outcome('SELECT uid_generator_create(''below'', above => -9223372036854775808)'), outcome('SELECT uid_generator_create(''zero'', above => 0)'),
-       outcome('SELECT uid_generator_create(''past'', above => uid_encode(clock_timestamp() - interval ''1 d'', 0, 0, 0))');
+SELECT * FROM outcomes('SELECT uid_generator_create(%s)', '''later'', above => uid_encode(clock_timestamp() + interval ''1 d'', 0, 0, 0)',
+  '''never'', ''js53'', above => 9007199254740991', '''never'', above => 9223372036854775807',
+  '''below'', above => -9223372036854775808', '''zero'', above => 0', '''past'', above => uid_encode(clock_timestamp() - interval ''1 d'', 0, 0, 0)');
 SELECT made_by(uid_next('uid_generators.below')), uid_next('uid_generators.zero') > 0, uid_next('uid_generators.past') > 0;
 SELECT to_regclass('uid_generators.later') IS NULL AS no_later, to_regclass('uid_generators.never') IS NULL AS no_never;
 DO $$BEGIN PERFORM uid_generator_drop(g::regclass) FROM unnest(ARRAY['below', 'zero', 'past']) AS n, format('uid_generators.%I', n) AS g; END$$;
@@ -67,8 +65,8 @@ SELECT uid_next('uid_generators.h') > :id + (1 << 16) * 20 AS above;
 SELECT uid_next('uid_generators.h') AS id \gset
 SELECT uid_generator_raise('uid_generators.h', 5);
 SELECT uid_next('uid_generators.h') > :id AS never_lower;
-SELECT outcome('SELECT uid_generator_raise(''uid_generators.h'', uid_encode(clock_timestamp() + interval ''1 h'', 0, 0, 0, ''uid_generators.h''))');
-SELECT outcome('SELECT uid_generator_raise(''worker_node_id_seq'', 5)'), outcome('SELECT uid_generator_raise(''pg_class'', 5)'), outcome('SELECT uid_generator_raise(0, 5)');
+SELECT * FROM outcomes('SELECT uid_generator_raise(%s)', '''uid_generators.h'', uid_encode(clock_timestamp() + interval ''1 h'', 0, 0, 0, ''uid_generators.h'')',
+  '''worker_node_id_seq'', 5', '''pg_class'', 5', '0, 5');
 
 -- Bounds and policies change any time; ids go on above.
 CREATE TABLE id (n serial, id bigint);
@@ -85,10 +83,10 @@ SELECT uid_generator_alter('uid_generators.h', worker_policy => 'sticky');
 INSERT INTO id (id) VALUES (uid_next('uid_generators.h'));
 SELECT lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, worker_policy, worker_number FROM uid_generator WHERE generator = 'uid_generators.h'::regclass;
 SELECT count(*), bool_and(id > before) AS rising FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM id) AS i;
-SELECT arguments, outcome(format('SELECT uid_generator_alter(%s)', arguments)) FROM (VALUES
-  ('''uid_generators.h'', lease_ms => 0'), ('''uid_generators.h'', max_ahead_ms => 100'), ('''uid_generators.h'', when_full => ''backup'''),
-  ('''uid_generators.h'', tolerance_ms => -2'), ('''uid_generators.h'', worker_policy => ''static'', worker_number => 64'),
-  ('''uid_generators.h'''), ('NULL, lease_ms => 5'), ('''worker_node_id_seq'', lease_ms => 5'), ('''worker_node'', lease_ms => 5'), ('0, lease_ms => 5')) AS v(arguments);
+SELECT * FROM outcomes('SELECT uid_generator_alter(%s)', '''uid_generators.h'', lease_ms => 0', '''uid_generators.h'', max_ahead_ms => 100',
+  '''uid_generators.h'', when_full => ''backup''', '''uid_generators.h'', tolerance_ms => -2',
+  '''uid_generators.h'', worker_policy => ''static'', worker_number => 64', '''uid_generators.h''', 'NULL, lease_ms => 5',
+  '''worker_node_id_seq'', lease_ms => 5', '''worker_node'', lease_ms => 5', '0, lease_ms => 5');
 -- The datacenter id: within its field, or within the worker ids of a layout without the field; -1 is none of its own.
 CREATE TABLE datacenter (n integer, generator text, arguments text);
 INSERT INTO datacenter VALUES (1, 'h', '1'), (2, 'h', '2'), (3, 'h', '-2'), (4, 'h', 'NULL'), (5, 'h', '0, spread => true'), (6, 'h', '-1'),
@@ -112,13 +110,8 @@ SELECT uid_next('uid_generators.h') AS id \gset
 BEGIN;
 SELECT uid_generator_alter('uid_generators.h', spread => true);
 SELECT spread FROM uid_generator WHERE generator = 'uid_generators.h'::regclass;
-SAVEPOINT a;
-SELECT uid_next('uid_generators.h');
-ROLLBACK TO a;
-SELECT * FROM unnest(uid_next_array('uid_generators.h', 3));
-ROLLBACK TO a;
-SELECT (uid_decode(:id, 'uid_generators.h')).sequence >= 0 AS decodes;
-SELECT uid_next() > 0 AS others_draw;
+SELECT * FROM outcomes('SELECT %s', 'uid_next(''uid_generators.h'')', 'uid_next_array(''uid_generators.h'', 3)');
+SELECT (uid_decode(:id, 'uid_generators.h')).sequence >= 0 AS decodes, uid_next() > 0 AS others_draw;
 COMMIT;
 SELECT uid_next('uid_generators.h') > :id AS above;
 -- rolled back, to a savepoint and altogether, with draws before and after
@@ -127,17 +120,14 @@ BEGIN;
 SELECT uid_next('uid_generators.h') > :id AS above;
 SAVEPOINT a;
 SELECT uid_generator_alter('uid_generators.h', lease_ms => 5, spread => false);
-SAVEPOINT b;
-SELECT uid_next('uid_generators.h');
+SELECT outcome('SELECT uid_next(''uid_generators.h'')');
 ROLLBACK TO a;
 SELECT uid_next('uid_generators.h') > :id AS above, uid_last() AS last \gset
 SELECT :last > :id AS above;
 SAVEPOINT c;
 SELECT uid_generator_alter('uid_generators.h', when_back => 'hold');
 RELEASE c;
-SAVEPOINT d;
-SELECT uid_next('uid_generators.h');
-ROLLBACK TO d;
+SELECT outcome('SELECT uid_next(''uid_generators.h'')');
 ROLLBACK;
 SELECT lease_ms, spread, when_back FROM uid_generator WHERE generator = 'uid_generators.h'::regclass;
 SELECT uid_next('uid_generators.h') > :last AS above;
@@ -154,16 +144,14 @@ BEGIN;
 SELECT uid_generator_create('made');
 SELECT uid_next('uid_generators.made') > 0 AS draws;
 SELECT uid_generator_alter('uid_generators.made', spread => false);
-SAVEPOINT a;
-SELECT uid_next('uid_generators.made');
-ROLLBACK TO a;
+SELECT outcome('SELECT uid_next(''uid_generators.made'')');
 SELECT uid_generator_drop('uid_generators.made');
 COMMIT;
 SELECT count(*) AS made FROM uid_generator WHERE generator::text ~ 'made|^\d';
 
 -- Dropping.
 CREATE TABLE invoices (id bigint DEFAULT uid_next('uid_generators.g'), other bigint DEFAULT uid_next());
-SELECT outcome('SELECT uid_generator_drop(' || g || ')') FROM unnest(ARRAY['''uid_generators.g''', '''uid_generators.uid_default''', '''worker_node_id_seq''', '''pg_class''', '0', 'NULL']) AS g;
+SELECT * FROM outcomes('SELECT uid_generator_drop(%s)', '''uid_generators.g''', '''uid_generators.uid_default''', '''worker_node_id_seq''', '''pg_class''', '0', 'NULL');
 ALTER TABLE invoices ALTER id DROP DEFAULT;
 SELECT uid_generator_drop('uid_generators.g');
 SELECT generator FROM uid_generator_config ORDER BY generator::text;
@@ -220,11 +208,9 @@ EXECUTE draw;
 EXECUTE draw;
 EXECUTE draw;
 EXECUTE draw;
-EXECUTE draw;
 SELECT draw_many(10);
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT max(id) < 1::bigint << 53 AS js53, count(*) FROM t;
-SELECT bool_and(made_by(id) = 'uid_generators.web') AS batch FROM unnest(uid_next_array(10)) AS id;
 SELECT bool_and(made_by(id) = 'uid_generators.web') AS array FROM unnest(uid_next_array(10)) AS id;
 SELECT abs(extract(epoch FROM generated_at - clock_timestamp())) < 5 AS decode, backup, uid_timestamp(uid_last()) = generated_at AS timestamp,
        uid_encode(generated_at, datacenter_id, worker_id, sequence) = uid_last() AS encode,
@@ -235,14 +221,8 @@ SELECT outcome('SELECT uid_generator_drop(''uid_generators.web'')');
 -- DROP SEQUENCE leaves the database without a default: never with another one that was not chosen.
 BEGIN;
 DROP SEQUENCE uid_generators.web;
-SAVEPOINT a;
-SELECT uid_next();
-ROLLBACK TO a;
-SELECT uid_decode(5);
-ROLLBACK TO a;
+SELECT * FROM outcomes('SELECT %s', 'uid_next()', 'uid_decode(5)', 'made_by(uid_next(''uid_generators.uid_default''))');
 EXECUTE choose;
-SELECT made_by(uid_next('uid_generators.uid_default')) AS by_name;
-ROLLBACK TO a;
 SELECT uid_generator_create('next', 'js53');
 SELECT uid_default_set('uid_generators.next');
 EXECUTE choose;
@@ -250,7 +230,7 @@ ROLLBACK;
 EXECUTE choose;
 SELECT made_by(uid_next());
 SELECT uid_default_set('uid_generators.web'), uid_default_set(NULL);
-SELECT outcome('SELECT uid_default_set(0)'), outcome('SELECT uid_default_set(''worker_node_id_seq'')'), outcome('SELECT uid_default_set(''pg_class'')');
+SELECT * FROM outcomes('SELECT uid_default_set(%s)', '0', '''worker_node_id_seq''', '''pg_class''');
 -- Ids of the builtin one are above those of js53, so back is possible, with no gap in the order.
 SELECT max(id) AS last FROM t \gset
 SELECT uid_default_set('uid_generators.uid_default');
@@ -269,8 +249,7 @@ SELECT uid_generator_create('early', 'twitter');
 BEGIN;
 SELECT uid_default_set('uid_generators.early');
 EXECUTE choose;
-SAVEPOINT a;
-SELECT uid_next();
+SELECT outcome('SELECT uid_next()');
 ROLLBACK;
 EXECUTE choose;
 EXECUTE draw;
@@ -279,13 +258,12 @@ SELECT uid_default_set('uid_generators.early');
 EXECUTE choose;
 EXECUTE draw;
 SELECT uid_next() > :last AS above;
-SELECT outcome('SELECT uid_default_set(''uid_generators.uid_default'')');
-SELECT outcome('SELECT uid_default_set(''uid_generators.web'')');
+SELECT * FROM outcomes('SELECT uid_default_set(%s)', '''uid_generators.uid_default''', '''uid_generators.web''');
 -- One with the same layout starts above at once, whatever the old one leased.
 SELECT uid_generator_create('twin', 'twitter');
 SELECT max(id) AS last FROM unnest(uid_next_array(20000)) AS id \gset
 SELECT uid_default_set('uid_generators.twin');
-SELECT uid_next() > :last AS above, generator FROM uid_generator WHERE is_default;
+SELECT generator FROM uid_generator WHERE is_default;
 SELECT bool_and(uid_next() > :last) AS above FROM generate_series(1, 100);
 SELECT uid_generator_drop('uid_generators.early');
 SELECT generator, table_name, column_name FROM uid_generator_columns;
@@ -301,5 +279,5 @@ SELECT made_by(uid_next());
 SELECT uid_next() AS id \gset
 SELECT made_by(:id);
 DEALLOCATE ALL;
-DROP FUNCTION draw_many(integer), made_by(bigint), hinted(text), outcome(text), exact_outcome(text);
+DROP FUNCTION draw_many, made_by, hinted, outcome, outcomes, exact_outcome;
 DROP EXTENSION uidgen;

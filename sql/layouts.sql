@@ -13,7 +13,7 @@ SELECT * FROM uid_preset;
 -- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
 CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);
 SET client_min_messages = error; -- the time of some has ended, and that of others will
-SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu', 'baidu_cached');
+SELECT count(uid_generator_create(preset, preset)) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu', 'baidu_cached');
 SELECT uid_generator_create('snowflake'), uid_generator_create('baidu', 'baidu', epoch => '2016-05-20 00:00+00'),
        uid_generator_create('discord', 'twitter', epoch => to_timestamp(1420070400)),
        uid_generator_create('baidu_readme', 'baidu', epoch => '2016-09-20 00:00+00', time_bits => 29, worker_bits => 21),
@@ -64,19 +64,19 @@ SELECT count(*) >= 24 AS vectors FROM vector;
 
 -- One more than each part holds, and ids of more bits than the layout has.
 \set ECHO none
-SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
-  ('uid_encode(''2026-01-02'', 0, 32, 0, ''uid_generators.js53'')'), ('uid_encode(''2026-01-02'', 1, 0, 0, ''uid_generators.js53'')'),
-  ('uid_encode(''2026-01-02'', 0, 0, 65536, ''uid_generators.js53'')'), ('uid_encode(''2162-02-07 06:28:16'', 0, 0, 0, ''uid_generators.js53'')'),
-  ('uid_encode(''2025-12-31 23:59:59.999999'', 0, 0, 0, ''uid_generators.js53'')'),
-  ('uid_encode(''2015-01-01'', 0, 65536, 0, ''uid_generators.sonyflake'')'), ('uid_encode(''2015-01-01'', 0, 0, 256, ''uid_generators.sonyflake'')'),
-  ('uid_encode(''2015-01-01'', 8192, 0, 0, ''uid_generators.instagram'')'), ('uid_encode(''2015-01-01'', 0, 1024, 0, ''uid_generators.leaf'')'),
-  ('uid_decode(9007199254740992, ''uid_generators.js53'')'), ('uid_timestamp(9223372036854775807, ''uid_generators.js53'')'),
-  ('uid_timestamp(-1, ''2026-01-01'', 1000, 22)'), ('uid_timestamp(1, ''1969-12-31'', 1000, 22)'), ('uid_timestamp(1, ''infinity'', 1000, 22)'),
-  ('uid_timestamp(1, ''2026-01-01'', 0, 22)'), ('uid_timestamp(1, ''2026-01-01'', 3600000001, 22)'),
-  ('uid_timestamp(1, ''2026-01-01'', 1000, -1)'), ('uid_timestamp(1, ''2026-01-01'', 1000, 63)'),
-  ('uid_timestamp(9223372036854775807, ''2026-01-01'', 3600000000, 0)'),
-  ('uid_lower_bound(''2026-01-02'', ''-infinity'', 1000, 22)'), ('uid_lower_bound(''2026-01-02'', ''2026-01-01'', -5, 22)'),
-  ('uid_lower_bound(''2026-01-02'', ''2026-01-01'', 1000, 64)')) AS v(statement);
+SELECT * FROM outcomes('SELECT uid_%s', $$encode('2026-01-02', 0, 32, 0, 'uid_generators.js53')$$,
+  $$encode('2026-01-02', 1, 0, 0, 'uid_generators.js53')$$, $$encode('2026-01-02', 0, 0, 65536, 'uid_generators.js53')$$,
+  $$encode('2162-02-07 06:28:16', 0, 0, 0, 'uid_generators.js53')$$,
+  $$encode('2025-12-31 23:59:59.999999', 0, 0, 0, 'uid_generators.js53')$$,
+  $$encode('2015-01-01', 0, 65536, 0, 'uid_generators.sonyflake')$$,
+  $$encode('2015-01-01', 0, 0, 256, 'uid_generators.sonyflake')$$,
+  $$encode('2015-01-01', 8192, 0, 0, 'uid_generators.instagram')$$, $$encode('2015-01-01', 0, 1024, 0, 'uid_generators.leaf')$$,
+  $$decode(9007199254740992, 'uid_generators.js53')$$, $$timestamp(9223372036854775807, 'uid_generators.js53')$$,
+  $$timestamp(-1, '2026-01-01', 1000, 22)$$, $$timestamp(1, '1969-12-31', 1000, 22)$$, $$timestamp(1, 'infinity', 1000, 22)$$,
+  $$timestamp(1, '2026-01-01', 0, 22)$$, $$timestamp(1, '2026-01-01', 3600000001, 22)$$, $$timestamp(1, '2026-01-01', 1000, -1)$$,
+  $$timestamp(1, '2026-01-01', 1000, 63)$$, $$timestamp(9223372036854775807, '2026-01-01', 3600000000, 0)$$,
+  $$lower_bound('2026-01-02', '-infinity', 1000, 22)$$, $$lower_bound('2026-01-02', '2026-01-01', -5, 22)$$,
+  $$lower_bound('2026-01-02', '2026-01-01', 1000, 64)$$);
 \set ECHO all
 
 -- Field order: the same parts in both, and ids of one worker rise with time and sequence number in both.
@@ -120,7 +120,7 @@ SELECT uid_generator_create('all', 'js53', epoch => '2020-02-02 02:02:02+00', ti
   worker_bits => 6, sequence_bits => 10, sequence_first => true, backup_worker => true, lease_ms => 70, max_ahead_ms => 90,
   when_full => 'wait', when_back => 'error', tolerance_ms => 33, spread => true, worker_policy => 'static', worker_number => 31, mode => 'snowflake',
   boost_power => 2, padding_factor => 49, schedule_ms => 44, when_ring_full => 'discard', when_ring_empty => 'wait', max_staleness_ms => 4000, datacenter_id => 3);
-SELECT key, value FROM uid_generator AS u, jsonb_each(to_jsonb(u)) WHERE generator = 'uid_generators.all'::regclass AND key <> 'created';
+SELECT to_jsonb(u) - 'created' FROM uid_generator AS u WHERE generator = 'uid_generators.all'::regclass;
 SELECT datacenter_id BETWEEN 0 AND 3 AS datacenter_id, worker_id, backup FROM uid_decode(uid_next('uid_generators.all'), 'uid_generators.all');
 -- One at a time: what is not named is the preset's. (NULL is not naming; a tolerance_ms of -1 is no limit.)
 CREATE TABLE field (n integer, preset text, arguments text);
@@ -145,19 +145,18 @@ SELECT uid_generator_create('positions', 'leaf', 5);
 
 -- What is refused, and that nothing is left of it.
 SELECT count(*) AS generators FROM uid_generator \gset
-SELECT arguments, outcome(format('SELECT uid_generator_create(''refused'', %s)', arguments)) FROM (VALUES
-  ('''snowflake'', tick_us => 0'), ('''snowflake'', sequence_bits => 32768'), ('''snowflake'', time_bits => 65577'),
-  ('''snowflake'', lease_ms => 2001'), ('''snowflake'', tolerance_ms => -2'), ('''snowflake'', when_full => ''never'''),
-  ('''js53'', worker_policy => ''static'', worker_number => 16'), ('''js53'', worker_bits => 0'), ('''js53'', backup_worker => false'),
-  ('''Snowflake'''), ('NULL')) AS v(arguments);
+SELECT * FROM outcomes('SELECT uid_generator_create(''refused'', %s)', $$'snowflake', tick_us => 0$$,
+  $$'snowflake', sequence_bits => 32768$$, $$'snowflake', time_bits => 65577$$, $$'snowflake', lease_ms => 2001$$,
+  $$'snowflake', tolerance_ms => -2$$, $$'snowflake', when_full => 'never'$$,
+  $$'js53', worker_policy => 'static', worker_number => 16$$, $$'js53', worker_bits => 0$$, $$'js53', backup_worker => false$$,
+  $$'Snowflake'$$, 'NULL');
 SELECT count(*) = :generators AS as_before, to_regclass('uid_generators.refused') IS NULL AS no_sequence FROM uid_generator;
 
 -- Sequence numbers begin anywhere in a tick where spread is on, as in the preset of the default generator; else at 0. So ids
 -- drawn one a tick are odd and even alike, or all even. (A tick of 1 us is shorter than one INSERT.)
 SELECT preset, spread FROM uid_preset WHERE spread;
-SELECT spread FROM uid_generator_config WHERE builtin;
 -- The builtin generator is the preset snowflake, though it has no row.
-SELECT count(*) AS rows FROM uid_generator WHERE builtin;
+SELECT spread, (SELECT count(*) FROM uid_generator WHERE builtin) AS rows FROM uid_generator_config WHERE builtin;
 SELECT uid_generator_create('same');
 SELECT g.preset, to_jsonb(b) - ARRAY['generator', 'created', 'builtin', 'is_default'] = to_jsonb(g) - ARRAY['generator', 'created', 'builtin', 'is_default'] AS same,
        b.builtin, b.is_default, b.generator
@@ -214,6 +213,6 @@ SELECT g.name, count(*), bool_and(d.sequence = d.before + 1) AS consecutive, min
  GROUP BY g.name ORDER BY g.name;
 
 DROP TABLE vector, drawn, field;
-DROP FUNCTION outcome(text);
+DROP FUNCTION outcome, outcomes;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

@@ -102,9 +102,8 @@ SELECT count(DISTINCT node_of(id, g)) AS nodes
   FROM (SELECT g, uid_next(g) AS id FROM (SELECT ('uid_generators.crowd_' || n)::regclass AS g FROM generate_series(1, 16) n) x) y;
 
 -- From an id to its row of worker_node. The numbers come round: a row counts until the generator's next one.
-SELECT 'created' AS create FROM uid_generator_create('origin', epoch => '2026-01-01 00:00+00');
-SELECT 'created' AS create FROM uid_generator_create('backups', 'js53', epoch => '2026-01-01 00:00+00');
-SELECT 'created' AS create FROM uid_generator_create('cached', 'baidu_cached', epoch => '2026-01-01 00:00+00', max_staleness_ms => 60000);
+SELECT uid_generator_create('origin', epoch => '2026-01-01 00:00+00'), uid_generator_create('backups', 'js53', epoch => '2026-01-01 00:00+00'),
+       uid_generator_create('cached', 'baidu_cached', epoch => '2026-01-01 00:00+00', max_staleness_ms => 60000);
 SELECT uid_internal.uid_layout('uid_generators.origin'), uid_internal.uid_layout('uid_generators.backups');
 SET timezone = 'UTC';
 \set ECHO none

@@ -73,6 +73,6 @@ SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_pr
  WHERE p.prosrc ~ '\mhome\.';
 DROP PROCEDURE everything(text, name);
 DROP TABLE seen;
-DROP FUNCTION outcome(text);
+DROP FUNCTION outcome, outcomes;
 DROP EXTENSION uidgen;
 DROP SCHEMA home;

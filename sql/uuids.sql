@@ -12,7 +12,7 @@ CREATE FUNCTION time_of(u uuid) RETURNS timestamptz LANGUAGE sql AS $$
   SELECT timestamptz 'epoch' + ('x' || left(replace(u::text, '-', ''), 12))::bit(48)::bigint * interval '1 ms'
 $$;
 
-SELECT uid_generator_create(preset, preset) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu');
+SELECT count(uid_generator_create(preset, preset)) FROM uid_preset WHERE preset NOT IN ('snowflake', 'baidu');
 SELECT uid_generator_create('baidu', 'baidu', epoch => '2026-01-01 00:00+00');
 -- Ticks shorter than a millisecond, and some that do not divide it, from an epoch within a millisecond.
 SELECT uid_generator_create('us', tick_us => 1, time_bits => 47, datacenter_bits => 0, worker_bits => 4,
@@ -68,41 +68,22 @@ CREATE TABLE a_table (id bigint);
 CREATE SEQUENCE plain;
 SELECT uid_generator_create('late', tick_us => 3600000000, time_bits => 31, datacenter_bits => 0, worker_bits => 0,
                             sequence_bits => 0, epoch => '2250-01-01 00:00+00');
-\pset fieldsep '\n   '
+-- Wrong check bits, another generator, RFC 9562 A.6, versions and variants, before the epoch, after the end.
 \set ECHO none
-SELECT statement, outcome('SELECT ' || statement) FROM (VALUES
-  ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cda'')'), -- a check bit
-  ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', ''uid_generators.js53'')'),
-  ('uid_from_uuid(''017f22e2-79b0-7cc3-98c4-dc0c0c07398f'')'), -- RFC 9562, A.6
-  ('uid_from_uuid(''01a1fbd3-0d2b-4004-8000-000000009cdb'')'),
-  ('uid_from_uuid(''01a1fbd3-0d2b-7004-c000-000000009cdb'')'),
-  ('uid_from_uuid(''00000000-0000-0000-0000-000000000000'')'),
-  ('uid_from_uuid(''ffffffff-ffff-ffff-ffff-ffffffffffff'')'),
-  ('uid_from_uuid(''00000000-0000-7000-8000-000000000000'')'), -- before the epoch
-  ('uid_from_uuid(''ffffffff-ffff-7fff-bfff-ffffffffffff'')'), -- after the end
-  ('uid_to_uuid(-1)'), ('uid_to_uuid(9223372036854775807, ''uid_generators.js53'')'),
-  ('uid_to_uuid(78000000, ''uid_generators.late'')'), ('uid_to_uuid(75650000, ''uid_generators.late'')'),
-  ('uid_to_uuid(1, ''a_table'')'), ('uid_to_uuid(1, ''plain'')'), ('uid_to_uuid(1, 0)'),
-  ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', ''plain'')'),
-  ('uid_from_uuid(''01a1fbd3-0d2b-7004-8000-000000009cdb'', 0)'),
-  ('uid_next_uuid(''a_table'')'), ('uid_next_uuid(''plain'')'), ('uid_next_uuid(0)')) AS v(statement);
+SELECT * FROM outcomes('SELECT uid_from_uuid(%s)', $$'01a1fbd3-0d2b-7004-8000-000000009cda'$$,
+  $$'01a1fbd3-0d2b-7004-8000-000000009cdb', 'uid_generators.js53'$$, $$'017f22e2-79b0-7cc3-98c4-dc0c0c07398f'$$,
+  $$'01a1fbd3-0d2b-4004-8000-000000009cdb'$$, $$'01a1fbd3-0d2b-7004-c000-000000009cdb'$$,
+  $$'00000000-0000-0000-0000-000000000000'$$, $$'ffffffff-ffff-ffff-ffff-ffffffffffff'$$,
+  $$'00000000-0000-7000-8000-000000000000'$$, $$'ffffffff-ffff-7fff-bfff-ffffffffffff'$$,
+  $$'01a1fbd3-0d2b-7004-8000-000000009cdb', 'plain'$$, $$'01a1fbd3-0d2b-7004-8000-000000009cdb', 0$$);
+SELECT * FROM outcomes('SELECT uid_%s', 'to_uuid(-1)', $$to_uuid(9223372036854775807, 'uid_generators.js53')$$,
+  $$to_uuid(78000000, 'uid_generators.late')$$, $$to_uuid(75650000, 'uid_generators.late')$$, $$to_uuid(1, 'a_table')$$,
+  $$to_uuid(1, 'plain')$$, 'to_uuid(1, 0)', $$next_uuid('a_table')$$, $$next_uuid('plain')$$, 'next_uuid(0)');
 \set ECHO all
 CREATE ROLE uuid_reader;
-\set ECHO none
-CREATE FUNCTION as_reader(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  result text;
-BEGIN
-  SET LOCAL ROLE uuid_reader;
-  result := outcome(statement);
-  RESET ROLE;
-  RETURN result;
-END
-$$;
-\set ECHO all
-SELECT as_reader('SELECT uid_next_uuid() IS NOT NULL'), as_reader('SELECT uid_next_uuid(''uid_generators.us'')'),
-       as_reader('SELECT uid_to_uuid(1, ''uid_generators.us'')');
-\pset fieldsep '|'
+SET ROLE uuid_reader;
+SELECT * FROM outcomes('SELECT uid_%s', 'next_uuid() IS NOT NULL', 'next_uuid(''uid_generators.us'')', 'to_uuid(1, ''uid_generators.us'')');
+RESET ROLE;
 
 -- PostgreSQL 18 and later read the time. Earlier ones have nothing to compare with.
 \set ECHO none
@@ -121,7 +102,7 @@ SELECT count(*) FILTER (WHERE extracted(u) IS DISTINCT FROM time_of(u)) AS anoth
 
 DROP TABLE drawn, orders, a_table;
 DROP SEQUENCE plain;
-DROP FUNCTION as_reader, extracted, time_of, outcome;
+DROP FUNCTION extracted, time_of, outcome, outcomes;
 DROP ROLE uuid_reader;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;
