@@ -146,14 +146,6 @@ SELECT uid_origin(-1);
 SELECT uid_origin(9223372036854775807, 'uid_generators.backups');
 SELECT uid_origin(:id, 'worker_node');
 SELECT uid_origin(1, 0);
--- A name that looks like an operator or a table of the extension, in the caller's search_path, is not used.
-CREATE SCHEMA hostile;
-CREATE FUNCTION hostile.never(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''never''; END';
-CREATE OPERATOR hostile.>> (FUNCTION = hostile.never, LEFTARG = bigint, RIGHTARG = integer);
-CREATE TABLE hostile.worker_node (LIKE worker_node);
-SET search_path = hostile, pg_catalog, public;
-SELECT node_id FROM public.uid_origin(:id, 'uid_generators.origin');
-RESET search_path;
 -- It needs what reading worker_node needs, and no more.
 CREATE ROLE regress_origin;
 SET ROLE regress_origin;
@@ -167,7 +159,6 @@ RESET ROLE;
 REVOKE SELECT ON worker_node FROM regress_origin;
 DROP ROLE regress_origin;
 RESET timezone;
-DROP SCHEMA hostile CASCADE;
 DROP TABLE "Orders";
 DROP FUNCTION draw, node_of;
 DROP TABLE given;

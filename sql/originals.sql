@@ -290,24 +290,6 @@ SELECT segment_drop('zero');
 ALTER TABLE leaf_alloc ALTER step TYPE bigint;
 UPDATE leaf_alloc SET max_id = max_id + step;
 ALTER TABLE public.leaf_alloc ALTER COLUMN step TYPE integer;
--- No object along the search_path of the caller is used.
-CREATE SCHEMA trap AUTHORIZATION regress_node;
-SET ROLE regress_node;
-CREATE FUNCTION trap.plus(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE ''trapped''; END';
-CREATE OPERATOR trap.* (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.plus);
-CREATE OPERATOR trap.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.plus);
-CREATE FUNCTION trap.segment_create(text, bigint, min_value bigint) RETURNS regclass
-  LANGUAGE plpgsql AS 'BEGIN RAISE ''trapped''; END';
-CREATE TABLE trap.uid_segment (name text);
-RESET ROLE;
-SET search_path = trap, pg_catalog, public;
-INSERT INTO t_sequence VALUES ('safe', 0, 10);
-UPDATE t_sequence SET current_val = current_val OPERATOR(pg_catalog.+) increment_val WHERE pk_seq_name = 'safe' RETURNING *;
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'safe' RETURNING *;
-INSERT INTO leaf_alloc (biz_tag, step) VALUES ('safe', 10);
-UPDATE leaf_alloc SET max_id = max_id OPERATOR(pg_catalog.+) step WHERE biz_tag = 'safe' RETURNING biz_tag, max_id;
-RESET search_path;
-DROP SCHEMA trap CASCADE;
 SELECT segment_drop('mine'), segment_drop('mine too');
 DROP OWNED BY regress_node;
 DROP ROLE regress_node;
@@ -329,6 +311,6 @@ DROP SCHEMA "Leaf's";
 
 -- Without the extension leaf_alloc is a table like any other.
 DROP EXTENSION uidgen CASCADE;
-UPDATE leaf_alloc SET max_id = max_id + 1000000 WHERE biz_tag = 'safe' RETURNING biz_tag;
+UPDATE leaf_alloc SET max_id = max_id + 1000000 WHERE biz_tag = 'mine too' RETURNING biz_tag;
 DROP TABLE leaf_alloc;
 DROP FUNCTION outcome, outcomes;

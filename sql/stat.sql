@@ -115,16 +115,6 @@ ROLLBACK;
 SELECT uid_next('uid_generators.counted') > 0;
 SELECT ids_of('uid_generators.counted') - :before AS more;
 
--- Nothing depends on the caller's search_path.
-CREATE SCHEMA hostile;
-CREATE VIEW hostile.uid_stat AS SELECT 1 AS mine;
-CREATE FUNCTION hostile.uid_stat_sequences() RETURNS integer LANGUAGE sql AS 'SELECT 1 / 0';
-SET search_path = hostile, pg_catalog;
-SELECT count(*) > 0 AS rows FROM public.uid_stat;
-SELECT count(*) FROM public.uid_stat_server;
-RESET search_path;
-
-DROP SCHEMA hostile CASCADE;
 DROP FUNCTION ids_of;
 DROP EXTENSION uidgen CASCADE;
 DROP OWNED BY regress_stat_user, regress_stat_drawer, regress_stat_monitor;

@@ -1,5 +1,5 @@
-# Missing shared memory and invalid settings; sessions that are ended in the middle; and a search_path
-# that leads to another role's code.
+# Parallel workers that draw first, sessions that are ended in the middle, a search_path that leads to another role's code,
+# and a server that has not loaded the library.
 use UidgenTest 'preloaded';
 
 my $node = new_node('limits');
@@ -44,33 +44,6 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 	like($look_up->('elsewhere'), qr/sequence "elsewhere" is not in schema "uid_segments"/, '... and only for who may create segments');
 	$node->safe_psql('postgres', 'DROP SEQUENCE uid_segments.sought, elsewhere');
 	$set_registry->('');
-}
-
-# The datacenter id belongs to a server or a database.
-{
-	my $show = 'SELECT datacenter_id FROM uid_decode(uid_next())';
-	my $protection = 'SELECT protection FROM uid_generator_status';
-	is($node->safe_psql('postgres', "SELECT count(uid_next()); $protection"), "1\nauto", 'none is set');
-	my $unset = $node->safe_psql('postgres', $show);
-	my $session = hold_open($node);
-	my $before = $session->query_safe('SELECT uid_next()');
-	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET uidgen.datacenter_id = 3');
-	is($node->safe_psql('postgres', $show), 3, 'ALTER DATABASE SET uidgen.datacenter_id shows in ids');
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM unnest(uid_next_array(100)) AS id, uid_decode(id) WHERE datacenter_id = 3'),
-		100, 'in batches too');
-	is($session->query_safe("BEGIN; $show; SET LOCAL uidgen.datacenter_id = 31; $show; COMMIT; $show"),
-		"$unset\n31\n$unset", 'a change takes effect at once, also within a transaction');
-	cmp_ok($session->query_safe('SELECT uid_next() >> 22'), '>=', $before >> 22, 'and the time goes on');
-	$session->quit;
-	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET uidgen.datacenter_id = 32');
-	my (undef, $drawn, $warning) = $node->psql('postgres', "$show; SELECT count(*) FROM unnest(uid_next_array(5)); $protection");
-	is($drawn, "$unset\n5\nauto", 'a number that does not fit is no error');
-	like($warning, qr/WARNING:.*DETAIL:.*\b0 to 31\b/s, 'but a warning, which names the range');
-	(undef, $drawn, $warning) = $node->psql('postgres', 'SELECT count(uid_next())');
-	is("$drawn$warning", 1, 'once');
-	$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET uidgen.datacenter_id');
-	$node->safe_psql('postgres', "CREATE ROLE ordinary LOGIN");
-	like(failure($node, 'SET ROLE ordinary; SET uidgen.datacenter_id = 4'), qr/42501/, 'an ordinary role may not set it');
 }
 
 # A session that is ended in mid-batch takes nothing along.
@@ -118,9 +91,15 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 		"SELECT segment_alter('in_trap', 5, 50)", "SELECT uid_internal.uid_change_segment('uid_segments.in_trap', 6)",
 		"SELECT * FROM public.t_sequence", "SELECT * FROM public.segment_status", "SELECT * FROM public.uid_generator_status",
 		"SELECT * FROM public.uid_generator_config", "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 900)", "SELECT segment_drop('in_trap')", "DROP SEQUENCE uid_generators.in_trap",
-		"SELECT segment_drop(repeat('in trap ', 20))");
+		"SELECT segment_drop(repeat('in trap ', 20))",
+		"SELECT * FROM public.uid_stat", "SELECT * FROM public.uid_stat_server", "SELECT node_id FROM uid_origin(uid_next())",
+		"SELECT uid_adopt('public.adopted', 'id', dry_run => false)", "SELECT uid_release('public.adopted', 'id', dry_run => false)",
+		"INSERT INTO public.t_sequence VALUES ('in_trap_row', 0, 10)", "UPDATE public.t_sequence SET current_val = 0",
+		"SELECT uid_leaf_alloc_create('public')", "INSERT INTO public.leaf_alloc (biz_tag, step) VALUES ('in_trap_row', 10)",
+		"UPDATE public.leaf_alloc SET max_id = 0");
 	$node->safe_psql('postgres', <<'SQL');
 CREATE ROLE attacker LOGIN;
+CREATE TABLE adopted (id bigserial PRIMARY KEY);
 CREATE SCHEMA trap AUTHORIZATION attacker;
 GRANT SELECT ON worker_node TO attacker;
 SET ROLE attacker;
