@@ -1,7 +1,5 @@
-# Migration of other systems' tables to segments, as docs/originals describes it, and an ORM's repair statements. The
-# other systems' algorithms are here in short form. Each node serves from a block of its own, and is in mid-block at the
-# migration. Expected: every value of the segment is above all values that any node ever handed out.
-# Then uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md and docs/originals.
+# A t_sequence table whose values go on in segments, as docs/originals describes it, and an ORM's repair statements. Then
+# uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md and docs/originals.
 use UidgenTest;
 
 my $node = new_node('migration', conf => "autovacuum = off\n");
@@ -12,126 +10,27 @@ sub sql
 	return $node->safe_psql('postgres', $_[0]);
 }
 
-my (%highest, %handed_out, $repeated);
-
-sub hand_out
-{
-	my ($key, $value) = @_;
-	$highest{$key} = $value if $value > ($highest{$key} // -1);
-	$repeated //= "$key: $value" if $handed_out{$key}{$value}++;
-	return;
-}
-
-# One value: from the node's block of that key, or from a new one that the code reference takes.
-sub serve
-{
-	my ($blocks, $key, $take) = @_;
-	my $block = $blocks->{$key};
-	$block = $blocks->{$key} = $take->($key) if !defined $block || $block->{next} >= $block->{end};
-	hand_out($key, $block->{next}++);
-	return;
-}
-
-# Five nodes serve some hundreds of values of each key, in an order that is always the same.
-sub serve_many
-{
-	my ($keys, $take, $values) = @_;
-	my @nodes = map { {} } 1 .. 5;
-	(%highest, %handed_out, $repeated) = ();
-	srand 2;
-	serve($nodes[ rand @nodes ], $keys->[ rand @$keys ], $take) foreach 1 .. $values;
-	return @nodes;
-}
-
 # ---------------------------------------------------------------------------
-# A t_sequence table. A node takes a block under the row's lock with UPDATE t_sequence SET current_val = current_val +
-# increment_val. Two variants are in use: the block begins at current_val as it was before the update, or as it is
-# after it (so the first block is never used).
+# A t_sequence table, in whose values a block begins at current_val as it was before a node's update, or as it is after it. So
+# what nodes may have handed out is below current_val + increment_val.
 # ---------------------------------------------------------------------------
-
-my $t_sequence = <<'SQL';
+sql(<<'SQL');
 CREATE TABLE t_sequence (pk_seq_name varchar(50) PRIMARY KEY, current_val bigint NOT NULL, increment_val int NOT NULL);
-INSERT INTO t_sequence VALUES ('t_order', 0, 10), ('order item', 123456, 100), ('用户', 1, 1), ('never used', 5, 10),
+INSERT INTO t_sequence VALUES ('t_order', 250, 10), ('order item', 123456, 100), ('用户', 1, 1), ('never used', 5, 10),
   ('pg_class', 2147483600, 7)
 SQL
-sql($t_sequence);
 like((sqlstate($node, 'CREATE EXTENSION uidgen'))[1], qr/"t_sequence" already exists/,
 	'a table of that name in the same schema is in the way');
 is(sql('CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; SELECT count(*) FROM uidgen.t_sequence'), 0, '... another schema is not');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres SET search_path = public, uidgen');
-
-foreach my $variant ('before', 'after')
-{
-	sql("DROP TABLE t_sequence; $t_sequence");
-	my $take = sub {
-		my ($key) = @_;
-		my ($from, $length) = split /\|/,
-		  sql( $variant eq 'before'
-			? "BEGIN; SELECT current_val, increment_val FROM t_sequence WHERE pk_seq_name = '$key' FOR UPDATE;"
-			  . " UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = '$key'; COMMIT"
-			: "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = '$key' RETURNING current_val, increment_val");
-		return { next => $from, end => $from + $length };
-	};
-	my @nodes = serve_many([ 't_order', 'order item', '用户', 'pg_class' ], $take, 250);
-	is($repeated // '', '', "a t_sequence service whose blocks begin at current_val $variant the update");
-	my @open = grep { $_->{next} < $_->{end} } map { values %$_ } @nodes;
-	cmp_ok(scalar(@open), '>=', 5, '... several nodes are in mid-block');
-	my $next_block = sql("SELECT current_val + increment_val FROM t_sequence WHERE pk_seq_name = 't_order'");
-	cmp_ok($next_block, '>', $highest{t_order}, '... current_val + increment_val is above');
-	# The statement of docs/originals/t_sequence.md.
-	is(sql('SELECT count(segment_create(pk_seq_name, current_val + increment_val, increment_val)) FROM t_sequence'), 5, '... five segments are made');
-	is(sql("SELECT segment_next('never used')"), 15, '... one that was never used, too');
-	foreach my $key ('t_order', 'order item', '用户', 'pg_class')
-	{
-		my @new = split /\n/, sql("SELECT unnest(segment_next_array('$key', 1000))");
-		cmp_ok($new[0], '>', $highest{$key}, "... $key goes on above");
-		# What the nodes had left would not have met them either, had they not been stopped.
-		my ($end) = sort { $b <=> $a } map { exists $_->{$key} ? $_->{$key}{end} : () } @nodes;
-		my $length = sql("SELECT increment_val FROM t_sequence WHERE pk_seq_name = '$key'");
-		is($new[0] - $end, $variant eq 'after' ? 0 : $length,
-			$variant eq 'after' ? '... right where the last block ends' : '... one block above where the last one ends');
-	}
-	sql('SELECT segment_drop(name) FROM uid_segment');
-}
+sql(block_of('docs/originals/t_sequence.md', qr/SELECT segment_create/));
+is(sql('SELECT string_agg(segment_next(pk_seq_name)::text, $$ $$ ORDER BY current_val) FROM t_sequence'), '2 15 260 123556 2147483607',
+	'... each segment goes on above all blocks');
+is(sql('SELECT count(*) FROM uid_segment AS n JOIN t_sequence AS t ON n.name = t.pk_seq_name WHERE n.step = t.increment_val'), 5, '... with the length of a block as its step');
 
 # CYCLE, for those that started again on overflow.
 sql("SELECT segment_create('rounds'); ALTER SEQUENCE uid_segments.rounds MAXVALUE 3 CYCLE");
 is(sql("SELECT string_agg(v::text, ',') FROM unnest(segment_next_array('rounds', 7)) AS v"), '1,2,3,1,2,3,1', 'ALTER SEQUENCE uid_segments.name CYCLE begins again');
-
-# ---------------------------------------------------------------------------
-# Leaf (Meituan-Dianping/Leaf, SegmentIDGenImpl and IDAllocMapper, 1.0): UPDATE leaf_alloc SET max_id = max_id + step,
-# in one transaction with the SELECT; the block is [max_id - step, max_id). The step is the table's, or doubled by the
-# node: UPDATE leaf_alloc SET max_id = max_id + #{step}.
-# ---------------------------------------------------------------------------
-{
-	sql(<<'SQL');
-CREATE TABLE leaf_alloc (
-  biz_tag varchar(128) PRIMARY KEY DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
-  description varchar(256), update_time timestamp NOT NULL DEFAULT now());
-INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES
-  ('leaf-segment-test', 1, 20, 'Test leaf Segment Mode Get Id'), ('leaf order', 1000000, 100, NULL), ('leaf idle', 1, 2000, 'nobody asked');
-SQL
-	my $factor = 1;
-	my $take = sub {
-		my ($key) = @_;
-		$factor = $factor % 4 + 1;
-		my ($max_id, $step) = split /\|/,
-		  sql("WITH own AS (SELECT step * $factor AS step FROM leaf_alloc WHERE biz_tag = '$key')"
-			  . " UPDATE leaf_alloc AS a SET max_id = a.max_id + own.step FROM own WHERE biz_tag = '$key' RETURNING a.max_id, own.step");
-		return { next => $max_id - $step, end => $max_id };
-	};
-	serve_many([ 'leaf-segment-test', 'leaf order' ], $take, 600);
-	is($repeated // '', '', 'a Leaf service');
-	# The statement of docs/originals/leaf.md.
-	is(sql('SELECT count(segment_create(biz_tag, max_id + 1, step)) FROM leaf_alloc'), 3, '... three segments are made');
-	is(sql('SELECT count(*) FROM uid_segment AS new JOIN leaf_alloc AS old ON new.name = old.biz_tag WHERE new.step = old.step'),
-		3, '... with step');
-	foreach my $key ('leaf-segment-test', 'leaf order')
-	{
-		cmp_ok(sql("SELECT segment_next('$key')"), '>', $highest{$key}, "... $key goes on above");
-	}
-	is(sql("SELECT segment_next('leaf idle')"), 2, '... and one that was never asked, too');
-}
 
 # ---------------------------------------------------------------------------
 # What ORMs send after an import with ids of its own. Expected: it takes effect in every session, at the first call of
@@ -453,7 +352,7 @@ is(in_database('SELECT max(id) FILTER (WHERE v = 0) < min(id) FILTER (WHERE v > 
 is(in_database('SELECT (SELECT count(*) FROM uidgen.worker_node WHERE id <= 9), (SELECT last_value >= 9 FROM uidgen.worker_node_id_seq)'),
 	'9|t', '... the rows of the servers came along, and worker ids go on above');
 
-# leaf_alloc, as above; ids of the table are below max_id.
+# leaf_alloc; ids of the table are below max_id.
 new_database(<<'SQL');
 CREATE TABLE leaf_alloc (
   biz_tag varchar(128) PRIMARY KEY DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
@@ -464,6 +363,7 @@ INSERT INTO orders SELECT i, i FROM generate_series(2001, 4000) i;
 SQL
 run_blocks('Leaf', block_of('docs/originals/leaf.md', qr/max_id \+ 1/));
 cmp_ok(in_database(sprintf $new, 'orders'), '>', 4001, '... ids go on above the last block');
+is(in_database("SELECT segment_next('users'), step FROM uidgen.uid_segment WHERE name = 'users'"), '2|100', '... also of a tag that was never asked');
 
 # tiny_id_info of two databases, odd and even: a block is (max_id - step, max_id].
 run_section('From tinyid', <<'SQL');
