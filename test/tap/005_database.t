@@ -5,24 +5,6 @@ use UidgenTest;
 my $node = new_node('database');
 start_uidgen($node);
 
-# Runs SQL that must fail; returns what psql wrote to stderr.
-sub failure
-{
-	my ($dbname, $sql) = @_;
-	my ($status, undef, $stderr) =
-	  $node->psql($dbname, $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	return $status == 0 ? 'no error' : $stderr;
-}
-
-sub session_failure
-{
-	my ($session, $sql) = @_;
-	$session->query($sql);
-	my $stderr = $session->{stderr};
-	$session->{stderr} = '';
-	return $stderr;
-}
-
 # The lock is taken under the transaction, not under the savepoint that happened to be open.
 {
 	$node->safe_psql('postgres', 'CREATE SEQUENCE locked');
@@ -37,10 +19,10 @@ sub session_failure
 		'RowExclusiveLock',
 		'ROLLBACK TO leaves the lock of a draw held');
 	like(
-		failure('postgres', "SET lock_timeout = '10ms'; ALTER SEQUENCE locked INCREMENT 2"),
+		failure("SET lock_timeout = '10ms'; ALTER SEQUENCE locked INCREMENT 2"),
 		qr/55P03/, 'ALTER SEQUENCE waits for a draw made inside a savepoint that was rolled back');
 	like(
-		failure('postgres', "SET lock_timeout = '10ms'; DROP SEQUENCE locked"),
+		failure("SET lock_timeout = '10ms'; DROP SEQUENCE locked"),
 		qr/55P03/, 'and so does DROP SEQUENCE');
 	is($one->query_safe("SELECT segment_next('locked'::regclass)"),
 		$first + 1, 'the session draws on in order');
@@ -61,7 +43,7 @@ sub session_failure
 		"SELECT bool_or(records > 0) FROM uid_stat WHERE kind = 'generator'")
 	  or die 'nobody draws';
 
-	like(failure('postgres', 'DROP DATABASE busy'), qr/55006/, 'DROP DATABASE is refused while sessions draw');
+	like(failure('DROP DATABASE busy'), qr/55006/, 'DROP DATABASE is refused while sessions draw');
 	is($session->query_safe("SELECT segment_next('s'::regclass)"),
 		$segment + 1, 'the range in hand goes on after a refused DROP DATABASE');
 	cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, 'ids go on above');
@@ -69,7 +51,7 @@ sub session_failure
 
 	# The same in a transaction that fails later.
 	$session->query_safe('SELECT 1');
-	like(failure('postgres', 'BEGIN; DROP DATABASE busy'), qr/25001/, 'DROP DATABASE in a transaction block');
+	like(failure('BEGIN; DROP DATABASE busy'), qr/25001/, 'DROP DATABASE in a transaction block');
 	is($session->query_safe("SELECT segment_next('s'::regclass)"),
 		$segment + 2, 'leaves the range in hand too');
 	$session->quit;
@@ -136,7 +118,7 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	$node->safe_psql('postgres', "CREATE DATABASE encoded ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
 	$node->safe_psql('encoded', 'CREATE EXTENSION uidgen');
 	is($node->safe_psql('encoded', 'SELECT uid_next() > 0'), 't', "CREATE EXTENSION in a database of encoding $encoding");
-	like(failure('encoded', "SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)"), qr/HINT:  Create another generator above it/, 'with all of a message');
+	like(failure("SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)", 'encoded'), qr/HINT:  Create another generator above it/, 'with all of a message');
 	$node->safe_psql('postgres', 'DROP DATABASE encoded');
 }
 
@@ -155,13 +137,13 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	is($session->query_safe($draws), '2|2|t', 'with the ranges in hand');
 	$node->safe_psql('postgres', "BEGIN; SAVEPOINT a; $all; ROLLBACK TO a; COMMIT");
 	is($session->query_safe($draws), '3|3|t', 'and so does one in a savepoint that is rolled back');
-	like(failure('postgres', "BEGIN; $all; SELECT 1 / 0"), qr/22012/, 'and one in a transaction that fails');
+	like(failure("BEGIN; $all; SELECT 1 / 0"), qr/22012/, 'and one in a transaction that fails');
 	is($session->query_safe($draws), '4|4|t', 'and draws go on');
 	$node->safe_psql('postgres', $all);
 	is($node->safe_psql('postgres', $slots), 0, 'after a DROP that commits none is shown');
 	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_generator WHERE NOT builtin"),
 		0, 'and leaves no row');
-	like(session_failure($session, $draws), qr/does not exist/, 'the session that used them gets an error');
+	like(failure($session, $draws), qr/does not exist/, 'the session that used them gets an error');
 	$node->safe_psql('postgres', "CREATE SEQUENCE s START 100; SELECT segment_create('named', 200), uid_generator_create('g')");
 	is($session->query_safe($draws), '100|200|t', 'and draws from new ones of the same names');
 

@@ -16,14 +16,6 @@ sub both
 	return;
 }
 
-# Runs SQL that must fail; returns what psql wrote to stderr.
-sub failure
-{
-	my ($on, $dbname, $sql) = @_;
-	my ($status, undef, $stderr) = $on->psql($dbname, $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	return $status == 0 ? 'no error' : $stderr;
-}
-
 sub dump_to
 {
 	my ($dbname, $file, @options) = @_;
@@ -113,9 +105,9 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 			'SELECT count(*), bool_and(n.id > o.last) FROM worker_node AS n, (SELECT max(id) AS last FROM worker_node WHERE '
 			  . "created <= (SELECT max(created) FROM worker_node WHERE id <= 3)) AS o WHERE n.id > 3"),
 		'3|t', 'new draws of worker ids are above the old ones');
-	like(failure($node, $dbname, "SET ROLE carol; SELECT uid_next('uid_generators.of_bob')"), qr/ERROR:  42501/, 'who may not draw may not');
+	like(failure($node, "SET ROLE carol; SELECT uid_next('uid_generators.of_bob')", $dbname), qr/ERROR:  42501/, 'who may not draw may not');
 	is($node->safe_psql($dbname, "SET ROLE carol; SELECT uid_next('uid_generators.of_alice') > 0"), 't', 'who may may');
-	like(failure($node, $dbname, 'SET ROLE carol; SELECT uid_next()'), qr/ERROR:  42501/, "what was revoked of the extension's own stays revoked");
+	like(failure($node, 'SET ROLE carol; SELECT uid_next()', $dbname), qr/ERROR:  42501/, "what was revoked of the extension's own stays revoked");
 	is($node->safe_psql($dbname, "SET ROLE bob; SELECT uid_generator_create('another'); SELECT uid_next('uid_generators.another') > 0; DROP SEQUENCE uid_generators.another"),
 		"uid_generators.another\nt", 'and who may make');
 	is($node->safe_psql($dbname, 'SELECT count(*) FROM uid_generator'), 2, 'rows go with their sequences');
@@ -139,8 +131,8 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	set_clock($target, '-1h');
 	$target->safe_psql('postgres', 'CREATE DATABASE behind');
 	restore($target, 'behind', 'whole.dump');
-	like(failure($target, 'behind', 'SET uidgen.max_wait = 0; SELECT uid_next()'), qr/ERROR:  55000.*ahead of the clock/s, 'an hour behind, no id is drawn');
-	like(failure($target, 'behind', "SET uidgen.max_wait = 0; SELECT uid_next('uid_generators.of_alice')"), qr/ERROR:  55000.*ahead of the clock/s, 'from no generator');
+	like(failure($target, 'SET uidgen.max_wait = 0; SELECT uid_next()', 'behind'), qr/ERROR:  55000.*ahead of the clock/s, 'an hour behind, no id is drawn');
+	like(failure($target, "SET uidgen.max_wait = 0; SELECT uid_next('uid_generators.of_alice')", 'behind'), qr/ERROR:  55000.*ahead of the clock/s, 'from no generator');
 	set_clock($target, '+0');
 	is($target->safe_psql('behind', $above), 't|t|t|t|t', 'with the clock set right draws go on above');
 	$target->safe_psql('postgres', 'DROP DATABASE behind');
@@ -240,10 +232,10 @@ SQL
 	is($target->safe_psql('owned_too', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM mine.documents'), '300|300|300|300', 'and nothing comes twice');
 	is($target->safe_psql('owned_too', 'SELECT bool_and(id > before) FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM mine.documents) AS d'), 't', 'in order');
 	# What a restore needs he may; not more.
-	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; UPDATE uid_generator SET lease_ms = 5"), qr/ERROR:  42501/, 'the owner of the database changes no row');
-	like(failure($target, 'owned_too', "CREATE SEQUENCE uid_generators.of_super; SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.of_super\", \"builtin\": false}')).* FROM uid_internal.uid_generator_builtin(false) AS b"),
+	like(failure($target, "SET SESSION AUTHORIZATION boss; UPDATE uid_generator SET lease_ms = 5", 'owned_too'), qr/ERROR:  42501/, 'the owner of the database changes no row');
+	like(failure($target, "CREATE SEQUENCE uid_generators.of_super; SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.of_super\", \"builtin\": false}')).* FROM uid_internal.uid_generator_builtin(false) AS b", 'owned_too'),
 		qr/ERROR:  42501/, "and registers no sequence of somebody else's");
-	like(failure($target, 'owned_too', "SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.g\"}')).* FROM uid_internal.uid_generator_builtin(false) AS b"),
+	like(failure($target, "SET SESSION AUTHORIZATION boss; INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{\"generator\": \"uid_generators.g\"}')).* FROM uid_internal.uid_generator_builtin(false) AS b", 'owned_too'),
 		qr/ERROR:  2202|ERROR:  23505/, 'nor another one as the builtin generator');
 }
 
@@ -282,13 +274,13 @@ SQL
 	# In between the database is without a default, and nothing stands in for it.
 	my ($status, $output, $stderr) = $source->psql('round_trip', 'DROP SEQUENCE uid_generators.early');
 	like("$status $stderr", qr/^0 .*WARNING:  the database no longer has a default generator/s, 'the default is dropped with a warning');
-	like(failure($source, 'round_trip', 'INSERT INTO documents DEFAULT VALUES'), qr/ERROR:  42704.*no default generator/s, 'uid_next() fails then');
+	like(failure($source, 'INSERT INTO documents DEFAULT VALUES', 'round_trip'), qr/ERROR:  42704.*no default generator/s, 'uid_next() fails then');
 	$source->restart;
-	like(failure($source, 'round_trip', 'SELECT uid_next()'), qr/ERROR:  42704.*no default generator/s, 'after a restart, too');
+	like(failure($source, 'SELECT uid_next()', 'round_trip'), qr/ERROR:  42704.*no default generator/s, 'after a restart, too');
 	dump_to('round_trip', 'without.dump', '-Fc');
 	$target->safe_psql('postgres', 'CREATE DATABASE without');
 	restore($target, 'without', 'without.dump');
-	like(failure($target, 'without', 'SELECT uid_next()'), qr/ERROR:  42704.*no default generator/s, 'and where its dump was restored');
+	like(failure($target, 'SELECT uid_next()', 'without'), qr/ERROR:  42704.*no default generator/s, 'and where its dump was restored');
 	is($target->safe_psql('without', "SELECT uid_default_set('uid_generators.uid_default'); SELECT uid_next() > 0"), "\nt", 'until one is chosen');
 }
 
@@ -300,7 +292,7 @@ SQL
 	my $insert = "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.1', '8080-1', 2, current_date, now(), now()) RETURNING id";
 	my $id = $source->safe_psql('outside', $insert);
 	is($source->safe_psql('outside', "SELECT $id > max(id) FROM worker_node WHERE id <> $id"), 't', 'an application draws its worker id by a row of its own');
-	like(failure($source, 'outside', 'ALTER TABLE worker_node ADD COLUMN rack text'), qr/ERROR:  42809/, 'a column that would make a dump useless is refused');
+	like(failure($source, 'ALTER TABLE worker_node ADD COLUMN rack text', 'outside'), qr/ERROR:  42809/, 'a column that would make a dump useless is refused');
 	dump_to('outside', 'outside.dump', '-Fc');
 	$target->safe_psql('postgres', 'CREATE DATABASE outside');
 	restore($target, 'outside', 'outside.dump');
@@ -342,9 +334,9 @@ SQL
 		't', 'the layout is that of the chosen one');
 	is($sql->('SELECT worker_id FROM uid_decode(uid_next())'), 9, 'and so is its worker id');
 	is($sql->("SELECT uid_next('uid_generators.raised') > raised FROM mark"), 't', 'a mark that was raised and not reached is a mark');
-	like(failure($target, 'chosen', "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)"), qr/ERROR:  55000.*cannot change the layout/s, 'a layout with ids stays closed');
-	like(failure($target, 'chosen', "SELECT uid_default_set('uid_generators.uid_default')"), qr/ERROR:  55000.*cannot start above/s, 'and so does the way back to a lower default');
-	like(failure($target, 'chosen', "SELECT uid_generator_drop('uid_generators.early')"), qr/ERROR:  2BP01/, 'the default can not be dropped');
+	like(failure($target, "SELECT uid_generator_alter('uid_generators.early', sequence_bits => 12)", 'chosen'), qr/ERROR:  55000.*cannot change the layout/s, 'a layout with ids stays closed');
+	like(failure($target, "SELECT uid_default_set('uid_generators.uid_default')", 'chosen'), qr/ERROR:  55000.*cannot start above/s, 'and so does the way back to a lower default');
+	like(failure($target, "SELECT uid_generator_drop('uid_generators.early')", 'chosen'), qr/ERROR:  2BP01/, 'the default can not be dropped');
 	$sql->('INSERT INTO documents SELECT FROM generate_series(1, 2000)');
 	is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
 	$target->safe_psql('postgres', 'DROP DATABASE chosen');

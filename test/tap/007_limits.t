@@ -5,15 +5,6 @@ use UidgenTest 'preloaded';
 my $node = new_node('limits');
 start_uidgen($node);
 
-# Runs SQL that must fail; returns what psql wrote to stderr.
-sub failure
-{
-	my ($on, $sql, $dbname) = @_;
-	my ($status, undef, $stderr) =
-	  $on->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	return $status == 0 ? 'no error' : $stderr;
-}
-
 my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0';
 
 # In parallel mode a sequence of which the server knows nothing yet is drawn from by workers.

@@ -5,29 +5,6 @@ use UidgenTest 'preloaded';
 my $node = new_node('roles');
 start_node($node);
 
-# Runs SQL that must fail; returns what psql wrote to stderr.
-sub failure
-{
-	my ($sql, $dbname) = @_;
-	my ($status, undef, $stderr) =
-	  $node->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	return $status == 0 ? 'no error' : $stderr;
-}
-
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
-sub session_failure
-{
-	my ($session, $sql) = @_;
-	$session->query("\\set VERBOSITY verbose\n$sql");
-	my $stderr = $session->{stderr};
-	$session->{stderr} = '';
-	return $stderr;
-}
-
 sql('CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE carol LOGIN; CREATE ROLE boss LOGIN');
 
 # The default generator is open to everybody, from the transaction on that makes it.
@@ -115,7 +92,7 @@ SQL
 	{
 		$session->query_safe('BEGIN; SAVEPOINT a');
 		is($session->query_safe('SELECT lend()'), 'truetruetrue', 'a SECURITY DEFINER function draws');
-		like(session_failure($session, "SELECT $call"), qr/ERROR:  42501/, "its caller may not, in the same transaction: $call");
+		like(failure($session, "SELECT $call"), qr/ERROR:  42501/, "its caller may not, in the same transaction: $call");
 		$session->query_safe('ROLLBACK TO a');
 		is($session->query_safe('SELECT lend()'), 'truetruetrue', 'and it goes on');
 		$session->query_safe('ROLLBACK');
@@ -130,11 +107,11 @@ SQL
 		$session->query_safe('BEGIN; SET LOCAL ROLE alice');
 		is($session->query_safe("EXECUTE $statement"), 't', "a prepared statement draws for its owner: $statement");
 		$session->query_safe('SET LOCAL ROLE bob');
-		like(session_failure($session, "EXECUTE $statement"), qr/ERROR:  42501/, 'and not for another role');
+		like(failure($session, "EXECUTE $statement"), qr/ERROR:  42501/, 'and not for another role');
 		$session->query_safe('ROLLBACK');
 	}
 	# One expression, evaluated under two roles.
-	like(session_failure($session, <<'SQL'), qr/ERROR:  42501/, 'an expression evaluated again under another role is checked again');
+	like(failure($session, <<'SQL'), qr/ERROR:  42501/, 'an expression evaluated again under another role is checked again');
 DO $$
 BEGIN
   FOR i IN 1 .. 2 LOOP

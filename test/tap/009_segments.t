@@ -6,11 +6,6 @@ use UidgenTest;
 my $node = new_node('segments', conf => "autovacuum = off\nwal_writer_delay = 10ms\n");
 start_uidgen($node);
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 sub status
 {
 	my ($sequence, $columns) = @_;

@@ -5,11 +5,6 @@ use UidgenTest;
 my $node = new_node('migration', conf => "autovacuum = off\n");
 start_node($node);
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 # ---------------------------------------------------------------------------
 # A t_sequence table, in whose values a block begins at current_val as it was before a node's update, or as it is after it. So
 # what nodes may have handed out is below current_val + increment_val.

@@ -18,12 +18,6 @@ sub loop
 
 my $create = q{EXECUTE format('CREATE SEQUENCE s%s', i)};
 
-sub sql
-{
-	my ($sql, $dbname) = @_;
-	return $node->safe_psql($dbname // 'postgres', $sql);
-}
-
 # How often each of the values that all segments have given next was given.
 sub draw_all
 {

@@ -19,12 +19,6 @@ use_fake_clock($node);
 freeze_clock($node);
 start_uidgen($node);
 
-sub sql
-{
-	my ($sql, $dbname) = @_;
-	return $node->safe_psql($dbname // 'postgres', $sql);
-}
-
 # In the mode of pg_upgrade a server takes the oid and the file of a relation from the caller.
 sub restart_for_upgrade
 {
@@ -129,16 +123,16 @@ join_fleet($node, $registry);
 start_uidgen($node);
 
 # A database with the oid of one that was dropped, from the same template.
-sql('CREATE DATABASE mould');
-sql("CREATE EXTENSION uidgen; SELECT uid_generator_create('g'), uid_generator_create('c', mode => 'cached', spread => false), segment_attach('a', step => 100, max_step => 100, without_standby => true)", 'mould');
+sql($node, 'CREATE DATABASE mould');
+sql($node, "CREATE EXTENSION uidgen; SELECT uid_generator_create('g'), uid_generator_create('c', mode => 'cached', spread => false), segment_attach('a', step => 100, max_step => 100, without_standby => true)", 'mould');
 my (%twice, @twins);
 foreach my $round (1, 2, 3)
 {
-	sql('CREATE DATABASE twin TEMPLATE mould OID 50000');
-	$twice{$_}++ foreach split /\n/, sql(q{SELECT segment_next('a') FROM generate_series(1, 150); SELECT uid_next('uid_generators.g'), uid_next('uid_generators.c') FROM generate_series(1, 10)}, 'twin') =~ s/\|/\n/gr;
-	push @twins, sql(q{SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.g'::regclass}, 'twin');
-	poll_until('a block', sub { sql(q{SELECT next_ready FROM segment_status WHERE name = 'a'}, 'twin') eq 't' }) or die 'no block';
-	sql('DROP DATABASE twin');
+	sql($node, 'CREATE DATABASE twin TEMPLATE mould OID 50000');
+	$twice{$_}++ foreach split /\n/, sql($node, q{SELECT segment_next('a') FROM generate_series(1, 150); SELECT uid_next('uid_generators.g'), uid_next('uid_generators.c') FROM generate_series(1, 10)}, 'twin') =~ s/\|/\n/gr;
+	push @twins, sql($node, q{SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.g'::regclass}, 'twin');
+	poll_until('a block', sub { sql($node, q{SELECT next_ready FROM segment_status WHERE name = 'a'}, 'twin') eq 't' }) or die 'no block';
+	sql($node, 'DROP DATABASE twin');
 }
 is(scalar(keys %twice), 510, 'databases with one oid: no id and no value comes twice');
 is(join(' ', grep { $twins[$_] == $twins[ $_ - 1 ] } 1, 2), '', '... and each has a grant of its own');
@@ -149,14 +143,14 @@ my $node_of = "SELECT node FROM uid_generator_status WHERE generator = '$again':
 sub next_node
 {
 	my ($sql) = @_;
-	return (split /\n/, sql("$sql; SELECT FROM uid_next('$again'); $node_of"))[-1];
+	return (split /\n/, sql($node, "$sql; SELECT FROM uid_next('$again'); $node_of"))[-1];
 }
 
 # A fixed number is refused to whoever asks for it as a newcomer.
 my $granted = next_node(with_oid(q{SELECT FROM uid_generator_create('again', worker_policy => 'static', worker_number => 31)}));
 is(next_node("BEGIN; DROP SEQUENCE $again; ROLLBACK"), $granted, 'a generator whose DROP is rolled back keeps its node');
 isnt(next_node("DROP SEQUENCE $again; " . with_oid($create{generator})), $granted, 'another generator with its oid gets a node of its own');
-sql("DROP SEQUENCE $again");
+sql($node, "DROP SEQUENCE $again");
 
 # As segment_attach() makes it, but for a look-up at the registry, without which a restore goes, too.
 sub attach
@@ -168,19 +162,19 @@ sub attach
 
 my $values = q{SELECT min(v), max(v) FROM (SELECT segment_next('again') FROM generate_series(1, 250)) AS d(v)};
 my $is_ready = q{SELECT next_ready FROM segment_status WHERE name = 'again'};
-my $fleet = sql('SELECT fleet FROM uid_registry_status LIMIT 1');
+my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
 my $plain = with_oid('CREATE SEQUENCE uid_segments.again') . q{; INSERT INTO uid_segment (name, sequence) VALUES ('again', 'uid_segments.again')};
 my $above = 0;
 foreach my $case ([ 'attached to the first', attach('a', $fleet) ], [ 'to the second', attach('b', $fleet), 1000000 ],
 	[ 'to none', $plain, 1 ], [ 'to the first again', attach('a', $fleet) ])
 {
 	my ($what, $create, $expected) = @$case;
-	my ($first, $last) = split /\|/, (split /\n/, sql("$create; $values"))[-1];
+	my ($first, $last) = split /\|/, (split /\n/, sql($node, "$create; $values"))[-1];
 	ok(($expected ? $first == $expected : $first > $above) && $last == $first + 249,
 		"a segment that is $what does not draw from the block that is ready for the one before") or diag("$first to $last");
 	$above = $last unless $expected;
-	poll_until('a block', sub { sql($is_ready) eq 't' }) or die 'no block' if $what ne 'to none';
-	sql('DROP SEQUENCE uid_segments.again');
+	poll_until('a block', sub { sql($node, $is_ready) eq 't' }) or die 'no block' if $what ne 'to none';
+	sql($node, 'DROP SEQUENCE uid_segments.again');
 }
 $node->stop;
 done_testing();

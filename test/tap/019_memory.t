@@ -18,11 +18,6 @@ use_shaky_disk($node);
 join_fleet($node, $registry);
 start_uidgen($node);
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 sub fill { set_disk($node, 'ENOSPC', 'write', '/pg_dynshmem') }
 sub make_room { set_disk($node) }
 
@@ -43,15 +38,15 @@ my $slots = 'SELECT generators, segments FROM uid_stat_server';
 # ---------------------------------------------------------------------------
 # From the start on there is no room. Nothing is burned, and nothing is left in a transaction.
 # ---------------------------------------------------------------------------
-sql("DO \$\$ BEGIN FOR i IN 1 .. $many LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END \$\$");
-sql('CREATE SEQUENCE plain');
+sql($node, "DO \$\$ BEGIN FOR i IN 1 .. $many LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END \$\$");
+sql($node, 'CREATE SEQUENCE plain');
 my $session = hold_open($node);
 fill();
 refused($node, $_, "no room: $_", 'the table of generators and segments') foreach 'SELECT uid_next()', q{SELECT segment_next('s1')};
 $session->query_safe('BEGIN; SAVEPOINT s');
 refused($session, q{SELECT segment_next('s1')}, 'in a transaction');
 is($session->query_safe(q{ROLLBACK TO s; SELECT nextval('plain'); COMMIT}), 1, '... which goes on without it');
-is(sql('SELECT count(*) FROM uid_stat') . ' ' . sql($slots) . ' ' . sql('SELECT count(*) FROM segment_status'), '0 0|0 0', '... the views answer');
+is(sql($node, 'SELECT count(*) FROM uid_stat') . ' ' . sql($node, $slots) . ' ' . sql($node, 'SELECT count(*) FROM segment_status'), '0 0|0 0', '... the views answer');
 make_room();
 is($session->query_safe(q{SELECT segment_next('s1'), uid_next() > 0}), '1|t', 'there is room, and draws begin');
 my $granted = node_of($node);
@@ -73,27 +68,27 @@ my $granted = node_of($node);
 		if ($drawn < $many && $refusals++ < 2)
 		{
 			refused($session, "SELECT segment_next('s" . ($drawn + 1) . "')", "no room for a slot after $drawn");
-			is(sql($slots), "1|$drawn", '... no slot is half made');
-			is(sql("SELECT segment_next('s$drawn'), uid_next() > 0"), '2|t', '... and what has one goes on');
+			is(sql($node, $slots), "1|$drawn", '... no slot is half made');
+			is(sql($node, "SELECT segment_next('s$drawn'), uid_next() > 0"), '2|t', '... and what has one goes on');
 		}
 		make_room();
 		# Another session finds room, and takes what this one could not.
-		sql("SELECT segment_next('s" . ++$drawn . "')") if $drawn < $many;
+		sql($node, "SELECT segment_next('s" . ++$drawn . "')") if $drawn < $many;
 	}
 	cmp_ok($refusals, '>', 1, "the area grows to $drawn segments, with $refusals refusals");
-	is(sql($slots), "1|$many", '... each has a slot');
+	is(sql($node, $slots), "1|$many", '... each has a slot');
 }
 
 # ---------------------------------------------------------------------------
 # A ring that does not fit.
 # ---------------------------------------------------------------------------
-sql(q{SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000)});
+sql($node, q{SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000)});
 fill();
 refused($session, q{SELECT uid_next('uid_generators.large')}, 'no room for a ring', 'the ring of a generator, 16777216 bytes') foreach 1, 2;
 is($session->query_safe('SELECT uid_next() > 0'), 't', '... other generators go on');
 make_room();
 is($session->query_safe(q{SELECT uid_next('uid_generators.large') > 0}), 't', '... and this one, when there is room');
-is(sql($slots), "2|$many", '... with one slot');
+is(sql($node, $slots), "2|$many", '... with one slot');
 $session->quit;
 
 # ---------------------------------------------------------------------------
@@ -105,7 +100,7 @@ start_node($node);
 fill();
 refused($node, 'SELECT uid_next()', 'after a start', 'the table of generators and segments') foreach 1, 2;
 make_room();
-is(sql('SELECT uid_next() > 0'), 't', 'when there is room the generator goes on without its registry');
+is(sql($node, 'SELECT uid_next() > 0'), 't', 'when there is room the generator goes on without its registry');
 is(node_of($node), $granted, '... with the grant of before');
 
 $node->stop;

@@ -8,12 +8,6 @@ use UidgenTest;
 my $node = new_node('cached', conf => "autovacuum = off\ndynamic_shared_memory_type = mmap\nuidgen.max_wait = 300ms\n");
 start_uidgen($node);
 
-sub sql
-{
-	my ($sql, $dbname) = @_;
-	return $node->safe_psql($dbname // 'postgres', $sql);
-}
-
 sub create
 {
 	my ($name, $how) = @_;

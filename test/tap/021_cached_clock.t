@@ -20,11 +20,6 @@ my $bits = 8;
 my $layout = "preset => 'baidu_cached', epoch => '2026-11-20 00:00+00', sequence_bits => $bits, time_bits => 30";
 my $max_ahead = 32;
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 sub create
 {
 	my ($name, $more) = @_;

@@ -10,11 +10,6 @@ freeze_clock($node);
 start_uidgen($node);
 my $day = 86400;
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 sub next_id
 {
 	return sql("SELECT uid_next('uid_generators.$_[0]')");

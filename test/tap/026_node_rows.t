@@ -1,22 +1,11 @@
 # Rows of worker_node are written by a separate process. Expected: the outcome of a row never affects transactions that
 # draw, and the row is written whatever the outcome of those transactions.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest;
 
 my $node = new_node('rows', conf => "max_locks_per_transaction = 10\nautovacuum = off\n");
 use_fake_clock($node);
 start_uidgen($node);
-
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
 
 sub make
 {

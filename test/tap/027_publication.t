@@ -11,12 +11,6 @@ my $setup = <<'SQL';
 CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint DEFAULT segment_next('same'));
 SELECT uid_generator_create('same', 'twitter'), segment_create('same', 1, 10);
 SQL
-sub sql
-{
-	my ($node, $sql) = @_;
-	return $node->safe_psql('postgres', $sql);
-}
-
 sub insert
 {
 	my ($node, $rows) = @_;

@@ -7,12 +7,6 @@ my $node = new_node('dropped', conf => "max_connections = 80\n");
 start_uidgen($node);
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-sub sql
-{
-	my ($sql, $dbname) = @_;
-	return $node->safe_psql($dbname // 'postgres', $sql);
-}
-
 # Statements in single-user mode, one a line; returns what the server says.
 sub single_user
 {

@@ -1,11 +1,6 @@
 # The registry of a fleet on real servers: crashes, failovers with and without the last grants, a handover, a copied data
 # directory, a move by dump and restore, a restore in place. Members are made up. Their clocks and the servers' stand still or are moved, so
 # no result depends on time that passes.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest 'preloaded';
 
 my $clock = 0;          # seconds after the instant at which freeze_clock() stops clocks

@@ -1,11 +1,5 @@
 # Drawing inside the grants of a fleet's registry: which node ids have, when a node changes, and what a draw does when
 # there is no grant. Registry and members are servers of their own. (032_registrar.t tests the registrar.)
-use strict;
-use warnings FATAL => 'all';
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest 'preloaded';
 
@@ -23,12 +17,6 @@ sub member
 	use_fake_clock($node) if $opts{fake_clock};
 	start_uidgen($node);
 	return $node;
-}
-
-sub sql
-{
-	my ($node, $sql) = @_;
-	return $node->safe_psql('postgres', $sql);
 }
 
 sub status

@@ -1,14 +1,9 @@
 # The member's side of a fleet: the registrar, its file of grants, and what callers see when the registry is away or
 # refuses. Registry and members are servers of their own.
-use strict;
-use warnings FATAL => 'all';
 use FindBin;
 use IO::Socket::UNIX;
 use POSIX ();
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest 'preloaded';
 

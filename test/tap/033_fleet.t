@@ -4,12 +4,6 @@
 #
 # Expected: no id comes twice, on whatever server. Members whose grants reach beyond the fence keep their nodes. Newcomers
 # are told from when on they are accepted.
-use strict;
-use warnings FATAL => 'all';
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest 'preloaded';
 
 my $lease = 4;     # seconds
@@ -33,12 +27,6 @@ foreach my $name (@names)
 	create_load($member);
 	push @loops, load($member), load_small($member, 'small');
 	$members{$name} = $member;
-}
-
-sub sql
-{
-	my ($node, $sql) = @_;
-	return $node->safe_psql('postgres', $sql);
 }
 
 sub new_standby

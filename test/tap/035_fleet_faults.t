@@ -6,14 +6,8 @@
 #
 # On PostgreSQL 15 a registrar sees the real clock, because libfaketime does not reach processes that are started from
 # a signal handler. What a step does to a member's asks is tested by stepping the registry's clock, too.
-use strict;
-use warnings FATAL => 'all';
-
 use FindBin;
 use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes;
 use UidgenTest 'preloaded';
 
@@ -21,12 +15,6 @@ my $lease = 4;    # seconds
 my $soon = 40;    # seconds. A refusal says that a clock must run for an hour, but it may be set before.
 
 my (%servers, %loops, @stopped);
-
-sub sql
-{
-	my ($name, $sql) = @_;
-	return $servers{$name}->safe_psql('postgres', $sql);
-}
 
 # The default generator's grant, in Unix time.
 my $granted_until = q{SELECT extract(epoch FROM granted_until) FROM uid_registry_status WHERE generator LIKE '%uid_default'};
@@ -78,7 +66,7 @@ foreach my $name ('registry', 'a', 'b', 'c')
 my $registry = $servers{registry};
 start_uidgen($registry);
 make_registry($registry);
-sql('registry', "UPDATE uid_fleet_state SET longest_grant = '$lease s'");
+sql($servers{registry}, "UPDATE uid_fleet_state SET longest_grant = '$lease s'");
 
 # c reaches the registry through a proxy.
 my $proxy_directory = PostgreSQL::Test::Utils::tempdir_short();
@@ -138,8 +126,8 @@ sub renews
 	my ($what, @names) = @_;
 	foreach my $name (@names)
 	{
-		my $after = sql($name, 'SELECT extract(epoch FROM clock_timestamp())') + $lease;
-		ok(poll_until($what, sub { sql($name, "SELECT ($granted_until) > $after") eq 't' }, $soon), "$what: $name renews its grant");
+		my $after = sql($servers{$name}, 'SELECT extract(epoch FROM clock_timestamp())') + $lease;
+		ok(poll_until($what, sub { sql($servers{$name}, "SELECT ($granted_until) > $after") eq 't' }, $soon), "$what: $name renews its grant");
 	}
 	goes_on("$what: members draw on", map { @{ $loops{$_} } } @names);
 	return;
@@ -166,7 +154,7 @@ renews('the clock is right once more', 'a', 'b', 'c');
 foreach my $step ('+1h', '-1h')
 {
 	my $generator = $step eq '+1h' ? 'early' : 'late';
-	sql('a', "SELECT uid_generator_create('$generator')");
+	sql($servers{a}, "SELECT uid_generator_create('$generator')");
 	set_clock($servers{a}, $step);
 	fails_with('a', qr/ERROR:.*(no node from the registry.*ahead of the clocks|clock moved backwards|ahead of the (?:system )?clock)/s);
 	push @{ $loops{a} }, background_loop($servers{a}, sql => "SELECT uid_next('uid_generators.$generator') FROM generate_series(1, 20)",
@@ -202,18 +190,18 @@ kill_proxy();
 goes_on('cut off, a member draws on', @{ $loops{c} });
 $registry->poll_query_until('postgres',
 	q{SELECT count(*) = 3 FROM pg_stat_activity WHERE application_name = 'uidgen registrar' AND state = 'idle'}) or die 'not cut off';
-my $until = sql('registry', "SELECT granted_until FROM uid_fleet_node WHERE node = $node AND $of_small");
+my $until = sql($servers{registry}, "SELECT granted_until FROM uid_fleet_node WHERE node = $node AND $of_small");
 create_small($servers{b}, 'newcomer');
 push @{ $loops{b} }, load_small($servers{b}, 'newcomer');
 fails_with('c', qr/has no node from the registry.*DETAIL:  The last attempt to get one failed: connection to server on socket/s);
 goes_on('its node is given to a newcomer', $loops{b}[-1]);
-is(sql('registry', "SELECT granted_from >= $until FROM uid_fleet_node WHERE node = $node AND generator LIKE '%newcomer'"),
+is(sql($servers{registry}, "SELECT granted_from >= $until FROM uid_fleet_node WHERE node = $node AND generator LIKE '%newcomer'"),
 	't', '... from the end of its grant on');
 start_proxy();
 goes_on('the registry can be reached again: the member draws on', @{ $loops{c} }[ 0 .. 3 ]);
 fails_with('c', qr/all 4 nodes of the layout are in use/, 'small');
 push @stopped, stop_loop(pop @{ $loops{b} });
-sql('b', 'DROP SEQUENCE uid_generators.newcomer');
+sql($servers{b}, 'DROP SEQUENCE uid_generators.newcomer');
 goes_on('a node is free again', @{ $loops{c} });
 
 # ---------------------------------------------------------------------------
@@ -254,20 +242,20 @@ $servers{b}->poll_query_until('postgres', "SELECT last_error LIKE '%another flee
   or die 'the other fleet is not refused';
 fails_with('b', qr/has no node from the registry.*DETAIL:  .*belongs to another fleet.*HINT:  .*uid_fleet_move\(\)/s);
 stop_load('b');
-sql('b', 'SELECT uid_fleet_move()');
+sql($servers{b}, 'SELECT uid_fleet_move()');
 fails_with('b', qr/DETAIL:  .*the server of the registry is itself a member of another fleet\nHINT:  .*uid_fleet_move\(\) there/s);
-is(sql('c', 'SELECT count(*) FROM uid_fleet_pool'), 0, 'a layout that is refused makes no pool');
+is(sql($servers{c}, 'SELECT count(*) FROM uid_fleet_pool'), 0, 'a layout that is refused makes no pool');
 goes_on('that server draws on in its own fleet', @{ $loops{c} });
 stop_load('c');
 join_fleet($servers{c}, $servers{c});
 $servers{c}->reload;
 ok(poll_until('b in the other fleet', sub {
-		sql('c', 'SELECT uid_fleet_move()');
+		sql($servers{c}, 'SELECT uid_fleet_move()');
 		return sqlstate($servers{b}, 'SELECT uid_next()') eq '00000';
 	}), 'once its registry is a member of that fleet, or of none, b draws there');
-is(sql('c', "SELECT count(*) > 0 FROM uid_fleet WHERE generator LIKE '%uid_default'"), 't', '... which knows it');
+is(sql($servers{c}, "SELECT count(*) > 0 FROM uid_fleet WHERE generator LIKE '%uid_default'"), 't', '... which knows it');
 ok(poll_until('c in its fleet', sub { sqlstate($servers{c}, 'SELECT uid_next()') eq '00000' }), 'and so does that registry');
-is(sql('c', 'SELECT DISTINCT r.fleet = s.fleet FROM uid_registry_status r, uid_fleet_state s'), 't', '... in its own fleet');
+is(sql($servers{c}, 'SELECT DISTINCT r.fleet = s.fleet FROM uid_registry_status r, uid_fleet_state s'), 't', '... in its own fleet');
 
 assert_unique(@stopped, stop_loop(all_loops()));
 

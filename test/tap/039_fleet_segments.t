@@ -2,29 +2,17 @@
 #
 # Expected: no value comes twice, on whatever server, and none is missing unless a server is killed, copied or promoted.
 # A registry that is away or refuses is named in an error, once the values in hand are used up.
-use strict;
-use warnings FATAL => 'all';
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest 'preloaded';
 
 my $conf = "uidgen.max_wait = '60s'\nautovacuum = off\n";
 my (%nodes, @drawn);
 
-sub sql
-{
-	my ($name, $sql) = @_;
-	return $nodes{$name}->safe_psql('postgres', $sql);
-}
-
 # Creates a segment at the registry, and attaches members to it, with blocks of a hundred values.
 sub make_segment
 {
 	my ($registry, $segment, @members) = @_;
-	sql($registry, "SELECT segment_create('$segment'); GRANT USAGE ON SEQUENCE uid_segments.$segment TO uid_fleet");
-	sql($_, "SELECT segment_attach('$segment', step => 100, max_step => 100, without_standby => true)") foreach @members;
+	sql($nodes{$registry}, "SELECT segment_create('$segment'); GRANT USAGE ON SEQUENCE uid_segments.$segment TO uid_fleet");
+	sql($nodes{$_}, "SELECT segment_attach('$segment', step => 100, max_step => 100, without_standby => true)") foreach @members;
 	return;
 }
 
@@ -32,7 +20,7 @@ sub make_segment
 sub draw
 {
 	my ($name, $segment, $count) = @_;
-	my @values = split /\n/, sql($name, "SELECT segment_next('$segment') FROM generate_series(1, $count)");
+	my @values = split /\n/, sql($nodes{$name}, "SELECT segment_next('$segment') FROM generate_series(1, $count)");
 	push @drawn, map { "$segment $_" } @values;
 	return @values;
 }
@@ -40,7 +28,7 @@ sub draw
 sub status
 {
 	my ($name, $segment, $column) = @_;
-	return sql($name, "SELECT $column FROM segment_status WHERE name = '$segment'");
+	return sql($nodes{$name}, "SELECT $column FROM segment_status WHERE name = '$segment'");
 }
 
 sub wait_for_next
@@ -87,15 +75,15 @@ make_registry($nodes{first});
 new_member($_, 'first', 'second') foreach 'a', 'b';
 
 # As docs/segments.md says it.
-sql('first', block_of('docs/segments.md', qr/GRANT USAGE ON SEQUENCE uid_segments.orders/) =~ s/fleet_app1, fleet_app2/uid_fleet/r);
+sql($nodes{first}, block_of('docs/segments.md', qr/GRANT USAGE ON SEQUENCE uid_segments.orders/) =~ s/fleet_app1, fleet_app2/uid_fleet/r);
 my $attach = block_of('docs/segments.md', qr/segment_attach/);
 like((sqlstate($nodes{a}, $attach))[1], qr/the registry has no synchronous standby\nDETAIL:  At a failover .*\nHINT:  .* pass without_standby => true/,
 	'without a synchronous standby of the registry a member attaches to a segment by a word of its own only');
 my $without = sub { $_[0] =~ s/'orders'\)/'orders', without_standby => true)/r };
-like(sql('a', $without->($attach)), qr/^1$/m, '... and draws');
-like(sql('b', $without->($attach)), qr/^1001$/m, '... another one draws from the next block');
-like(sql('a', $without->(statement_of('docs/segments.md', qr/segment_attach/))), qr/orders/, '... it may attach again');
-like(sql('a', $without->(statement_of('docs/fleet.md', qr/segment_attach/))), qr/orders/, '... and again');
+like(sql($nodes{a}, $without->($attach)), qr/^1$/m, '... and draws');
+like(sql($nodes{b}, $without->($attach)), qr/^1001$/m, '... another one draws from the next block');
+like(sql($nodes{a}, $without->(statement_of('docs/segments.md', qr/segment_attach/))), qr/orders/, '... it may attach again');
+like(sql($nodes{a}, $without->(statement_of('docs/fleet.md', qr/segment_attach/))), qr/orders/, '... and again');
 
 # Made anew at the registry, it begins after all that members were given.
 sub stderr_of
@@ -104,20 +92,20 @@ sub stderr_of
 	$nodes{$name}->psql('postgres', $sql, stderr => \my $error);
 	return $error;
 }
-my $given = sql('first', q{SELECT last_value FROM uid_fleet_segment WHERE name = 'orders'});
+my $given = sql($nodes{first}, q{SELECT last_value FROM uid_fleet_segment WHERE name = 'orders'});
 is($given, 2000, 'the registry knows what members were given');
 like(stderr_of('first', q{DROP SEQUENCE uid_segments.orders}), qr/WARNING:  members of the fleet have values of segment "orders", up to 2000\n.*HINT:  .*it begins after that value/s,
 	'a drop of the segment is warned of');
 like(stderr_of('first', q{SELECT segment_create('orders')}), qr/NOTICE:  segment "orders" begins after 2000\n/, 'made anew, it says where it begins');
-is(sql('first', q{SELECT segment_next('orders')}), 2001, '... also at the registry itself');
-sql('first', q{GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet});
-is((sort { $a <=> $b } split /\n/, sql('a', q{SELECT segment_next('orders') FROM generate_series(1, 2000)}))[-1] > 3001, 1,
+is(sql($nodes{first}, q{SELECT segment_next('orders')}), 2001, '... also at the registry itself');
+sql($nodes{first}, q{GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet});
+is((sort { $a <=> $b } split /\n/, sql($nodes{a}, q{SELECT segment_next('orders') FROM generate_series(1, 2000)}))[-1] > 3001, 1,
 	'... members go on beyond it');
 like(stderr_of('first', q{SELECT segment_drop('orders'); SELECT segment_create('orders', start => 10, max_value => 2500)}),
 	qr/ERROR:  segment "orders" has no value left\n.*HINT:  Create it with wider bounds/s, 'with bounds below them it cannot be created');
 is(stderr_of('first', q{SELECT segment_create('orders', start => 100000); SELECT segment_drop('orders')}) =~ /NOTICE/, '', 'beyond them it begins at its start');
 is(stderr_of('first', q{SELECT segment_create('down', increment => -1); SELECT segment_drop('down')}), '', 'others are not warned of');
-sql($_, "SELECT segment_drop('orders')") foreach 'a', 'b';
+sql($nodes{$_}, "SELECT segment_drop('orders')") foreach 'a', 'b';
 
 # ---------------------------------------------------------------------------
 # Exactly 1 to M: two members, and sessions on the registry itself, draw until the segment is used up.
@@ -125,7 +113,7 @@ sql($_, "SELECT segment_drop('orders')") foreach 'a', 'b';
 
 my $last = 2000;
 make_segment('first', 'all', 'a', 'b');
-sql('first', "ALTER SEQUENCE uid_segments.all MAXVALUE $last");
+sql($nodes{first}, "ALTER SEQUENCE uid_segments.all MAXVALUE $last");
 my @loops = map {
 	background_loop($nodes{$_}, clients => 2, sql => "SELECT segment_next('all')")
 } 'first', 'a', 'b';
@@ -161,7 +149,7 @@ is(fails_with('a', 'all', qr/HINT:  Run ALTER SEQUENCE uid_segments\."?all"? MAX
 # ---------------------------------------------------------------------------
 
 # Members have no value of an earlier segment of that name any more.
-sql('first', q{DELETE FROM uid_fleet_segment});
+sql($nodes{first}, q{DELETE FROM uid_fleet_segment});
 make_segment('first', 'orders', 'a', 'b');
 is(join(',', draw('a', 'orders', 3), draw('b', 'orders', 2), draw('a', 'orders', 2)), '1,2,3,101,102,4,5', 'each member has a block');
 my $refused = qr/segment of sequence "orders" is attached to a fleet's registry/;
@@ -176,8 +164,8 @@ is(status('a', 'orders', 'registry_name, range_first, range_length, next_ready, 
 like((sqlstate($nodes{a}, q{SELECT segment_attach('nowhere')}))[1],
 	qr/could not attach segment "nowhere"\nDETAIL:  .*: segment "nowhere" does not exist at the registry\nHINT:  Run SELECT segment_create\('nowhere'\) on the registry/,
 	'a segment that the registry does not have');
-is(sql('a', q{SELECT count(*) FROM pg_class WHERE relname = 'nowhere'}), 0, 'leaves nothing behind');
-sql('first', q{SELECT segment_create('closed')});
+is(sql($nodes{a}, q{SELECT count(*) FROM pg_class WHERE relname = 'nowhere'}), 0, 'leaves nothing behind');
+sql($nodes{first}, q{SELECT segment_create('closed')});
 like((sqlstate($nodes{a}, q{SELECT segment_attach('closed')}))[1],
 	qr/this server's login may not use segment "closed"\nHINT:  Run GRANT USAGE ON SEQUENCE uid_segments.closed on the registry, to the role that uidgen.registry names/,
 	'a segment that the role may not use');
@@ -191,19 +179,19 @@ join_fleet($nodes{first}, $nodes{first});
 $nodes{first}->reload;
 $nodes{first}->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') <> ''}) or die 'no reload';
 make_segment('first', "gr\x{c3}\x{b6}\x{c3}\x{9f}e");
-sql('first', "BEGIN; SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true); SELECT segment_next('mine'); ROLLBACK");
-sql('first', "SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', step => 10, without_standby => true)");
-is(sql('first', "SELECT segment_next('mine'), segment_next('gr\x{c3}\x{b6}\x{c3}\x{9f}e')"), '1001|1011', 'the registry is a member of its own');
-sql('a', "SELECT segment_attach('gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true)");
-sql('first', 'GRANT USAGE ON SEQUENCE uid_segments.mine TO uid_fleet');
+sql($nodes{first}, "BEGIN; SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true); SELECT segment_next('mine'); ROLLBACK");
+sql($nodes{first}, "SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', step => 10, without_standby => true)");
+is(sql($nodes{first}, "SELECT segment_next('mine'), segment_next('gr\x{c3}\x{b6}\x{c3}\x{9f}e')"), '1001|1011', 'the registry is a member of its own');
+sql($nodes{a}, "SELECT segment_attach('gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true)");
+sql($nodes{first}, 'GRANT USAGE ON SEQUENCE uid_segments.mine TO uid_fleet');
 like((sqlstate($nodes{a}, q{SELECT segment_attach('again', 'mine')}))[1], qr/segment "mine" at the registry is itself attached/,
 	'an attached segment cannot be attached to');
 $nodes{first}->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $nodes{first}->reload;
 
 # The length of blocks follows the demand.
-sql('first', q{SELECT segment_create('busy'); GRANT USAGE ON SEQUENCE uid_segments.busy TO uid_fleet});
-sql('a', q{SELECT segment_attach('busy', step => 10, max_step => 80, without_standby => true)});
+sql($nodes{first}, q{SELECT segment_create('busy'); GRANT USAGE ON SEQUENCE uid_segments.busy TO uid_fleet});
+sql($nodes{a}, q{SELECT segment_attach('busy', step => 10, max_step => 80, without_standby => true)});
 is((draw('a', 'busy', 400))[-1], 400, 'a member draws from several blocks');
 is(status('a', 'busy', 'range_length'), 80, 'blocks grow from step to max_step');
 
@@ -271,7 +259,7 @@ $nodes{standby}->stop;
 # A database that is restored from a dump.
 my $dump = $nodes{b}->basedir . '/dump';
 $nodes{b}->command_ok([ 'pg_dump', '-Fc', '-f', $dump, 'postgres' ], 'a dump of a member');
-sql('b', 'CREATE DATABASE restored');
+sql($nodes{b}, 'CREATE DATABASE restored');
 $nodes{b}->command_ok([ 'pg_restore', '-d', 'restored', $dump ], 'is restored');
 push @drawn, map { "orders $_" } split /\n/, $nodes{b}->safe_psql('restored', q{SELECT segment_next('orders') FROM generate_series(1, 150)});
 draw('b', 'orders', 150);
@@ -291,11 +279,11 @@ $nodes{first}->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_r
 
 # While the standby does not answer, no block is given. Calls that are given up use up one. The last block before must
 # have reached the standby, as a commit after it has.
-sql('first', 'CREATE TABLE reached ()');
+sql($nodes{first}, 'CREATE TABLE reached ()');
 my $state = q{SELECT last_value FROM uid_segments.orders};
-$before = sql('first', $state);
+$before = sql($nodes{first}, $state);
 my $walsender = freeze_walsender($nodes{first}, 'second');
-my $fleet = sql('first', 'SELECT fleet FROM uid_fleet_state');
+my $fleet = sql($nodes{first}, 'SELECT fleet FROM uid_fleet_state');
 my $call = qq{SET ROLE uid_fleet; CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, '{"protocol": 1, "fleet": $fleet,
 	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "system_identifier": 7, "timeline": 1, "database": "d", "version": "v"}'))};
 foreach my $call_number (1, 2)
@@ -303,9 +291,9 @@ foreach my $call_number (1, 2)
 	like((sqlstate($nodes{first}, $call))[1], qr/the registry waits for its synchronous standby\nDETAIL:  .*synchronous_standby_names is "second"/,
 		'without its standby the registry gives no block');
 }
-is(sql('first', $state), $before + 100, '... and uses up one');
+is(sql($nodes{first}, $state), $before + 100, '... and uses up one');
 thaw($walsender);
-is(sql('a', q{SELECT segment_attach('orders')}), 'uid_segments.orders', 'with a synchronous standby a member attaches without a further word');
+is(sql($nodes{a}, q{SELECT segment_attach('orders')}), 'uid_segments.orders', 'with a synchronous standby a member attaches without a further word');
 
 draw('a', 'orders', 150);
 wait_for_next('a', 'orders');
@@ -326,21 +314,21 @@ draw('a', 'orders', 150);
 wait_for_next($_, 'orders') foreach 'a', 'b';
 $nodes{second}->wait_for_catchup($nodes{third});
 $walsender = freeze_walsender($nodes{second}, 'third');
-my $known = sql('second', $state);
+my $known = sql($nodes{second}, $state);
 # The standby may know one block more than this query sees. The member draws beyond that one.
 draw('a', 'orders', 250);
 wait_for_next('a', 'orders');
-cmp_ok(sql('second', $state), '>', $known, 'a member draws from blocks that the standby does not have');
+cmp_ok(sql($nodes{second}, $state), '>', $known, 'a member draws from blocks that the standby does not have');
 @after = draw('a', 'orders', 500);
 $nodes{second}->kill9;
 kill 'KILL', $walsender;
 $nodes{third}->promote;
-cmp_ok(sql('third', $state), '<', $after[-1], 'they are lost');
+cmp_ok(sql($nodes{third}, $state), '<', $after[-1], 'they are lost');
 draw('a', 'orders', 250);
 %count = ();
 $count{$_}++ foreach @drawn;
 is(join(',', grep { $count{$_} > 1 } keys %count), '', 'the registry stands above the values that a member shows');
-cmp_ok(sql('third', $state), '>', $after[-1], 'and so do later blocks');
+cmp_ok(sql($nodes{third}, $state), '>', $after[-1], 'and so do later blocks');
 
 # ---------------------------------------------------------------------------
 # The segment changes at the registry
@@ -367,9 +355,9 @@ sub draws_again
 }
 
 my $reattach = qr/HINT:  Correct uidgen.registry or the segment there, or run SELECT segment_attach\('orders', 'orders'\)/;
-sql('third', 'ALTER SEQUENCE uid_segments.orders INCREMENT 10');
+sql($nodes{third}, 'ALTER SEQUENCE uid_segments.orders INCREMENT 10');
 draws_until('a', 'orders', qr/the increment of segment "orders" is 10 at the registry, and was 1\n$reattach/, 'another increment is an error');
-sql('a', q{SELECT segment_attach('orders', 'orders', without_standby => true)});
+sql($nodes{a}, q{SELECT segment_attach('orders', 'orders', without_standby => true)});
 my @tens = draw('a', 'orders', 3);
 is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the member draws with the new increment');
 
@@ -378,15 +366,15 @@ my $signature = '(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAU
 sub lies
 {
 	my ($fields, $expected, $what) = @_;
-	sql('third', 'ALTER PROCEDURE uid_fleet_call RENAME TO honest');
-	sql('third', "CREATE PROCEDURE uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
+	sql($nodes{third}, 'ALTER PROCEDURE uid_fleet_call RENAME TO honest');
+	sql($nodes{third}, "CREATE PROCEDURE uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN
 		  answer := jsonb_populate_record(NULL::uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'epoch', 1, 'epoch_nonce', 1, 'serial', 1,
 		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true,
 		    'first', 90000001, 'last', 90000991, 'count', 100, 'increment', 10) || '$fields');
 		END \$\$");
 	draws_until('a', 'orders', $expected, $what);
-	sql('third', 'DROP PROCEDURE uid_fleet_call; ALTER PROCEDURE honest RENAME TO uid_fleet_call');
+	sql($nodes{third}, 'DROP PROCEDURE uid_fleet_call; ALTER PROCEDURE honest RENAME TO uid_fleet_call');
 	draws_again("$what: the next answer counts");
 	return;
 }
@@ -394,12 +382,12 @@ lies('{"first": 1, "last": 991}', qr/the registry gave values that this database
 lies('{"last": 90000992}', qr/the registry's answer is not valid/, 'a block whose end is wrong');
 lies('{"count": null}', qr/the registry's answer is not valid/, 'no count');
 lies('{"fleet": 4711}', qr/the registry's answer is not valid/, 'a block of another fleet');
-sql('third', 'ALTER PROCEDURE uid_fleet_call RENAME TO newer');
+sql($nodes{third}, 'ALTER PROCEDURE uid_fleet_call RENAME TO newer');
 draws_until('a', 'orders', qr/procedure .*uid_fleet_call.* does not exist\nHINT:  Run ALTER EXTENSION uidgen UPDATE on the registry/, 'an older registry');
-sql('third', 'ALTER PROCEDURE newer RENAME TO uid_fleet_call');
+sql($nodes{third}, 'ALTER PROCEDURE newer RENAME TO uid_fleet_call');
 draws_again('updated, it answers');
 
-sql('third', q{SELECT segment_drop('orders')});
+sql($nodes{third}, q{SELECT segment_drop('orders')});
 draws_until('a', 'orders', qr/segment "orders" does not exist at the registry/, 'the segment was dropped at the registry');
 
 # Another fleet. Its values up to the last one of this database may be those of its other members.
@@ -412,14 +400,14 @@ foreach my $name ('a', 'b')
 {
 	$nodes{$name}->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line($nodes{other}) . "'\n");
 	$nodes{$name}->reload;
-	$before = sql($name, $state);
+	$before = sql($nodes{$name}, $state);
 	draws_until($name, 'orders', qr/the registry belongs to another fleet\n$reattach/, 'another fleet is an error') if $name eq 'a';
 	if ($name eq 'b')
 	{
 		my $attach = q{SELECT segment_attach('orders', without_standby => true)};
 		poll_until('the other fleet', sub { sqlstate($nodes{b}, "BEGIN; $attach; ROLLBACK") eq '00000' }) or die 'no other fleet';
 		my $next = q{SELECT segment_next('orders')};
-		my ($own, undef, $others) = split /\n/, sql('b', "BEGIN; $next; $attach; $next; ROLLBACK");
+		my ($own, undef, $others) = split /\n/, sql($nodes{b}, "BEGIN; $next; $attach; $next; ROLLBACK");
 		cmp_ok($own, '<=', $before, 'values are in hand');
 		cmp_ok($others, '>', $before, 'the transaction that attaches draws from the other fleet at once');
 		is(fails_with('b', 'orders', qr/the registry belongs to another fleet/, 'and if it is rolled back, nothing of that fleet is left'),
@@ -434,7 +422,7 @@ foreach my $name ('a', 'b')
 $nodes{a}->append_conf('postgresql.conf', "uidgen.registry = ''\n");
 $nodes{a}->reload;
 draws_until('a', 'orders', qr/uidgen.registry is not set/, 'without a registry the values run out');
-sql('a', q{SELECT segment_drop('orders')});
-is(sql('a', q{SELECT count(*) FROM uid_segment WHERE name = 'orders'}), 0, 'an attached segment can be dropped');
+sql($nodes{a}, q{SELECT segment_drop('orders')});
+is(sql($nodes{a}, q{SELECT count(*) FROM uid_segment WHERE name = 'orders'}), 0, 'an attached segment can be dropped');
 
 done_testing();

@@ -1,12 +1,6 @@
 # A role that is no superuser creates the extension in a database of its own (trusted = true in uidgen.control). It can
 # use, dump, restore and drop it. It cannot get the rights of the superuser to whom the extension's objects belong,
 # neither by what it puts into the schema before, nor by what it changes there while code runs with these rights.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest 'preloaded';
 
 my $node = new_node('main', conf => "deadlock_timeout = '10min'\n");

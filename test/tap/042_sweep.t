@@ -4,24 +4,12 @@
 #
 # Expected: each call returns, or fails with an SQLSTATE that says what the caller did wrong. No call crashes the server,
 # ends the session or hangs. A role without rights changes nothing. Nothing planted runs, and it changes no outcome.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Sweep;
-use Test::More;
 use UidgenTest;
 
 seed_random();
 
 my $node = new_sweep_server('sweep');
-
-sub sql
-{
-	my ($sql, $dbname) = @_;
-	return $node->safe_psql($dbname // 'postgres', $sql);
-}
 
 my (%catalog, @others);
 foreach my $database ('rolled_back', 'kept')

@@ -21,19 +21,6 @@ $source->append_conf('postgresql.conf',
 start_uidgen($source);
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-sub sql
-{
-	my ($node, $sql, $dbname) = @_;
-	return $node->safe_psql($dbname // 'postgres', $sql);
-}
-
-sub failure
-{
-	my ($node, $sql, $dbname) = @_;
-	my (undef, undef, $stderr) = $node->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
-	return $stderr;
-}
-
 sql($source, <<'SQL');
 CREATE ROLE dba;
 CREATE ROLE app LOGIN;

@@ -6,11 +6,6 @@ my $node = new_node('primary', conf => "autovacuum = off\nuidgen.max_wait = 100m
 use_fake_clock($node);
 start_uidgen($node);
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 sub of_sequence
 {
 	my ($sequence, $columns) = @_;

@@ -14,11 +14,6 @@ join_fleet($node, $registry);
 start_uidgen($node);
 seed_random();
 
-sub sql
-{
-	return $node->safe_psql('postgres', $_[0]);
-}
-
 # A process "uidgen NAME", once it is there.
 sub worker
 {
@@ -65,23 +60,23 @@ my $slots = 'SELECT generators, segments FROM uid_stat_server';
 sub sweep
 {
 	my ($create, $call) = @_;
-	sql("SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN $call; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
+	sql($node, "SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN $call; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
 	return;
 }
 
 # ---------------------------------------------------------------------------
 # A session that waits for a grant or a block is terminated, and another one waits on.
 # ---------------------------------------------------------------------------
-sql("SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100, without_standby => true)");
+sql($node, "SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100, without_standby => true)");
 my $holder = hold_up_registry();
 my @calls = (q{SELECT uid_next('uid_generators.g') > 0}, q{SELECT segment_next('a') > 0});
 my @sessions = map { my $call = $_; map { [ hold_open($node), $call ] } 1, 2 } @calls;
 send_query(@$_) foreach @sessions;
 waits_for_registry(4) or die 'no session waits';
-is(sql("SELECT count(pg_terminate_backend(pid, 60000)) FROM (SELECT min(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT%next(%' AND pid <> pg_backend_pid() GROUP BY query) AS s(pid)"), 2, 'of four sessions that wait for the registry two are terminated');
+is(sql($node, "SELECT count(pg_terminate_backend(pid, 60000)) FROM (SELECT min(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT%next(%' AND pid <> pg_backend_pid() GROUP BY query) AS s(pid)"), 2, 'of four sessions that wait for the registry two are terminated');
 $holder->quit;
 is(join('', map { (eval { finish_query($_->[0]) })[0] // '' } @sessions), 'tt', '... and the others get their values');
-is(sql($slots), '1|1', '... from the slots that they had');
+is(sql($node, $slots), '1|1', '... from the slots that they had');
 eval { $_->[0]->quit } foreach @sessions;
 
 # ---------------------------------------------------------------------------
@@ -90,49 +85,49 @@ eval { $_->[0]->quit } foreach @sessions;
 # ---------------------------------------------------------------------------
 {
 	$holder = hold_up_registry();
-	sql("SELECT uid_generator_create('h')");
+	sql($node, "SELECT uid_generator_create('h')");
 	my $session = hold_open($node);
 	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.h')});
 	registrar_is_held_up() or die 'the registrar does not ask';
 	like((finish_query($session))[1], qr/has no node from the registry/, 'a generator waits for a grant in vain');
 	my $began = Time::HiRes::time();
-	sql('DROP SEQUENCE uid_generators.h');
+	sql($node, 'DROP SEQUENCE uid_generators.h');
 	cmp_ok(Time::HiRes::time() - $began, '<', 30, '... and is dropped without a wait for the registrar');
 	sweep(q{EXECUTE format('CREATE SEQUENCE passing%s', i)}, q{PERFORM segment_next(format('passing%s', i))});
-	is(sql('SELECT generators FROM uid_stat_server'), 1, '... its slot is freed');
-	sql("SELECT uid_generator_create('k')");
+	is(sql($node, 'SELECT generators FROM uid_stat_server'), 1, '... its slot is freed');
+	sql($node, "SELECT uid_generator_create('k')");
 	$session->query_safe('RESET uidgen.max_wait');
 	send_query($session, q{SELECT uid_next('uid_generators.k') > 0});
 	waits_for_registry(1) or die 'no session waits';
-	is(sql('SELECT generators FROM uid_stat_server'), 2, '... and used by another one');
+	is(sql($node, 'SELECT generators FROM uid_stat_server'), 2, '... and used by another one');
 	$holder->quit;
 	is((finish_query($session))[0], 't', '... and gets a grant');
 	is($registry->safe_psql('postgres', q{SELECT count(DISTINCT node) FROM uid_fleet WHERE generator ~ '[hk]$'}), 2, '... which is not the one that the registry gave for the former');
-	is(sql(q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), 'gk', '... of which nothing is left');
+	is(sql($node, q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), 'gk', '... of which nothing is left');
 	$node->restart;
-	is(sql(q{SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), "t|t\ngk", '... nor after a restart');
+	is(sql($node, q{SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), "t|t\ngk", '... nor after a restart');
 	$session->quit;
 }
 
 # The same for blocks of a segment. The next one is attached by its row alone, as by a restore: so its first question is
 # for a block, as that of the former was.
 {
-	my $fleet = sql('SELECT fleet FROM uid_registry_status LIMIT 1');
-	sql("DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100, without_standby => true)");
+	my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
+	sql($node, "DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100, without_standby => true)");
 	$holder = hold_up_registry();
 	my $session = hold_open($node);
 	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT segment_next('x')});
 	registrar_is_held_up() or die 'the registrar does not ask';
 	like((finish_query($session))[1], qr/has no values from the registry/, 'a segment waits for a block in vain');
-	sql('DROP SEQUENCE uid_segments.x');
-	my $others = sql('SELECT segments FROM uid_stat_server');
+	sql($node, 'DROP SEQUENCE uid_segments.x');
+	my $others = sql($node, 'SELECT segments FROM uid_stat_server');
 	sweep(q{PERFORM uid_generator_create('passing' || i)}, q{PERFORM uid_next(format('uid_generators.passing%s', i)::regclass)});
-	is(sql('SELECT segments FROM uid_stat_server'), $others - 1, '... and is dropped, and its slot is freed');
-	sql('CREATE SEQUENCE uid_segments.y INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1; SELECT FROM setval($$uid_segments.y$$, -1);'
+	is(sql($node, 'SELECT segments FROM uid_stat_server'), $others - 1, '... and is dropped, and its slot is freed');
+	sql($node, 'CREATE SEQUENCE uid_segments.y INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1; SELECT FROM setval($$uid_segments.y$$, -1);'
 		. " INSERT INTO uid_segment VALUES ('y', 'uid_segments.y', 100, 100, 'b', $fleet, 1)");
 	send_query($session, q{RESET uidgen.max_wait; SELECT segment_next('y')});
 	waits_for_registry(1) or die 'no session waits';
-	is(sql('SELECT segments FROM uid_stat_server'), $others, '... and used by another one');
+	is(sql($node, 'SELECT segments FROM uid_stat_server'), $others, '... and used by another one');
 	$holder->quit;
 	is((finish_query($session))[0], 1000000, '... and gets a block of its own');
 	$session->quit;
@@ -158,22 +153,22 @@ eval { $_->[0]->quit } foreach @sessions;
 	{
 		my ($hold_up, $let_go) = @{ $held_up{$how} };
 		$hold_up->();
-		sql("SELECT uid_generator_create('again')");
+		sql($node, "SELECT uid_generator_create('again')");
 		send_query($session, q{SELECT uid_next('uid_generators.again') > 0});
 		waits_for_registry(1) or die 'no session waits';
 		registrar_is_held_up() or die 'the registrar does not ask' if $how =~ /asked/;
 		ends('registrar', "while the registry $how");
 		$let_go->();
 		is((finish_query($session))[0], 't', '... and the next one brings the grant');
-		sql('DROP SEQUENCE uid_generators.again');
+		sql($node, 'DROP SEQUENCE uid_generators.again');
 	}
 
 	# A writer of rows that waits for a lock.
 	$session->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
-	sql("SELECT uid_generator_create('late'); SELECT uid_next('uid_generators.late')");
+	sql($node, "SELECT uid_generator_create('late'); SELECT uid_next('uid_generators.late')");
 	ends('node writer', 'while it waits for a lock');
 	$session->query_safe('COMMIT');
-	ok(poll_until('the row', sub { sql("SELECT uid_next('uid_generators.late'); SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.late'") =~ /^1$/m }), '... and a later one writes the row');
+	ok(poll_until('the row', sub { sql($node, "SELECT uid_next('uid_generators.late'); SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.late'") =~ /^1$/m }), '... and a later one writes the row');
 	$session->quit;
 }
 
@@ -184,23 +179,23 @@ eval { $_->[0]->quit } foreach @sessions;
 	my ($ended, $dropped) = (0, 0);
 	foreach my $round (1 .. 10)
 	{
-		sql("SELECT uid_generator_create('large', $large); SELECT uid_next('uid_generators.large'); SELECT uid_generator_create('other', $large); SELECT uid_next('uid_generators.other')");
+		sql($node, "SELECT uid_generator_create('large', $large); SELECT uid_next('uid_generators.large'); SELECT uid_generator_create('other', $large); SELECT uid_next('uid_generators.other')");
 		my $pid = 0; # calls start one, at most once a second
-		poll_until('a refiller', sub { sql(q{SELECT count(*) FROM unnest(uid_next_array('uid_generators.large', 10000))}); ($pid) = background_pids($node, 'refiller') }) or die 'no refiller';
+		poll_until('a refiller', sub { sql($node, q{SELECT count(*) FROM unnest(uid_next_array('uid_generators.large', 10000))}); ($pid) = background_pids($node, 'refiller') }) or die 'no refiller';
 		Time::HiRes::sleep(rand 0.02);
 		freeze_process($pid);
 		my $session = hold_open($node);
 		send_query($session, 'DROP SEQUENCE uid_generators.large');
 		my $waits = q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DROP SEQUENCE %large' AND wait_event_type = 'LWLock'};
 		$node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'DROP SEQUENCE %large' AND state = 'active' AND wait_event_type IS DISTINCT FROM 'LWLock')") or die;
-		my $is_free = sql($waits) eq '0';
+		my $is_free = sql($node, $waits) eq '0';
 		thaw($pid) unless $is_free;
 		$dropped++ if (finish_query($session))[1] eq '';
 		thaw($pid);
-		is(sql("SELECT count(DISTINCT uid_next('uid_generators.other')) FROM generate_series(1, 10000)"), 10000, 'another generator goes on');
+		is(sql($node, "SELECT count(DISTINCT uid_next('uid_generators.other')) FROM generate_series(1, 10000)"), 10000, 'another generator goes on');
 		kill 'TERM', $pid;
 		$ended++ if poll_until('the end', sub { !kill 0, $pid });
-		sql('DROP SEQUENCE uid_generators.other');
+		sql($node, 'DROP SEQUENCE uid_generators.other');
 		$session->quit;
 	}
 	is("$dropped $ended", '10 10', 'a refiller stops, goes on and ends at any point');

@@ -3,13 +3,7 @@
 # transaction. On both: a lock table that is nearly full, and single-user mode. Sessions: see @sessions.
 #
 # Expected: as in 042_sweep.t, and the same outcome under settings that concern no call.
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Sweep;
-use Test::More;
 use UidgenTest;
 
 seed_random();
@@ -44,7 +38,7 @@ my @servers = (
 
 my $in_home = "SET search_path = $quoted_home";
 
-sub sql
+sub sql_of
 {
 	my ($node, $sql, $database) = @_;
 	return $node->safe_psql($database // 'swept', $sql);
@@ -54,12 +48,12 @@ sub create_server
 {
 	my ($server) = @_;
 	my $node = new_sweep_server($server->{name}, $server->{conf});
-	sql($node, 'CREATE DATABASE swept', 'postgres');
+	sql_of($node, 'CREATE DATABASE swept', 'postgres');
 	create_targets($node, 'swept', renamed => $server->{renamed});
 	foreach my $copy (map { "copy$_" } 1 .. $server->{copies} // 0)
 	{
-		sql($node, "CREATE DATABASE $copy TEMPLATE swept STRATEGY file_copy", 'postgres');
-		sql($node, "$in_home; SELECT uid_next()", $copy);
+		sql_of($node, "CREATE DATABASE $copy TEMPLATE swept STRATEGY file_copy", 'postgres');
+		sql_of($node, "$in_home; SELECT uid_next()", $copy);
 	}
 	replicate($node) if $server->{replicated};
 	return $node;
@@ -76,14 +70,14 @@ my @ways = (
 sub replicate
 {
 	my ($node) = @_;
-	sql($node, 'CREATE DATABASE other TEMPLATE swept', 'postgres');
-	sql($node, 'CREATE PUBLICATION everything FOR ALL TABLES', 'other');
-	sql($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_secrets.uid_key, worker_node", 'swept');
+	sql_of($node, 'CREATE DATABASE other TEMPLATE swept', 'postgres');
+	sql_of($node, 'CREATE PUBLICATION everything FOR ALL TABLES', 'other');
+	sql_of($node, "$in_home; CREATE PUBLICATION back FOR TABLE uid_generator, uid_segment, uid_secrets.uid_key, worker_node", 'swept');
 	foreach my $way (@ways)
 	{
 		my ($name, $from, $to) = @$way;
-		sql($node, "SELECT pg_create_logical_replication_slot('$name', 'pgoutput')", $from);
-		sql($node, "CREATE SUBSCRIPTION $name CONNECTION '" . $node->connstr . " dbname=$from' PUBLICATION $name WITH (create_slot = false, copy_data = false)", $to);
+		sql_of($node, "SELECT pg_create_logical_replication_slot('$name', 'pgoutput')", $from);
+		sql_of($node, "CREATE SUBSCRIPTION $name CONNECTION '" . $node->connstr . " dbname=$from' PUBLICATION $name WITH (create_slot = false, copy_data = false)", $to);
 	}
 	return;
 }
@@ -98,15 +92,15 @@ sub check_replication
 	{
 		my ($name, $from, $to, $table, $row, $arrives, $number) = @$way;
 		$node->wait_for_catchup($name);
-		my $before = sql($node, $rows, $to);
-		my $count = sql($node, "$in_home; SELECT count(*) FROM $table", $to);
-		sql($node, "$in_home; INSERT INTO $row", $from);
-		sql($node, "$in_home; SELECT segment_alter('seg', step => $number), uid_generator_alter('uid_generators.own', lease_ms => $number)", $from);
+		my $before = sql_of($node, $rows, $to);
+		my $count = sql_of($node, "$in_home; SELECT count(*) FROM $table", $to);
+		sql_of($node, "$in_home; INSERT INTO $row", $from);
+		sql_of($node, "$in_home; SELECT segment_alter('seg', step => $number), uid_generator_alter('uid_generators.own', lease_ms => $number)", $from);
 		$node->wait_for_catchup($name);
-		is(sql($node, "$in_home; SELECT count(*) FROM $table", $to), $count + $arrives, $arrives ? "a row of $from has arrived" : "no row of $from has arrived");
-		is(sql($node, $rows, $to), $before, "the rows of the extension in $to stay");
+		is(sql_of($node, "$in_home; SELECT count(*) FROM $table", $to), $count + $arrives, $arrives ? "a row of $from has arrived" : "no row of $from has arrived");
+		is(sql_of($node, $rows, $to), $before, "the rows of the extension in $to stay");
 	}
-	sql($node, "DROP SUBSCRIPTION $_->[0]", $_->[2]) foreach @ways;
+	sql_of($node, "DROP SUBSCRIPTION $_->[0]", $_->[2]) foreach @ways;
 	return;
 }
 
@@ -115,16 +109,16 @@ my $creates = "$in_home; SELECT uid_generator_create('pending'), segment_create(
 sub create_prepared
 {
 	my ($node) = @_;
-	return sql($node, "BEGIN; $creates; PREPARE TRANSACTION 'pending'");
+	return sql_of($node, "BEGIN; $creates; PREPARE TRANSACTION 'pending'");
 }
 
 # The subscription of the other database stops until they exist there, too.
 sub commit_prepared
 {
 	my ($node) = @_;
-	sql($node, q{COMMIT PREPARED 'pending'});
-	sql($node, $creates, 'other');
-	my $drawn = sql($node, "$in_home; SELECT uid_next('uid_generators.pending') > 0, segment_next('pending'), uid_reveal(uid_conceal(5, 'pending'), 'pending')");
+	sql_of($node, q{COMMIT PREPARED 'pending'});
+	sql_of($node, $creates, 'other');
+	my $drawn = sql_of($node, "$in_home; SELECT uid_next('uid_generators.pending') > 0, segment_next('pending'), uid_reveal(uid_conceal(5, 'pending'), 'pending')");
 	is($drawn, 't|1|5', 'what a prepared transaction created works after its commit');
 	return;
 }
@@ -195,8 +189,8 @@ foreach my $server (@servers)
 {
 	note($server->{name});
 	my $node = create_server($server);
-	my $dropped = sql($node, 'CREATE SEQUENCE dropped') . sql($node, q{SELECT 'dropped'::regclass::oid});
-	sql($node, 'DROP SEQUENCE dropped');
+	my $dropped = sql_of($node, 'CREATE SEQUENCE dropped') . sql_of($node, q{SELECT 'dropped'::regclass::oid});
+	sql_of($node, 'DROP SEQUENCE dropped');
 	my $catalog = catalog($node, 'swept', $dropped);
 	my @calls = map { my $f = $_; map { at_random($f, $catalog) } 1 .. ($ENV{UIDGEN_LONG} ? 40 : 2) } @{ $catalog->{functions} };
 	create_prepared($node) if $server->{prepared};

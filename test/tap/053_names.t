@@ -14,7 +14,7 @@ log_min_error_statement = error
 END
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-sub sql
+sub sql_in
 {
 	my ($dbname, $sql) = @_;
 	return $node->safe_psql($dbname, $sql);
@@ -149,7 +149,7 @@ sub inexact
 {
 	my ($dbname, $where, @calls) = @_;
 	my %types = map { split / /, $_, 2 } split /\n/,
-	  sql($dbname, "SELECT oid::bigint || ' ' || proargtypes::text FROM pg_proc WHERE oid >= 16384");
+	  sql_in($dbname, "SELECT oid::bigint || ' ' || proargtypes::text FROM pg_proc WHERE oid >= 16384");
 	my @found;
 	foreach my $call (grep { $_->{kind} eq 'function' && defined $types{ $_->{oid} } } @calls)
 	{
@@ -159,16 +159,16 @@ sub inexact
 		push @found, "$where: $call->{oid} gets " . join(',', @{ $call->{types} }) if @wrong;
 	}
 	# By names.
-	return map { s{: (\d+) gets (\S+)}{': ' . sql($dbname, "SELECT $1::regprocedure") . ' gets ' . sql($dbname, "SELECT array_agg(format_type(t, NULL)) FROM unnest('{$2}'::oid[]) t")}er } unique(@found);
+	return map { s{: (\d+) gets (\S+)}{': ' . sql_in($dbname, "SELECT $1::regprocedure") . ' gets ' . sql_in($dbname, "SELECT array_agg(format_type(t, NULL)) FROM unnest('{$2}'::oid[]) t")}er } unique(@found);
 }
 
 # The script, as it is.
-sql('postgres', 'CREATE DATABASE plain');
-sql('plain', 'CREATE SCHEMA home');
+sql_in('postgres', 'CREATE DATABASE plain');
+sql_in('plain', 'CREATE SCHEMA home');
 my $start = -s $node->logfile;
-sql('plain', 'CREATE EXTENSION uidgen SCHEMA home');
+sql_in('plain', 'CREATE EXTENSION uidgen SCHEMA home');
 my @run = map { calls_of(parsed($_->{DETAIL})) } logged_trees($start);
-my @stored = map { calls_of(parsed($_)) } split /\n/, sql('plain', $stored);
+my @stored = map { calls_of(parsed($_)) } split /\n/, sql_in('plain', $stored);
 cmp_ok(scalar(grep { $_->{oid} < 16384 } @run), '>', 50, 'the log has what the script calls');
 cmp_ok(scalar(grep { $_->{oid} < 16384 } @stored), '>', 50, 'the catalogs have what views and constraints call');
 is(join(' ', map { $_->{oid} } grep { $_->{oid} >= 16384 } @run), '', 'no statement of the script calls a function of the extension');
@@ -176,15 +176,15 @@ is(join("\n", inexact('plain', 'stored', @stored)), '', 'what views call of the 
 
 # The script again, with a function or an operator in its schema for each name and just the types that it is called with.
 # A literal without a type may become one of several.
-sql('postgres', 'CREATE DATABASE hostile');
-sql('hostile', 'CREATE SCHEMA home; CREATE TABLE called (kind text, oid oid, types oid[], literals integer[], is_array boolean, result oid)');
+sql_in('postgres', 'CREATE DATABASE hostile');
+sql_in('hostile', 'CREATE SCHEMA home; CREATE TABLE called (kind text, oid oid, types oid[], literals integer[], is_array boolean, result oid)');
 {
 	my @rows = unique(map { join "\t", $_->{kind}, $_->{oid}, map({ '{' . join(',', @$_) . '}' } $_->{types}, $_->{literals}), $_->{array} ? 't' : 'f', $_->{result} }
 		grep { $_->{oid} < 16384 } @run, @stored);
 	append_to_file("$directory/called", join("\n", @rows) . "\n");
-	sql('hostile', "COPY called FROM '$directory/called'");
+	sql_in('hostile', "COPY called FROM '$directory/called'");
 }
-sql('hostile', <<'SQL');
+sql_in('hostile', <<'SQL');
 DO $$
 DECLARE
   c record;
@@ -222,22 +222,22 @@ $$;
 CREATE TABLE planted AS SELECT oid FROM pg_proc WHERE pronamespace = 'home'::regnamespace
   UNION ALL SELECT oid FROM pg_operator WHERE oprnamespace = 'home'::regnamespace;
 SQL
-cmp_ok(sql('hostile', 'SELECT count(*) FROM planted'), '>', 100, 'functions and operators are planted');
+cmp_ok(sql_in('hostile', 'SELECT count(*) FROM planted'), '>', 100, 'functions and operators are planted');
 {
 	$start = -s $node->logfile;
 	my (undef, undef, $error) = $node->psql('hostile', 'CREATE EXTENSION uidgen SCHEMA home');
 	unlike($error, qr/ERROR/, 'the extension is created beside them');
-	my %planted = map { $_ => 1 } split /\n/, sql('hostile', 'SELECT oid FROM planted');
+	my %planted = map { $_ => 1 } split /\n/, sql_in('hostile', 'SELECT oid FROM planted');
 	my @chosen = unique(map { $_->{oid} } grep { $planted{ $_->{oid} } } map { calls_of(parsed($_->{DETAIL})) } logged_trees($start));
-	is(join(' ', map { sql('hostile', "SELECT coalesce((SELECT oid::regprocedure::text FROM pg_proc WHERE oid = $_), (SELECT oid::regoperator::text FROM pg_operator WHERE oid = $_))") } @chosen),
+	is(join(' ', map { sql_in('hostile', "SELECT coalesce((SELECT oid::regprocedure::text FROM pg_proc WHERE oid = $_), (SELECT oid::regoperator::text FROM pg_operator WHERE oid = $_))") } @chosen),
 		'', 'no statement of the script calls one of them');
-	is(sql('hostile', 'SELECT pg_describe_object(classid, objid, objsubid), pg_describe_object(refclassid, refobjid, 0) FROM pg_depend WHERE refobjid IN (SELECT oid FROM planted) AND objid NOT IN (SELECT oid FROM planted)'),
+	is(sql_in('hostile', 'SELECT pg_describe_object(classid, objid, objsubid), pg_describe_object(refclassid, refobjid, 0) FROM pg_depend WHERE refobjid IN (SELECT oid FROM planted) AND objid NOT IN (SELECT oid FROM planted)'),
 		'', 'no object of the extension depends on one');
 }
 
 # What functions run when they are called, and background processes. Functions pin their search_path, so names of
 # pg_catalog need no care there (042_sweep.t). Those of the extension have the schema in front.
-sql('postgres', 'CREATE DATABASE called');
+sql_in('postgres', 'CREATE DATABASE called');
 $start = -s $node->logfile;
 create_targets($node, 'called');
 my $catalog = catalog($node, 'called', 1);

@@ -3,12 +3,6 @@
 #
 # Expected: after each call an honest member keeps its node, a newcomer gets one, and the segment gives a block. There is
 # no fence, no call adds more than a row to a table, and none takes more of the segment than the largest blocks.
-use strict;
-use warnings FATAL => 'all';
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use UidgenTest 'preloaded';
 
 my $registry = new_node('registry', conf => "autovacuum = off\nlog_min_messages = log\n");

@@ -18,6 +18,8 @@
 #   my $session = hold_open($node);            # a Session that stays: query, query_safe, quit
 #   send_query($session, $sql);                # do not wait for the answer
 #   my ($out, $err) = finish_query($session);  # wait for it
+#   my $rows = sql($sql, $dbname);             # on the test's first server, in postgres if none is named; or sql($node, ...)
+#   like(failure($sql, $dbname), qr/.../);     # its message, with the SQLSTATE, or 'no error'; as sql(), or of a session
 #   is(sqlstate($node, $sql), '55000', ...);   # '00000': no error; or a session; a third argument names a database
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);   # or freeze_process($pid)
 #   my @pids = background_pids($node, 'refiller');
@@ -65,7 +67,7 @@ use Time::HiRes;
 use UidgenNode;
 
 our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
+  freeze_clock send_query finish_query sql failure sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
@@ -100,6 +102,8 @@ wal_sender_timeout = 0
 wal_receiver_timeout = 0
 END
 
+my $first_node;
+
 # new_node($name, conf => lines for postgresql.conf, install_path => another PostgreSQL,
 # anything that init takes)
 sub new_node
@@ -107,6 +111,7 @@ sub new_node
 	my ($name, %opts) = @_;
 	my $conf = delete $opts{conf} // '';
 	my $node = UidgenNode->new($name, install_path => delete $opts{install_path});
+	$first_node //= $node;
 
 	$node->init(allows_streaming => 1, %opts);
 	$node->append_conf('postgresql.conf', preload($node) . $settings . fault_setting() . $conf);
@@ -359,6 +364,26 @@ sub finish_query
 	my ($session) = @_;
 	$session->finish;
 	return $session->take;
+}
+
+sub sql
+{
+	my $on = ref $_[0] ? shift : $first_node;
+	my ($sql, $dbname) = @_;
+	return $on->safe_psql($dbname // 'postgres', $sql);
+}
+
+sub failure
+{
+	my $on = ref $_[0] ? shift : $first_node;
+	my ($sql, $dbname) = @_;
+	if ($on->isa('Session'))
+	{
+		my ($state, $error) = sqlstate($on, $sql);
+		return $state eq '00000' ? 'no error' : $error;
+	}
+	my ($status, undef, $error) = $on->psql($dbname // 'postgres', $sql, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $status == 0 ? 'no error' : $error;
 }
 
 # The SQLSTATE of a statement; '00000' if it succeeds, and 08006 if the connection is lost. In list context also the whole
