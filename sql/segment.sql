@@ -1,4 +1,4 @@
--- Segments: names, sequences of every kind, and what moves them from outside.
+-- Segments: names, and sequences of every kind. (segment_twin.sql and test/tap/009_segments.t: what moves them from outside.)
 \a \t
 CREATE EXTENSION uidgen;
 \getenv source PG_ABS_SRCDIR
@@ -145,12 +145,6 @@ SELECT * FROM outcomes('SELECT %s', $$draws('start_at', 12)$$, $$draws('by_seven
   $$segment_next('small'::regclass)$$);
 ALTER SEQUENCE cut_short MAXVALUE 6;
 SELECT segment_next('cut_short'::regclass);
--- Side by side with nextval.
-CREATE SEQUENCE twin_a INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
-CREATE SEQUENCE twin_b INCREMENT -7 MINVALUE -40 MAXVALUE 33 START 12 CYCLE;
-SELECT count(*) AS same FROM (SELECT segment_next('twin_a'::regclass) AS a, nextval('twin_b') AS b FROM generate_series(1, 200)) AS t
- WHERE a = b;
-
 -- What a range is: step values of the segment, or uidgen.segment_step.
 SELECT segment_create('stepped', 100, 5);
 SELECT draws('uid_segments.stepped', 1);
@@ -167,50 +161,6 @@ SELECT segment_next('top'), segment_next('top');
 SELECT segment_next('top');
 RESET uidgen.segment_step;
 
--- nextval between two draws: each goes on above the other.
-CREATE SEQUENCE shared;
-SELECT segment_next('shared'::regclass);
-SELECT nextval('shared');
-SELECT segment_next('shared'::regclass);
-SELECT nextval('shared') > 1002 AS above;
-CREATE SEQUENCE shared_busy;
-SELECT count(*), count(DISTINCT v) FROM (SELECT unnest(ARRAY[segment_next('shared_busy'::regclass), nextval('shared_busy')]) AS v
-  FROM generate_series(1, 3000)) AS s;
-DO $$
-BEGIN
-  CREATE TABLE drawn (v bigint);
-  FOR i IN 1 .. 30 LOOP
-    INSERT INTO drawn SELECT segment_next('shared_busy'::regclass) FROM generate_series(1, 37 * i);
-    INSERT INTO drawn SELECT nextval('shared_busy') FROM generate_series(1, 5);
-    COMMIT;
-  END LOOP;
-END
-$$;
-SELECT count(*), count(DISTINCT v) FROM drawn;
-DROP TABLE drawn;
-
--- setval takes effect at the next transaction's first call.
-CREATE SEQUENCE moved;
-SELECT segment_next('moved'::regclass);
-SELECT setval('moved', 50000);
-SELECT segment_next('moved'::regclass);
-SELECT setval('moved', 60000, false);
-SELECT segment_next('moved'::regclass);
-BEGIN;
-SELECT setval('moved', 70000);
-SELECT segment_next('moved'::regclass);
-COMMIT;
-SELECT segment_next('moved'::regclass);
-ALTER SEQUENCE moved RESTART 90000;
-SELECT segment_next('moved'::regclass);
-BEGIN;
-ALTER SEQUENCE moved RESTART 100000;
-SELECT segment_next('moved'::regclass);
-ROLLBACK;
-SELECT segment_next('moved'::regclass) > 90000 AS above;
-ALTER SEQUENCE moved INCREMENT 10;
-SELECT segment_next('moved'::regclass) AS before \gset
-SELECT segment_next('moved'::regclass) - :before AS difference;
 SELECT segment_create('imported');
 SELECT segment_next('imported');
 SELECT setval('uid_segments.imported', 12345);
@@ -323,7 +273,7 @@ SELECT segment_drop('three');
 DROP FUNCTION draws, along_paths, outcome, outcomes;
 DROP TABLE customers, origins;
 DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,
-  giant_steps, small, twin_a, twin_b, shared, shared_busy, moved, no_row;
+  giant_steps, small, no_row;
 SET client_min_messages = warning;
 DROP SCHEMA third, second CASCADE;
 DROP EXTENSION uidgen CASCADE;

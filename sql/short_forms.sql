@@ -9,16 +9,12 @@ SELECT id, uid_to_base62(id)
   FROM (VALUES (0::bigint), (1), (61), (62), (117443343637549056), (8434178615911931332), (9223372036854775807)) v (id);
 SELECT uid_from_base62('08ftHvL5CKm') AS base62, uid_from_base62('8ftHvL5CKm') AS without_zeros;
 
--- Round trips and order, also as an index sees them.
+-- Round trips, also as an index sees them. (test/unit/short_form_test.cpp: texts sort as ids do.)
 CREATE TABLE many AS
 SELECT id, uid_to_base62(id) COLLATE "C" AS base62
   FROM (SELECT hashint8extended(i, 0) & 9223372036854775807 >> (i % 60)::integer AS id FROM generate_series(1, 20000) i
         UNION SELECT unnest(uid_next_array(1000))) v;
-SELECT bool_and(uid_from_base62(base62) = id) AS base62,
-       bool_and(length(base62) = 11) AS fixed_width, count(*) > 10000 AS many FROM many;
-SELECT count(*) FILTER (WHERE base62 <= former62) AS out_of_order
-  FROM (SELECT base62, lag(base62) OVER w AS former62
-          FROM (SELECT DISTINCT id, base62 FROM many) d WINDOW w AS (ORDER BY id)) v;
+SELECT bool_and(uid_from_base62(base62) = id AND length(base62) = 11) AS round_trip, count(*) > 10000 AS many FROM many;
 CREATE INDEX ON many (uid_to_base62(id));
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM many WHERE uid_to_base62(id) = '08ftHvL5CKm';
