@@ -2,6 +2,8 @@
 # (never more than max_ahead above the clock of the call) and how long a call may wait (never more than
 # uidgen.max_wait).
 #
+# 014_policies.t has steps by a year, and the end of the time bits.
+#
 # The default preset: a lease of 1 s, ids up to 2 s ahead of the clock. All clocks stand still at instants that the test
 # chooses, so nothing depends on the machine.
 use UidgenTest;
@@ -10,7 +12,7 @@ skip_with_assertions();
 
 my $hour = 3600;
 my $year = 365 * 24 * $hour;
-my ($state, $message);
+my $state;
 
 my $node = new_node('clock', conf => "autovacuum = off\nuidgen.max_wait = 200ms\n");
 use_fake_clock($node);
@@ -174,29 +176,6 @@ is((draw(10))[0], 10, 'the right clock: ids go on');
 is(ms_ahead(), 0, '... with the time that it says');
 
 # ---------------------------------------------------------------------------
-# One year forward, and back. Expected: ids of the wrong year are given out, as the
-# clock says; back in the right year the generator is a year ahead and says so, also
-# after a crash. Nothing is repeated.
-# ---------------------------------------------------------------------------
-
-freeze_clock($node, $year);
-($count, $error) = draw(10);
-is($count, 10, 'a year forward: ids go on');
-is(ms_ahead(), 0, '... with the time that the clock says');
-freeze_clock($node, 50);
-($count, $error) = draw(1);
-is($count, 0, 'and back: no id');
-is(ahead_by($error), $year - 52 . '.000', '... the error names the year');
-$node->stop('immediate');
-start_node($node);
-($count, $error) = draw(1);
-is($count, 0, 'after a crash: no id');
-cmp_ok(ahead_by($error), '>=', $year - 52, '... the counter in the database remembers the year');
-freeze_clock($node, $year + 10);
-($count, $error) = draw(10);
-is($count, 10, 'a year later ids go on');
-
-# ---------------------------------------------------------------------------
 # What a generator says of a clock that goes back, with each policy and in cached mode, while four sessions draw.
 # Expected: one line in the log when the clock is found behind, and one when it has caught up; in
 # the views, what the policy did meanwhile.
@@ -357,39 +336,6 @@ is(sqlstate($node, 'SET uidgen.max_clock_jump = 2; SELECT uid_next()'), '55000',
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET uidgen.max_clock_jump');
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT current_setting('uidgen.max_clock_jump') = '0'});
-
-# ---------------------------------------------------------------------------
-# The time bits are used up: the last tick of 41 bits of milliseconds since 2026 is
-# 2095-09-07 15:47:35.551. Expected: its ids are given out, then an error (2200H)
-# that names the end; a failed call hands out nothing.
-# ---------------------------------------------------------------------------
-
-# From the tick's first number on: where a tick's ids begin anywhere, fewer are left.
-$node->safe_psql('postgres', "SELECT uid_generator_alter('uid_generators.uid_default', spread => false)");
-# In the middle of the tick, because libfaketime rounds.
-set_clock($node, '2095-09-07 15:47:35.5515');
-is( $node->safe_psql('postgres',
-		"SELECT timestamptz '2026-01-01 00:00+00' + interval '1 ms' * (2::bigint ^ 41 - 1) = date_trunc('milliseconds', clock_timestamp())"),
-	't', 'the clock stands at the last tick');
-is(draw_batch(4095), 4095, 'the last tick: ids are given out');
-is(sqlstate($node, 'SELECT count(*) FROM unnest(uid_next_array(2))'),
-	'2200H', 'a batch of more than are left: the time bits are used up');
-($count, $error) = draw(1);
-is($count, 0, 'a failed batch leaves nothing behind it');
-is( $node->safe_psql('postgres', "SELECT $all[-1] > 0, generated_at, sequence FROM uid_decode($all[-1])"),
-	"t|2095-09-07 15:47:35.551+00|4094", 'the last id is positive and of the last tick');
-($state, $message) = sqlstate($node, 'SELECT uid_next()');
-is($state, '2200H', 'the time bits are used up: an error');
-like($message, qr/2095-09-07 15:47:35.552/, '... that names the end');
-$node->stop('immediate');
-start_node($node);
-is(sqlstate($node, 'SELECT uid_next()'), '2200H', 'after a crash still');
-set_clock($node, '2120-01-01 00:00:00');
-is(sqlstate($node, 'SELECT uid_next()'), '2200H', 'a clock long after the end: an error');
-is(sqlstate($node, "SELECT uid_generator_create('late'); SELECT uid_next('uid_generators.late')"),
-	'2200H', 'a new generator with a clock long after the end: an error');
-set_clock($node, '2095-09-07 15:47:35.000');
-is(sqlstate($node, 'SELECT uid_next()'), '2200H', 'and no id comes again when the clock goes back');
 
 # ---------------------------------------------------------------------------
 # Over all of the above.
