@@ -19,7 +19,7 @@ sub frozen_node
 	return $node;
 }
 
-sub standby_of
+sub standby_from
 {
 	my ($primary, $backup, $name, %opts) = @_;
 	my $node = UidgenNode->new($name, %opts);
@@ -82,13 +82,9 @@ $primary->safe_psql('postgres',
 $primary->safe_psql('postgres',
 	"SELECT segment_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
 $primary->backup('first');
-my $standby = standby_of($primary, 'first', 'sync');
+my $standby = standby_from($primary, 'first', 'sync');
 start_node($standby);
-$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'sync'\n");
-$primary->reload;
-$primary->poll_query_until('postgres',
-	"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'sync' AND sync_state = 'sync'")
-  or BAIL_OUT('the standby did not become synchronous');
+make_synchronous($primary, 'sync');
 
 # Drawn in read-only transactions: they take no xid, so their commit waits for nobody.
 my $session = hold_open($primary);
@@ -177,9 +173,9 @@ CREATE TABLE rows (id bigint DEFAULT uid_next(), v bigint DEFAULT segment_next('
 INSERT INTO rows SELECT FROM generate_series(1, 100);
 END
 $primary->backup('second');
-$standby = standby_of($primary, 'second', 'async');
+$standby = standby_from($primary, 'second', 'async');
 start_node($standby);
-my $bare = standby_of($primary, 'second', 'bare', install_path => $bare_copy->{install_path});
+my $bare = standby_from($primary, 'second', 'bare', install_path => $bare_copy->{install_path});
 $bare->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 start_node($bare);
 $primary->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 1000)');

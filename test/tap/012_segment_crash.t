@@ -109,9 +109,7 @@ foreach my $how ('crash', 'clean stop', 'second crash')
 
 # A promotion. What the walsender has sent is what the ranges in use need: their records were flushed.
 {
-	$node->backup('base');
-	my $standby = UidgenNode->new('standby');
-	$standby->init_from_backup($node, 'base', has_streaming => 1);
+	my $standby = standby_of($node, 'standby');
 	start_node($standby);
 	my $session = draw_all($node);
 	my %hand = in_hand($node);

@@ -248,17 +248,12 @@ foreach my $mode ('fast', 'immediate')
 {
 	freeze_clock($node, 60000);
 	my $generator = create('awaited');
-	$node->backup('backup');
-	my $standby = UidgenNode->new('cached_standby');
-	$standby->init_from_backup($node, 'backup', has_streaming => 1);
+	my $standby = standby_of($node, 'cached_standby');
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	use_fake_clock($standby);
 	freeze_clock($standby, 60000);
 	start_node($standby);
-	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'cached_standby'\n");
-	$node->reload;
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
-	  or BAIL_OUT('the standby did not become synchronous');
+	make_synchronous($node, 'cached_standby');
 
 	my $walsender = freeze_walsender($node, 'cached_standby');
 	my $local = hold_open($node);
@@ -286,10 +281,7 @@ foreach my $mode ('fast', 'immediate')
 	$node->reload;
 	is(scalar(grep { /^\d+$/ } map { (finish_query($_))[0] } @waiting), 6, '... when no standby is awaited any more, each gets its id');
 	$_->quit foreach @waiting;
-	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'cached_standby'\n");
-	$node->reload;
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
-	  or BAIL_OUT('the standby did not become synchronous again');
+	make_synchronous($node, 'cached_standby');
 	send_query($session, "SELECT uid_next('$generator')");
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 'when it is awaited again, it is waited for, as it has not got it');
 	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");

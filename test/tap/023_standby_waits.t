@@ -16,17 +16,12 @@ SELECT uid_generator_create('ring', 'baidu_cached');
 SELECT segment_create('many', 1, 100);
 CREATE TABLE rows (id bigint);
 END
-$primary->backup('backup');
-my $standby = UidgenNode->new('sync');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+my $standby = standby_of($primary, 'sync');
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 use_fake_clock($standby);
 freeze_clock($standby);
 start_node($standby);
-$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'sync'\n");
-$primary->reload;
-$primary->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
-  or BAIL_OUT('the standby did not become synchronous');
+make_synchronous($primary, 'sync');
 my $walsender = freeze_walsender($primary, 'sync');
 
 # Sessions of this test that wait for the standby, by what they run.

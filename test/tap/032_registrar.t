@@ -232,9 +232,7 @@ is(lines_of($copy, 'written on another host'), 1, 'a file of another host does n
 isnt(drawn_node($copy), $fourth, 'and another node is drawn');
 $copy->stop;
 
-$member->backup('backup');
-my $standby = UidgenNode->new('standby');
-$standby->init_from_backup($member, 'backup', has_streaming => 1);
+my $standby = standby_of($member, 'standby');
 start_node($standby);
 $member->wait_for_catchup($standby, 'replay');
 ok(!-e $standby->data_dir . "/$file", 'a base backup leaves the grants out');
@@ -337,9 +335,7 @@ like(bad_setting(qr/extension "uidgen" is not installed in database "bare"/, 'no
 set_registry($beginner, "$server dbname=postgres user=stranger $pass");
 like(bad_setting(qr/permission denied for procedure uid_fleet_call/, 'a role without rights'),
 	qr/HINT: .*uid_fleet_admit/, 'with a hint');
-my $mirror = UidgenNode->new('mirror');
-$registry->backup('backup');
-$mirror->init_from_backup($registry, 'backup', has_streaming => 1);
+my $mirror = standby_of($registry, 'mirror');
 start_node($mirror);
 my $at_mirror = 'host=' . $mirror->host . ' port=' . $mirror->port;
 set_registry($beginner, "$at_mirror dbname=postgres user=uid_fleet $pass");

@@ -273,9 +273,7 @@ is(join(',', grep { $count{$_} > 1 } keys %count), '', 'no value of a segment ca
 # ---------------------------------------------------------------------------
 
 new_standby('first', 'second');
-$nodes{first}->append_conf('postgresql.conf', "synchronous_standby_names = 'second'\n");
-$nodes{first}->reload;
-$nodes{first}->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or die 'no sync standby';
+make_synchronous($nodes{first}, 'second');
 
 # While the standby does not answer, no block is given. Calls that are given up use up one. The last block before must
 # have reached the standby, as a commit after it has.

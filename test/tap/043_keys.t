@@ -82,9 +82,7 @@ shell_ok($target, block_of('docs/conceal.md', qr/vault\.key/) =~ s/\bvault\b/loc
 is(sql($target, 'SELECT count(*) FROM codes WHERE uid_reveal(of_local, $$local$$) = id', 'shop2'), 500, '... and reveals the values there');
 
 # A standby has the keys, and learns of changes. It makes none.
-$source->backup('backup');
-my $standby = UidgenNode->new('standby');
-$standby->init_from_backup($source, 'backup', has_streaming => 1);
+my $standby = standby_of($source, 'standby');
 start_node($standby);
 $source->wait_for_catchup($standby);
 my $session = hold_open($standby, dbname => 'shop');

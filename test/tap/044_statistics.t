@@ -139,9 +139,7 @@ $member->stop;
 # --------------------------------------------------------------------------------------------------------------------
 # A standby counts what it refuses. Every start begins at zero, whatever came before.
 
-$node->backup('backup');
-my $standby = UidgenNode->new('standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
+my $standby = standby_of($node, 'standby');
 $standby->{uidgen_env} = $node->{uidgen_env};
 start_node($standby);
 is(sqlstate($standby, 'SELECT uid_next()'), '25006', 'a standby refuses');

@@ -176,9 +176,7 @@ shop($night, 'DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)', 'INSE
 # A standby is promoted.
 # ---------------------------------------------------------------------------
 
-$night->backup('copy');
-my $standby = UidgenNode->new('standby');
-$standby->init_from_backup($night, 'copy', has_streaming => 1);
+my $standby = standby_of($night, 'standby');
 start_node($standby);
 $night->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 10)');
 $night->wait_for_catchup($standby, 'replay', $night->lsn('flush'));

@@ -85,15 +85,6 @@ sub new_member
 	return $node;
 }
 
-sub standby_of
-{
-	my ($primary, $name, %opts) = @_;
-	my $node = UidgenNode->new($name);
-	$primary->backup($name);
-	$node->init_from_backup($primary, $name, has_streaming => 1, %opts);
-	return $node;
-}
-
 sub host_of { return $_[0]->host . ':' . $_[0]->port }
 
 # ---------------------------------------------------------------------------

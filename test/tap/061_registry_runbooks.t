@@ -14,15 +14,6 @@ sub new_primary
 	return $node;
 }
 
-sub standby_of
-{
-	my ($primary, $name, %opts) = @_;
-	my $node = UidgenNode->new($name);
-	$primary->backup($name);
-	$node->init_from_backup($primary, $name, has_streaming => 1, %opts);
-	return $node;
-}
-
 sub name_registries
 {
 	my ($node, @registries) = @_;

@@ -25,6 +25,9 @@
 #   my @pids = background_pids($node, 'refiller');
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
 #
+#   my $standby = standby_of($node, 'name');   # from a base backup; start_node() starts it
+#   make_synchronous($node, 'name');           # waits until that standby is
+#
 #   make_registry($node);                      # after start_uidgen
 #   join_fleet($node, $registry, $standby);    # before the start, or with a reload
 #   node_of($node);                            # the default generator's node
@@ -66,7 +69,7 @@ use Test::More;
 use Time::HiRes;
 use UidgenNode;
 
-our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions has_assertions parallel_setting use_fake_clock set_clock
+our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous has_assertions parallel_setting use_fake_clock set_clock
   freeze_clock send_query finish_query sql failure sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
@@ -151,6 +154,26 @@ sub start_node
 	my ($node, %opts) = @_;
 	local %ENV = (%ENV, %{ $node->{uidgen_env} // {} });
 	return $node->start(%opts);
+}
+
+sub standby_of
+{
+	my ($primary, $name, %opts) = @_;
+	my $standby = UidgenNode->new($name);
+	$primary->backup($name);
+	$standby->init_from_backup($primary, $name, has_streaming => 1, %opts);
+	return $standby;
+}
+
+sub make_synchronous
+{
+	my ($primary, $name) = @_;
+	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '$name'\n");
+	$primary->reload;
+	$primary->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND sync_state = 'sync'")
+	  or BAIL_OUT("$name did not become synchronous");
+	return;
 }
 
 # A copy of the PostgreSQL under test. Its programs find their files relative to themselves.
