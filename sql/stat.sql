@@ -120,7 +120,7 @@ SELECT ids_of('uid_generators.counted') - :before AS more;
 -- Nothing depends on the caller's search_path.
 CREATE SCHEMA hostile;
 CREATE VIEW hostile.uid_stat AS SELECT 1 AS mine;
-CREATE FUNCTION hostile.uid_stat_sequences() RETURNS integer LANGUAGE sql AS 'SELECT 1 / 0';
+CREATE FUNCTION hostile.uid_counters() RETURNS integer LANGUAGE sql AS 'SELECT 1 / 0';
 SET search_path = hostile, pg_catalog;
 SELECT count(*) > 0 AS rows FROM public.uid_stat;
 SELECT count(*) FROM public.uid_stat_server;

@@ -69,19 +69,25 @@ COMMENT ON VIEW segment_status IS
   'second one. Of an attached segment: registry_name is its name at the registry of the fleet, next_asked is true '
   'while a block is waited for, and registry_error is why the registry gave none the last time.';
 
-CREATE FUNCTION uid_internal.uid_stat_sequences(
+CREATE FUNCTION uid_internal.uid_counters(
     OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
     OUT refused_rate bigint, OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
     OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
-    OUT ring_wait_time double precision)
+    OUT ring_wait_time double precision,
+    OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
+    OUT clock_moved_ms double precision)
 RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_stat_sequences';
-COMMENT ON FUNCTION uid_internal.uid_stat_sequences() IS
-  'Returns the rows of the view uid_stat. It returns no rows if uidgen is not preloaded.';
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_counters';
+COMMENT ON FUNCTION uid_internal.uid_counters() IS
+  'Returns the rows of the views uid_stat and uid_stat_server. It returns no rows if uidgen is not preloaded.';
 
-CREATE VIEW uid_stat AS SELECT * FROM uid_internal.uid_stat_sequences();
+CREATE VIEW uid_stat AS
+SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
+       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
+       registry_waits, registry_wait_time, ring_waits, ring_wait_time
+  FROM uid_internal.uid_counters() WHERE sequence IS NOT NULL;
 COMMENT ON VIEW uid_stat IS
   'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
   'is first used after a server start. They start at zero then, and only grow. ids counts the ids and values that '
@@ -95,21 +101,12 @@ COMMENT ON VIEW uid_stat IS
   'refiller. The counters are NULL if the caller has neither USAGE nor SELECT on the sequence and is not a member of '
   'pg_read_all_stats.';
 
-CREATE FUNCTION uid_internal.uid_stat_totals(
-    OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint,
-    OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
-    OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
-    OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
-    OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
-    OUT ring_wait_time double precision,
-    OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
-    OUT clock_moved_ms double precision)
-RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_stat_totals';
-COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
-  'Returns the row of the view uid_stat_server. It returns no row if uidgen is not preloaded.';
-
-CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_stat_totals();
+CREATE VIEW uid_stat_server AS
+SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
+       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
+       registry_waits, registry_wait_time, ring_waits, ring_wait_time, refused_standby, clock_jumps,
+       generators, segments, clock_moved_ms
+  FROM uid_internal.uid_counters() WHERE sequence IS NULL;
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
   'dropped. So they never go back before the next server start. refused_standby counts draws that were refused '
