@@ -4,10 +4,10 @@
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
-  'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a '
-  'backup worker, of cached mode, and after uid_default_set(generator, above => false). Use it as DEFAULT '
-  'uid_next(). A call that waits for the clock or for the registry fails after uidgen.max_wait. On a standby, and '
-  'when the time of the layout has ended, it fails at once.';
+  'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id. '
+  'Exceptions to the order are ids of a backup worker, cached mode, and uid_default_set(generator, above => false). '
+  'Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after uidgen.max_wait. On '
+  'a standby, and when the time of the layout has ended, it fails at once.';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
 -- saves a dozen instructions.
@@ -15,7 +15,7 @@ CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
 COMMENT ON FUNCTION uid_next(regclass) IS
   'Returns the next id of a generator. The caller needs USAGE on its sequence. It fails as uid_next() does, and if '
-  'the sequence is not a generator''s.';
+  'the sequence does not belong to a generator.';
 
 CREATE FUNCTION uid_next_array(count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
@@ -33,8 +33,8 @@ COMMENT ON FUNCTION uid_next_array(regclass, bigint) IS
 CREATE FUNCTION uid_last() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
 COMMENT ON FUNCTION uid_last() IS
-  'Returns the last id that this session drew from any generator. After a batch, that is the last id of the batch. It '
-  'fails before the first id. It ignores ids that parallel workers drew, and checks no privilege.';
+  'Returns the last id that this session drew from any generator. After uid_next_array(), that is the last id of the '
+  'array. It fails before the first id. It ignores ids that parallel workers drew, and checks no privilege.';
 
 -- The functions that only compute are not STRICT: without a generator they use the layout of the default one.
 CREATE FUNCTION uid_decode(id bigint, generator regclass DEFAULT NULL,
@@ -100,9 +100,9 @@ COMMENT ON FUNCTION uid_from_base62(text) IS
 CREATE FUNCTION uid_next_uuid() RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
 COMMENT ON FUNCTION uid_next_uuid() IS
-  'Draws the next id of the default generator and returns it as a UUID of version 7: unique and in order as the ids '
-  'are, with the id''s time in milliseconds. Its other bits are random. Use it as DEFAULT uid_next_uuid(). uid_last() '
-  'returns the id, and so does uid_from_uuid().';
+  'Draws the next id of the default generator and returns it as a UUID of version 7, which is as unique and as '
+  'ordered as the id. It has the id''s time in milliseconds, and its other bits are random. Use it as DEFAULT '
+  'uid_next_uuid(). uid_last() returns the id, and so does uid_from_uuid().';
 
 CREATE FUNCTION uid_next_uuid(generator regclass) RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
@@ -263,8 +263,8 @@ COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the '
   'old ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails '
   'if the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other '
-  'generators with ids ahead of the clock may have been the default, so it compares them, too. It waits for '
-  'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default '
-  'to compare with. In that case create the new one above its ids, with the parameter above of '
+  'generators with ids ahead of the clock may have been the default, so the call compares their ids as well. It '
+  'waits for transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former '
+  'default to compare with. In that case create the new one above its ids, with the parameter above of '
   'uid_generator_create(). Only the owner of the database or of the extension may call it. Grant USAGE on the '
   'sequence of the new default to the roles that draw.';
