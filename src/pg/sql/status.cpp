@@ -169,16 +169,19 @@ Datum kind_of(const Slot *slot) {
     return CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment");
 }
 
-// A slot that is ready, of this database.
+// A slot at one moment.
 struct Look {
-    Oid sequence; // InvalidOid: it is not
+    Oid sequence; // InvalidOid: it is free, or of another database
+    bool is_ready;
     uint64_t generation;
+    Stats counted;
 };
 
 Look look_at(Slot *slot) {
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const bool is_ours = slot->phase == SlotPhase::ready && is_of_this_database(slot->key);
-    const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->generation.load(std::memory_order_relaxed)};
+    const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
+    const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase == SlotPhase::ready,
+                       slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
     LWLockRelease(&slot->lock);
     return look;
 }
@@ -186,7 +189,8 @@ Look look_at(Slot *slot) {
 // AccessShareLock on the sequence excludes DROP, but not that the slot is reset. Then there is no row.
 void add_slot(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
-    Relation rel = OidIsValid(look.sequence) ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
+    const bool is_shown = OidIsValid(look.sequence) && look.is_ready;
+    Relation rel = is_shown ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
     if (rel == nullptr)
         return;
     const Row row = new_row(result);
@@ -216,29 +220,16 @@ void put_stats(const Row *row, const Stats &stats) {
     memset(&row->nulls[first], false, stat_count);
 }
 
-// A slot's sequence and counts at one moment. False: it is not of this database.
-bool copy_slot(Slot *slot, Oid *sequence, Stats *stats) {
-    LWLockAcquire(&slot->lock, LW_SHARED);
-    const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
-    if (is_ours) {
-        *sequence = slot->key.sequence;
-        *stats = slot_counted(slot);
-    }
-    LWLockRelease(&slot->lock);
-    return is_ours;
-}
-
 void add_stats(ReturnSetInfo *result, Slot *slot) {
-    Oid sequence = InvalidOid;
-    Stats stats;
-    const Sight sight = copy_slot(slot, &sequence, &stats) ? sight_of(sequence) : Sight::none;
+    const Look look = look_at(slot);
+    const Sight sight = OidIsValid(look.sequence) ? sight_of(look.sequence) : Sight::none;
     if (sight == Sight::none)
         return;
     const Row row = new_row(result);
-    put(&row, "sequence", ObjectIdGetDatum(sequence));
+    put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", kind_of(slot));
     if (sight == Sight::all)
-        put_stats(&row, stats);
+        put_stats(&row, look.counted);
     add(&row);
 }
 
