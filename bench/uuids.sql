@@ -1,8 +1,8 @@
 -- What a UUID and a short form of an id cost, beside PostgreSQL's own UUIDs; uuidv7() where the server has it.
 \ir marginal.sql
 -- Only calls of volatile functions are made although nobody reads their results.
-ALTER FUNCTION uid_to_uuid(bigint) VOLATILE;
-ALTER FUNCTION uid_from_uuid(uuid) VOLATILE;
+ALTER FUNCTION uid_to_uuid(bigint, regclass) VOLATILE;
+ALTER FUNCTION uid_from_uuid(uuid, regclass) VOLATILE;
 ALTER FUNCTION uid_to_base62(bigint) VOLATILE;
 ALTER FUNCTION uid_from_base62(text) VOLATILE;
 INSERT INTO subject (name, calls, call, source)

@@ -12,33 +12,22 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   c record;
+  kept record;
   draw record;
-  narrow text;
-  conversions text;
-  referring text;
   draws_from regclass;
-  repeated numeric;
-  up boolean;
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
+  SELECT * INTO kept FROM uid_internal.uid_kept_sequence(table_name, c.attnum, c.drawn_by, c.source);
   SELECT * INTO draw FROM uid_internal.uid_draw_expression(generator);
   draws_from := coalesce(draw.generator, draw.sequence);
   IF c.drawn_by = draw.drawn_by AND c.source = draws_from THEN
     RETURN NEXT format('-- column "%s" of table %s has DEFAULT %s already', column_name, c.relation, c.expression);
     RETURN;
   END IF;
-
-  SELECT string_agg(n.narrow, E'\n' ORDER BY n.place), string_agg(n.conversion, ' ' ORDER BY n.place),
-         string_agg(DISTINCT n.relation || ', ', '' ORDER BY n.relation || ', ') FILTER (WHERE n.relation <> c.relation)
-    INTO narrow, conversions, referring
-    FROM uid_internal.uid_id_columns(table_name, c.attnum) WITH ORDINALITY n(relation, narrow, conversion, place);
-  IF narrow IS NOT NULL AND draw.generator IS NOT NULL THEN
-    -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
-    RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, c.relation
-      USING ERRCODE = 'datatype_mismatch', DETAIL = narrow,
-            HINT = format('Convert these columns, which writes their tables anew while they are locked. Repeat it after '
-                          'a lock timeout: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s%s; %s COMMIT;',
-                          referring, c.relation, conversions);
+  IF draw.generator IS NOT NULL THEN
+    PERFORM uid_internal.uid_check_width(table_name, c.attnum, column_name);
+  ELSE
+    PERFORM uid_internal.uid_check_sequence(table_name, column_name, draw.sequence);
   END IF;
 
   RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
@@ -46,40 +35,22 @@ BEGIN
                      coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none'));
   IF draw.generator IS NOT NULL THEN
     RETURN NEXT uid_internal.uid_above_plan(table_name, column_name, draw.generator);
-  ELSE
-    EXECUTE format('SELECT x.next, x.increment > 0
-                      FROM uid_internal.uid_sequence_next($1) x,
-                           (SELECT min(%1$I)::bigint, max(%1$I)::bigint FROM %2$s) m(smallest, largest)
-                     WHERE CASE WHEN x.increment > 0 THEN x.next <= m.largest ELSE x.next >= m.smallest END',
-                   column_name, c.relation)
-      INTO repeated, up USING draw.sequence;
-    IF repeated IS NOT NULL THEN
-      RAISE EXCEPTION 'sequence % would repeat ids of column "%" of table %', draw.sequence, column_name, c.relation
-        USING ERRCODE = 'object_not_in_prerequisite_state',
-              DETAIL = format('Its next value is %s, and the column has %s ids.', repeated,
-                              CASE WHEN up THEN 'larger' ELSE 'smaller' END),
-              HINT = format('If the column has ids of a generator, call uid_release() first. Otherwise run SELECT '
-                            'setval(%L, %s(%I)) FROM %s.', draw.sequence::text, CASE WHEN up THEN 'max' ELSE 'min' END,
-                            column_name, c.relation);
-    END IF;
-    IF draw.sequence IS DISTINCT FROM c.sequence THEN
-      RETURN NEXT '-- nextval makes sessions discard a range that they have reserved below the largest id.';
-      RETURN NEXT format('SELECT nextval(%L::regclass);', draw.sequence::text);
-    END IF;
+  ELSIF draw.sequence IS DISTINCT FROM kept.sequence THEN
+    RETURN NEXT '-- nextval makes sessions discard a range that they have reserved below the largest id.';
+    RETURN NEXT format('SELECT nextval(%L::regclass);', draw.sequence::text);
   END IF;
   IF c.identity = 'ALWAYS' THEN
     RETURN NEXT '-- GENERATED ALWAYS ends: INSERT may then name ids of its own.';
   END IF;
   IF c.identity IS NOT NULL THEN
-    RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(c.sequence, c.relation, column_name);
+    RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(kept.sequence, c.relation, column_name);
   END IF;
   -- While the column draws from a generator, its sequence counts nothing.
-  IF c.sequence IS NOT NULL AND (c.drawn_by LIKE 'uid_next%') IS NOT TRUE THEN
+  IF kept.sequence IS NOT NULL AND (c.drawn_by LIKE 'uid_next%') IS NOT TRUE THEN
     RETURN NEXT '-- uid_release() reads in the comment how to go back.';
-    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence,
-                       concat_ws(E'\n', c.comment,
-                                 'kept by uid_adopt(); next value ' || c.unused
-                                   || coalesce(', ' || coalesce(c.identity, c.noted_identity) || ' identity', '')));
+    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', kept.sequence,
+                       concat_ws(E'\n', kept.comment, 'kept by uid_adopt(); next value ' || kept.unused
+                                 || coalesce(', ' || coalesce(c.identity, kept.noted_identity) || ' identity', '')));
   END IF;
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', c.relation, column_name, draw.expression);
   RETURN QUERY SELECT * FROM uid_internal.uid_grant_plan(table_name, draws_from);
@@ -88,95 +59,109 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) IS
   'Returns the lines of uid_adopt(): statements, and comments that begin with --.';
 
+CREATE FUNCTION uid_internal.uid_first_free(table_name regclass, column_name name, start bigint,
+    OUT first numeric, OUT comments text[])
+RETURNS record
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  c record;
+  kept record;
+  floor bigint;     -- ids of the generator are at or above it
+  largest bigint;   -- largest id below floor
+  collision bigint; -- the smallest id that the sequence would meet
+BEGIN
+  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
+  SELECT * INTO kept FROM uid_internal.uid_kept_sequence(table_name, c.attnum, c.drawn_by, c.source);
+  -- An hour for a clock that was ahead at the creation. The builtin generator is older than its row, which notes when
+  -- it was first altered.
+  IF c.drawn_by LIKE 'uid_next%' THEN
+    EXECUTE format('SELECT %1$s.uid_lower_bound(CASE WHEN g.builtin THEN g.epoch + interval ''1 day''
+                                                     ELSE g.created - interval ''1 hour'' END, g.generator)
+                      FROM uid_internal.generators g WHERE g.generator = $1', uid_internal.uid_home())
+      INTO floor USING c.source;
+  END IF;
+  EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
+                 c.relation) INTO largest USING floor;
+  -- A counter above the floor was set there, as setval(max(id)) does. The sequence keeps to its stride.
+  first := CASE WHEN kept.next >= floor THEN kept.noted_next ELSE kept.unused END;
+  first := coalesce(start, CASE WHEN kept.increment > 0 THEN
+                      first + greatest(ceil((largest + 1 - first) / kept.increment), 0) * kept.increment END);
+  IF first IS NULL THEN
+    RAISE EXCEPTION 'could not determine which numbers column "%" of table % had', column_name, c.relation
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('The next value of its sequence is %s. The largest id below those of the generator is %s.',
+                            coalesce(kept.next::text, 'not known'), coalesce(largest::text, 'none')),
+            HINT = 'Pass as start a value beyond all numbers that a sequence has given to the column.';
+  END IF;
+  EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, c.relation)
+    INTO collision USING first;
+  IF collision - first < 4294967296 THEN
+    RAISE EXCEPTION 'a sequence from % would soon meet id % of column "%" of table %', first, collision,
+                    column_name, c.relation
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('The largest id below those of the generator is %s.', coalesce(largest::text, 'none')),
+            HINT = 'Pass as start a value that is followed by at least 2^32 unused ones.';
+  END IF;
+  comments := array_remove(ARRAY[
+    format(CASE WHEN floor IS NULL THEN '-- largest id: %s'
+                ELSE '-- largest id below those of the generator: %s; smallest id above: %s' END,
+           coalesce(largest::text, 'none'), coalesce(collision::text, 'none')),
+    '-- the sequence can count ' || (collision - first) || ' values before it meets that one',
+    '-- note: setval(max(id)) would set the counter above ' || collision || '. After an import use max(id) FILTER '
+      '(WHERE id < ' || collision || ').'], NULL);
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_first_free(regclass, name, bigint) IS
+  'Returns the first value of the sequence that a column goes back to, and comments on it. It fails if that value is '
+  'not known, or if the sequence would soon meet ids of the column.';
+
 CREATE FUNCTION uid_internal.uid_release_plan(table_name regclass, column_name name, start bigint)
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
   c record;
-  s record;
-  floor bigint;     -- ids of the generator are at or above it
-  largest bigint;   -- largest id below floor
-  first numeric;    -- the first value of the sequence
-  collision bigint; -- the smallest id that the sequence would meet
+  kept record;
   identity text;
+  first numeric; -- the first value of the sequence; NULL: it continues
+  comments text[] := '{"-- nextval continues on the same counter"}';
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
+  SELECT * INTO kept FROM uid_internal.uid_kept_sequence(table_name, c.attnum, c.drawn_by, c.source);
   IF c.drawn_by IS NULL THEN
     RAISE EXCEPTION 'column "%" of table % does not draw its default from uidgen', column_name, c.relation
       USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = 'Run SELECT * FROM uid_generator_columns to list the columns that draw from generators.';
   END IF;
-  identity := CASE WHEN c.sequence IS NULL THEN 'BY DEFAULT' ELSE c.noted_identity END;
-  SELECT q.* INTO s FROM pg_sequence q WHERE q.seqrelid = c.sequence;
-  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
-
-  IF c.drawn_by = 'segment_next(regclass)' AND c.source = c.sequence AND start IS NULL AND identity IS NULL THEN
-    RETURN NEXT '-- nextval continues on the same counter';
-  ELSE
-    -- An hour for a clock that was ahead at the creation. The builtin generator is older than its row, which notes
-    -- when it was first altered.
-    IF c.drawn_by LIKE 'uid_next%' THEN
-      EXECUTE format('SELECT %1$s.uid_lower_bound(CASE WHEN g.builtin THEN g.epoch + interval ''1 day''
-                                                       ELSE g.created - interval ''1 hour'' END, g.generator)
-                        FROM %1$s.uid_generator_config g WHERE g.generator = $1', home) INTO floor USING c.source;
-    END IF;
-    EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
-                   c.relation) INTO largest USING floor;
-    -- A counter above the floor was set there, as setval(max(id)) does. The sequence keeps to its stride.
-    first := CASE WHEN c.next >= floor THEN c.noted_next ELSE c.unused END;
-    first := coalesce(start, CASE WHEN c.increment > 0 THEN
-                        first + greatest(ceil((largest + 1 - first) / c.increment), 0) * c.increment END);
-    IF first IS NULL THEN
-      RAISE EXCEPTION 'could not determine which numbers column "%" of table % had', column_name, c.relation
-        USING ERRCODE = 'object_not_in_prerequisite_state',
-              DETAIL = format('The next value of its sequence is %s. The largest id below those of the generator is %s.',
-                              coalesce(c.next::text, 'not known'), coalesce(largest::text, 'none')),
-              HINT = 'Pass as start a value beyond all numbers that a sequence has given to the column.';
-    END IF;
-    EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, c.relation)
-      INTO collision USING first;
-    IF collision - first < 4294967296 THEN
-      RAISE EXCEPTION 'a sequence from % would soon meet id % of column "%" of table %', first, collision,
-                      column_name, c.relation
-        USING ERRCODE = 'object_not_in_prerequisite_state',
-              DETAIL = format('The largest id below those of the generator is %s.', coalesce(largest::text, 'none')),
-              HINT = 'Pass as start a value that is followed by at least 2^32 unused ones.';
-    END IF;
-    RETURN NEXT format(CASE WHEN floor IS NULL THEN '-- largest id: %s'
-                            ELSE '-- largest id below those of the generator: %s; smallest id above: %s' END,
-                       coalesce(largest::text, 'none'), coalesce(collision::text, 'none'));
-    IF collision IS NOT NULL THEN
-      RETURN NEXT format('-- the sequence can count %s values before it meets that one', collision - first);
-      RETURN NEXT format('-- note: setval(max(id)) would set the counter above %s. After an import use max(id) FILTER '
-                         '(WHERE id < %s).', collision, collision);
-    END IF;
+  identity := CASE WHEN kept.sequence IS NULL THEN 'BY DEFAULT' ELSE kept.noted_identity END;
+  IF (c.drawn_by = 'segment_next(regclass)' AND c.source = kept.sequence AND start IS NULL AND identity IS NULL)
+     IS NOT TRUE THEN
+    SELECT f.first, f.comments INTO first, comments FROM uid_internal.uid_first_free(table_name, column_name, start) f;
   END IF;
-
+  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
+  RETURN QUERY SELECT unnest(comments);
   IF identity IS NULL THEN
     IF first IS NOT NULL THEN
-      RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', c.sequence::text, first);
+      RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', kept.sequence::text, first);
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass);', c.relation, column_name,
-                       c.sequence::text);
-    RETURN QUERY SELECT * FROM uid_internal.uid_grant_plan(table_name, c.sequence);
+                       kept.sequence::text);
+    RETURN QUERY SELECT * FROM uid_internal.uid_grant_plan(table_name, kept.sequence);
   ELSE
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
-    IF c.sequence IS NOT NULL THEN
-      RETURN NEXT format('DROP SEQUENCE %s;', c.sequence);
+    IF kept.sequence IS NOT NULL THEN
+      RETURN NEXT format('DROP SEQUENCE %s;', kept.sequence);
     END IF;
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', c.relation, column_name);
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY%s;', c.relation, column_name,
-      identity, CASE WHEN c.sequence IS NOT NULL THEN
-        format(' (SEQUENCE NAME %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s)', c.sequence,
-               s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
-               CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END) END);
+                       identity, format(' (SEQUENCE NAME %s ', kept.sequence) || kept.options || ')');
     RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I RESTART WITH %s;', c.relation, column_name, first);
   END IF;
-  IF c.noted_next IS NOT NULL AND (c.comment IS NOT NULL OR identity IS NULL) THEN
-    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, c.comment);
+  IF kept.noted_next IS NOT NULL AND (kept.comment IS NOT NULL OR identity IS NULL) THEN
+    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', kept.sequence, kept.comment);
   END IF;
 END
 $$;

@@ -15,12 +15,16 @@ AS $$
 $$;
 COMMENT ON FUNCTION uid_internal.uid_base_type(oid) IS 'Returns the type below a domain, which may be over a domain.';
 
-CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) RETURNS record
+CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass,
+    OUT next numeric, OUT increment bigint, OUT options text)
+RETURNS record
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  SELECT q.seqincrement INTO increment FROM pg_sequence q WHERE q.seqrelid = sequence;
+  SELECT q.seqincrement, format('INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s', q.seqincrement, q.seqmin,
+                                q.seqmax, q.seqstart, q.seqcache, CASE WHEN q.seqcycle THEN ' CYCLE' ELSE '' END)
+    INTO increment, options FROM pg_sequence q WHERE q.seqrelid = sequence;
   IF increment IS NULL THEN
     RAISE EXCEPTION '% is not a sequence', coalesce(sequence::text, 'NULL')
       USING ERRCODE = 'wrong_object_type', HINT = 'Pass the sequence of a column.';
@@ -30,109 +34,120 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
-  'Returns the value that nextval() would return, which may be beyond the end of the sequence, and the increment.';
+  'Returns the value that nextval() would return, which may be beyond the end of the sequence, the increment, and the '
+  'options that make a sequence like this one.';
+
+CREATE FUNCTION uid_internal.uid_kept_sequence(table_name regclass, attnum smallint, drawn_by text, source regclass,
+    OUT sequence regclass, OUT next numeric, OUT increment bigint, OUT options text, OUT comment text,
+    OUT noted_next numeric, OUT noted_identity text, OUT unused numeric)
+RETURNS record
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT s.sequence, x.*, CASE WHEN n.note IS NULL THEN s.comment ELSE nullif(n.note[1], '') END,
+         n.note[2]::numeric, n.note[3],
+         greatest(x.next, n.note[2]::numeric, CASE WHEN drawn_by = 'segment_next(regclass)'
+                                                   THEN (uid_internal.uid_sequence_next(source)).next END)
+    FROM (SELECT d.objid::regclass AS sequence, obj_description(d.objid, 'pg_class') AS comment
+            FROM pg_depend d JOIN pg_class c ON c.oid = d.objid AND c.relkind = 'S'
+           WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = table_name
+             AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
+           ORDER BY d.deptype DESC, d.objid LIMIT 1) s
+   CROSS JOIN LATERAL uid_internal.uid_sequence_next(s.sequence) x
+   CROSS JOIN LATERAL regexp_match(s.comment,
+                '^(.*?)\n?kept by uid_adopt\(\); next value (-?\d+)(?:, (ALWAYS|BY DEFAULT) identity)?$') n(note)
+$$;
+COMMENT ON FUNCTION uid_internal.uid_kept_sequence(regclass, smallint, text, regclass) IS
+  'Returns the sequence that a column owns, its next value, increment and options; what uid_adopt() has noted '
+  'in its comment, and the rest of the comment; and a value from which on neither it nor the source of the column has '
+  'given any.';
+
+CREATE FUNCTION uid_internal.uid_drawn_by(home text, default_oid oid, OUT drawn_by text, OUT source regclass)
+RETURNS record
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT p.call, CASE WHEN p.call = 'uid_next()'
+                      THEN (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default) ELSE s.source END
+    FROM (SELECT min(d.refobjid)::regclass FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid AND c.relkind = 'S'
+           WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid
+             AND d.refclassid = 'pg_class'::regclass) s(source)
+    LEFT JOIN (unnest(ARRAY['uid_next()', 'uid_next(regclass)', 'segment_next(regclass)', 'segment_next(text)']) p(call)
+               JOIN pg_depend d ON d.refobjid = (home || '.' || p.call)::regprocedure
+                AND d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_attrdef'::regclass
+                AND d.objid = default_oid) ON true
+   LIMIT 1
+$$;
+COMMENT ON FUNCTION uid_internal.uid_drawn_by(text, oid) IS
+  'Returns the function of uidgen that a default calls, and the generator or sequence that it draws from.';
 
 CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
-    OUT relation text, OUT attnum smallint, OUT type oid, OUT identity text, OUT expression text,
-    OUT sequence regclass, OUT next numeric, OUT increment bigint, OUT comment text, OUT noted_next numeric,
-    OUT noted_identity text, OUT drawn_by text, OUT source regclass, OUT unused numeric)
+    OUT relation text, OUT attnum smallint, OUT identity text, OUT expression text, OUT drawn_by text,
+    OUT source regclass)
 RETURNS record
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   home text := uid_internal.uid_home();
-  kind text;
-  owner oid;
-  default_oid oid;
-  generated boolean;
-  inherited boolean;
-  note text[];
+  c record;
 BEGIN
-  SELECT format('%I.%I', n.nspname, t.relname), t.relowner, t.relkind INTO relation, owner, kind
-    FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace WHERE t.oid = table_name;
-  IF kind IS NULL OR kind NOT IN ('r', 'p') THEN
-    RAISE EXCEPTION '% is not a table', coalesce(relation, 'the given relation')
+  SELECT t.relowner, t.relkind, a.*, d.oid AS default_oid, pg_get_expr(d.adbin, d.adrelid) AS expression,
+         format('%I.%I', n.nspname, t.relname) AS relation
+    INTO c
+    FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
+    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
+   WHERE t.oid = table_name;
+  IF (c.relkind IN ('r', 'p')) IS NOT TRUE THEN
+    RAISE EXCEPTION '% is not a table', coalesce(c.relation, 'the given relation')
       USING ERRCODE = 'wrong_object_type', HINT = 'Pass an ordinary table or a partitioned one.';
-  END IF;
-  IF NOT pg_has_role(owner, 'USAGE') THEN
-    RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = 'insufficient_privilege';
-  END IF;
-
-  SELECT a.attnum, a.atttypid, CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END,
-         pg_get_expr(d.adbin, d.adrelid), d.oid, a.attgenerated <> '', a.attinhcount > 0
-    INTO attnum, type, identity, expression, default_oid, generated, inherited
-    FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-   WHERE a.attrelid = table_name AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
-  IF attnum IS NULL THEN
-    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, relation
+  ELSIF NOT pg_has_role(c.relowner, 'USAGE') THEN
+    RAISE EXCEPTION 'must be owner of table %', c.relation USING ERRCODE = 'insufficient_privilege';
+  ELSIF c.attnum IS NULL THEN
+    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, c.relation
       USING ERRCODE = 'undefined_column', HINT = 'Use the name of one of the table''s columns.';
-  ELSIF generated THEN
-    RAISE EXCEPTION 'column "%" of table % is a generated column', column_name, relation
+  ELSIF c.attgenerated <> '' THEN
+    RAISE EXCEPTION 'column "%" of table % is a generated column', column_name, c.relation
       USING ERRCODE = 'wrong_object_type', HINT = 'A generated column has no default. Use another column.';
-  ELSIF inherited THEN
-    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, relation
+  ELSIF c.attinhcount > 0 THEN
+    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, c.relation
       USING ERRCODE = 'wrong_object_type',
             HINT = format('Name the parent (%s) instead. Its partitions and children change with it.',
                           (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
                             WHERE i.inhrelid = table_name));
-  ELSIF uid_internal.uid_base_type(type) NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
+  ELSIF uid_internal.uid_base_type(c.atttypid) NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
     -- The type of another role has that role's casts and operators.
-    RAISE EXCEPTION 'column "%" of table % is of type %', column_name, relation, format_type(type, NULL)
+    RAISE EXCEPTION 'column "%" of table % is of type %', column_name, c.relation, format_type(c.atttypid, NULL)
       USING ERRCODE = 'datatype_mismatch', HINT = 'Only columns of type bigint, integer or smallint can draw ids.';
   END IF;
-
-  SELECT d.objid, obj_description(d.objid, 'pg_class') INTO sequence, comment
-    FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
-   WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = table_name
-     AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
-   ORDER BY d.deptype DESC, d.objid LIMIT 1;
-  note := regexp_match(comment,
-                       '^(.*?)\n?kept by uid_adopt\(\); next value (-?\d+)(?:, (ALWAYS|BY DEFAULT) identity)?$');
-  IF note IS NOT NULL THEN
-    comment := nullif(note[1], '');
-    noted_next := note[2];
-    noted_identity := note[3];
-  END IF;
-  IF sequence IS NOT NULL THEN
-    SELECT x.next, x.increment INTO next, increment FROM uid_internal.uid_sequence_next(sequence) x;
-  END IF;
-  -- What the default calls, and what it passes.
-  SELECT p.call INTO drawn_by
-    FROM unnest(ARRAY['uid_next()', 'uid_next(regclass)', 'segment_next(regclass)', 'segment_next(text)']) p(call)
-    JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid
-     AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = (home || '.' || p.call)::regprocedure;
-  IF drawn_by = 'uid_next()' THEN
-    SELECT g.generator INTO source FROM uid_internal.generators g WHERE g.is_default;
-  ELSE
-    SELECT d.refobjid INTO source FROM pg_depend d JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
-     WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = default_oid AND d.refclassid = 'pg_class'::regclass;
-  END IF;
+  relation := c.relation;
+  attnum := c.attnum;
+  identity := CASE c.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END;
+  expression := c.expression;
+  SELECT x.drawn_by, x.source INTO drawn_by, source FROM uid_internal.uid_drawn_by(home, c.default_oid) x;
   IF drawn_by = 'segment_next(text)' THEN
     RAISE EXCEPTION 'default of column "%" of table % names a segment by text', column_name, relation
       USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = format('Pass its sequence: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT '
                           '%s.segment_next(''uid_segments.name''::regclass).', relation, column_name, home);
   END IF;
-  unused := greatest(next, noted_next);
-  IF drawn_by = 'segment_next(regclass)' THEN
-    unused := greatest(unused, (uid_internal.uid_sequence_next(source)).next);
-  END IF;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
   'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
-  'qualified table, its type, its identity or default, the sequence that it owns and its next value, what '
-  'uid_adopt() has noted in the comment of this sequence and the rest of the comment, the function of uidgen that '
-  'its default calls, the generator or sequence that this function draws from, and a value from which on its '
-  'sequences have given none (NULL: not known).';
+  'qualified table, its identity or default, the function of uidgen that its default calls, and the generator or '
+  'sequence that this function draws from.';
 
-CREATE FUNCTION uid_internal.uid_id_columns(table_name regclass, attnum smallint,
-    OUT relation text, OUT narrow text, OUT conversion text)
-RETURNS SETOF record
-LANGUAGE sql
+CREATE FUNCTION uid_internal.uid_check_width(table_name regclass, attnum smallint, column_name name) RETURNS void
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  narrow text;
+  conversions text;
+  tables text;
+BEGIN
   WITH RECURSIVE holding(relation, number) AS (
     SELECT table_name::oid, attnum
      UNION
@@ -146,22 +161,32 @@ AS $$
                 UNION ALL SELECT p.inhrelid FROM pg_inherits p WHERE p.inhparent = h.relation) r(relative)
         JOIN pg_attribute b ON b.attrelid = r.relative AND b.attname = a.attname AND b.attnum > 0
        WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number)
-  ), named AS (
-    SELECT format('%I.%I', n.nspname, c.relname) AS relation, a.attname, format_type(a.atttypid, NULL) AS type,
+  ), c AS (
+    SELECT format('%I.%I', n.nspname, t.relname) AS relation, a.attname, format_type(a.atttypid, NULL) AS type,
            uid_internal.uid_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype) AS is_narrow,
            a.attinhcount = 0 AS is_own, h.relation = table_name AS is_first
       FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
-      JOIN pg_class c ON c.oid = h.relation JOIN pg_namespace n ON n.oid = c.relnamespace)
-  SELECT relation,
-         CASE WHEN is_narrow THEN format('Column %I of table %s is of type %s.', attname, relation, type) END,
-         CASE WHEN is_narrow AND is_own
-              THEN format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attname) END
-    FROM named ORDER BY NOT is_first, relation COLLATE "C", attname
+      JOIN pg_class t ON t.oid = h.relation JOIN pg_namespace n ON n.oid = t.relnamespace)
+  SELECT string_agg(format('Column %I of table %s is of type %s.', attname, relation, type), E'\n'
+                    ORDER BY is_first DESC, relation COLLATE "C", attname) FILTER (WHERE is_narrow),
+         string_agg(format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attname), ' '
+                    ORDER BY is_first DESC, relation COLLATE "C", attname) FILTER (WHERE is_narrow AND is_own),
+         concat(string_agg(DISTINCT relation || ', ', '') FILTER (WHERE NOT is_first),
+                min(relation) FILTER (WHERE is_first))
+    INTO narrow, conversions, tables FROM c;
+  IF narrow IS NOT NULL THEN
+    -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
+    RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, table_name
+      USING ERRCODE = 'datatype_mismatch', DETAIL = narrow,
+            HINT = format('Convert these columns, which writes their tables anew while they are locked. Repeat it after '
+                          'a lock timeout: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s; %s COMMIT;',
+                          tables, conversions);
+  END IF;
+END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_id_columns(regclass, smallint) IS
-  'Returns the columns that would have to hold the ids of a column: itself, the columns that refer to it by foreign '
-  'keys, and so on, each with its partitions and children; of those of type integer and smallint a sentence that says '
-  'so, and the statement that converts the column.';
+COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, smallint, name) IS
+  'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
+  'it by foreign keys, and so on, each with its partitions and children.';
 
 CREATE FUNCTION uid_internal.uid_draw_expression(source regclass,
     OUT expression text, OUT drawn_by text, OUT generator regclass, OUT sequence regclass)
@@ -205,6 +230,24 @@ COMMENT ON FUNCTION uid_internal.uid_draw_expression(regclass) IS
   'Returns the default of a column that draws from a generator, from any other sequence, or, for NULL, from the '
   'default generator.';
 
+CREATE FUNCTION uid_internal.uid_column_range(table_name regclass, column_name name,
+    OUT smallest bigint, OUT largest bigint)
+RETURNS record
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name) THEN
+    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, coalesce(table_name::text, 'NULL')
+      USING ERRCODE = 'undefined_column', HINT = 'Use the name of one of the table''s columns.';
+  END IF;
+  EXECUTE format('SELECT min(%1$I)::bigint, max(%1$I)::bigint FROM %2$s', column_name, table_name)
+    INTO smallest, largest;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_column_range(regclass, name) IS
+  'Returns the smallest and the largest id in a column.';
+
 CREATE FUNCTION uid_internal.uid_above_plan(table_name regclass, column_name name, generator regclass) RETURNS text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -216,11 +259,7 @@ DECLARE
   is_soon boolean;
   presets text;
 BEGIN
-  IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name) THEN
-    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, coalesce(table_name::text, 'NULL')
-      USING ERRCODE = 'undefined_column', HINT = 'Use the name of one of the table''s columns.';
-  END IF;
-  EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO largest;
+  largest := (uid_internal.uid_column_range(table_name, column_name)).largest;
   EXECUTE format('SELECT %s.uid_lower_bound(clock_timestamp() - interval ''1 day'', $1)', home)
     INTO floor USING generator;
   -- Where the clock does not show it, the next id does.
@@ -253,6 +292,29 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_above_plan(regclass, name, regclass) IS
   'Returns the comment that says which ids a generator issues from now on, and fails unless they are above all ids of '
   'a column.';
+
+CREATE FUNCTION uid_internal.uid_check_sequence(table_name regclass, column_name name, sequence regclass) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  s record;
+BEGIN
+  SELECT x.next, x.increment > 0 AS is_up, r.* INTO s
+    FROM uid_internal.uid_sequence_next(sequence) x, uid_internal.uid_column_range(table_name, column_name) r;
+  IF s.is_up AND s.next <= s.largest OR NOT s.is_up AND s.next >= s.smallest THEN
+    RAISE EXCEPTION 'sequence % would repeat ids of column "%" of table %', sequence, column_name, table_name
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('Its next value is %s, and the column has %s ids.', s.next,
+                            CASE WHEN s.is_up THEN 'larger' ELSE 'smaller' END),
+            HINT = format('If the column has ids of a generator, call uid_release() first. Otherwise run SELECT '
+                          'setval(%L, %s(%I)) FROM %s.', sequence::text, CASE WHEN s.is_up THEN 'max' ELSE 'min' END,
+                          column_name, table_name);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_check_sequence(regclass, name, regclass) IS
+  'Fails if a sequence would repeat ids of a column.';
 
 CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass) RETURNS SETOF text
 LANGUAGE plpgsql
@@ -299,15 +361,13 @@ DECLARE
   kept text := owned;
   aside text := 'uid_adopt_' || owned::oid;
 BEGIN
-  SELECT n.nspname, c.relowner, format_type(q.seqtypid, NULL) AS type, q.*
+  SELECT n.nspname, c.relowner, format_type(q.seqtypid, NULL) AS type
     INTO s
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence q ON q.seqrelid = c.oid
    WHERE c.oid = owned;
   RETURN NEXT '-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its place.';
   RETURN NEXT format('ALTER SEQUENCE %s RENAME TO %I;', kept, aside);
-  RETURN NEXT format('CREATE SEQUENCE %s AS %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s;', kept,
-                     s.type, s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
-                     CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END);
+  RETURN NEXT format('CREATE SEQUENCE %s AS %s %s;', kept, s.type, (uid_internal.uid_sequence_next(owned)).options);
   RETURN NEXT format('SELECT setval(%L::regclass, last_value, is_called) FROM %I.%I;', kept, s.nspname, aside);
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;', relation, column_name);
   IF s.relowner <> quote_ident(current_user)::regrole THEN

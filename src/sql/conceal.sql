@@ -142,14 +142,14 @@ COMMENT ON FUNCTION uid_key_rotate(text) IS
 CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
 COMMENT ON FUNCTION uid_conceal(bigint, text) IS
-  'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. Two '
-  'ids never have the same one with the same version. The id is from 0 to largest_id of uid_key_config. The caller '
-  'needs USAGE on the key''s sequence in uid_keys. Concealment hides order, time and number of ids, and is no access '
-  'control.';
+  'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. With '
+  'one version of a key, different ids have different concealed ids. The id is from 0 to largest_id of '
+  'uid_key_config. The caller needs USAGE on the key''s sequence in uid_keys. Concealment hides order, time and '
+  'number of ids, and is no access control.';
 
 CREATE FUNCTION uid_reveal(value bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_reveal';
 COMMENT ON FUNCTION uid_reveal(bigint, text) IS
-  'Returns the id that uid_conceal() made a concealed id from. A key with version bits finds the version in the value. '
-  'A key without them has one permutation of all values, so each value from 0 to 2^width - 1 is some concealed id. A '
-  'value that the key cannot have concealed fails with numeric_value_out_of_range.';
+  'Returns the id behind a concealed id. A key with version bits finds the version in the value. A key without them '
+  'has one permutation of all values, so each value from 0 to 2^width - 1 is some concealed id. A value that the key '
+  'cannot have concealed fails with numeric_value_out_of_range.';

@@ -4,10 +4,10 @@
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
-  'Returns the next id of the default generator: unique, positive, and above every earlier id, but for ids of a '
-  'backup worker, of cached mode, and after uid_default_set(generator, above => false). Use it as DEFAULT '
-  'uid_next(). A call that waits for the clock or for the registry fails after uidgen.max_wait. On a standby, and '
-  'when the time of the layout has ended, it fails at once.';
+  'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id. '
+  'Exceptions to the order are ids of a backup worker, cached mode, and uid_default_set(generator, above => false). '
+  'Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after uidgen.max_wait. On '
+  'a standby, and when the time of the layout has ended, it fails at once.';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
 -- saves a dozen instructions.
@@ -15,17 +15,17 @@ CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
 COMMENT ON FUNCTION uid_next(regclass) IS
   'Returns the next id of a generator. The caller needs USAGE on its sequence. It fails as uid_next() does, and if '
-  'the sequence is not a generator''s.';
+  'the sequence does not belong to a generator.';
 
 CREATE FUNCTION uid_next_array(count bigint) RETURNS bigint[]
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_default';
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
 COMMENT ON FUNCTION uid_next_array(bigint) IS
   'Returns count ids of the default generator in ascending order, as an array. The call takes all ids before it '
   'returns, so a call that fails leaves a gap. It fails as uid_next() does, if count is negative, and if the array '
   'would exceed 1 GB.';
 
 CREATE FUNCTION uid_next_array(generator regclass, count bigint) RETURNS bigint[]
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_of';
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
 COMMENT ON FUNCTION uid_next_array(regclass, bigint) IS
   'Returns count ids of a generator in ascending order, as uid_next_array(bigint) does. The caller needs USAGE on '
   'its sequence.';
@@ -33,52 +33,34 @@ COMMENT ON FUNCTION uid_next_array(regclass, bigint) IS
 CREATE FUNCTION uid_last() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
 COMMENT ON FUNCTION uid_last() IS
-  'Returns the last id that this session drew from any generator. After a batch, that is the last id of the batch. It '
-  'fails before the first id. It ignores ids that parallel workers drew, and checks no privilege.';
+  'Returns the last id that this session drew from any generator. After uid_next_array(), that is the last id of the '
+  'array. It fails before the first id. It ignores ids that parallel workers drew, and checks no privilege.';
 
-CREATE FUNCTION uid_decode(id bigint,
+-- The functions that only compute are not STRICT: without a generator they use the layout of the default one.
+CREATE FUNCTION uid_decode(id bigint, generator regclass DEFAULT NULL,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
     OUT backup boolean)
 RETURNS record
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_default';
-COMMENT ON FUNCTION uid_decode(bigint) IS
-  'Returns the parts of an id in the layout of the default generator. generated_at is the start of the id''s tick. '
-  'backup is true if the backup worker made the id, and worker_id is the number without that bit. The result is NULL '
-  'for a number below every id of the layout, such as one of a sequence. A number that is negative or has more bits '
-  'than the layout is an error.';
-
-CREATE FUNCTION uid_decode(id bigint, generator regclass,
-    OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
-    OUT backup boolean)
-RETURNS record
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode_of';
+LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode';
 COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
-  'Returns the parts of an id in the layout of a generator, as uid_decode(bigint) does.';
-
-CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer)
-RETURNS bigint
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode_default';
-COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer) IS
-  'Returns the id with the given parts in the layout of the default generator. If a part does not fit, the error '
-  'names it. The function only computes, and draws no id.';
+  'Returns the parts of an id in the layout of a generator (NULL: the default one). generated_at is the start of the '
+  'id''s tick. backup is true if the backup worker made the id, and worker_id is the number without that bit. The '
+  'result is NULL for a number below every id of the layout, such as one of a sequence. A number that is negative or '
+  'has more bits than the layout is an error.';
 
 CREATE FUNCTION uid_encode(generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer,
-    generator regclass)
+    generator regclass DEFAULT NULL)
 RETURNS bigint
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode_of';
+LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode';
 COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass) IS
-  'Returns the id with the given parts in the layout of a generator.';
+  'Returns the id with the given parts in the layout of a generator (NULL: the default one). If a part does not fit, '
+  'the error names it. The function only computes, and draws no id.';
 
-CREATE FUNCTION uid_timestamp(id bigint) RETURNS timestamptz
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_default';
-COMMENT ON FUNCTION uid_timestamp(bigint) IS
-  'Returns the time at which the default generator made an id: the start of the id''s tick. Numbers that are no ids '
-  'are NULL or an error, as with uid_decode().';
-
-CREATE FUNCTION uid_timestamp(id bigint, generator regclass) RETURNS timestamptz
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_of';
+CREATE FUNCTION uid_timestamp(id bigint, generator regclass DEFAULT NULL) RETURNS timestamptz
+LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp';
 COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
-  'Returns the time at which a generator made an id, as uid_timestamp(bigint) does.';
+  'Returns the time at which a generator (NULL: the default one) made an id: the start of the id''s tick. Numbers '
+  'that are not ids give NULL or an error, as with uid_decode().';
 
 CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
@@ -88,17 +70,12 @@ COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
   'the number of bits below the time (0 to 62): datacenter_bits + worker_bits + sequence_bits. NULL for a number '
   'below every id of the layout; a negative number and one out of its range are errors.';
 
-CREATE FUNCTION uid_lower_bound(ts timestamptz) RETURNS bigint
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_default';
-COMMENT ON FUNCTION uid_lower_bound(timestamptz) IS
-  'Returns the smallest value above every id of the default generator that can have been made before ts. The '
-  'condition id >= uid_lower_bound(a) AND id < uid_lower_bound(b) selects the ids made from a on and before b. The '
-  'result is 0 before the epoch, and one more than the largest id after the end of the layout''s time.';
-
-CREATE FUNCTION uid_lower_bound(ts timestamptz, generator regclass) RETURNS bigint
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_of';
+CREATE FUNCTION uid_lower_bound(ts timestamptz, generator regclass DEFAULT NULL) RETURNS bigint
+LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound';
 COMMENT ON FUNCTION uid_lower_bound(timestamptz, regclass) IS
-  'Returns the smallest value above every id of a generator that can have been made before ts.';
+  'Returns the smallest value above every id of a generator (NULL: the default one) that can have been made before '
+  'ts. The condition id >= uid_lower_bound(a) AND id < uid_lower_bound(b) selects the ids made from a on and before '
+  'b. The result is 0 before the epoch, and one more than the largest id after the end of the layout''s time.';
 
 CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_fixed';
@@ -121,40 +98,31 @@ COMMENT ON FUNCTION uid_from_base62(text) IS
   'not a digit, and a number above 9223372036854775807 are errors that name the position.';
 
 CREATE FUNCTION uid_next_uuid() RETURNS uuid
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid_default';
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
 COMMENT ON FUNCTION uid_next_uuid() IS
-  'Draws the next id of the default generator and returns it as a UUID of version 7: unique and in order as the ids '
-  'are, with the id''s time in milliseconds. Its other bits are random. Use it as DEFAULT uid_next_uuid(). uid_last() '
-  'returns the id, and so does uid_from_uuid().';
+  'Draws the next id of the default generator and returns it as a UUID of version 7, which is as unique and as '
+  'ordered as the id. It has the id''s time in milliseconds, and its other bits are random. Use it as DEFAULT '
+  'uid_next_uuid(). uid_last() returns the id, and so does uid_from_uuid().';
 
 CREATE FUNCTION uid_next_uuid(generator regclass) RETURNS uuid
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid_of';
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
 COMMENT ON FUNCTION uid_next_uuid(regclass) IS
   'Draws the next id of a generator and returns it as a UUID of version 7. The caller needs USAGE on the generator''s '
   'sequence.';
 
-CREATE FUNCTION uid_to_uuid(id bigint) RETURNS uuid
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid_default';
-COMMENT ON FUNCTION uid_to_uuid(bigint) IS
-  'Returns an id of the default generator as a UUID of version 7, always the same for an id: the bits that are '
-  'random in uid_next_uuid() are 0. UUIDs of one generator sort as its ids do. A number that is negative or has more '
-  'bits than the layout is an error.';
-
-CREATE FUNCTION uid_to_uuid(id bigint, generator regclass) RETURNS uuid
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid_of';
+CREATE FUNCTION uid_to_uuid(id bigint, generator regclass DEFAULT NULL) RETURNS uuid
+LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_to_uuid';
 COMMENT ON FUNCTION uid_to_uuid(bigint, regclass) IS
-  'Returns an id of a generator as a UUID of version 7, always the same for an id.';
+  'Returns an id of a generator (NULL: the default one) as a UUID of version 7, always the same for an id: the bits '
+  'that are random in uid_next_uuid() are 0. UUIDs of one generator sort as its ids do. A number that is negative or '
+  'has more bits than the layout is an error.';
 
-CREATE FUNCTION uid_from_uuid(value uuid) RETURNS bigint
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_uuid_default';
-COMMENT ON FUNCTION uid_from_uuid(uuid) IS
-  'Returns the id in a UUID that uid_next_uuid() or uid_to_uuid() made with the layout of the default generator. Any '
-  'other UUID is an error, unless its check bits fit by chance: one of 65,536 UUIDs of version 7 of others.';
-
-CREATE FUNCTION uid_from_uuid(value uuid, generator regclass) RETURNS bigint
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_uuid_of';
+CREATE FUNCTION uid_from_uuid(value uuid, generator regclass DEFAULT NULL) RETURNS bigint
+LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_uuid';
 COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
-  'Returns the id in a UUID that uid_next_uuid() or uid_to_uuid() made with the layout of a generator.';
+  'Returns the id in a UUID that uid_next_uuid() or uid_to_uuid() made with the layout of a generator (NULL: the '
+  'default one). Any other UUID is an error, unless its check bits fit by chance, as they do in one of 65,536 UUIDs '
+  'of version 7 of other programs.';
 
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
@@ -295,8 +263,8 @@ COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the '
   'old ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails '
   'if the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other '
-  'generators with ids ahead of the clock may have been the default, so it compares them, too. It waits for '
-  'transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former default '
-  'to compare with. In that case create the new one above its ids, with the parameter above of '
+  'generators with ids ahead of the clock may have been the default, so the call compares their ids as well. It '
+  'waits for transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former '
+  'default to compare with. In that case create the new one above its ids, with the parameter above of '
   'uid_generator_create(). Only the owner of the database or of the extension may call it. Grant USAGE on the '
   'sequence of the new default to the roles that draw.';

@@ -213,8 +213,8 @@ VALUES
   ('baidu_cached', NULL, 1000000, 28, 0, 22, 13,
    false, false, 16000, 32000, 'borrow', 'hold', NULL, false, 'cached', 'disposable');
 COMMENT ON VIEW uid_preset IS
-  'The presets that uid_generator_create() copies into a row of uid_generator. If epoch is NULL, the generator starts '
-  'at midnight UTC of the day of its creation, so that its whole life lies ahead.';
+  'The presets that uid_generator_create() copies into a row of uid_generator. If epoch is NULL, the generator '
+  'starts at midnight UTC of the day of its creation, so that no time of the layout is lost.';
 
 -- An operator without an exact match in pg_catalog is qualified with its schema. Otherwise another role could create an
 -- exact match in the schema of the extension, and every role that reads the view would run it.

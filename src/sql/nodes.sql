@@ -129,7 +129,7 @@ BEGIN ATOMIC
                       FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
     FROM (SELECT CASE WHEN generator IS NULL -- uid_decode() fails if there is no default
                       THEN (SELECT g.generator
-                              FROM uid_decode(0::bigint) d LEFT JOIN uid_generator_config g ON g.is_default)
+                              FROM uid_decode(0::bigint, NULL::regclass) d LEFT JOIN uid_generator_config g ON g.is_default)
                       ELSE generator END) chosen(k)
     LEFT JOIN LATERAL uid_decode(id, k) p ON true
     LEFT JOIN LATERAL (

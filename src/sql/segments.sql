@@ -161,10 +161,10 @@ LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_named';
 COMMENT ON FUNCTION segment_reserve(text, bigint) IS
   'Reserves a block of exactly count values of the segment with that name, for a caller that hands them out itself: '
   'first, first + increment, and so on to last. No other call ever returns them. They are durable before the call '
-  'returns, and a rollback does not give them back. The block lies beyond everything reserved before it, also beyond '
+  'returns, and a rollback does not give them back. The block lies beyond everything reserved before it, even beyond '
   'the values that segment_next() returns next. It never wraps: if fewer values are left before the bound of the '
-  'sequence, the call fails and reserves nothing, even with CYCLE. It does not change segment_last(). The caller needs '
-  'USAGE on the sequence.';
+  'sequence, the call fails and reserves nothing, even with CYCLE. It does not change segment_last(). The caller '
+  'needs USAGE on the sequence.';
 
 CREATE FUNCTION segment_reserve(sequence regclass, count bigint, OUT first bigint, OUT last bigint,
     OUT increment bigint)

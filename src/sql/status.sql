@@ -29,15 +29,15 @@ SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of '
   'other databases, auto if only a hash of the database does, and registry if the registry of the fleet granted the '
-  'node, up to the time granted_until (else NULL). node is datacenter_id and worker_id together. These four are '
-  'those of this session''s next id. last_time is the time in the last id, and leased_until the end of the lease. '
+  'node, up to the time granted_until (else NULL). node is datacenter_id and worker_id together. These four describe '
+  'the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
   'ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed it. In cached mode: '
   'ring_size is the number of ids that the ring holds, and ring_filled is the share that is filled. padded_* count '
   'refills by cause: the first one, below the threshold, by schedule, and by a call. rejected_puts counts ids that '
   'the refiller discarded at a full ring (when_ring_full discard). rejected_takes counts calls that found the ring '
   'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids discarded because they were '
-  'too old. Of a wrong clock: clock_steps_back counts how often the clock was found behind the generator. backup_ids '
-  'counts the ids of the backup worker. The values are NULL if the generator was not used since the server started.';
+  'too old. clock_steps_back counts how often the clock was found behind the generator. backup_ids counts the ids of '
+  'the backup worker. The values are NULL if the generator was not used since the server started.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,
@@ -63,41 +63,15 @@ SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
-  'whether the next range is reserved. step is the number of values that the last range got. refills_late counts '
-  'ranges that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another '
-  'session. rate is the number of values drawn per second between the last two reservations, and NULL before the '
-  'second one. Of an attached segment: registry_name is its name at the registry of the fleet, next_asked is true '
-  'while a block is waited for, and registry_error is why the registry gave none the last time.';
+  'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '
+  'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. rate '
+  'is the number of values drawn per second between the last two reservations, and NULL before the second one. For '
+  'an attached segment, registry_name is its name at the registry of the fleet, next_asked is true while a block is '
+  'waited for, and registry_error is why the registry gave none the last time.';
 
-CREATE FUNCTION uid_internal.uid_stat_sequences(
+CREATE FUNCTION uid_internal.uid_counters(
     OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
     OUT refused_rate bigint, OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
-    OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
-    OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
-    OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
-    OUT ring_wait_time double precision)
-RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_stat_sequences';
-COMMENT ON FUNCTION uid_internal.uid_stat_sequences() IS
-  'Returns the rows of the view uid_stat. It returns no rows if uidgen is not preloaded.';
-
-CREATE VIEW uid_stat AS SELECT * FROM uid_internal.uid_stat_sequences();
-COMMENT ON VIEW uid_stat IS
-  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
-  'is first used after a server start. They start at zero then, and only grow. ids counts the ids and values that '
-  'sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions that '
-  'were rolled back. records '
-  'counts records written to the log. refused_* count calls that failed: refused_clock because the clock was behind '
-  'or implausible, refused_rate because sessions drew faster than the layout allows, refused_registry because the '
-  'registry gave nothing, refused_ring because the ring was empty, and refused_used_up because no value is left. '
-  '*_waits count calls that waited, *_wait_time is the time that they waited, in milliseconds: flush for this '
-  'server''s disk, standby for a synchronous standby, clock for the clock, registry for the registry, ring for the '
-  'refiller. The counters are NULL if the caller has neither USAGE nor SELECT on the sequence and is not a member of '
-  'pg_read_all_stats.';
-
-CREATE FUNCTION uid_internal.uid_stat_totals(
-    OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint,
-    OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
     OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
     OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
     OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
@@ -105,14 +79,36 @@ CREATE FUNCTION uid_internal.uid_stat_totals(
     OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
     OUT clock_moved_ms double precision)
 RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_stat_totals';
-COMMENT ON FUNCTION uid_internal.uid_stat_totals() IS
-  'Returns the row of the view uid_stat_server. It returns no row if uidgen is not preloaded.';
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_counters';
+COMMENT ON FUNCTION uid_internal.uid_counters() IS
+  'Returns the rows of the views uid_stat and uid_stat_server. It returns no rows if uidgen is not preloaded.';
 
-CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_stat_totals();
+CREATE VIEW uid_stat AS
+SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
+       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
+       registry_waits, registry_wait_time, ring_waits, ring_wait_time
+  FROM uid_internal.uid_counters() WHERE sequence IS NOT NULL;
+COMMENT ON VIEW uid_stat IS
+  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
+  'is first used after a server start. They start at zero then, and never decrease. ids counts the ids and values '
+  'that sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions '
+  'that were rolled back. records counts records written to the log. refused_* count calls that failed: '
+  'refused_clock because the clock was behind or implausible, refused_rate because sessions drew faster than the '
+  'layout allows, refused_registry because the registry gave nothing, refused_ring because the ring was empty, and '
+  'refused_used_up because no value is left. *_waits count calls that waited, *_wait_time is the time that they '
+  'waited, in milliseconds: flush for this server''s disk, standby for a synchronous standby, clock for the clock, '
+  'registry for the registry, ring for the refiller. The counters are NULL if the caller has neither USAGE nor '
+  'SELECT on the sequence and is not a member of pg_read_all_stats.';
+
+CREATE VIEW uid_stat_server AS
+SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
+       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
+       registry_waits, registry_wait_time, ring_waits, ring_wait_time, refused_standby, clock_jumps,
+       generators, segments, clock_moved_ms
+  FROM uid_internal.uid_counters() WHERE sequence IS NULL;
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
-  'dropped. So they never go back before the next server start. refused_standby counts draws that were refused '
-  'during recovery, and clock_jumps jumps of the clock forward by more than 10 s that a draw has met. Not counters: '
+  'dropped. They never decrease before the next server start. refused_standby counts draws that were refused during '
+  'recovery, and clock_jumps jumps of the clock forward by more than 10 s that a draw has met. Not counters: '
   'generators and segments are how many of them have a slot in shared memory, and clock_moved_ms is by how many '
   'milliseconds the clock was set since the server start (0 if it was set back).';

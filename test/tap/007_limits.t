@@ -111,7 +111,7 @@ BEGIN
       ('has_sequence_privilege(oid, text)', 'boolean'), ('has_sequence_privilege(regclass, text)', 'boolean'),
       ('pg_sequence_last_value(regclass)', 'bigint'), ('cardinality(oid[])', 'integer'), ('to_jsonb(anyelement)', 'jsonb'),
       ('jsonb_build_object(VARIADIC text[])', 'jsonb'), ('jsonb_populate_record(anyelement, jsonb)', 'anyelement'),
-      ('pg_get_expr(pg_node_tree, oid)', 'text'), ('uid_decode(bigint)', 'text'), ('now()', 'timestamptz'),
+      ('pg_get_expr(pg_node_tree, oid)', 'text'), ('uid_decode(bigint, regclass)', 'text'), ('now()', 'timestamptz'),
       ('clock_timestamp()', 'timestamptz'), ('uid_slots()', 'text'), ('pg_event_trigger_dropped_objects()', 'oid'),
       ('same(oid, oid)', 'boolean'), ('same(text, text)', 'boolean'), ('same(regclass, regclass)', 'boolean'),
       ('same(bigint, bigint)', 'boolean'), ('same(bigint, integer)', 'boolean'), ('join(text, text)', 'text')) v(signature, result)

@@ -30,12 +30,25 @@ void check_spi(int result, const char *function, const char *statement) {
         elog(ERROR, "%s failed for \"%s\": %s", function, statement, SPI_result_code_string(result));
 }
 
-Oid owner_of(Oid relation) {
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+namespace {
+
+// The owner in the row of a catalog; InvalidOid if there is no such row.
+Oid owner_in(int cache, Oid object, AttrNumber column) {
+    HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
     if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for relation %u", relation);
-    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+        return InvalidOid;
+    bool null = false;
+    const Oid owner = DatumGetObjectId(SysCacheGetAttr(cache, tuple, column, &null));
     ReleaseSysCache(tuple);
+    return owner;
+}
+
+} // namespace
+
+Oid owner_of(Oid relation) {
+    const Oid owner = owner_in(RELOID, relation, Anum_pg_class_relowner);
+    if (!OidIsValid(owner))
+        elog(ERROR, "cache lookup failed for relation %u", relation);
     return owner;
 }
 
@@ -59,27 +72,10 @@ uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, D
     return rows;
 }
 
-Oid owner_of_database() {
-    HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-    if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
-    const Oid owner = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datdba;
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
-// InvalidOid if the schema does not exist.
-Oid owner_of_schema(Oid schema) {
-    HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
-    if (!HeapTupleIsValid(tuple))
-        return InvalidOid;
-    const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
 bool is_superusers(Oid owner) {
-    return OidIsValid(owner) && superuser_arg(owner == ROLE_PG_DATABASE_OWNER ? owner_of_database() : owner);
+    const bool is_databases = owner == ROLE_PG_DATABASE_OWNER;
+    const Oid role = is_databases ? owner_in(DATABASEOID, MyDatabaseId, Anum_pg_database_datdba) : owner;
+    return OidIsValid(role) && superuser_arg(role);
 }
 
 [[noreturn]] void report_dropped() {
@@ -92,7 +88,7 @@ bool is_superusers(Oid owner) {
 void hold_names(Oid schema) {
     const Extension extension = find_extension();
     uint64 held = extension.schema == schema ? 1 : 0;
-    if (!is_superusers(owner_of_schema(schema)) || !is_superusers(extension.owner)) {
+    if (!is_superusers(owner_in(NAMESPACEOID, schema, Anum_pg_namespace_nspowner)) || !is_superusers(extension.owner)) {
         const char *statement = "SELECT FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n "
                                 "ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
                                 "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name "

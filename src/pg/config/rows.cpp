@@ -119,10 +119,6 @@ Row or_builtin_row(Row found, Oid generator) {
     return builtin ? builtin_row(generator, true, found.desc) : found;
 }
 
-Row find_segment_row(Oid schema, Oid sequence) {
-    return find_row(schema, "uid_segment", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
-}
-
 // A field of uid_generator with one of several words, in the order of their enum.
 template <typename Enum, size_t count> Enum word_column(Row row, const char *name, const char *const (&words)[count]) {
     const char *value = text_column(row, name);
@@ -395,10 +391,8 @@ Oid read_segment_by_name(Oid schema, const text *name) {
     return row.tuple == nullptr ? InvalidOid : DatumGetObjectId(column(row, "sequence"));
 }
 
-bool has_segment(Oid schema, Oid sequence) { return find_segment_row(schema, sequence).tuple != nullptr; }
-
 SegmentRow read_segment_row(Oid schema, Oid sequence) {
-    const Row row = find_segment_row(schema, sequence);
+    const Row row = find_row(schema, "uid_segment", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
     if (row.tuple == nullptr)
         return {};
     SegmentRow segment = {DatumGetInt64(column(row, "step")), DatumGetInt64(column(row, "max_step")),

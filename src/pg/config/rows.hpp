@@ -100,9 +100,6 @@ Oid read_default_generator(Oid schema);
 // The sequence of a named segment; InvalidOid if there is none of that name.
 Oid read_segment_by_name(Oid schema, const text *name);
 
-// Whether a sequence belongs to a named segment.
-bool has_segment(Oid schema, Oid sequence);
-
 // A segment's row; all 0 and null without one.
 struct SegmentRow {
     int64_t step; // 0: the row has none

@@ -61,7 +61,7 @@ struct Changeable {
     bool (*has_row)(Oid schema, Oid table, Oid sequence);
 };
 
-bool has_segment_row(Oid schema, Oid, Oid sequence) { return has_segment(schema, sequence); }
+bool has_segment_row(Oid schema, Oid, Oid sequence) { return read_segment_row(schema, sequence).name != nullptr; }
 
 constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
 constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock, has_segment_row}; // 0 is a value

@@ -122,13 +122,6 @@ const char *say_nodes(const Change &c, const core::Meeting &meeting, const char 
     return "They are unique if the worker ids differ, which is not known.";
 }
 
-// The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
-const char *say_nodes_in_fleet(const Change &c, const char **hint) {
-    *hint = ask_for_node(c, "If it was not, choose");
-    return "They are unique if this server was in its fleet when those were drawn, because the registry then grants "
-           "another node.";
-}
-
 // The new default begins at the clock, although ids of the other generator lie ahead of it.
 void begin_at_clock(const Change &c) {
     const char *hint = nullptr;
@@ -137,12 +130,14 @@ void begin_at_clock(const Change &c) {
         nodes = "If that generator was the default, new ids can be equal to those.";
     else if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
-    else if (settings::is_preloaded && fleet_epoch() != 0)
-        nodes = say_nodes_in_fleet(c, &hint);
-    else if (OidIsValid(c.other))
-        nodes = say_nodes(c, judge_nodes(c), &hint);
-    else
-        nodes = say_nodes(c, {core::NodesMeet::perhaps, 0}, &hint);
+    else if (settings::is_preloaded && fleet_epoch() != 0) {
+        // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
+        hint = ask_for_node(c, "If it was not, choose");
+        nodes = "They are unique if this server was in its fleet when those were drawn, because the registry then "
+                "grants another node.";
+    } else {
+        nodes = say_nodes(c, OidIsValid(c.other) ? judge_nodes(c) : core::Meeting{core::NodesMeet::perhaps, 0}, &hint);
+    }
     ereport(WARNING,
             (errmsg("generator \"%s\" starts at the clock, below ids of %s", get_rel_name(c.next), name_of_other(c)),
              errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),

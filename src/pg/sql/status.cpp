@@ -1,108 +1,89 @@
-// uid_slots(): the state of this database's generators and segments in shared memory.
+// uid_slots(), uid_counters(): the functions behind the views of live state and of statistics.
 
 #include "sequence/sequence.hpp"
 #include "generator/node_grant.hpp"
 #include "memory/blocks.hpp"
+#include "config/rows.hpp"
+#include "memory/server_state.hpp"
 #include "node/worker_node.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-enum Column {
-    col_sequence,
-    col_kind,
-    col_protection,
-    col_node,
-    col_datacenter,
-    col_worker,
-    col_last,
-    col_until,
-    col_first,
-    col_length,
-    col_left,
-    col_next_ready,
-    col_step,
-    col_refills_late,
-    col_refills_disturbed,
-    col_rate,
-    col_ring_size,
-    col_ring_filled,
-    col_paddings, // one column a cause
-    col_rejected_puts = col_paddings + ring_refill_causes,
-    col_rejected_takes,
-    col_too_old,
-    col_ahead,
-    col_granted,
-    col_clock_steps_back,
-    col_backup_ids,
-    col_next_asked,
-    col_registry_error,
-    columns
-};
-
-// Columns that nothing is put in are NULL.
+// A row of a function's result. What nothing is put in is NULL.
 struct Row {
-    Datum values[columns];
-    bool nulls[columns];
+    ReturnSetInfo *result;
+    Datum *values;
+    bool *nulls;
 };
 
-Row empty_row() {
-    Row row = {};
-    memset(row.nulls, true, sizeof(row.nulls));
+Row new_row(ReturnSetInfo *result) {
+    const auto columns = static_cast<Size>(result->setDesc->natts);
+    Row row = {result, static_cast<Datum *>(palloc0(columns * sizeof(Datum))), static_cast<bool *>(palloc(columns))};
+    memset(row.nulls, true, columns);
     return row;
 }
 
-void put(Row *row, int column, Datum value) {
-    row->values[column] = value;
-    row->nulls[column] = false;
+void put(const Row *row, const char *column, Datum value) {
+    const int number = column_number(row->result->setDesc, column) - 1;
+    row->values[number] = value;
+    row->nulls[number] = false;
 }
 
-void put_number(Row *row, int column, uint64_t number) {
+void add(const Row *row) {
+    tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls);
+    pfree(row->values);
+    pfree(row->nulls);
+}
+
+void put_number(const Row *row, const char *column, uint64_t number) {
     put(row, column, Int64GetDatum(static_cast<int64_t>(number)));
 }
 
-void put_count(Row *row, int column, const std::atomic<uint64_t> &counter) {
+void put_count(const Row *row, const char *column, const std::atomic<uint64_t> &counter) {
     put_number(row, column, counter.load(std::memory_order_relaxed));
 }
 
-void put_instant(Row *row, int column, const core::Layout &layout, int64_t tick) {
+void put_instant(const Row *row, const char *column, const core::Layout &layout, int64_t tick) {
     put(row, column, TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))));
 }
 
-void put_ring(Row *row, const CachedConfig &cached, const RingState &ring) {
+void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring) {
     const uint64_t filled =
         Min(ring.hints.tail.load(std::memory_order_relaxed) - ring.hints.cursor.load(std::memory_order_relaxed),
             cached.cells);
-    put_number(row, col_ring_size, cached.cells * cached.run);
-    put(row, col_ring_filled, Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
+    put_number(row, "ring_size", cached.cells * cached.run);
+    put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
+    const char *const columns[] = {"padded_initial", "padded_threshold", "padded_schedule", "padded_inline"};
+    static_assert(lengthof(columns) == ring_refill_causes);
     for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
-        put_count(row, col_paddings + static_cast<int>(cause), ring.ring_refills[cause]);
-    put_count(row, col_rejected_puts, ring.rejected_puts);
-    put_count(row, col_rejected_takes, ring.rejected_takes);
-    put_count(row, col_too_old, ring.too_old);
+        put_count(row, columns[cause], ring.ring_refills[cause]);
+    put_count(row, "rejected_puts", ring.rejected_puts);
+    put_count(row, "rejected_takes", ring.rejected_takes);
+    put_count(row, "discarded_stale", ring.too_old);
 }
 
 // The node that the next id will have, as far as it is known.
-void put_node(Row *row, const Slot *slot) {
+void put_node(const Row *row, const Slot *slot) {
     const GeneratorConfig &config = slot->generator.config;
     const NodeGrant grant = present_grant(slot);
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
     const core::Node node =
         grant.in_fleet ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
-    put(row, col_protection, CStringGetTextDatum(protection_name(node.protection)));
+    put(row, "protection", CStringGetTextDatum(protection_name(node.protection)));
     if (grant.in_fleet ? !grant.view.granted : number == no_number)
         return;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
-    put(row, col_node, Int64GetDatum(node.value));
-    put(row, col_datacenter, Int32GetDatum(static_cast<int32>(fields.datacenter)));
-    put(row, col_worker, Int32GetDatum(static_cast<int32>(fields.worker)));
+    put(row, "node", Int64GetDatum(node.value));
+    put(row, "datacenter_id", Int32GetDatum(static_cast<int32>(fields.datacenter)));
+    put(row, "worker_id", Int32GetDatum(static_cast<int32>(fields.worker)));
     if (grant.in_fleet)
-        put_instant(row, col_granted, config.layout, Min(grant.view.until, config.policy.end));
+        put_instant(row, "granted_until", config.layout, Min(grant.view.until, config.policy.end));
 }
 
 // Under the slot's lock.
-void put_generator(Row *row, const Slot *slot) {
+void put_generator(const Row *row, const Slot *slot) {
     const GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
     const auto tick_of = [&layout](uint64_t position) {
@@ -110,12 +91,12 @@ void put_generator(Row *row, const Slot *slot) {
     };
     const int64_t last = tick_of(generator.ticks.last());
     const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
-    put_instant(row, col_last, layout, last);
-    put_instant(row, col_until, layout, tick_of(generator.ticks.written_range().until));
-    put(row, col_ahead, Int64GetDatum(Max(ahead_us / us_per_ms, 0)));
+    put_instant(row, "last_time", layout, last);
+    put_instant(row, "leased_until", layout, tick_of(generator.ticks.written_range().until));
+    put(row, "ahead_ms", Int64GetDatum(Max(ahead_us / us_per_ms, 0)));
     put_node(row, slot);
-    put_number(row, col_clock_steps_back, (generator.clock.changes.load(std::memory_order_relaxed) + 1) / 2);
-    put_count(row, col_backup_ids, generator.clock.backup_ids);
+    put_number(row, "clock_steps_back", (generator.clock.changes.load(std::memory_order_relaxed) + 1) / 2);
+    put_count(row, "backup_ids", generator.clock.backup_ids);
     if (generator.config.cached.on)
         put_ring(row, generator.config.cached, generator.ring);
 }
@@ -148,76 +129,138 @@ SegmentView view_of(const SegmentState &segment, Relation rel) {
     return view;
 }
 
-void put_segment(Row *row, const Slot *slot, Relation rel) {
+void put_segment(const Row *row, const Slot *slot, Relation rel) {
     const SegmentView view = view_of(slot->segment, rel);
     const BlockAnswer next = blocks_look(slot);
     const bool is_attached = view.is_block || next.state != BlockState::none;
     const core::Range &range = view.range;
     if (view.in_use) {
-        put(row, col_first, Int64GetDatum(range.first));
-        put_number(row, col_length, range.end - range.begin);
-        put_number(row, col_left, range.end > view.next ? range.end - view.next : 0);
+        put(row, "range_first", Int64GetDatum(range.first));
+        put_number(row, "range_length", range.end - range.begin);
+        put_number(row, "range_left", range.end > view.next ? range.end - view.next : 0);
     }
-    put(row, col_next_ready, BoolGetDatum(is_attached ? next.state == BlockState::ready : view.next_ready));
-    put(row, col_step, Int64GetDatum(view.step));
-    put_number(row, col_refills_late, view.refills_late);
-    put_number(row, col_refills_disturbed, view.refills_disturbed);
+    put(row, "next_ready", BoolGetDatum(is_attached ? next.state == BlockState::ready : view.next_ready));
+    put(row, "step", Int64GetDatum(view.step));
+    put_number(row, "refills_late", view.refills_late);
+    put_number(row, "refills_disturbed", view.refills_disturbed);
     if (view.pace.us > 0)
-        put(row, col_rate,
+        put(row, "rate",
             Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us)));
     if (is_attached)
-        put(row, col_next_asked, BoolGetDatum(next.state == BlockState::asked));
+        put(row, "next_asked", BoolGetDatum(next.state == BlockState::asked));
     if (is_attached && next.error.at_us != 0)
-        put(row, col_registry_error, CStringGetTextDatum(error_for_user(next.error).message));
+        put(row, "registry_error", CStringGetTextDatum(error_for_user(next.error).message));
 }
 
-// As in pg_sequences: the position of a counter reveals how much is drawn.
-bool may_see(Oid sequence) {
-    return pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) == ACLCHECK_OK ||
-           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+enum class Sight { none, name, all };
+
+// As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
+// committed keeps nobody from looking.
+Sight sight_of(Oid sequence) {
+    bool is_missing = false;
+    const AclResult allowed = pg_class_aclcheck_ext(sequence, GetUserId(), ACL_USAGE | ACL_SELECT, &is_missing);
+    if (is_missing)
+        return Sight::none;
+    const bool may_see = allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+    return may_see ? Sight::all : Sight::name;
 }
 
-// A slot that is ready, of this database.
+Datum kind_of(const Slot *slot) {
+    return CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment");
+}
+
+// A slot at one moment.
 struct Look {
-    Oid sequence; // InvalidOid: it is not
+    Oid sequence; // InvalidOid: it is free, or of another database
+    bool is_ready;
     uint64_t generation;
+    Stats counted;
 };
 
 Look look_at(Slot *slot) {
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const bool is_ours = slot->phase == SlotPhase::ready && is_of_this_database(slot->key);
-    const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->generation.load(std::memory_order_relaxed)};
+    const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
+    const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase == SlotPhase::ready,
+                       slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
     LWLockRelease(&slot->lock);
     return look;
 }
 
 // AccessShareLock on the sequence excludes DROP, but not that the slot is reset. Then there is no row.
-void add_row(ReturnSetInfo *result, Slot *slot) {
+void add_slot(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
-    Relation rel = OidIsValid(look.sequence) ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
+    const bool is_shown = OidIsValid(look.sequence) && look.is_ready;
+    Relation rel = is_shown ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
     if (rel == nullptr)
         return;
-    Row row = empty_row();
-    const bool is_generator = slot->kind == SlotKind::generator;
-    put(&row, col_sequence, ObjectIdGetDatum(look.sequence));
-    put(&row, col_kind, CStringGetTextDatum(is_generator ? "generator" : "segment"));
-    if (may_see(look.sequence) && is_generator) {
+    const Row row = new_row(result);
+    const bool sees_all = sight_of(look.sequence) == Sight::all;
+    put(&row, "sequence", ObjectIdGetDatum(look.sequence));
+    put(&row, "kind", kind_of(slot));
+    if (sees_all && slot->kind == SlotKind::generator) {
         LWLockAcquire(&slot->lock, LW_SHARED);
         put_generator(&row, slot);
         LWLockRelease(&slot->lock);
-    } else if (may_see(look.sequence) && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+    } else if (sees_all && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
         put_segment(&row, slot, rel);
     }
     if (slot->generation.load(std::memory_order_acquire) == look.generation)
-        tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+        add(&row);
     relation_close(rel, AccessShareLock);
 }
 
-void add_rows(ReturnSetInfo *result, SlotKind kind) {
-    for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-        add_row(result, slot);
-        CHECK_FOR_INTERRUPTS();
+// One column for each Stat, in their order, from "ids" on. Times are milliseconds, as in PostgreSQL's own views.
+void put_stats(const Row *row, const Stats &stats) {
+    const int first = column_number(row->result->setDesc, "ids") - 1;
+    for (uint32_t i = 0; i < stat_count; i++) {
+        const bool is_time = i >= index(Stat::flush_waits) && (i - index(Stat::flush_waits)) % 2 == 1;
+        row->values[first + i] = is_time ? Float8GetDatum(static_cast<double>(stats.values[i]) / us_per_ms)
+                                         : Int64GetDatum(static_cast<int64_t>(stats.values[i]));
     }
+    memset(&row->nulls[first], false, stat_count);
+}
+
+void add_stats(ReturnSetInfo *result, Slot *slot) {
+    const Look look = look_at(slot);
+    const Sight sight = OidIsValid(look.sequence) ? sight_of(look.sequence) : Sight::none;
+    if (sight == Sight::none)
+        return;
+    const Row row = new_row(result);
+    put(&row, "sequence", ObjectIdGetDatum(look.sequence));
+    put(&row, "kind", kind_of(slot));
+    if (sight == Sight::all)
+        put_stats(&row, look.counted);
+    add(&row);
+}
+
+int32_t slots_of(SlotKind kind) {
+    int32_t slots = 0;
+    for_each_slot(kind, [&slots](Slot *) { slots++; });
+    return slots;
+}
+
+void add_server(ReturnSetInfo *result) {
+    const Row row = new_row(result);
+    put_stats(&row, slots_counted());
+    put(&row, "kind", CStringGetTextDatum("server"));
+    put_count(&row, "refused_standby", server_state->refused_on_standby);
+    put_count(&row, "clock_jumps", server_state->clock.jumps);
+    put(&row, "generators", Int32GetDatum(slots_of(SlotKind::generator)));
+    put(&row, "segments", Int32GetDatum(slots_of(SlotKind::segment)));
+    put(&row, "clock_moved_ms", Float8GetDatum(static_cast<double>(clock_moved_us()) / us_per_ms));
+    add(&row);
+}
+
+// Begins the result, and calls visit(result, slot) for each slot, of other databases, too.
+template <typename Visit> ReturnSetInfo *visit_slots(FunctionCallInfo fcinfo, Visit visit) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
+        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+            visit(result, slot);
+            CHECK_FOR_INTERRUPTS();
+        }
+    return result;
 }
 
 } // namespace
@@ -228,11 +271,17 @@ using namespace uidgen::pg;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_slots);
+UIDGEN_SQL_FUNCTION(uid_counters);
 
 Datum uid_slots(PG_FUNCTION_ARGS) {
-    InitMaterializedSRF(fcinfo, 0);
-    add_rows(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), SlotKind::generator);
-    add_rows(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), SlotKind::segment);
+    visit_slots(fcinfo, add_slot);
+    return static_cast<Datum>(0);
+}
+
+Datum uid_counters(PG_FUNCTION_ARGS) {
+    ReturnSetInfo *result = visit_slots(fcinfo, add_stats);
+    if (attach_server_state())
+        add_server(result);
     return static_cast<Datum>(0);
 }
 }

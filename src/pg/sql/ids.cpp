@@ -1,0 +1,387 @@
+// Ids: the entry points that draw them, and those that compute with them.
+
+#include "session/session.hpp"
+#include "generator/cached.hpp"
+#include "session/names.hpp"
+#include "base/errors.hpp"
+#include "config/extension.hpp"
+#include "config/rows.hpp"
+#include "base/time_source.hpp"
+#include "core/clock_policy.hpp"
+#include "core/id_forms.hpp"
+#include "generator/draw.hpp"
+#include "node/worker_node.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+Datum hand_out(int64_t id) {
+    last_id = id;
+    return Int64GetDatum(id);
+}
+
+SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
+    return is_named ? open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid)
+                    : open_default(fcinfo->flinfo->fn_oid);
+}
+
+Drawn draw_ids(SessionEntry *e, uint64_t want) {
+    return e->slot->generator.config.cached.on ? draw_cached(e, want) : draw(e, want);
+}
+
+// An entry that was opened again may still have its window, except in cached mode. So transactions of one call each use
+// it too.
+Datum draw_one(SessionEntry *e) {
+    int64_t id;
+    if (e->outlives_transaction && draw_next_id(e, GetUserId(), &id))
+        return hand_out(id);
+    const Drawn drawn = draw_ids(e, 1);
+    return hand_out(core::encode(drawn.encoder, drawn.run.first));
+}
+
+// Not inlined, so that the fast path has fewer registers to save.
+[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
+    return draw_one(open_default(fcinfo->flinfo->fn_oid));
+}
+[[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
+    last_used.generator = open_generator(fcinfo, true);
+    return draw_one(last_used.generator);
+}
+
+uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
+    const Drawn drawn = draw_ids(e, want);
+    for (uint64_t i = 0; i < drawn.run.count; i++)
+        out[i] = core::encode(drawn.encoder, drawn.run.first + i);
+    return drawn.run.count;
+}
+
+// The last id is that of the last call that did not fail.
+Datum next_ids(SessionEntry *e, int64_t count) {
+    ArrayType *ids = draw_array(e, count, draw_some_ids);
+    if (count > 0)
+        last_id = array_values(ids)[count - 1];
+    return PointerGetDatum(ids);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Functions that only compute. They need no shared memory, so they work where no id can be drawn: without preloading,
+// and on a standby.
+// ---------------------------------------------------------------------------------------------------------
+
+// Stands for the default generator. No argument has this value: generator_argument() refuses it.
+constexpr Oid the_default = InvalidOid;
+
+// The layout used last, of a named generator or of the default one.
+struct KeptLayout {
+    uint64_t as_of; // of relation_changes; 0: never up to date
+    Oid generator;
+    Oid function_schema;
+    core::Layout layout;
+};
+KeptLayout kept = {};
+
+// An argument that is the generator. NULL is the default one.
+Oid generator_argument(FunctionCallInfo fcinfo, int argument) {
+    if (PG_ARGISNULL(argument))
+        return the_default;
+    if (PG_GETARG_OID(argument) == the_default)
+        report_not_a_generator(the_default);
+    return PG_GETARG_OID(argument);
+}
+
+// Whether one of the first arguments is NULL. The functions are not STRICT, because their last argument may be NULL.
+bool has_null(FunctionCallInfo fcinfo, int arguments) {
+    return std::any_of(fcinfo->args, fcinfo->args + arguments, [](const NullableDatum &a) { return a.isnull; });
+}
+
+// The layout of a generator, as of the last change of uid_generator. Valid until the next call.
+const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
+    const Oid generator = generator_argument(fcinfo, argument);
+    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    if (kept.as_of == relation_changes && kept.generator == generator && kept.function_schema == schema)
+        return kept.layout;
+    core::Layout layout = {};
+    const uint64_t as_of = read_unchanged([&] {
+        const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
+        layout = read_generator_config(schema, sequence).layout;
+    });
+    kept = {as_of, generator, schema, layout};
+    return kept.layout;
+}
+
+// The parts of an id; error if it is not one of the layout.
+core::Parts parts_of(const core::Layout &layout, int64_t id) {
+    const core::Decoded decoded = core::decode(layout, id);
+    if (decoded.fault != core::DecodeFault::none)
+        report_decode(layout, id, decoded.fault);
+    return decoded.parts;
+}
+
+static_assert(UUID_LEN == 2 * sizeof(uint64_t), "a uuid is two numbers of eight bytes, the first one big-endian");
+
+// The id as a uuid with these random bits; error if its time is too late for one.
+Datum id_as_uuid(const core::Layout &layout, int64_t id, uint64_t random) {
+    const core::MadeUuid made = core::uuid_of(layout, id, random);
+    if (!made.in_range)
+        report_too_late_for_uuid(layout, id);
+    const uint64_t bytes[] = {pg_hton64(made.uuid.high), pg_hton64(made.uuid.low)};
+    auto *uuid = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
+    memcpy(uuid->data, bytes, sizeof bytes);
+    return UUIDPGetDatum(uuid);
+}
+
+core::Uuid uuid_of_datum(Datum value) {
+    uint64_t bytes[2];
+    memcpy(bytes, DatumGetUUIDP(value)->data, sizeof bytes);
+    return {pg_ntoh64(bytes[0]), pg_ntoh64(bytes[1])};
+}
+
+// 64 bits of the server's cryptographic random number generator. One call of it costs as much as dozens of ids, so it
+// fills the pool of this backend. A number is erased when it is used. No process is forked from a backend, so no two
+// have the same pool.
+uint64_t strong_random_bits() {
+    static uint64_t pool[64];
+    static size_t left = 0;
+    if (left == 0) {
+        if (!pg_strong_random(pool, sizeof pool))
+            ereport(ERROR, (errcode(ERRCODE_SYSTEM_ERROR), errmsg("could not generate random bits"),
+                            errhint("Check the operating system's source of random numbers.")));
+        left = lengthof(pool);
+    }
+    const uint64_t bits = pool[--left];
+    pool[left] = 0;
+    return bits;
+}
+
+// The entry that the id came from is still open, so its slot has the id's layout.
+Datum drawn_as_uuid(const SessionEntry *e, Datum id) {
+    return id_as_uuid(e->slot->generator.config.layout, DatumGetInt64(id), strong_random_bits());
+}
+
+// No instant of a layout is later than max_instant_us. So what is later, and infinity, is beyond its end like any other
+// time.
+int64_t to_bounded_unix_us(TimestampTz time) { return to_unix_us(Min(time, to_timestamptz(core::max_instant_us))); }
+
+int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
+    return TIMESTAMP_IS_NOBEGIN(time) ? 0 : core::lower_bound(field, to_bounded_unix_us(time));
+}
+
+// From the arguments epoch, tick_us and shift, which begin with the second one.
+core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
+    const TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
+    const int64_t tick_us = PG_GETARG_INT64(2);
+    const int32_t shift = PG_GETARG_INT32(3);
+    const int64_t epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
+    if (epoch_us < 0 || epoch_us > core::max_instant_us)
+        report_generator_field("epoch", timestamptz_to_str(epoch),
+                               "Use a timestamp not before 1970-01-01 00:00:00+00.");
+    if (tick_us < 1 || tick_us > core::max_tick_us)
+        report_generator_field("tick_us", psprintf("%lld", static_cast<long long>(tick_us)),
+                               "Use a number from 1 to 3600000000.");
+    if (shift < 0 || shift >= core::max_id_bits)
+        report_generator_field("shift", psprintf("%d", shift),
+                               "Use a number from 0 to 62, the sum of datacenter_bits, worker_bits and sequence_bits.");
+    const int64_t in_calendar = (core::max_instant_us - epoch_us) / tick_us;
+    const int64_t in_id = PG_INT64_MAX >> shift;
+    return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
+}
+
+// Positions in messages count characters from 1.
+[[noreturn]] void report_short_form(const text *value, const core::ReadShort &read) {
+    const char *bytes = VARDATA_ANY(value);
+    const int size = static_cast<int>(VARSIZE_ANY_EXHDR(value));
+    const auto at = static_cast<int>(read.at);
+    const int position = pg_mbstrlen_with_len(bytes, at) + 1;
+    switch (read.fault) {
+    case core::ShortFault::foreign:
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                        errmsg("invalid character \"%s\" at position %d of base62 text",
+                               pnstrdup(bytes + at, Min(pg_mblen(bytes + at), size - at)), position),
+                        errdetail("The digits of base62 are 0 to 9, A to Z and a to z."),
+                        errhint("Pass a text that uid_to_base62() has returned.")));
+    case core::ShortFault::too_large:
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("base62 text is out of range for an id at position %d", position),
+                        errhint("The largest id is \"AzL8n0Y58m7\".")));
+    case core::ShortFault::empty:
+    case core::ShortFault::none:
+        break;
+    }
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("base62 text must not be empty"),
+                    errhint("Pass a text that uid_to_base62() has returned.")));
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+namespace core = uidgen::core;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_next_default);
+UIDGEN_SQL_FUNCTION(uid_next_of);
+UIDGEN_SQL_FUNCTION(uid_next_array);
+UIDGEN_SQL_FUNCTION(uid_next_uuid);
+UIDGEN_SQL_FUNCTION(uid_last);
+
+// Not STRICT: a test of one argument costs less than the executor's loop over all.
+Datum uid_next_default(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    int64_t id;
+    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id(fcinfo);
+}
+
+Datum uid_next_of(PG_FUNCTION_ARGS) {
+    const Oid role = GetUserId();
+    int64_t id;
+    if (unlikely(PG_ARGISNULL(0)))
+        PG_RETURN_NULL();
+    return likely(draw_next_id(generator_entry(PG_GETARG_OID(0)), role, &id)) ? hand_out(id) : next_id_of(fcinfo);
+}
+
+// A draw may process invalidations, which clear last_used. So the entry is kept here.
+Datum uid_next_uuid(PG_FUNCTION_ARGS) {
+    const bool is_named = PG_NARGS() > 0;
+    SessionEntry *e = is_named ? generator_entry(PG_GETARG_OID(0)) : last_used.default_generator;
+    int64_t id;
+    if (draw_next_id(e, GetUserId(), &id))
+        return drawn_as_uuid(e, hand_out(id));
+    e = open_generator(fcinfo, is_named);
+    return drawn_as_uuid(e, draw_one(e));
+}
+
+Datum uid_next_array(PG_FUNCTION_ARGS) {
+    const bool is_named = PG_NARGS() > 1;
+    return next_ids(open_generator(fcinfo, is_named), PG_GETARG_INT64(is_named ? 1 : 0));
+}
+
+Datum uid_last(PG_FUNCTION_ARGS) {
+    (void)fcinfo;
+    if (last_id < 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("uid_last is not yet defined in this session"), errhint("Draw an id with uid_next() first.")));
+    PG_RETURN_INT64(last_id);
+}
+
+UIDGEN_SQL_FUNCTION(uid_decode);
+UIDGEN_SQL_FUNCTION(uid_encode);
+UIDGEN_SQL_FUNCTION(uid_timestamp);
+UIDGEN_SQL_FUNCTION(uid_timestamp_fixed);
+UIDGEN_SQL_FUNCTION(uid_lower_bound);
+UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed);
+UIDGEN_SQL_FUNCTION(uid_layout);
+
+Datum uid_decode(PG_FUNCTION_ARGS) {
+    if (has_null(fcinfo, 1))
+        PG_RETURN_NULL();
+    // First, because the layout may wait until another session has dropped this function and created it again.
+    TupleDesc desc;
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "uid_decode must return a row");
+    const core::Layout &layout = layout_of(fcinfo, 1);
+    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
+    if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
+        PG_RETURN_NULL();
+    Datum values[] = {
+        TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
+        Int32GetDatum(static_cast<int32>(parts.datacenter)),
+        Int32GetDatum(static_cast<int32>(parts.worker & ~core::backup_bit(layout))),
+        Int32GetDatum(static_cast<int32>(parts.sequence)),
+        BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0),
+    };
+    bool nulls[lengthof(values)] = {};
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+Datum uid_encode(PG_FUNCTION_ARGS) {
+    if (has_null(fcinfo, 4))
+        PG_RETURN_NULL();
+    const core::Layout &layout = layout_of(fcinfo, 4);
+    const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+    const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(layout, to_bounded_unix_us(time));
+    const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
+    const core::Encoded encoded = core::encode(layout, parts);
+    if (encoded.fault != core::EncodeFault::none)
+        report_encode(layout, parts, encoded.fault);
+    return Int64GetDatum(encoded.id);
+}
+
+Datum uid_timestamp(PG_FUNCTION_ARGS) {
+    if (has_null(fcinfo, 1))
+        PG_RETURN_NULL();
+    const core::Layout &layout = layout_of(fcinfo, 1);
+    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
+    if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
+        PG_RETURN_NULL();
+    return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick)));
+}
+
+Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
+    const core::TimeField field = field_of_arguments(fcinfo);
+    const int64_t id = PG_GETARG_INT64(0);
+    if (id < 0 || id >> field.shift >= field.end)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("value %lld is not an id of this layout", static_cast<long long>(id)),
+                        errhint("Pass the epoch, tick_us and shift of the generator that issued the id.")));
+    if (core::precedes_every_id(field, id))
+        PG_RETURN_NULL();
+    PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
+}
+
+Datum uid_lower_bound(PG_FUNCTION_ARGS) {
+    if (has_null(fcinfo, 1))
+        PG_RETURN_NULL();
+    PG_RETURN_INT64(lower_bound_at(core::time_field(layout_of(fcinfo, 1)), PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+Datum uid_lower_bound_fixed(PG_FUNCTION_ARGS) {
+    PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+Datum uid_layout(PG_FUNCTION_ARGS) { return CStringGetTextDatum(layout_text(layout_of(fcinfo, 0))); }
+
+UIDGEN_SQL_FUNCTION(uid_to_base62);
+UIDGEN_SQL_FUNCTION(uid_from_base62);
+UIDGEN_SQL_FUNCTION(uid_to_uuid);
+UIDGEN_SQL_FUNCTION(uid_from_uuid);
+
+Datum uid_to_base62(PG_FUNCTION_ARGS) {
+    const int64_t id = PG_GETARG_INT64(0);
+    if (id < 0)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("cannot convert %lld to base62", static_cast<long long>(id)),
+                        errdetail("An id is never negative."), errhint("Use a number from 0 to 9223372036854775807.")));
+    char characters[core::short_form_width];
+    core::write_short_form(id, characters);
+    return PointerGetDatum(cstring_to_text_with_len(characters, core::short_form_width));
+}
+
+Datum uid_from_base62(PG_FUNCTION_ARGS) {
+    const text *value = PG_GETARG_TEXT_PP(0);
+    const core::ReadShort found = core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+    if (found.fault != core::ShortFault::none)
+        report_short_form(value, found);
+    PG_RETURN_INT64(found.id);
+}
+
+// The same id gives the same uuid: its random bits are 0.
+Datum uid_to_uuid(PG_FUNCTION_ARGS) {
+    if (has_null(fcinfo, 1))
+        PG_RETURN_NULL();
+    const core::Layout &layout = layout_of(fcinfo, 1);
+    const int64_t id = PG_GETARG_INT64(0);
+    parts_of(layout, id); // error if it is not an id of this layout
+    return id_as_uuid(layout, id, 0);
+}
+
+Datum uid_from_uuid(PG_FUNCTION_ARGS) {
+    if (has_null(fcinfo, 1))
+        PG_RETURN_NULL();
+    const core::ReadUuid read = core::id_of(layout_of(fcinfo, 1), uuid_of_datum(PG_GETARG_DATUM(0)));
+    if (read.fault != core::UuidFault::none)
+        report_uuid(DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), read.fault);
+    PG_RETURN_INT64(read.id);
+}
+}
