@@ -393,8 +393,6 @@ FleetRequest new_request(const core::FleetSeen &seen) {
     request.generator.clock_us = request.generator.lowest = -1;
     request.host = host;
     request.port = psprintf("%d", PostPortNumber);
-    request.system_identifier = static_cast<int64_t>(GetSystemIdentifier());
-    request.timeline = static_cast<int32_t>(GetWALInsertionTimeLine());
     request.version = UIDGEN_VERSION;
     request.layout.epoch_us = -1;
     request.layout.time_bits = request.layout.datacenter_bits = -1;

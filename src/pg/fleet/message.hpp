@@ -35,8 +35,6 @@ struct FleetRequest {
     GrantedLast other;       // another registry of the fleet that the server has found
     const char *host;
     const char *port;
-    int64_t system_identifier;
-    int32_t timeline;
     const char *database; // null in a hello
     const char *version;
     // Of a generator.

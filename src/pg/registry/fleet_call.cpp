@@ -67,7 +67,6 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
     if ((why == nullptr) == (state.refuses == nullptr) && (why == nullptr || strcmp(why, state.refuses) == 0))
         return;
     state.refuses = why;
-    state.refuses_since_us = why == nullptr ? 0 : state.view.now_us;
     write_state(state);
     if (why == nullptr)
         ereport(LOG, (errmsg("registry answers its members again")));

@@ -41,8 +41,7 @@ void check_server(const FleetRequest &r) {
            {"epoch_nonce", seen.epoch.nonce, 0, PG_INT64_MAX},
            {"serial", seen.serial, 0, PG_INT64_MAX},
            {"other_epoch", r.other.epoch.number, 0, core::largest_epoch},
-           {"other_granted_us", r.other.granted_us, 0, core::max_instant_us},
-           {"timeline", r.timeline, 1, PG_INT32_MAX}});
+           {"other_granted_us", r.other.granted_us, 0, core::max_instant_us}});
 }
 
 void check_held(core::Request *request, const core::Layout &layout) {
