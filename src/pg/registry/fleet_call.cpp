@@ -101,13 +101,9 @@ void warn_of_clock(const Registry &registry, const FleetRequest &r, const NodeRe
 }
 
 void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
-    FleetAnswer *answer = &call->answer;
-    const core::Grant given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
-    answer->node = row.node;
-    answer->from = row.from;
-    answer->until = row.until;
-    answer->membership = row.membership;
-    answer->held_seal = seal_of_grant(registry.state, call->request.layout, given);
+    core::Grant *given = &call->answer.given.grant;
+    *given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
+    given->seal = seal_of_grant(registry.state, call->request.layout, *given);
 }
 
 bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
@@ -277,10 +273,10 @@ uint64_t number_of_server() {
 void complete(const Registry &registry, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
-    answer->fleet = view.fleet;
-    answer->epoch = view.epoch;
-    answer->serial = view.own_serial;
-    answer->seal = seal_of_stamp(state, view.epoch, view.own_serial);
+    answer->given.fleet = view.fleet;
+    answer->given.grant.epoch = view.epoch;
+    answer->given.grant.serial = view.own_serial;
+    answer->given.seal = seal_of_stamp(state, view.epoch, view.own_serial);
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
@@ -344,11 +340,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     Registry registry;
     auto *call = static_cast<Call *>(palloc0(sizeof(Call)));
     read_call(fcinfo, call);
-    call->answer.retry_after_ms = never;
-    call->answer.node = no_node;
-    call->answer.from = call->answer.until = -1;
-    call->answer.count = no_block;
-    call->answer.first = call->answer.last = no_value;
+    clear_fields(answer_fields, &call->answer);
     open_registry(&registry, fcinfo);
     const SegmentOfCall segment = open_segment(registry, call->request, fcinfo->flinfo->fn_oid);
     enter_registry(&registry);
