@@ -130,30 +130,26 @@ void note_use_before(const Registry &registry, int32_t pool, const FleetRequest 
 
 // What a member is judged by, as core::decide() describes it.
 struct Case {
-    core::NodeRow held;
-    core::NodeRow missed;
-    NodeRecord held_record;
-    NodeRecord missed_record;
+    NodeRecord held;
+    NodeRecord missed;
     core::Ruling ruling;
 
     // Of the row that it was judged against; null: there is none.
     const NodeRecord *record() const {
-        return ruling.row == nullptr ? nullptr : ruling.row == &held ? &held_record : &missed_record;
+        return ruling.row == nullptr ? nullptr : ruling.row == &held.row ? &held : &missed;
     }
 };
 
 void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *c) {
     const core::Request &g = r.generator;
-    const bool has_held = g.holds && read_node(pool, g.held.node, &c->held_record);
+    const bool has_held = g.holds && read_node(pool, g.held.node, &c->held);
     const int64_t but_node = g.holds ? g.held.node : no_node;
-    const bool has_missed = read_node_of_incarnation(pool, g.incarnation, but_node, &c->missed_record) &&
-                            core::is_missed(g, c->missed_record.row);
-    c->held = c->held_record.row;
-    c->missed = c->missed_record.row;
+    const bool has_missed =
+        read_node_of_incarnation(pool, g.incarnation, but_node, &c->missed) && core::is_missed(g, c->missed.row);
     if (fault_is(Fault::late_asks))
-        c->held.incarnation = g.incarnation;
-    c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held : nullptr,
-                             has_missed ? &c->missed : nullptr);
+        c->held.row.incarnation = g.incarnation;
+    c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held.row : nullptr,
+                             has_missed ? &c->missed.row : nullptr);
 }
 
 void extend(const Registry &registry, int32_t pool, Call *call, const Case &c) {
@@ -202,7 +198,7 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
         return refuse_judged(*registry, call, core::Refusal::ahead);
     Case c = {};
     judge(*registry, pool, r, &c);
-    log_collision(r, c.held_record);
+    log_collision(r, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::fence) {
         draw_epoch(registry, Takeover::lost, "a member has shown an answer that this registry has lost");
         judge(*registry, pool, r, &c);
