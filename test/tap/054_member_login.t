@@ -199,8 +199,8 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 }
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
-$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, clock_us => "$clock_us + 3600000000"), @as_member);
-unlike($error, qr/clock of/, 'what the registry logs of a call is not sent to the caller');
+$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, lowest => "$tick + 3600000"), @as_member);
+unlike($error, qr/LOG:  registry refuses/, 'what the registry logs of a call is not sent to the caller');
 
 # A copy of the registry has the same key. Said to be the successor, it raises a fence of its own. What it has said then
 # stops the registry, which may have been replaced, until an administrator says that it was not.

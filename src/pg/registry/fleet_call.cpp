@@ -89,17 +89,6 @@ bool is_in_other_fleet(const Registry &registry) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
-void warn_of_clock(const Registry &registry, const FleetRequest &r, const NodeRecord *before) {
-    const int64_t bound_us = registry.state.view.bound_us;
-    const int64_t offset_us = r.generator.clock_us - registry.state.view.now_us;
-    const auto is_off = [bound_us](int64_t us) { return Max(us, -us) > bound_us; };
-    if (is_off(offset_us) && (before == nullptr || !is_off(before->clock_offset_us)))
-        ereport(LOG,
-                (errmsg("clock of %s:%s differs from the registry's by %.3f s", r.host, r.port,
-                        static_cast<double>(offset_us) / 1e6),
-                 errdetail("The limit is uidgen.registry_clock_bound, %.3f s.", static_cast<double>(bound_us) / 1e6)));
-}
-
 void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
     core::Grant *given = &call->answer.given.grant;
     *given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
@@ -111,7 +100,6 @@ bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
     if (!grant_node({&registry, pool, &call->request, call->policy, false}, &granted))
         return call->policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
                                                    : refuse_none_free(registry, pool, call);
-    warn_of_clock(registry, call->request, nullptr);
     grant(registry, call, granted.row);
     return false;
 }
@@ -155,12 +143,11 @@ void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *
 void extend(const Registry &registry, int32_t pool, Call *call, const Case &c) {
     const core::NodeRow row = core::extended(call->request.layout, registry.state.view, c.ruling.request, c.ruling.row);
     put_node(record_of(registry, pool, call->request, row));
-    warn_of_clock(registry, call->request, c.record());
     grant(registry, call, row);
 }
 
-// The view shows the clock of a holder that is refused. It is logged once, because the row remembers it. Of a newcomer
-// with an absurd clock the log alone says it.
+// The view shows the clock of a holder that is refused. Of a newcomer with an absurd clock the log alone says it. A
+// server whose clock differs logs that by itself.
 void note_refused(const Registry &registry, const Call &call, const Case &c) {
     const FleetRequest &r = call.request;
     const core::Refusal why = c.ruling.judgement.why;
@@ -169,7 +156,6 @@ void note_refused(const Registry &registry, const Call &call, const Case &c) {
         return;
     if (holder != nullptr && (!r.generator.holds || holder->row.membership == r.generator.held.membership)) {
         NodeRecord after = *holder;
-        warn_of_clock(registry, r, holder);
         after.clock_offset_us = r.generator.clock_us - registry.state.view.now_us;
         put_node(after);
     }
