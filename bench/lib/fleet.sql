@@ -2,7 +2,7 @@
 CREATE FUNCTION bench_request(incarnation bigint, a uid_fleet_answer) RETURNS uid_fleet_request LANGUAGE sql AS $$
   SELECT jsonb_populate_record(NULL::uid_fleet_request, jsonb_build_object(
       'protocol', 1, 'fleet', a.fleet, 'epoch', a.epoch, 'epoch_nonce', a.epoch_nonce, 'serial', a.serial, 'seal', a.seal,
-      'host', 'host', 'port', '5432', 'system_identifier', 7, 'timeline', 1, 'database', 'db', 'version', 'v',
+      'host', 'host', 'port', '5432', 'database', 'db', 'version', 'v',
       'incarnation', incarnation, 'held_node', a.node, 'held_from', a.granted_from, 'held_until', a.granted_until,
       'held_membership', a.membership, 'held_epoch', CASE WHEN a.node IS NOT NULL THEN a.epoch END,
       'held_epoch_nonce', a.epoch_nonce, 'held_serial', a.serial, 'held_seal', a.held_seal,

@@ -24,7 +24,6 @@ CREATE TABLE uid_fleet_state (
   started           timestamptz,
   serial_at_start   bigint,
   refuses           text,
-  refuses_since     timestamptz,
   system_identifier bigint      NOT NULL,
   timeline          integer     NOT NULL,
   host              text        NOT NULL,
@@ -78,7 +77,6 @@ COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
   'last serial before that start: while grants last, newcomers wait for a member that was answered before; NULL: one has called';
 COMMENT ON COLUMN uid_fleet_state.refuses IS
   'why the registry refuses all members: unclaimed, handing_over, stale_registry or no_standby; NULL: it does not';
-COMMENT ON COLUMN uid_fleet_state.refuses_since IS 'since when';
 COMMENT ON COLUMN uid_fleet_state.system_identifier IS 'system identifier of the server that is the registry';
 COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server; a later one is a takeover';
 COMMENT ON COLUMN uid_fleet_state.host IS
@@ -148,8 +146,6 @@ CREATE TABLE uid_fleet_node (
   reserved          boolean     NOT NULL DEFAULT false,
   host              text,
   port              text,
-  system_identifier bigint,
-  timeline          integer,
   database          text,
   generator         text,
   version           text,
@@ -182,8 +178,6 @@ COMMENT ON COLUMN uid_fleet_node.revoked IS 'membership from which the node was 
 COMMENT ON COLUMN uid_fleet_node.reserved IS 'true: for a generator outside PostgreSQL';
 COMMENT ON COLUMN uid_fleet_node.host IS 'host name of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.port IS 'port of the holder''s server';
-COMMENT ON COLUMN uid_fleet_node.system_identifier IS 'system identifier of the holder''s server';
-COMMENT ON COLUMN uid_fleet_node.timeline IS 'timeline of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.database IS 'database of the holder';
 COMMENT ON COLUMN uid_fleet_node.generator IS 'qualified name of the holder';
 COMMENT ON COLUMN uid_fleet_node.version IS 'version of uidgen there';
@@ -195,22 +189,14 @@ COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
 COMMENT ON COLUMN uid_fleet_node.last_heard IS 'time of the last call by the registry''s clock';
 
 CREATE TABLE uid_fleet_segment (
-  name       text        PRIMARY KEY,
-  last_value bigint      NOT NULL,
-  last_given timestamptz NOT NULL,
-  host       text        NOT NULL,
-  port       text        NOT NULL,
-  database   text        NOT NULL
+  name       text   PRIMARY KEY,
+  last_value bigint NOT NULL
 );
 COMMENT ON TABLE uid_fleet_segment IS
   'One row for each segment of which members were given values, whether it is still there or not. A segment that is made '
   'again under the name begins beyond last_value.';
 COMMENT ON COLUMN uid_fleet_segment.name IS 'name of the segment';
 COMMENT ON COLUMN uid_fleet_segment.last_value IS 'last value that a member was given, in the direction of the segment';
-COMMENT ON COLUMN uid_fleet_segment.last_given IS 'when';
-COMMENT ON COLUMN uid_fleet_segment.host IS 'host name of the member''s server';
-COMMENT ON COLUMN uid_fleet_segment.port IS 'port of the member''s server';
-COMMENT ON COLUMN uid_fleet_segment.database IS 'database of the member';
 
 CREATE SEQUENCE uid_fleet_serial;
 COMMENT ON SEQUENCE uid_fleet_serial IS
@@ -280,7 +266,7 @@ CREATE TYPE uid_fleet_request AS (
   protocol integer,
   fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
   other_granted_us bigint, other_epoch bigint, other_epoch_nonce bigint, other_seal bigint,
-  host text, port text, system_identifier bigint, timeline integer, database text, version text,
+  host text, port text, database text, version text,
   incarnation bigint, former bigint[],
   held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_epoch bigint,
   held_epoch_nonce bigint, held_serial bigint, held_seal bigint,

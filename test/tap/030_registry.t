@@ -26,7 +26,7 @@ sub request_of
 		protocol => 1, incarnation => $m->{incarnation} // 'NULL', clock_us => $us, lowest => $us / 1000 - 1767225600000,
 		length => $opts{length} // $longest * 1000, preset => "'custom'", layout_epoch_us => 1767225600000000, tick_us => 1000,
 		time_bits => 41, datacenter_bits => 0, worker_bits => $opts{bits} // 10, sequence_bits => $opts{bits} ? 2 : 12,
-		policy => "'disposable'", host => "'$m->{host}'", port => "'5432'", system_identifier => 7, timeline => 1,
+		policy => "'disposable'", host => "'$m->{host}'", port => "'5432'",
 		database => "'db'", generator => "'g'", version => "'1.0.0'");
 	$fields{former} = "ARRAY[$m->{former}]" if exists $m->{former};
 	$fields{$_} = $m->{$_} foreach grep { defined $m->{$_} } qw(fleet epoch epoch_nonce serial seal held_node held_from held_until

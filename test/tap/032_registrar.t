@@ -406,7 +406,7 @@ sub misled_by
 my $no_grant = 'NULL, NULL, NULL, NULL';
 misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL, 5", $no_grant);
 misled_by('a refusal with an odd text', qr/DETAIL:  \N*: \(a,"b\\$/m, q{'fenced', '(a,"b\', NULL, -5}, $no_grant);
-misled_by('a grant that has ended', qr/the registry granted only ticks that this server has passed/, $no_refusal, '5, 1, 2, 7');
+misled_by('a grant that has ended', qr/the registry's answer is not valid/, $no_refusal, '5, 1, 2, 7');
 misled_by('an answer of a fleet that is none', qr/the registry's answer is not valid/, undef, undef,
 	'-7, 1, 3, 7, 1, NULL, NULL, NULL, NULL, 1, 9, true, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL, NULL');
 $misled->stop;

@@ -283,7 +283,7 @@ $before = sql($nodes{first}, $state);
 my $walsender = freeze_walsender($nodes{first}, 'second');
 my $fleet = sql($nodes{first}, 'SELECT fleet FROM uid_fleet_state');
 my $call = qq{SET ROLE uid_fleet; CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, '{"protocol": 1, "fleet": $fleet,
-	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "system_identifier": 7, "timeline": 1, "database": "d", "version": "v"}'))};
+	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "database": "d", "version": "v"}'))};
 foreach my $call_number (1, 2)
 {
 	like((sqlstate($nodes{first}, $call))[1], qr/the registry waits for its synchronous standby\nDETAIL:  .*synchronous_standby_names is "second"/,

@@ -16,12 +16,12 @@ sql('GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet');
 
 # What a call shows.
 my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
-my @of_block = qw(protocol fleet epoch epoch_nonce serial seal segment count shown increment host port system_identifier timeline database version);
+my @of_block = qw(protocol fleet epoch epoch_nonce serial seal segment count shown increment host port database version);
 my @of_generator = grep { my $name = $_; !grep { $name eq $_ } qw(segment count shown increment) } @of_request;
 
 my $clock_us = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 my $tick = '(extract(epoch FROM clock_timestamp() - timestamptz \'2026-01-01 00:00:00+00\') * 1000)::bigint';
-my %member = (protocol => 1, host => "'h'", port => "'1'", system_identifier => 7, timeline => 1, database => "'d'", version => "'v'");
+my %member = (protocol => 1, host => "'h'", port => "'1'", database => "'d'", version => "'v'");
 my %newcomer = (
 	%member, incarnation => '(random() * 9e17)::bigint + 1', clock_us => $clock_us, lowest => $tick, length => 600000,
 	preset => "'custom'", layout_epoch_us => 1767225600000000, tick_us => 1000, time_bits => 41, datacenter_bits => 0, worker_bits => 22,
@@ -70,7 +70,7 @@ my %values = (
 	former => [ 'NULL', "'{1,2,3}'", 'ARRAY[:h_incarnation]', 'ARRAY[' . join(',', 1 .. 64) . ']' ],
 	(map { ($_ => [ 'NULL', 'true', 'false' ]) } qw(sequence_first backup_worker)),
 	(map { ($_ => [ 'NULL', 0, 1, -1, 10, 22, 31, 40, 62, 2147483647 ]) }
-		  qw(protocol time_bits datacenter_bits worker_bits sequence_bits worker_number datacenter_id timeline)),
+		  qw(protocol time_bits datacenter_bits worker_bits sequence_bits worker_number datacenter_id)),
 	clock_us => [ @numbers, "$clock_us + 3600000000", "$clock_us * 2" ],
 	lowest => [ @numbers, "$tick + 3600000", "$tick + 86400000000" ],
 	former_until => [ @numbers, "$tick + 700000", 2199023255552 ],
@@ -193,8 +193,8 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 }
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
-$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, clock_us => "$clock_us + 3600000000"), @as_member);
-unlike($error, qr/clock of/, 'what the registry logs of a call is not sent to the caller');
+$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, lowest => "$tick + 3600000"), @as_member);
+unlike($error, qr/LOG:  registry refuses/, 'what the registry logs of a call is not sent to the caller');
 
 # A copy of the registry has the same key. Said to be the successor, it raises a fence of its own. What it has said then
 # stops the registry, which may have been replaced, until an administrator says that it was not.

@@ -80,7 +80,7 @@ my %huge = (
 
 # A newcomer's.
 my %request = (
-	protocol => 1, host => 'h', port => '1', system_identifier => 7, timeline => 1, database => 'd', version => '1', incarnation => 4711,
+	protocol => 1, host => 'h', port => '1', database => 'd', version => '1', incarnation => 4711,
 	clock_us => 1000000 * time, lowest => 1000, length => 1000, generator => 'g', preset => 'snowflake', layout_epoch_us => 1767225600000000,
 	tick_us => 1000, time_bits => 41, datacenter_bits => 5, worker_bits => 5, sequence_bits => 12, policy => 'disposable');
 

@@ -163,6 +163,11 @@ void report_field(const char *name, const char *what) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for \"%s\": %s", name, what)));
 }
 
+void clear_fields(const Fields &fields, void *record) {
+    for (int i = 0; i < fields.count; i++)
+        set_null(record, fields.fields[i]);
+}
+
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc) {
     for (int i = 0; i < fields.count; i++) {
         const Field &field = fields.fields[i];

@@ -63,6 +63,9 @@ template <typename T> constexpr FieldType field_type() {
 // What is wrong with the value of a field: "too long", or the value itself.
 [[noreturn]] void report_field(const char *name, const char *what);
 
+// Sets all fields to NULL.
+void clear_fields(const Fields &fields, void *record);
+
 // Reads the columns of those names into the struct. A column may have another integer type than the field. Texts are in
 // the current memory context. An error names the column if it is NULL and required, or has too many values.
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc);

@@ -96,10 +96,12 @@ const char *element(const char *list, int index) {
     return pnstrdup(list, static_cast<Size>(strchrnul(list, ',') - list));
 }
 
-// libpq itself reports lists of different lengths, of which it is given all.
+// libpq itself reports lists of different lengths, of which it is given all. A count of 0: it cannot parse the text.
 Parts parts_of(const char *text) {
-    Parts parts = {nullptr, nullptr, nullptr, 1, connect_timeout_us};
+    Parts parts = {nullptr, nullptr, nullptr, 0, connect_timeout_us};
     PQconninfoOption *options = PQconninfoParse(text, nullptr);
+    if (options == nullptr)
+        return parts;
     for (const PQconninfoOption *option = options; option != nullptr && option->keyword != nullptr; option++) {
         if (option->val == nullptr || option->val[0] == '\0')
             continue;
@@ -181,10 +183,11 @@ const char *json_of(const FleetRequest &request, bool utf8) {
 
 // What no registry answers must not be carried to one.
 bool is_sane(const FleetAnswer &a) {
+    const core::Grant &grant = a.given.grant;
     const auto is_instant = [](int64_t us) { return us >= 0 && us <= core::max_instant_us; };
-    return static_cast<int64_t>(a.fleet) > 0 && a.epoch.number > 0 && a.epoch.number <= core::largest_epoch &&
-           a.epoch.nonce >= 0 && a.serial > 0 && a.clock_us > 0 && is_instant(a.clock_us) &&
-           is_instant(a.granted_last.granted_us);
+    return static_cast<int64_t>(a.given.fleet) > 0 && grant.epoch.number > 0 &&
+           grant.epoch.number <= core::largest_epoch && grant.epoch.nonce >= 0 && grant.serial > 0 && a.clock_us > 0 &&
+           is_instant(a.clock_us) && is_instant(a.granted_last.granted_us);
 }
 
 // False: it is no answer of a registry, which the error says.
@@ -204,7 +207,12 @@ core::Hello hello_of(Host *host) {
     FleetAnswer answer;
     if (!is_there(*host) || !read_answer(host, &answer))
         return {};
-    return {true, answer.is_open, answer.server, answer.fleet, answer.epoch, answer.granted_last.granted_us};
+    return {true,
+            answer.is_open,
+            answer.server,
+            answer.given.fleet,
+            answer.given.grant.epoch,
+            answer.granted_last.granted_us};
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -228,7 +236,7 @@ void say_hello(const Parts &parts, const core::FleetSeen &seen) {
 core::FleetSeen stamp_of(Host *host) {
     FleetAnswer answer;
     (void)read_answer(host, &answer);
-    return {answer.fleet, answer.epoch, answer.serial, answer.seal};
+    return {answer.given.fleet, answer.given.grant.epoch, answer.given.grant.serial, answer.given.seal};
 }
 
 // The largest epoch, to the registries that have another one. Of two with one number each learns of the other.
@@ -315,6 +323,13 @@ bool connection_inquire(const char *text, const core::FleetSeen &seen, Found *fo
     const Parts parts = parts_of(text);
     *found = {};
     *error = {};
+    if (parts.count == 0) { // libpq's message would quote parts of it, perhaps a password
+        set_error(
+            error, "uidgen.registry is not a connection string that libpq can parse",
+            "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
+            "a value that contains spaces.");
+        return false;
+    }
     use_conninfo(text, parts);
     auto *hellos = static_cast<core::Hello *>(palloc0(sizeof(core::Hello) * static_cast<Size>(host_count)));
     say_hello(parts, seen);
@@ -335,7 +350,7 @@ bool connection_inquire(const char *text, const core::FleetSeen &seen, Found *fo
     const int last = core::last_of_others(hellos, host_count, best.index);
     FleetAnswer answer;
     if (last != core::no_registry && is_there(hosts[last]) && read_answer(&hosts[last], &answer))
-        found->other = {answer.granted_last.granted_us, answer.epoch, answer.granted_last.seal};
+        found->other = {answer.granted_last.granted_us, answer.given.grant.epoch, answer.granted_last.seal};
     for (int i = 0; i < host_count; i++)
         if (i != best.index)
             close_host(&hosts[i]);
@@ -374,35 +389,16 @@ bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantErro
     return answered;
 }
 
-bool another_may_answer(const char *refusal) {
-    const char *const all[] = {"other_fleet", "stale_registry", "rival", "unclaimed", "handing_over", "no_standby"};
-    for (const char *one : all)
-        if (refusal != nullptr && strcmp(refusal, one) == 0)
-            return true;
-    return false;
-}
-
 FleetRequest new_request(const core::FleetSeen &seen) {
     static char host[256];
     FleetRequest request = {};
     (void)read_host_name(host, sizeof(host));
+    clear_fields(request_fields, &request);
     request.protocol = fleet_protocol;
     request.generator.seen = seen;
-    request.generator.held.node = no_node;
-    request.generator.held.from = request.generator.held.until = -1;
-    request.generator.clock_us = request.generator.lowest = -1;
     request.host = host;
     request.port = psprintf("%d", PostPortNumber);
-    request.system_identifier = static_cast<int64_t>(GetSystemIdentifier());
-    request.timeline = static_cast<int32_t>(GetWALInsertionTimeLine());
     request.version = UIDGEN_VERSION;
-    request.layout.epoch_us = -1;
-    request.layout.time_bits = request.layout.datacenter_bits = -1;
-    request.layout.worker_bits = request.layout.sequence_bits = -1;
-    request.worker_number = no_worker;
-    request.datacenter_id = any_datacenter;
-    request.former_node = no_node;
-    request.former_until = -1;
     return request;
 }
 

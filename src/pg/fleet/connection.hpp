@@ -38,9 +38,6 @@ void connection_read_idle();
 // connection may have been closed.
 bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error);
 
-// Whether another server of the registry could answer what this one has refused.
-bool another_may_answer(const char *refusal);
-
 // A request with what this server says of itself.
 FleetRequest new_request(const core::FleetSeen &seen);
 

@@ -35,8 +35,6 @@ struct FleetRequest {
     GrantedLast other;       // another registry of the fleet that the server has found
     const char *host;
     const char *port;
-    int64_t system_identifier;
-    int32_t timeline;
     const char *database; // null in a hello
     const char *version;
     // Of a generator.
@@ -56,10 +54,7 @@ struct FleetRequest {
 };
 
 struct FleetAnswer {
-    uint64_t fleet;
-    core::Epoch epoch;
-    int64_t serial;
-    int64_t seal;        // of the three before
+    core::Answer given;  // the stamp, and a grant; no_node: none
     const char *refusal; // a name; null: none
     const char *message;
     const char *hint;
@@ -68,12 +63,6 @@ struct FleetAnswer {
     uint64_t server;          // no other server has this number
     bool is_open;             // whether the registry may grant
     GrantedLast granted_last; // without the epoch
-    // A grant.
-    int64_t node; // no_node: none
-    int64_t from;
-    int64_t until;
-    uint64_t membership;
-    int64_t held_seal;
     // A block of a segment.
     int64_t first;
     int64_t last;

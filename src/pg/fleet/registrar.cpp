@@ -10,11 +10,8 @@
 // It is the only process that writes the file, and a server has one of it (memory/workers.hpp). uid_fleet_move()
 // removes the file.
 
-#include "block_call.hpp"
-#include "connection.hpp"
-#include "member_call.hpp"
+#include "calls.hpp"
 #include "grant_file.hpp"
-#include "conninfo.hpp"
 #include "report.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -65,11 +62,11 @@ struct Agenda {
     int64_t next_us; // how long until another one is due
 };
 
-int64_t length_us(const GrantOrder &order) { return order.length * order.layout.tick_us; }
+int64_t length_us(const Registration &registration) { return registration.length * registration.layout.tick_us; }
 
 bool is_in_use(const Member &member, int64_t now_us) {
-    return member.ordered && member.used_at_us != 0 &&
-           now_us - member.used_at_us < idle_lengths * length_us(member.order);
+    return member.registered && member.used_at_us != 0 &&
+           now_us - member.used_at_us < idle_lengths * length_us(member.registration);
 }
 
 bool is_wanted(const Member &member) {
@@ -89,7 +86,7 @@ RegistrarNotes *notes_of(const Member &member) {
     if (notes->incarnation != member.membership.incarnation)
         *notes = {member.membership.incarnation};
     if (notes->renew_at == 0 && member.membership.holds)
-        notes->renew_at = renewal(member.membership.held.until - member.order.length, member.order.length,
+        notes->renew_at = renewal(member.membership.held.until - member.registration.length, member.registration.length,
                                   member.membership.incarnation);
     return notes;
 }
@@ -105,7 +102,7 @@ int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us
         if (!member.membership.holds)
             return -1;
         if (member.membership.former.count == 0)
-            wait_us = core::start_of(member.order.layout, notes->renew_at) - now_us;
+            wait_us = core::start_of(member.registration.layout, notes->renew_at) - now_us;
     }
     return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
 }
@@ -164,7 +161,7 @@ void note_error(const Member &member, const GrantError &error) {
 // The registry cannot be used: every member learns why.
 void note_away(const GrantError &error) {
     for_each_member([&error](const Member &member) {
-        if (member.ordered)
+        if (member.registered)
             membership_note_error(member, error);
     });
     blocks_note_away(error);
@@ -197,29 +194,30 @@ void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Req
 }
 
 // What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
-// fleet, and has no grant, is not worth the file.
-void take_answer(const Member &member, const core::Request &ask, const MemberReply &reply) {
+// fleet, and has no grant, is not worth the file. No registry gives a grant that accept() does not take, since it
+// refuses a server that has seen another fleet, or a later answer than its own.
+void take_answer(const Member &member, const core::Request &ask, const core::Answer &answer, GrantError *error) {
     const core::FleetSeen before = fleet_seen();
     MembershipChange change = {member.slot, member.key, member.membership, before, before};
-    const core::Accepted accepted = core::accept(&change.membership, &change.seen, reply.answer);
+    const core::Accepted accepted = core::accept(&change.membership, &change.seen, answer);
     const bool changed = accepted == core::Accepted::grant ||
                          change.membership.superseded != member.membership.superseded ||
                          change.seen.fleet != before.fleet || change.seen.epoch != before.epoch;
     if (changed && !grant_file_write(&change)) {
-        GrantError error = {};
-        set_error(&error, "could not write the file of grants", "See the server log of this server.");
-        note_error(member, error);
+        set_error(error, "could not write the file of grants", "See the server log of this server.");
         return;
     }
+    if (answer.why == core::Refusal::none && accepted != core::Accepted::grant)
+        set_not_a_registry(error);
     (void)membership_publish(change);
     if (accepted == core::Accepted::grant)
-        schedule(notes_of(member), member.order.layout, ask, change.membership.held);
+        schedule(notes_of(member), member.registration.layout, ask, change.membership.held);
 }
 
 void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
     if (!notes->refused)
-        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.order.generator,
-                             member.order.database, error.message),
+        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s",
+                             member.registration.generator, member.registration.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
     notes->refused = true;
 }
@@ -239,7 +237,8 @@ GrantError two_registries() {
 
 void ask_for(const Member &member) {
     RegistrarNotes *notes = notes_of(member);
-    MemberReply reply;
+    FleetAnswer answer;
+    GrantError error;
     notes->asked_at_us = monotonic_us();
     notes->not_before_us = notes->asked_at_us + refused_pause_us;
     if (!member.membership.holds && !found.is_alone) {
@@ -249,28 +248,28 @@ void ask_for(const Member &member) {
     }
     if (!store_incarnation(member))
         return;
-    const core::Layout &layout = member.order.layout;
+    const core::Layout &layout = member.registration.layout;
     const int64_t sent_us = wall_clock_us();
     const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.order.length);
-    const bool answered = member_call(member, ask, found.other, &reply);
-    if (answered)
-        report_clocks(sent_us, reply.registry_clock_us);
-    const GrantError error = answered ? reply_error(reply, seen, lowest) : reply.error;
-    if (answered)
-        take_answer(member, ask, reply);
-    if (answered && reply.answer.why == core::Refusal::ahead)
-        membership_unwant(member);
-    if (reply.retry_after_us > 0)
-        notes->not_before_us = monotonic_us() + Min(Max(reply.retry_after_us, shortest_ask_pause_us), longest_pause_us);
+    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.registration.length);
+    const bool answered = member_call(member, ask, found.other, &answer, &error);
+    if (answered) {
+        report_clocks(sent_us, answer.clock_us);
+        take_answer(member, ask, answer.given, &error);
+        if (answer.given.why == core::Refusal::ahead)
+            membership_unwant(member);
+        if (answer.refusal != nullptr && answer.retry_after_ms > 0)
+            notes->not_before_us =
+                monotonic_us() + Max(Min(answer.retry_after_ms * us_per_ms, longest_pause_us), shortest_ask_pause_us);
+    }
     if (error.at_us != 0) {
         note_error(member, error);
         if (answered || connection_is_open())
             log_first_refusal(notes, member, error);
     }
-    if (reply.another_may_answer)
-        disconnect();
+    if (!connection_is_open())
+        report_disconnected();
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -286,14 +285,8 @@ int64_t with_jitter(int64_t us) {
 
 // Asks all hosts of the connection string.
 void connect() {
-    GrantError error = {};
-    const bool is_valid = conninfo_is_valid(conninfo);
-    if (!is_valid) // libpq's message would quote parts of it, perhaps a password
-        set_error(
-            &error, "uidgen.registry is not a connection string that libpq can parse",
-            "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
-            "a value that contains spaces.");
-    const bool connected = is_valid && connection_inquire(conninfo, fleet_seen(), &found, &error);
+    GrantError error;
+    const bool connected = connection_inquire(conninfo, fleet_seen(), &found, &error);
     last_attempt_us = last_inquiry_us = monotonic_us();
     pause_us = connected ? shortest_pause_us : Min(Max(2 * pause_us, shortest_pause_us), longest_pause_us);
     if (connected)
@@ -359,10 +352,13 @@ bool ask_for_block(Agenda *agenda) {
         blocks_note_away(two_registries());
         return false;
     }
-    if (!block_call_next(&agenda->next_us))
+    GrantError error;
+    if (!block_call_next(&agenda->next_us, &error))
         return false;
-    if (block_call_error().at_us != 0)
-        report_error(block_call_error());
+    if (error.at_us != 0)
+        report_error(error);
+    if (!connection_is_open())
+        report_disconnected();
     return true;
 }
 

@@ -1,5 +1,6 @@
-// What the registrar reports of the registry: the status that uid_registry_status shows, and one line in the log when
-// something changes.
+// What a server shows of its registry: the status in the view uid_registry_status, and one line in the log when
+// something changes. No message and no view shows uidgen.registry whole. But PostgreSQL logs the setting when it
+// changes, so the documents put the password into a file.
 #pragma once
 
 #include "connection.hpp"

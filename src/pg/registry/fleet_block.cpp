@@ -105,17 +105,15 @@ bool give_block(const Registry &registry, const SegmentOfCall &segment, Call *ca
         return true;
     const core::SequenceRule rule = sequence_rule(segment.sequence);
     const core::StepBounds bounds = step_bounds(read_segment_row(registry.schema, segment.sequence), rule);
-    GivenSegment given = {request.segment, rule.increment > 0 ? PG_INT64_MIN : PG_INT64_MAX, 0, nullptr, nullptr,
-                          nullptr};
+    int64_t given = request.shown;
     if (!is_credible(counter_of(segment.entry), rule, bounds, request.shown))
         return !refuse_unknown(call);
-    (void)read_given(request.segment, &given);
-    const core::PlannedRange block = reserve_for_member(segment.entry, Min(request.count, bounds.most),
-                                                        farther(rule, request.shown, given.last_value));
+    if (read_given(request.segment, &given))
+        given = farther(rule, given, request.shown);
+    const core::PlannedRange block = reserve_for_member(segment.entry, Min(request.count, bounds.most), given);
     if (block.count == 0)
         return !refuse_used_up(call, segment.sequence);
-    put_given({request.segment, farther(rule, block.last, given.last_value), registry.state.view.now_us, request.host,
-               request.port, request.database});
+    put_given(request.segment, block.last);
     answer->count = static_cast<int64_t>(block.count);
     answer->first = block.first;
     answer->last = block.last;

@@ -67,7 +67,6 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
     if ((why == nullptr) == (state.refuses == nullptr) && (why == nullptr || strcmp(why, state.refuses) == 0))
         return;
     state.refuses = why;
-    state.refuses_since_us = why == nullptr ? 0 : state.view.now_us;
     write_state(state);
     if (why == nullptr)
         ereport(LOG, (errmsg("registry answers its members again")));
@@ -90,25 +89,10 @@ bool is_in_other_fleet(const Registry &registry) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
-void warn_of_clock(const Registry &registry, const FleetRequest &r, const NodeRecord *before) {
-    const int64_t bound_us = registry.state.view.bound_us;
-    const int64_t offset_us = r.generator.clock_us - registry.state.view.now_us;
-    const auto is_off = [bound_us](int64_t us) { return Max(us, -us) > bound_us; };
-    if (is_off(offset_us) && (before == nullptr || !is_off(before->clock_offset_us)))
-        ereport(LOG,
-                (errmsg("clock of %s:%s differs from the registry's by %.3f s", r.host, r.port,
-                        static_cast<double>(offset_us) / 1e6),
-                 errdetail("The limit is uidgen.registry_clock_bound, %.3f s.", static_cast<double>(bound_us) / 1e6)));
-}
-
 void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
-    FleetAnswer *answer = &call->answer;
-    const core::Grant given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
-    answer->node = row.node;
-    answer->from = row.from;
-    answer->until = row.until;
-    answer->membership = row.membership;
-    answer->held_seal = seal_of_grant(registry.state, call->request.layout, given);
+    core::Grant *given = &call->answer.given.grant;
+    *given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
+    given->seal = seal_of_grant(registry.state, call->request.layout, *given);
 }
 
 bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
@@ -116,7 +100,6 @@ bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
     if (!grant_node({&registry, pool, &call->request, call->policy, false}, &granted))
         return call->policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
                                                    : refuse_none_free(registry, pool, call);
-    warn_of_clock(registry, call->request, nullptr);
     grant(registry, call, granted.row);
     return false;
 }
@@ -135,41 +118,36 @@ void note_use_before(const Registry &registry, int32_t pool, const FleetRequest 
 
 // What a member is judged by, as core::decide() describes it.
 struct Case {
-    core::NodeRow held;
-    core::NodeRow missed;
-    NodeRecord held_record;
-    NodeRecord missed_record;
+    NodeRecord held;
+    NodeRecord missed;
     core::Ruling ruling;
 
     // Of the row that it was judged against; null: there is none.
     const NodeRecord *record() const {
-        return ruling.row == nullptr ? nullptr : ruling.row == &held ? &held_record : &missed_record;
+        return ruling.row == nullptr ? nullptr : ruling.row == &held.row ? &held : &missed;
     }
 };
 
 void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *c) {
     const core::Request &g = r.generator;
-    const bool has_held = g.holds && read_node(pool, g.held.node, &c->held_record);
+    const bool has_held = g.holds && read_node(pool, g.held.node, &c->held);
     const int64_t but_node = g.holds ? g.held.node : no_node;
-    const bool has_missed = read_node_of_incarnation(pool, g.incarnation, but_node, &c->missed_record) &&
-                            core::is_missed(g, c->missed_record.row);
-    c->held = c->held_record.row;
-    c->missed = c->missed_record.row;
+    const bool has_missed =
+        read_node_of_incarnation(pool, g.incarnation, but_node, &c->missed) && core::is_missed(g, c->missed.row);
     if (fault_is(Fault::late_asks))
-        c->held.incarnation = g.incarnation;
-    c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held : nullptr,
-                             has_missed ? &c->missed : nullptr);
+        c->held.row.incarnation = g.incarnation;
+    c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held.row : nullptr,
+                             has_missed ? &c->missed.row : nullptr);
 }
 
 void extend(const Registry &registry, int32_t pool, Call *call, const Case &c) {
     const core::NodeRow row = core::extended(call->request.layout, registry.state.view, c.ruling.request, c.ruling.row);
     put_node(record_of(registry, pool, call->request, row));
-    warn_of_clock(registry, call->request, c.record());
     grant(registry, call, row);
 }
 
-// The view shows the clock of a holder that is refused. It is logged once, because the row remembers it. Of a newcomer
-// with an absurd clock the log alone says it.
+// The view shows the clock of a holder that is refused. Of a newcomer with an absurd clock the log alone says it. A
+// server whose clock differs logs that by itself.
 void note_refused(const Registry &registry, const Call &call, const Case &c) {
     const FleetRequest &r = call.request;
     const core::Refusal why = c.ruling.judgement.why;
@@ -178,7 +156,6 @@ void note_refused(const Registry &registry, const Call &call, const Case &c) {
         return;
     if (holder != nullptr && (!r.generator.holds || holder->row.membership == r.generator.held.membership)) {
         NodeRecord after = *holder;
-        warn_of_clock(registry, r, holder);
         after.clock_offset_us = r.generator.clock_us - registry.state.view.now_us;
         put_node(after);
     }
@@ -207,7 +184,7 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
         return refuse_judged(*registry, call, core::Refusal::ahead);
     Case c = {};
     judge(*registry, pool, r, &c);
-    log_collision(r, c.held_record);
+    log_collision(r, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::fence) {
         draw_epoch(registry, Takeover::lost, "a member has shown an answer that this registry has lost");
         judge(*registry, pool, r, &c);
@@ -278,10 +255,10 @@ uint64_t number_of_server() {
 void complete(const Registry &registry, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
-    answer->fleet = view.fleet;
-    answer->epoch = view.epoch;
-    answer->serial = view.own_serial;
-    answer->seal = seal_of_stamp(state, view.epoch, view.own_serial);
+    answer->given.fleet = view.fleet;
+    answer->given.grant.epoch = view.epoch;
+    answer->given.grant.serial = view.own_serial;
+    answer->given.seal = seal_of_stamp(state, view.epoch, view.own_serial);
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
@@ -345,11 +322,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     Registry registry;
     auto *call = static_cast<Call *>(palloc0(sizeof(Call)));
     read_call(fcinfo, call);
-    call->answer.retry_after_ms = never;
-    call->answer.node = no_node;
-    call->answer.from = call->answer.until = -1;
-    call->answer.count = no_block;
-    call->answer.first = call->answer.last = no_value;
+    clear_fields(answer_fields, &call->answer);
     open_registry(&registry, fcinfo);
     const SegmentOfCall segment = open_segment(registry, call->request, fcinfo->flinfo->fn_oid);
     enter_registry(&registry);

@@ -1,10 +1,132 @@
 #include "fleet_tables.hpp"
 
-#include "base/time_source.hpp"
-#include "fleet_query.hpp"
+#include "config/extension.hpp"
 
 namespace uidgen::pg {
 namespace {
+
+// ---------------------------------------------------------------------------------------------------------
+// Statements: each is planned once in a session.
+// ---------------------------------------------------------------------------------------------------------
+
+char schema_name[NAMEDATALEN] = ""; // of the extension; replaces '@' in statements
+
+struct Plan {
+    const char *statement;
+    SPIPlanPtr plan;
+};
+constexpr int most_plans = 64;
+Plan plans[most_plans];
+
+// The parameters of a statement, in order.
+struct Parameters {
+    int count;
+    Oid types[most_fields];
+    Datum values[most_fields];
+    char nulls[most_fields]; // as SPI wants them: 'n' or ' '
+};
+
+void add(Parameters *p, Oid type, Datum value, bool is_null) {
+    Assert(p->count < most_fields);
+    p->types[p->count] = type;
+    p->values[p->count] = value;
+    p->nulls[p->count++] = is_null ? 'n' : ' ';
+}
+void add(Parameters *p, int64_t value) { add(p, INT8OID, Int64GetDatum(value), false); }
+void add(Parameters *p, int32_t value) { add(p, INT4OID, Int32GetDatum(value), false); }
+void add(Parameters *p, uint64_t value) { add(p, static_cast<int64_t>(value)); }
+void add(Parameters *p, const char *value) {
+    add(p, TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr);
+}
+
+template <typename... Values> Parameters parameters(Values... values) {
+    Parameters p = {};
+    (add(&p, values), ...);
+    return p;
+}
+
+Parameters parameters_of(const Fields &fields, const void *from) {
+    Parameters p = {};
+    p.count = fields.count;
+    for (int i = 0; i < fields.count; i++)
+        p.types[i] = field_type_oid(fields.fields[i].type);
+    field_values(fields, from, p.values, p.nulls);
+    return p;
+}
+
+const char *with_schema(const char *statement) {
+    StringInfoData text;
+    initStringInfo(&text);
+    for (; *statement != '\0'; statement++)
+        if (*statement == '@')
+            appendStringInfo(&text, "%s.", quote_identifier(schema_name));
+        else
+            appendStringInfoChar(&text, *statement);
+    return text.data;
+}
+
+// A generic plan: a member calls seldom, so a connection would never leave the custom plans behind.
+SPIPlanPtr plan_of(const char *statement, const Parameters &parameters) {
+    Plan *plan = plans;
+    while (plan->plan != nullptr && strcmp(plan->statement, statement) != 0)
+        if (++plan == plans + most_plans)
+            elog(ERROR, "too many statements");
+    if (plan->plan != nullptr)
+        return plan->plan;
+    const char *text = with_schema(statement);
+    Oid *types = const_cast<Oid *>(parameters.types);
+    SPIPlanPtr made = SPI_prepare_cursor(text, parameters.count, types, CURSOR_OPT_GENERIC_PLAN);
+    if (made == nullptr)
+        check_spi(SPI_result, "SPI_prepare_cursor", text);
+    plan->statement = MemoryContextStrdup(TopMemoryContext, statement);
+    check_spi(SPI_keepplan(made), "SPI_keepplan", text);
+    return plan->plan = made;
+}
+
+// Returns the number of rows, which are in SPI_tuptable.
+uint64 execute(const char *statement, const Parameters &parameters = {}) {
+    SPIPlanPtr plan = plan_of(statement, parameters);
+    Datum *values = const_cast<Datum *>(parameters.values);
+    check_spi(SPI_execute_plan(plan, values, parameters.nulls, false, 0), "SPI_execute_plan", statement);
+    return SPI_processed;
+}
+
+// A row that the last statement has returned.
+void read_row(const Fields &fields, void *into, uint64 row = 0) {
+    read_fields(fields, into, SPI_tuptable->vals[row], SPI_tuptable->tupdesc);
+}
+
+// The first column of its first row. NULL is 0.
+int64_t first_number() {
+    bool is_null = false;
+    const Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    return is_null ? 0 : DatumGetInt64(value);
+}
+
+// The fields of the first row. `from` is what follows SELECT and the names of the columns. False: there is none.
+bool select(const Fields &fields, void *into, const char *from, const Parameters &parameters) {
+    if (execute(psprintf("SELECT %s %s", field_names(fields), from), parameters) == 0)
+        return false;
+    read_row(fields, into);
+    return true;
+}
+
+// "$1, $2, ..."
+const char *placeholders(int count) {
+    StringInfoData list;
+    initStringInfo(&list);
+    for (int i = 1; i <= count; i++)
+        appendStringInfo(&list, "%s$%d", i > 1 ? ", " : "", i);
+    return list.data;
+}
+
+// Inserts a row; if there is one with that key, it gets these values.
+void upsert(const char *table, const char *key, const Fields &fields, const void *from) {
+    const char *names = field_names(fields);
+    execute(psprintf("INSERT INTO @%s (%s) VALUES (%s) ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", table, names,
+                     placeholders(fields.count), key, names, field_names(fields, "EXCLUDED.")),
+            parameters_of(fields, from));
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Which field is which column.
@@ -28,7 +150,6 @@ constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
                               STATE_TIME(started_us, "started"),
                               STATE(serial_at_start, "serial_at_start", 0),
                               STATE(refuses, "refuses", 0),
-                              STATE_TIME(refuses_since_us, "refuses_since"),
                               STATE(environment.system_identifier, "system_identifier", required),
                               STATE(environment.timeline, "timeline", required),
                               STATE(environment.host, "host", required),
@@ -58,8 +179,6 @@ constexpr Field of_node[] = {NODE(pool, "pool", required),
                              NODE(reserved, "reserved", required),
                              NODE(host, "host", 0),
                              NODE(port, "port", 0),
-                             NODE(system_identifier, "system_identifier", 0),
-                             NODE(timeline, "timeline", 0),
                              NODE(database, "database", 0),
                              NODE(generator, "generator", 0),
                              NODE(version, "version", 0),
@@ -82,16 +201,21 @@ constexpr Fields layout_fields = fields_in(of_layout);
 constexpr char same_widths[] = "tick_us = $1 AND time_bits = $2 AND datacenter_bits = $3 AND worker_bits = $4 AND "
                                "sequence_bits = $5 AND sequence_first = $6 AND backup_worker = $7";
 
-#define GIVEN(member, name) UIDGEN_FIELD(GivenSegment, member, name, required)
-constexpr Field of_given[] = {GIVEN(name, "name"),
-                              GIVEN(last_value, "last_value"),
-                              UIDGEN_TIME_FIELD(GivenSegment, last_given_us, "last_given", required),
-                              GIVEN(host, "host"),
-                              GIVEN(port, "port"),
-                              GIVEN(database, "database")};
-constexpr Fields given_fields = fields_in(of_given);
-
 } // namespace
+
+void tables_use_schema(Oid schema) {
+    const char *name = get_namespace_name(schema);
+    if (name == nullptr)
+        elog(ERROR, "cache lookup failed for schema %u", schema);
+    if (strcmp(name, schema_name) == 0)
+        return;
+    for (Plan &plan : plans) {
+        if (plan.plan != nullptr)
+            SPI_freeplan(plan.plan);
+        plan = {};
+    }
+    strlcpy(schema_name, name, sizeof(schema_name));
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // The state.
@@ -111,20 +235,14 @@ bool read_state(FleetState *state) {
     return true;
 }
 
-// The table has one row.
 void write_state(const FleetState &state) {
-    const char *names = field_names(state_fields);
+    const char *names = psprintf("%s, clock_bound", field_names(state_fields));
     Parameters p = parameters_of(state_fields, &state);
     add(&p, state.view.bound_us);
-    const char *values = placeholders(p.count);
-    if (execute("SELECT FROM @uid_fleet_state") == 0)
-        execute(psprintf("INSERT INTO @uid_fleet_state (%s, clock_bound) SELECT %s * interval '1 microsecond'", names,
-                         values),
-                p);
-    else
-        execute(psprintf("UPDATE @uid_fleet_state SET (%s, clock_bound) = ROW(%s * interval '1 microsecond')", names,
-                         values),
-                p);
+    execute(psprintf("INSERT INTO @uid_fleet_state (%s) SELECT %s * interval '1 microsecond' "
+                     "ON CONFLICT (only_row) DO UPDATE SET (%s) = ROW(%s, EXCLUDED.clock_bound)",
+                     names, placeholders(p.count), names, field_names(state_fields, "EXCLUDED.")),
+            p);
 }
 
 void forget_grants() {
@@ -252,20 +370,23 @@ bool read_next_free(int32_t pool, NodeRange range, int64_t now, int64_t longest,
     return *until != 0;
 }
 
-void put_node(const NodeRecord &record) {
-    upsert("uid_fleet_node", "pool, node", node_fields, parameters_of(node_fields, &record));
-}
+void put_node(const NodeRecord &record) { upsert("uid_fleet_node", "pool, node", node_fields, &record); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Segments.
 // ---------------------------------------------------------------------------------------------------------
 
-bool read_given(const char *name, GivenSegment *given) {
-    return select(given_fields, given, "FROM @uid_fleet_segment WHERE name = $1", parameters(name));
+bool read_given(const char *segment, int64_t *last) {
+    const bool found = execute("SELECT last_value FROM @uid_fleet_segment WHERE name = $1", parameters(segment)) != 0;
+    if (found)
+        *last = first_number();
+    return found;
 }
 
-void put_given(const GivenSegment &given) {
-    upsert("uid_fleet_segment", "name", given_fields, parameters_of(given_fields, &given));
+void put_given(const char *segment, int64_t last) {
+    execute("INSERT INTO @uid_fleet_segment (name, last_value) VALUES ($1, $2) "
+            "ON CONFLICT (name) DO UPDATE SET last_value = EXCLUDED.last_value",
+            parameters(segment, last));
 }
 
 } // namespace uidgen::pg

@@ -28,7 +28,6 @@ struct FleetState {
     int64_t started_us;      // when the server started, as of the last call
     int64_t serial_at_start; // the last serial before; 0: a member has called since
     const char *refuses;     // why it refuses everyone; null: it does not
-    int64_t refuses_since_us;
     Environment environment;
     const char *key; // of seals; null: lost
 };
@@ -40,8 +39,6 @@ struct NodeRecord {
     bool reserved; // for a generator outside, to the end of the layout
     const char *host;
     const char *port;
-    int64_t system_identifier;
-    int32_t timeline;
     const char *database;
     const char *generator;
     const char *version;
@@ -56,6 +53,9 @@ struct NodeRange {
     int64_t first;
     int64_t last;
 };
+
+// The schema of the extension, for all that follows.
+void tables_use_schema(Oid schema);
 
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
@@ -96,16 +96,8 @@ bool read_next_free(int32_t pool, NodeRange range, int64_t now, int64_t longest,
 // Writes the row, whether there is one or not.
 void put_node(const NodeRecord &record);
 
-// What members were given of a segment, whether it is still there or not.
-struct GivenSegment {
-    const char *name;
-    int64_t last_value; // the last one in the segment's direction
-    int64_t last_given_us;
-    const char *host; // of the member that got it
-    const char *port;
-    const char *database;
-};
-bool read_given(const char *name, GivenSegment *given);
-void put_given(const GivenSegment &given);
+// The last value that members were given of a segment of this name, whether it is still there or not. False: none.
+bool read_given(const char *segment, int64_t *last);
+void put_given(const char *segment, int64_t last);
 
 } // namespace uidgen::pg

@@ -100,8 +100,6 @@ NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest 
             false,
             request.host,
             request.port,
-            request.system_identifier,
-            request.timeline,
             request.database,
             request.name,
             request.version,

@@ -6,7 +6,6 @@
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "base/waits.hpp"
-#include "fleet_query.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 #include "sequence/sequence.hpp"
@@ -166,7 +165,7 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo, bool alone) {
     set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
-    query_use_schema(registry->schema);
+    tables_use_schema(registry->schema);
     GetUserIdAndSecContext(&registry->role, &registry->security);
     SetUserIdAndSecContext(owner_of(registry->state_table),
                            registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
@@ -280,7 +279,7 @@ void draw_epoch(Registry *registry, Takeover takeover, const char *reason) {
     view.awaits_member = false;
     state.started_us = server_start_us();
     state.serial_at_start = 0;
-    state.closed_until_us = state.granted_last_us = state.refuses_since_us = 0;
+    state.closed_until_us = state.granted_last_us = 0;
     state.refuses = nullptr;
     state.environment = present_environment(*registry);
     registry->unclaimed = nullptr;

@@ -12,7 +12,7 @@
 //      crash that loses the first one loses both. So every call commits something, even one that is refused.
 #pragma once
 
-#include "seal.hpp"
+#include "fleet_tables.hpp"
 
 namespace uidgen::pg {
 

@@ -1,5 +1,6 @@
 // segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
-// entry points of segments: by the name of a segment or sequence, or by regclass.
+// entry points of segments: by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a
+// segment of the fleet's registry is like, for segment_attach().
 
 #include "session/session.hpp"
 #include "segment/blocks.hpp"
@@ -115,6 +116,34 @@ Datum set_next(Oid sequence, int64_t value, Oid function) {
     PG_RETURN_INT64(value);
 }
 
+// Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so
+// it does so only for roles that may create segments.
+void lock_owned(Oid sequence) {
+    if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
+        report_not_a_sequence(sequence);
+    if (!has_privs_of_role(GetUserId(), owner_of(sequence)))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
+    if (get_rel_namespace(sequence) != get_namespace_oid("uid_segments", false))
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("sequence \"%s\" is not in schema \"uid_segments\"", get_rel_name(sequence)),
+                        errhint("Run segment_attach(), which creates it there.")));
+    lock_sequence(sequence, ShareRowExclusiveLock);
+}
+
+// A block that was asked for before is of another segment, or of another time.
+FleetBlock look_up(Slot *segment, const SegmentRow &row) {
+    FleetBlock found = {};
+    int64_t give_up_at_us = 0;
+    blocks_forget(segment);
+    for (;;) {
+        ask_registry(segment, row, 0, 0, nullptr);
+        wait_for_block(segment, row, &give_up_at_us, nullptr);
+        const BlockSource source = block_source(segment, row);
+        if (blocks_take(segment, source.place, source.name, &found))
+            return found;
+    }
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -130,6 +159,7 @@ UIDGEN_SQL_FUNCTION(segment_reserve_of);
 UIDGEN_SQL_FUNCTION(segment_reserve_named);
 UIDGEN_SQL_FUNCTION(segment_last);
 UIDGEN_SQL_FUNCTION(segment_set);
+UIDGEN_SQL_FUNCTION(uid_look_up_segment);
 
 // Not STRICT: the function's own test of one argument costs less than the executor's loop over all.
 Datum segment_next_of(PG_FUNCTION_ARGS) {
@@ -161,5 +191,23 @@ Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(fcinfo->fli
 Datum segment_set(PG_FUNCTION_ARGS) {
     const Oid function = fcinfo->flinfo->fn_oid;
     return set_next(sequence_named(function, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1), function);
+}
+
+// Its arguments are the sequence, and the names of the segment here and at the registry.
+Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
+    TupleDesc desc;
+    const Oid sequence = PG_GETARG_OID(0);
+    const SegmentRow row = {0, 0, text_to_cstring(PG_GETARG_TEXT_PP(1)), text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0};
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "uid_look_up_segment must return a record");
+    lock_owned(sequence);
+    const SessionEntry *e = open_entry(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    const FleetBlock found = look_up(e->slot, row);
+    if (!read_segment_row(schema_of_function(fcinfo->flinfo->fn_oid), sequence).is_attached())
+        expire_slot(e->slot); // it was made without the row that is to come
+    Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
+                      BoolGetDatum(found.is_synchronous)};
+    bool nulls[lengthof(values)] = {};
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 }
