@@ -65,6 +65,14 @@ sub ask
 	return $answer;
 }
 
+# A member that has asked another registry, too, which has said when it granted last.
+sub shown_last
+{
+	my ($m, $answer) = @_;
+	return { %$m, other_granted_us => $answer->{granted_last_us}, other_epoch => $answer->{epoch},
+		other_epoch_nonce => $answer->{epoch_nonce}, other_seal => $answer->{granted_last_seal} };
+}
+
 # The same clock for all servers.
 my @servers;
 sub go_on
@@ -271,6 +279,7 @@ $third->stop;
 
 # A handover that was cancelled, and a standby that knows of nothing after the closing.
 my $stale = new_standby($fourth, 'stale');
+go_on(1);
 my $reserve = statement_of('docs/fleet.md', qr/uid_fleet_reserve/);
 is(sqlstate($fourth, $reserve), '55000', 'nothing is reserved that a failover could lose');
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
@@ -285,9 +294,16 @@ my ($state, $error) = sqlstate($fourth, call_of(member('another')));
 is($state, '55000', 'while the synchronous standby is away nothing is answered');
 like($error, qr/waits for its synchronous standby\nDETAIL:  .*synchronous_standby_names is "stale"/, '... and the error names it');
 like((finish_query($waiter))[1], qr/waits for its synchronous standby/, '... to each caller');
-$waiter->quit;
+# The standby does not have the grant of a call that waits when nobody is to be waited for any more.
+$fourth->safe_psql('postgres', 'SET synchronous_commit = local; UPDATE uid_fleet_state SET synchronous = true');
+send_query($waiter, call_of(member('hurried')));
+$fourth->poll_query_until('postgres', "SELECT count(*) = 1 FROM uid_fleet_node WHERE host = 'hurried'") or die 'no grant';
 $fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $fourth->reload;
+like((finish_query($waiter))[1], qr/waits for its synchronous standby/,
+	'a registry that relies on its standby does not answer because synchronous_standby_names is emptied');
+$waiter->quit;
+$fourth->safe_psql('postgres', 'UPDATE uid_fleet_state SET synchronous = false');
 ok(poll_until('grants go on', sub { my $answer = eval { ask($fourth, $patient) }; $answer && $answer->{refusal} eq '' }),
 	'without it grants go on');
 is($fourth->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE host = 'waiter'"), 1, '... with the same node');
@@ -300,10 +316,11 @@ $stale->stop;
 my $cancel = statement_of('docs/fleet.md', qr/cancel/);
 go_on(319);
 is(sqlstate($fourth, $cancel), '55000', 'a handover cannot be canceled while a standby may count on it');
-is(ask($fourth, $ann)->{refusal}, 'handing_over', '... and nothing is granted');
+my $closing = ask($fourth, {%$ann});
+is($closing->{refusal}, 'handing_over', '... and nothing is granted');
 go_on(2);
 is(sqlstate($fourth, $cancel), '00000', 'then it can');
-is(ask($fourth, member('kept'))->{refusal}, '', '... and grants go on');
+is(ask($fourth, shown_last(member('kept'), $closing))->{refusal}, '', '... and grants go on, although a member shows what it said when it was closed');
 is(epoch_of($fourth), 4, '... in the same epoch');
 $fourth->stop('immediate');
 start_node($stale);
@@ -389,9 +406,8 @@ is(ask($copy, $moved_ann)->{refusal}, 'stale_registry', '... until a member that
 like(slurp_file($copy->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later epoch/, '... and the log says which');
 my $closed = ask($copy, { %$moved_ann, incarnation => undef });
 is("$closed->{refusal} $closed->{is_open}", 'stale_registry f', '... and it answers no one');
-is(ask($other, { %{ member('o') }, other_granted_us => $closed->{granted_last_us}, other_epoch => $closed->{epoch},
-	other_epoch_nonce => $closed->{epoch_nonce}, other_seal => $closed->{granted_last_seal} }, dbname => 'moved')->{refusal},
-	'fenced', 'the new registry fences what the former one has granted since');
+is(ask($other, shown_last(member('o'), $closed), dbname => 'moved')->{refusal}, 'fenced',
+	 'the new registry fences what the former one has granted since');
 is(ask($other, $mistaken, dbname => 'moved')->{node}, $mistaken->{held_node}, '... and its holder keeps the node');
 
 $copy->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
@@ -428,8 +444,14 @@ $other->safe_psql('postgres', 'CREATE DATABASE anew');
 $other->safe_psql('anew', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('fleet', 'successor', fleet => $fleet)");
 is(ask($other, $ann, dbname => 'anew')->{node}, $kept, 'a registry that was made anew leaves a holder its node');
 is(ask($other, member('q'), dbname => 'anew')->{refusal}, 'fenced', '... while newcomers wait');
+# It cannot tell that these were never granted.
+my %invented = (fleet => $fleet, held_from => 0, held_until => 2**41 - 1,
+	map { $_ => 1 } qw(epoch epoch_nonce serial seal held_epoch held_epoch_nonce held_serial held_seal));
+is(ask($other, { %{ member('r') }, %invented, held_node => $_, held_membership => $_ + 1 }, dbname => 'anew', bits => 2)->{refusal}, '',
+	'it accepts a grant that nobody can prove') foreach 0 .. 3;
 go_on($fence + 1);
 is(ask($other, member('q'), dbname => 'anew')->{refusal}, '', '... until the fence is over');
+is(ask($other, member('s'), dbname => 'anew', bits => 2)->{refusal}, '', '... and so are such grants, whatever their ends are');
 
 # A node is taken from a holder that runs on, against the advice, and granted again.
 my $robbed = member('robbed');

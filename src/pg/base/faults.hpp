@@ -35,6 +35,7 @@ namespace uidgen::pg {
     FAULT(unsafe_grant)  /* a registry answers before its commit is flushed */                                         \
     FAULT(answer_early)  /* a registry answers before its commit */                                                    \
     FAULT(no_wait)       /* a registry accepts newcomers at once after it has lost commits */                          \
+    FAULT(start_open)    /* a registry that starts accepts newcomers before a member has called it */                  \
     FAULT(forget_until)  /* a newcomer gets a node before the grant of another line has ended */                       \
     FAULT(late_asks)     /* a registry answers a life that another one has followed */                                 \
     FAULT(hide_use)      /* a registry ignores what a newcomer has drawn before it joined the fleet */                 \

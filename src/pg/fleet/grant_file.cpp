@@ -11,28 +11,41 @@ namespace {
 
 constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is PG_TEMP_FILE_PREFIX
 constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696704;
+constexpr uint32 file_format = 0x75696705;
 
-// All bytes of these are set, so that they can be summed.
 struct Header {
     uint32 format;
-    uint32 count;
     uint64 system_identifier;
     uint64 timeline;
     FileIdentity identity;
+};
+
+// The last one of a key counts.
+struct Record {
+    uint64 place;
+    SlotKey key;
+    core::Layout layout; // must still be the generator's
+    core::Membership membership;
     core::FleetSeen seen;
 };
 
-// Followed by its former incarnations.
-struct Entry {
-    SlotKey key;
-    core::Layout layout; // must still be the generator's
-    uint64_t incarnation;
-    uint32_t former_count;
-    bool holds;
-    bool superseded;
-    core::Grant held;
+// The file that this process has written, and nobody else since. Without an inode: none.
+struct Written {
+    uint64 inode;
+    uint32 members;
+    uint64 place; // of the next record
 };
+Written written = {};
+
+constexpr size_t record_bytes = sizeof(Record) + sizeof(pg_crc32c);
+
+// The checksum of the header, and how many records come before.
+uint64 first_place(const Header &header) { return static_cast<uint64>(checksum(&header, sizeof(header))) << 32; }
+
+bool report(const char *failed, const char *name) {
+    ereport(LOG, (errcode_for_file_access(), errmsg("could not %s file \"%s\": %m", failed, name)));
+    return false;
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Identity
@@ -65,77 +78,70 @@ const char *compare(int file, const Header &header) {
         return "The server is a standby or recovers from a backup.";
     if (header.system_identifier != system_identifier)
         return "It was written by another database cluster.";
-    const char *why = difference(header.identity, now);
-    if (why != nullptr)
-        return why;
-    return header.timeline != timeline ? "It was written on another timeline." : nullptr;
+    if (header.timeline != timeline)
+        return "It was written on another timeline.";
+    return difference(header.identity, now);
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // Reading
 // ---------------------------------------------------------------------------------------------------------
 
-// A cursor over the whole content, whose checksum was verified.
+// A cursor over the whole content.
 struct Input {
     const char *next;
     const char *end;
 };
 
-bool take(Input *input, void *into, size_t bytes) {
-    if (static_cast<size_t>(input->end - input->next) < bytes)
+// With its checksum.
+template <typename Part> bool take(Input *input, Part *part) {
+    pg_crc32c sum;
+    if (static_cast<size_t>(input->end - input->next) < sizeof(*part) + sizeof(sum))
         return false;
-    memcpy(into, input->next, bytes);
-    input->next += bytes;
-    return true;
+    memcpy(static_cast<void *>(part), input->next, sizeof(*part));
+    memcpy(&sum, input->next + sizeof(*part), sizeof(sum));
+    input->next += sizeof(*part) + sizeof(sum);
+    return EQ_CRC32C(sum, checksum(part, sizeof(*part)));
 }
 
-bool take_entry(Input *input, Entry *entry, core::Membership *membership) {
-    if (!take(input, entry, sizeof(*entry)) || entry->former_count > core::most_former)
-        return false;
-    *membership = {};
-    membership->incarnation = entry->incarnation;
-    membership->former.count = entry->former_count;
-    membership->holds = entry->holds;
-    membership->superseded = entry->superseded;
-    membership->held = entry->held;
-    return take(input, membership->former.incarnations,
-                sizeof(membership->former.incarnations[0]) * entry->former_count);
+// False: one of them is damaged. What is left of the last one may never have been written.
+template <typename Visit> bool read_records(Input input, uint64 place, Visit visit) {
+    Record record;
+    const char *begin = input.next;
+    for (; take(&input, &record) && record.place == place; place++) {
+        visit(record);
+        begin = input.next;
+    }
+    return static_cast<size_t>(input.end - begin) <= record_bytes;
 }
 
 // Each membership begins its next incarnation. Null: all were restored.
-const char *restore(Input input, const Header &header) {
-    fleet_restore(header.seen);
-    for (uint32 i = 0; i < header.count; i++) {
-        Entry entry;
-        core::Membership membership;
+const char *restore(const Input &input, uint64 place) {
+    const char *why = nullptr;
+    (void)read_records(input, place, [&](Record &record) {
         uint64_t fresh = 0;
-        if (!take_entry(&input, &entry, &membership))
-            return "An entry is incomplete.";
         if (!try_fresh_incarnation(&fresh))
-            return "Random values could not be generated.";
-        core::begin_incarnation(&membership, fresh);
-        membership_restore(entry.key, entry.layout, membership);
-    }
-    return nullptr;
+            why = "Random values could not be generated.";
+        core::begin_incarnation(&record.membership, fresh);
+        membership_restore(record.key, record.layout, record.membership);
+        fleet_restore(record.seen);
+    });
+    return why;
 }
 
 // Null: it counts. If `restores`, its memberships are restored.
 const char *judge(int file, Input content, bool restores) {
     Header header;
-    pg_crc32c crc;
-    const size_t bytes = static_cast<size_t>(content.end - content.next);
-    if (bytes < sizeof(crc))
-        return "It is too short.";
-    memcpy(&crc, content.end - sizeof(crc), sizeof(crc));
-    if (!EQ_CRC32C(crc, checksum(content.next, bytes - sizeof(crc))))
+    if (!take(&content, &header))
         return "Its checksum is wrong.";
-    content.end -= sizeof(crc);
-    if (!take(&content, &header, sizeof(header)))
-        return "It is too short.";
     if (header.format != file_format)
         return "It was written by another version of uidgen.";
     const char *why = compare(file, header);
-    return why != nullptr || !restores ? why : restore(content, header);
+    if (why != nullptr)
+        return why;
+    if (!read_records(content, first_place(header), [](const Record &) {}))
+        return "A record of it is damaged.";
+    return restores ? restore(content, first_place(header)) : nullptr;
 }
 
 // The whole file, palloc'd; null: it cannot be read.
@@ -145,106 +151,111 @@ char *read_whole(int file, size_t *bytes) {
         return nullptr;
     *bytes = static_cast<size_t>(about.st_size);
     char *content = static_cast<char *>(palloc(*bytes + 1));
-    size_t have = 0;
-    while (have < *bytes) {
-        const ssize_t got = read(file, content + have, *bytes - have);
-        if (got <= 0)
-            return nullptr;
-        have += static_cast<size_t>(got);
-    }
-    return content;
+    return read(file, content, *bytes) == about.st_size ? content : nullptr;
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // Writing
 // ---------------------------------------------------------------------------------------------------------
 
-void put_entry(StringInfo output, const Member &member, const core::Membership &membership) {
-    Entry entry;
-    memset(static_cast<void *>(&entry), 0, sizeof(entry));
-    entry.key = member.key;
-    entry.layout = member.registration.layout;
-    entry.incarnation = membership.incarnation;
-    entry.former_count = membership.former.count;
-    entry.holds = membership.holds;
-    entry.superseded = membership.superseded;
-    entry.held = membership.held;
-    appendBinaryStringInfo(output, reinterpret_cast<const char *>(&entry), sizeof(entry));
-    appendBinaryStringInfo(output, reinterpret_cast<const char *>(membership.former.incarnations),
-                           static_cast<int>(sizeof(membership.former.incarnations[0]) * membership.former.count));
+template <typename Part> void put(StringInfo output, const Part &part) {
+    const pg_crc32c sum = checksum(&part, sizeof(part));
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(&part), sizeof(part));
+    appendBinaryStringInfo(output, reinterpret_cast<const char *>(&sum), sizeof(sum));
 }
 
-// What is known of the fleet is read last: if all members begin anew meanwhile (memberships_begin_anew()), it says
-// nothing of the former fleet that the memberships do not say.
-void put_all(StringInfo output, Header *header, const MembershipChange *change) {
-    appendBinaryStringInfo(output, reinterpret_cast<const char *>(header), sizeof(*header));
-    bool has_changed = false;
-    for_each_member([&](const Member &member) {
-        const bool changes = change != nullptr && membership_may_follow(member, *change);
-        put_entry(output, member, changes ? change->membership : member.membership);
-        has_changed = has_changed || changes;
-        header->count++;
-    });
-    header->seen = has_changed ? change->seen : fleet_seen();
-    memcpy(output->data, header, sizeof(*header));
-    const pg_crc32c crc = checksum(output->data, static_cast<size_t>(output->len));
-    appendBinaryStringInfo(output, reinterpret_cast<const char *>(&crc), sizeof(crc));
+void put_record(StringInfo output, Written *file, const Member &member, const core::Membership &membership,
+                const core::FleetSeen &seen) {
+    Record record;
+    memset(static_cast<void *>(&record), 0, sizeof(record));
+    record.place = file->place++;
+    record.key = member.key;
+    record.layout = member.registration.layout;
+    record.membership = membership;
+    record.seen = seen;
+    put(output, record);
 }
 
-bool write_whole(int file, const char *content, size_t bytes) {
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t written = write(file, content + done, bytes - done);
-        if (written < 0)
-            return false;
-        done += static_cast<size_t>(written);
-    }
-    return true;
-}
-
-// The name of a file says nothing about its inode, so the file is made first.
-bool write_content(int file, const MembershipChange *change) {
+bool put_all(StringInfo output, int file, Written *whole) {
     Header header;
     memset(static_cast<void *>(&header), 0, sizeof(header));
     header.format = file_format;
-    if (!identify(file, &header.identity))
-        return false;
     header.system_identifier = GetSystemIdentifier();
     header.timeline = GetWALInsertionTimeLine();
-    StringInfoData output;
-    initStringInfo(&output);
-    put_all(&output, &header, change);
-    const bool written = write_whole(file, output.data, static_cast<size_t>(output.len));
-    pfree(output.data);
-    return written;
+    if (!identify(file, &header.identity))
+        return false;
+    *whole = {header.identity.file_inode, 0, first_place(header)};
+    put(output, header);
+    for_each_member([&](const Member &member) {
+        put_record(output, whole, member, member.membership, fleet_seen());
+        whole->members++;
+    });
+    return true;
 }
 
-bool write_file(const MembershipChange *change) {
+// With a record of the change (null: none), if membership_publish() would take it.
+bool write_out(int file, StringInfo output, Written *next, const MembershipChange *change) {
+    Member member;
+    if (change != nullptr && membership_copy(change->slot, &member) && membership_may_follow(member, *change))
+        put_record(output, next, member, change->membership, change->seen);
+    errno = ENOSPC; // if less is written
+    return write(file, output->data, static_cast<size_t>(output->len)) == output->len;
+}
+
+// The name of a file says nothing about its inode, so the file is made first.
+bool write_whole(StringInfo output, const MembershipChange *change) {
+    Written whole = {};
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
-    if (file < 0) {
-        ereport(LOG, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary_name)));
-        return false;
-    }
-    const bool written = write_content(file, change);
-    if (!written)
-        ereport(LOG, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary_name)));
-    if (CloseTransientFile(file) != 0 || !written) {
+    if (file < 0)
+        return report("create", temporary_name);
+    const bool is_whole =
+        (put_all(output, file, &whole) && write_out(file, output, &whole, change)) || report("write", temporary_name);
+    if (CloseTransientFile(file) != 0 || !is_whole) {
         (void)unlink(temporary_name);
         return false;
     }
-    return durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
+    if (durable_rename(temporary_name, file_name, LOG) != 0) // flushes first, and keeps the inode
+        return false;
+    written = whole;
+    return true;
 }
 
-} // namespace
+// Whether a record may follow those that are there: of the same members, whose incarnations a whole file has stored,
+// and not many more of them.
+bool may_grow(int file) {
+    struct stat about;
+    uint32 members = 0;
+    for_each_member([&members](const Member &) { members++; });
+    return fstat(file, &about) == 0 && about.st_ino == written.inode && members == written.members &&
+           static_cast<uint32>(written.place) < 2 * members + 100;
+}
 
-namespace {
+// What fails may leave a part of a record, so the next write is of the whole file.
+bool append(int file, StringInfo output, const MembershipChange *change) {
+    Written longer = written;
+    written = {};
+    if (!write_out(file, output, &longer, change) || pg_fsync(file) != 0)
+        return report("write", file_name);
+    written = longer;
+    return true;
+}
+
+bool write_file(StringInfo output, const MembershipChange *change) {
+    const int file = change != nullptr ? OpenTransientFile(file_name, O_WRONLY | O_APPEND | PG_BINARY) : -1;
+    const bool appends = file >= 0 && may_grow(file);
+    const bool appended = appends && append(file, output, change);
+    if (file >= 0)
+        CloseTransientFile(file);
+    return appends ? appended : write_whole(output, change);
+}
 
 // A file that does not count is removed.
 void read_file(bool restores) {
     const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
     if (file < 0) {
         if (errno != ENOENT)
-            ereport(LOG, (errcode_for_file_access(), errmsg("could not open file \"%s\": %m", file_name)));
+            (void)report("open", file_name);
         return;
     }
     size_t bytes = 0;
@@ -260,27 +271,27 @@ void read_file(bool restores) {
     (void)durable_unlink(file_name, LOG);
 }
 
-void lock_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
-void unlock_file() { LWLockRelease(&server_state->fleet.file_lock); }
-
 } // namespace
 
 void grant_file_check() { read_file(false); }
 void grant_file_restore() { read_file(true); }
 
 bool grant_file_write(const MembershipChange *change) {
-    lock_file();
-    const bool written = write_file(change);
-    unlock_file();
-    return written;
+    StringInfoData output;
+    initStringInfo(&output);
+    LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
+    const bool stored = write_file(&output, change);
+    LWLockRelease(&server_state->fleet.file_lock);
+    pfree(output.data);
+    return stored;
 }
 
 // A registrar that is writing what it has copied before is waited for.
 void grant_file_remove() {
-    lock_file();
+    LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
     if (access(file_name, F_OK) == 0)
         (void)durable_unlink(file_name, ERROR);
-    unlock_file();
+    LWLockRelease(&server_state->fleet.file_lock);
 }
 
 } // namespace uidgen::pg

@@ -240,7 +240,7 @@ void enter_registry(Registry *registry) {
         write_state(state);
     }
     state.view.awaits_member =
-        state.serial_at_start != 0 &&
+        state.serial_at_start != 0 && !fault_is(Fault::start_open) &&
         core::awaits_member(state.view, state.started_us, read_latest_grants(state.view).end_us, false);
 }
 

@@ -157,7 +157,7 @@ sub start_proxy
 	my ($self, $member, $registry) = @_;
 	# Far from each other, because a proxy adds the number of the connection.
 	my $seed = $self->{setting}{proxy_seed} + 1_000_003 * @{ $self->{proxies} // [] };
-	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, $member->{mode}, $seed);
+	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, mode_of($member, $registry), $seed);
 	my $pid = fork // die "could not fork: $!";
 	if (!$pid)
 	{
@@ -170,11 +170,24 @@ sub start_proxy
 	return;
 }
 
-# What a member's proxies do: see proxy.pl.
+sub mode_of
+{
+	my ($member, $registry) = @_;
+	return "$member->{mode}." . $registry->port;
+}
+
+# What members' proxies do: see proxy.pl.
+sub set_mode_to
+{
+	my ($self, $registry, $mode, @members) = @_;
+	write_file(mode_of($_, $registry), "$mode\n") foreach @members;
+	return;
+}
+
 sub set_mode
 {
 	my ($self, $mode, @members) = @_;
-	write_file($_->{mode}, "$mode\n") foreach @members;
+	$self->set_mode_to($_, $mode, @members) foreach @{ $self->{registries} };
 	return;
 }
 

@@ -30,7 +30,7 @@ my %faults = (
 	clone_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
 	move_member => { weight => 3 },
 	join_late => { weight => 4 },
-	wrong_fleet => { weight => 4 },
+	wrong_registry => { weight => 6 },
 	lie => { weight => 6 },
 	attach_again => { weight => 4 },
 	alter_generator => { weight => 3 },
@@ -42,6 +42,7 @@ my %faults = (
 	fail_over_registry => { weight => 7, if => sub { defined $_[0]->{standby} } },
 	lose_grants => { weight => 10, if => sub { $_[0]->{setting}{registry} ne 'restored' } },
 	switch_over_registry => { weight => 4, if => sub { defined $_[0]->{standby} } },
+	former_registry => { weight => 7, if => sub { defined $_[0]->{standby} && $_[0]->{setting}->loses_commits } },
 	restore_registry => { weight => 7, if => sub { $_[0]->{setting}{registry} eq 'restored' } });
 
 sub catalog
@@ -282,9 +283,18 @@ sub use_all_nodes
 # As a newcomer. Waits until there is one in the layout with few nodes, or none is to be had.
 sub get_new_nodes
 {
-	my ($self, $member) = @_;
+	my ($self, $member, $max_wait) = @_;
 	local $self->{node} = $member->{node};
-	return $self->sql("SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
+	my $set = defined $max_wait ? "SET uidgen.max_wait = '$max_wait'; " : '';
+	return $self->sql("${set}SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
+}
+
+# Where no newcomer may get a node.
+sub check_that_none_is_granted
+{
+	my ($self, $member, $where) = @_;
+	$self->found("member $member->{name} gets a node from $where") if defined $self->get_new_nodes($member, '1s');
+	return;
 }
 
 # As docs/fleet.md says.
@@ -342,29 +352,96 @@ sub make_synchronous
 {
 }
 
-# Yesterday's backup, which is fenced before members can connect.
+# A former primary is started next to the promoted standby. One member reaches nothing else, and the others do not reach
+# it. It knows how long grants may last, and of live holders: that is made to be so for longer than this takes. When all
+# reach both, it closes itself, and becomes the standby.
+sub former_registry
+{
+	my ($self, $dice) = @_;
+	my $servers = $self->{servers};
+	my $lonely = $self->choose_member($dice);
+	my @others = grep { $_ != $lonely } $servers->members;
+	$self->{node} = $servers->{primary};
+	my $fault = $self->in_force('former_registry', "which only member $lonely->{name} reaches", explains => \@registry_gone,
+		marks => 'stall crash');
+	$self->use_all_nodes($lonely);
+	$servers->set_mode('cut', $servers->members);
+	$servers->hold_registry;
+	my $old = $self->fail_over;
+	my $new = $self->{node};
+	$servers->registry_is($new);
+	$servers->set_mode_to($new, 'pass', @others);
+	{
+		# A newcomer has nothing to show.
+		local $self->{node} = $lonely->{node};
+		$self->sql('SELECT uid_fleet_move()');
+	}
+	$self->{node} = $old;
+	$self->start;
+	defined $self->administer(<<'END') or $self->found('the tables of a former registry cannot be changed');
+UPDATE uid_fleet_state SET longest_grant = '10 min';
+UPDATE uid_fleet_node SET granted_until = granted_until + 600000
+ WHERE membership <> 0 AND pool IN (SELECT pool FROM uid_fleet_pools WHERE nodes > 16)
+END
+	$servers->set_mode_to($old, 'pass', $lonely);
+	foreach (1 .. 4)
+	{
+		$self->check_that_none_is_granted($lonely, 'a former registry');
+		last if !@{ $self->{found} };
+	}
+	$servers->set_mode('pass', $servers->members);
+	my $shown = 'SELECT shown_epoch IS NOT NULL FROM uid_fleet_state';
+	poll_until('the former registry closes itself', sub { ($self->sql($shown) // '') eq 't' }, 60)
+	  or $self->found('a former registry is not shown that there is another one');
+	$old->stop('fast', fail_ok => 1) or $self->found('the former registry does not stop (fast)');
+	$self->{node} = $new;
+	$self->come_back($dice, $old);
+	return $self->finish($fault);
+}
+
+# A backup of the registry, or a copy of its directory, is put in its place. Meanwhile a member has got nodes that it does
+# not know of. It grants none, until an administrator has said what it is.
 sub restore_registry
 {
 	my ($self, $dice) = @_;
-	my @members = $self->{servers}->members;
-	my $node = $self->{node} = $self->{servers}{primary};
-	my $copy = $node->data_dir . '.backup';
-	my $fault = $self->in_force('restore_registry', '', explains => \@registry_gone, marks => 'stall crash');
-	if ($self->back_up($node, $copy))
+	my $servers = $self->{servers};
+	my $holder = $self->choose_member($dice);
+	my @others = grep { $_ != $holder } $servers->members;
+	my $newcomer = $dice->one_of(@others);
+	my $kind = $dice->one_of('backup', 'directory');
+	my $node = $self->{node} = $servers->{primary};
+	my $fault = $self->in_force('restore_registry', "from a $kind, without the nodes of member $holder->{name}",
+		explains => \@registry_gone, marks => 'stall crash');
+	my $copy = $node->data_dir . '.copy';
+	$self->use_all_nodes($newcomer);
+	if ($kind eq 'backup' ? $self->back_up($node, $copy) : $self->copy_directory($copy))
 	{
-		sleep($dice->one_of(0.5, 3));
-		$self->{servers}->set_mode('cut', @members);
-		$self->{servers}->hold_registry;
-		sleep(0.5);
+		$servers->set_mode('cut', @others);
+		$self->get_new_nodes($holder);
+		$servers->set_mode('cut', $holder);
+		$servers->hold_registry;
 		$node->stop('immediate', fail_ok => 1);
 		PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $node->data_dir);
 		rename $copy, $node->data_dir or die "could not rename $copy: $!";
 		$self->start;
-		defined $self->administer('SELECT uid_fleet_fence()') or $self->found('a restored registry cannot be fenced');
-		$self->{servers}->set_mode('pass', @members);
-		$self->{servers}->registry_is($node);
+		$servers->set_mode('pass', @others);
+		$self->check_that_none_is_granted($newcomer, 'a registry that was put back');
+		defined $self->administer("SELECT uid_fleet_admit('uid_fleet', 'successor')")
+		  or $self->found('nobody can say what a registry is that was put back');
+		$servers->set_mode('pass', $holder);
+		$servers->registry_is($node);
 	}
 	return $self->finish($fault);
+}
+
+sub copy_directory
+{
+	my ($self, $copy) = @_;
+	my $node = $self->{node};
+	$node->stop('fast', fail_ok => 1) or $self->found('the registry does not stop (fast)');
+	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $node->data_dir, $copy);
+	$self->start;
+	return 1;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -541,17 +618,40 @@ sub set_registry
 	return;
 }
 
-# The line of a member names the registry of another fleet, for less than a grant or for longer.
-sub wrong_fleet
+# The line of a member names the registry of another fleet, or a copy of its own for tests, for less than a grant or for
+# longer. It gets nothing there, and carries nothing back.
+sub wrong_registry
 {
 	my ($self, $dice) = @_;
-	my $other = $self->{servers}->other_registry;
+	my $kind = $dice->one_of('other', 'copy', 'fork');
 	my $member = $self->choose_member($dice);
 	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 2);
 	$self->{node} = $member->{node};
-	my $fault = $self->in_force('wrong_fleet', "for $seconds s", marks => 'stall');
-	$self->have_line($member, registry_line($other), $seconds);
+	my $fault = $self->in_force('wrong_registry', "$kind, for $seconds s", marks => 'stall');
+	my $registry = $kind eq 'other' ? $self->{servers}->other_registry : $self->copy_of_registry($kind eq 'fork');
+	my $granted = sub {
+		local $self->{node} = $registry;
+		return $self->sql('SELECT pool, node, granted_until FROM uid_fleet_node ORDER BY pool, node') // 'no answer';
+	};
+	my $before = $granted->();
+	$self->have_line($member, registry_line($registry), $seconds);
+	$self->found('a member gets nodes of a registry that is not its own') if $granted->() ne $before;
+	$registry->stop('fast', fail_ok => 1) if $kind ne 'other';
 	return $self->finish($fault);
+}
+
+# As docs/runbooks/registry-copy.md says, or without a word.
+sub copy_of_registry
+{
+	my ($self, $is_fork) = @_;
+	my $original = { node => $self->{servers}{primary} };
+	my $copy = $self->{servers}->new_copy($original);
+	$self->copy_running($original, $copy) or die 'no copy of the registry';
+	local $self->{node} = $copy;
+	$self->alter_system("synchronous_standby_names = ''");
+	defined $self->administer('SELECT uid_fleet_fork()') or $self->found('a copy cannot become a fleet of its own')
+	  if $is_fork;
+	return $copy;
 }
 
 # The former line is back after so long.
