@@ -62,11 +62,11 @@ struct Agenda {
     int64_t next_us; // how long until another one is due
 };
 
-int64_t length_us(const Registration &registration) { return registration.length * registration.layout.tick_us; }
+int64_t length_us(const GrantOrder &order) { return order.length * order.layout.tick_us; }
 
 bool is_in_use(const Member &member, int64_t now_us) {
-    return member.registered && member.used_at_us != 0 &&
-           now_us - member.used_at_us < idle_lengths * length_us(member.registration);
+    return member.ordered && member.used_at_us != 0 &&
+           now_us - member.used_at_us < idle_lengths * length_us(member.order);
 }
 
 bool is_wanted(const Member &member) {
@@ -86,7 +86,7 @@ RegistrarNotes *notes_of(const Member &member) {
     if (notes->incarnation != member.membership.incarnation)
         *notes = {member.membership.incarnation};
     if (notes->renew_at == 0 && member.membership.holds)
-        notes->renew_at = renewal(member.membership.held.until - member.registration.length, member.registration.length,
+        notes->renew_at = renewal(member.membership.held.until - member.order.length, member.order.length,
                                   member.membership.incarnation);
     return notes;
 }
@@ -102,7 +102,7 @@ int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us
         if (!member.membership.holds)
             return -1;
         if (member.membership.former.count == 0)
-            wait_us = core::start_of(member.registration.layout, notes->renew_at) - now_us;
+            wait_us = core::start_of(member.order.layout, notes->renew_at) - now_us;
     }
     return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
 }
@@ -161,7 +161,7 @@ void note_error(const Member &member, const GrantError &error) {
 // The registry cannot be used: every member learns why.
 void note_away(const GrantError &error) {
     for_each_member([&error](const Member &member) {
-        if (member.registered)
+        if (member.ordered)
             membership_note_error(member, error);
     });
     blocks_note_away(error);
@@ -211,13 +211,13 @@ void take_answer(const Member &member, const core::Request &ask, const core::Ans
         set_not_a_registry(error);
     (void)membership_publish(change);
     if (accepted == core::Accepted::grant)
-        schedule(notes_of(member), member.registration.layout, ask, change.membership.held);
+        schedule(notes_of(member), member.order.layout, ask, change.membership.held);
 }
 
 void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
     if (!notes->refused)
-        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s",
-                             member.registration.generator, member.registration.database, error.message),
+        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.order.generator,
+                             member.order.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
     notes->refused = true;
 }
@@ -248,11 +248,11 @@ void ask_for(const Member &member) {
     }
     if (!store_incarnation(member))
         return;
-    const core::Layout &layout = member.registration.layout;
+    const core::Layout &layout = member.order.layout;
     const int64_t sent_us = wall_clock_us();
     const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.registration.length);
+    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.order.length);
     const bool answered = member_call(member, ask, found.other, &answer, &error);
     if (answered) {
         report_clocks(sent_us, answer.clock_us);

@@ -20,15 +20,15 @@ uint64_t fresh_incarnation() {
 }
 
 // Begins as a newcomer, without a grant.
-void begin_anew(MembershipState *state, uint64_t fresh) {
+void begin_line(MembershipState *state, uint64_t fresh) {
     core::begin_membership(&state->held, fresh);
     state->error = {};
 }
 
 void begin_membership(MembershipState *state) {
     state->used = true;
-    state->registered = false;
-    state->registration = {};
+    state->ordered = false;
+    state->order = {};
     state->renewals = 0;
     state->error = {};
     state->notes = {};
@@ -36,23 +36,21 @@ void begin_membership(MembershipState *state) {
     state->used_at_us.store(0, std::memory_order_relaxed);
 }
 
-// Whether the registration is for the membership that there is. What a file without a mark says is not the generator's
-// own.
-bool is_for_membership(const MembershipState &state, const Registration &registration, bool has_mark) {
-    return state.used && core::same_layout(state.registration.layout, registration.layout) &&
-           (state.registered || has_mark);
+// Whether the order is for the line that there is. What a file without a mark says is not the generator's own.
+bool is_for_line(const MembershipState &state, const GrantOrder &order, bool has_mark) {
+    return state.used && core::same_layout(state.order.layout, order.layout) && (state.ordered || has_mark);
 }
 
 // A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
-// grant the registration still must name it.
-Registration with_former(Registration registration, const MembershipState &state) {
-    const Registration &before = state.registration;
-    if (!state.registered || state.held.holds || before.former_node < 0 || registration.former_node >= 0 ||
-        !core::same_layout(before.layout, registration.layout))
-        return registration;
-    registration.former_node = before.former_node;
-    registration.former_until = Max(registration.former_until, before.former_until);
-    return registration;
+// grant the order still must name it.
+GrantOrder with_former(GrantOrder order, const MembershipState &state) {
+    const GrantOrder &before = state.order;
+    if (!state.ordered || state.held.holds || before.former_node < 0 || order.former_node >= 0 ||
+        !core::same_layout(before.layout, order.layout))
+        return order;
+    order.former_node = before.former_node;
+    order.former_until = Max(order.former_until, before.former_until);
+    return order;
 }
 
 void note_error(Slot *slot, const GrantError &error) {
@@ -71,7 +69,7 @@ void wake_registrar_for(Slot *slot) {
 }
 
 // Whether the membership follows from the present one. If too many lives have passed without an answer,
-// begin_incarnation() begins a new membership, which has no former ones.
+// begin_incarnation() begins a new line, which has no former ones.
 bool follows(const core::Membership &next, const core::Membership &present) {
     if (next.incarnation == present.incarnation || present.former.count == core::most_former)
         return true;
@@ -94,7 +92,7 @@ GrantView view_of(const MembershipState &state) {
 
 bool is_of_member(const Slot *slot, const SlotKey &key) { return has_member(slot) && same_key(slot->key, key); }
 
-// False: memberships_begin_anew() has forgotten the fleet meanwhile.
+// False: memberships_begin_lines() has forgotten the fleet meanwhile.
 bool note_seen(const MembershipChange &change) {
     lock_state(LW_EXCLUSIVE);
     const bool is_in_fleet = fleet().seen.fleet == change.before.fleet;
@@ -145,21 +143,20 @@ void set_in_fleet(bool in_fleet) {
     fleet().epoch.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-// Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership with that
-// registration.
-void membership_register(Slot *slot, uint32_t epoch, const Registration &registration, bool has_mark) {
+// Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership of that order.
+void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    if (!is_for_membership(state, registration, has_mark)) {
+    if (!is_for_line(state, order, has_mark)) {
         if (!state.used)
             begin_membership(&state);
-        begin_anew(&state, fresh);
+        begin_line(&state, fresh);
     }
-    state.registration = with_former(registration, state);
-    state.registered = true;
+    state.order = with_former(order, state);
+    state.ordered = true;
     LWLockRelease(&slot->lock);
-    state.registered_in.store(epoch, std::memory_order_release);
+    state.ordered_in.store(epoch, std::memory_order_release);
     membership_note_use(slot, wall_clock_us());
     wake_registrar_for(slot); // a grant from the file must be renewed
 }
@@ -218,8 +215,8 @@ bool membership_copy(Slot *slot, Member *copy) {
     if (is_member)
         *copy = {slot,
                  slot->key,
-                 state.registered,
-                 state.registration,
+                 state.ordered,
+                 state.order,
                  state.held,
                  state.wanted.load(std::memory_order_relaxed),
                  state.used_at_us.load(std::memory_order_relaxed),
@@ -241,7 +238,7 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     begin_membership(&state);
-    state.registration.layout = layout;
+    state.order.layout = layout;
     state.held = membership;
     LWLockRelease(&slot->lock);
 }
@@ -289,15 +286,15 @@ void membership_note_error(const Member &member, const GrantError &error) {
         note_error(member.slot, error);
 }
 
-// What is known of the former fleet is forgotten last. So no answer to a former membership brings it back, and one to a
-// new membership that was asked with it is not published (note_seen()).
-void memberships_begin_anew() {
+// What is known of the former fleet is forgotten last. So no answer to a former line brings it back, and one to a new
+// line that was asked with it is not published (note_seen()).
+void memberships_begin_lines() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         MembershipState &state = slot->generator.membership;
         const uint64_t fresh = fresh_incarnation();
         LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
         if (slot->phase != SlotPhase::free && state.used)
-            begin_anew(&state, fresh);
+            begin_line(&state, fresh);
         LWLockRelease(&slot->lock);
         ConditionVariableBroadcast(&state.changed);
     }

@@ -105,7 +105,7 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->config.policy.spread.salt = server_state->salt;
     generator->number.store(no_number, std::memory_order_relaxed);
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
-    generator->membership.registered_in.store(0, std::memory_order_relaxed);
+    generator->membership.ordered_in.store(0, std::memory_order_relaxed);
     generator->ring.cells = cells;
     generator->ring.is_refilled = true;
     generator->ring.shared.reset(run);

@@ -120,7 +120,7 @@ struct ClockEvents {
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
 // a change of uidgen.registry.
-struct Registration {
+struct GrantOrder {
     core::Layout layout;
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
@@ -146,18 +146,18 @@ struct RegistrarNotes {
 
 // A generator's membership in the fleet (memberships.hpp).
 struct MembershipState {
-    bool used;                           // lock
-    bool registered;                     // lock; else it comes from the file, and no session has used it yet
-    Registration registration;           // lock
-    core::Membership held;               // lock
-    int64_t renewals;                    // lock; grants accepted since the server's start
-    GrantError error;                    // lock
-    RegistrarNotes notes;                // the registrar's
-    std::atomic<uint32_t> registered_in; // the epoch in which a session of this slot has registered it; 0: none
-    std::atomic<int64_t> wanted;         // the lowest tick that a session has asked for last; 0: the grant covers it
-    std::atomic<int64_t> used_at_us;     // when a session last read or wanted it, on the wall clock; 0: never
-    std::atomic<uint64_t> errors;        // counts the errors that were noted
-    ConditionVariable changed;           // initialised once
+    bool used;                        // lock
+    bool ordered;                     // lock; else it comes from the file, and no session has used it yet
+    GrantOrder order;                 // lock
+    core::Membership held;            // lock
+    int64_t renewals;                 // lock; grants accepted since the server's start
+    GrantError error;                 // lock
+    RegistrarNotes notes;             // the registrar's
+    std::atomic<uint32_t> ordered_in; // the epoch in which a session of this slot has ordered it; 0: none
+    std::atomic<int64_t> wanted;      // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<int64_t> used_at_us;  // when a session last read or wanted it, on the wall clock; 0: never
+    std::atomic<uint64_t> errors;     // counts the errors that were noted
+    ConditionVariable changed;        // initialised once
 };
 
 struct GeneratorState {
