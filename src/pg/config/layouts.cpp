@@ -11,7 +11,6 @@ namespace {
 struct KeptLayout {
     uint64_t as_of; // of relation_changes; 0: never up to date
     Oid generator;
-    Oid function_schema;
     core::Layout layout;
 };
 KeptLayout kept = {};
@@ -24,16 +23,16 @@ Oid named(Oid generator) {
     return generator;
 }
 
-const core::Layout &layout_of(Oid generator, Oid function) {
-    const Oid schema = schema_of_function(function);
-    if (kept.as_of == relation_changes && kept.generator == generator && kept.function_schema == schema)
+const core::Layout &layout_of(Oid generator) {
+    if (kept.as_of == relation_changes && kept.generator == generator)
         return kept.layout;
     core::Layout layout = {};
     const uint64_t as_of = read_unchanged([&] {
+        const Oid schema = extension_schema();
         const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
         layout = read_generator_config(schema, sequence).layout;
     });
-    kept = {as_of, generator, schema, layout};
+    kept = {as_of, generator, layout};
     return kept.layout;
 }
 

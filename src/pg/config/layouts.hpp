@@ -12,9 +12,8 @@ namespace uidgen::pg {
 constexpr Oid the_default = InvalidOid;
 Oid named(Oid generator);
 
-// The layout of a generator, as of the last change of uid_generator. `function` leads to the extension's schema. Valid
-// until the next call.
-const core::Layout &layout_of(Oid generator, Oid function);
+// The layout of a generator, as of the last change of uid_generator. Valid until the next call.
+const core::Layout &layout_of(Oid generator);
 
 // The parts of an id; error if it is not one of the layout.
 core::Parts parts_of(const core::Layout &layout, int64_t id);

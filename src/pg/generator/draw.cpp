@@ -57,7 +57,7 @@ int64_t own_number(const Call &call) {
     Slot *slot = call.e->slot;
     const std::atomic<int64_t> &number = slot->generator.number;
     if (unlikely(number.load(std::memory_order_acquire) == no_number))
-        draw_number(slot, call.e->function, call.now_us);
+        draw_number(slot, call.now_us);
     return number.load(std::memory_order_acquire);
 }
 

@@ -26,7 +26,7 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
         return own_node(config, number).value;
     if (config.worker_policy == WorkerPolicy::fixed)
         return own_node(config, config.worker_number).value;
-    return former_node(schema_of_function(e->function), e->sequence, config.layout);
+    return former_node(extension_schema(), e->sequence, config.layout);
 }
 
 int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
@@ -60,7 +60,7 @@ void leave_fleet(SessionEntry *e) {
     generator.membership.ordered_in.store(0, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
-    draw_row_of_own_node(e->slot, e->function);
+    draw_row_of_own_node(e->slot);
 }
 
 // A try with an older view leaves the row to one with the present view.
@@ -70,7 +70,7 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
     if (likely(shown == grant.view.node) || !core::same_view(membership_view(e->slot), grant.view) ||
         !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
         return;
-    draw_row_of_node(e->slot, e->function, {grant.view.node, core::Protection::registry});
+    draw_row_of_node(e->slot, {grant.view.node, core::Protection::registry});
 }
 
 } // namespace

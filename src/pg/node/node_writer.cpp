@@ -22,8 +22,8 @@ constexpr int64_t refresh_us = 3600 * us_per_second;
 // For how long after it was claimed no other session starts the writer for the same row. Longer than the writer lives.
 constexpr int64_t pause_us = 5 * us_per_second;
 
-// The SQL function by which this transaction used a generator whose row it has claimed; InvalidOid: none.
-Oid wanted_by = InvalidOid;
+// Whether this transaction has used a generator whose row it has claimed.
+bool is_wanted = false;
 
 // A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
 // alone, and the fields that it refers to are read under a lock.
@@ -32,7 +32,6 @@ bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + ref
 // The writer's argument.
 struct Order {
     Oid database;
-    Oid function;    // leads to the extension's tables
     TimestampTz now; // by the clock of the transaction that ended
 };
 static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
@@ -163,12 +162,12 @@ Result write_row(const DueRow &row, Oid schema) {
 }
 
 // Each row in its own transaction, so that one that cannot be written does not affect the others.
-void try_row(const DueRow &row, Oid schema) {
+void try_row(const DueRow &row) {
     MemoryContext context = CurrentMemoryContext;
     PG_TRY();
     {
         StartTransactionCommand();
-        const Result result = write_row(row, schema);
+        const Result result = write_row(row, extension_schema());
         CommitTransactionCommand();
         note_result(row, result);
     }
@@ -188,19 +187,12 @@ void try_row(const DueRow &row, Oid schema) {
     MemoryContextSwitchTo(context);
 }
 
-Oid schema_of_extension() {
-    StartTransactionCommand();
-    const Oid schema = schema_of_function(order.function);
-    CommitTransactionCommand();
-    return schema;
-}
-
-void write_due_rows(Oid schema, int64_t until_us) {
+void write_due_rows(int64_t until_us) {
     DueRow row;
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr && monotonic_us() < until_us;
          slot = next_slot(slot))
         if (is_owed(slot, &row))
-            try_row(row, schema);
+            try_row(row);
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
@@ -219,7 +211,7 @@ void set_up() {
 
 } // namespace
 
-void note_generator_in_use(Slot *slot, Oid function) {
+void note_generator_in_use(Slot *slot) {
     GeneratorState &generator = slot->generator;
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
     int64_t due = generator.row_due.load(std::memory_order_relaxed);
@@ -227,14 +219,13 @@ void note_generator_in_use(Slot *slot, Oid function) {
         !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
         return;
     generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
-    wanted_by = function;
+    is_wanted = true;
 }
 
 void node_writer_transaction_ended() {
-    if (!OidIsValid(wanted_by))
-        return;
-    start_writer({MyDatabaseId, wanted_by, GetCurrentTimestamp()});
-    wanted_by = InvalidOid;
+    if (is_wanted)
+        start_writer({MyDatabaseId, GetCurrentTimestamp()});
+    is_wanted = false;
 }
 
 } // namespace uidgen::pg
@@ -255,9 +246,8 @@ void uidgen_node_writer_main(Datum) {
     const int64_t until_us = monotonic_us() + longest_run_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
-    const Oid schema = schema_of_extension();
-    if (OidIsValid(schema) && attach_area())
-        write_due_rows(schema, until_us);
+    if (attach_area())
+        write_due_rows(until_us);
     proc_exit(0);
 }
 }

@@ -125,10 +125,10 @@ int64_t last_node_id(Oid schema) {
     return counter.is_called ? counter.last_value : counter.last_value - 1;
 }
 
-void draw_number(Slot *slot, Oid function, int64_t now_us) {
+void draw_number(Slot *slot, int64_t now_us) {
     const GeneratorConfig &config = slot->generator.config;
     const core::NodeSource source = node_source(config);
-    const Oid schema = schema_of_function(function);
+    const Oid schema = extension_schema();
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, slot->key.sequence, config.layout);
@@ -151,21 +151,21 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
     const GeneratorState &generator = slot->generator;
     if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
         log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
-    note_generator_in_use(slot, function);
+    note_generator_in_use(slot);
 }
 
 // Before the first draw of the incarnation there is no number. It comes with a row of its own.
-void draw_row_of_own_node(Slot *slot, Oid function) {
+void draw_row_of_own_node(Slot *slot) {
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
     if (number == no_number)
         return;
-    draw_row_of_node(slot, function, own_node(slot->generator.config, number));
+    draw_row_of_node(slot, own_node(slot->generator.config, number));
 }
 
-void draw_row_of_node(Slot *slot, Oid function, const core::Node &node) {
+void draw_row_of_node(Slot *slot, const core::Node &node) {
     log_node(slot, node);
-    slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node.value});
-    note_generator_in_use(slot, function);
+    slot_set_node(slot, {draw_node_id(extension_schema()), wall_clock_us(), node.value});
+    note_generator_in_use(slot);
 }
 
 namespace {

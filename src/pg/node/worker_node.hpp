@@ -20,14 +20,13 @@ namespace uidgen::pg {
 constexpr char node_table_name[] = "worker_node";
 
 // Gives the generator in a slot its number, unless another backend does so at the same time, and logs its node.
-// `function` is the SQL function that was called, which leads to the extension's tables. Before the first lease, with
-// the reading of the clock that the lease is for (core/other_nodes.hpp, 1 and 2).
-void draw_number(Slot *slot, Oid function, int64_t now_us);
+// Before the first lease, with the reading of the clock that the lease is for (core/other_nodes.hpp, 1 and 2).
+void draw_number(Slot *slot, int64_t now_us);
 
 // The generator in a slot draws with its own node again, or with another one of the registry. Draws the id of a new
 // row, and logs the node.
-void draw_row_of_own_node(Slot *slot, Oid function);
-void draw_row_of_node(Slot *slot, Oid function, const core::Node &node);
+void draw_row_of_own_node(Slot *slot);
+void draw_row_of_node(Slot *slot, const core::Node &node);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 // Those of other databases of the server do not count.
@@ -104,9 +103,8 @@ void slot_set_node(Slot *slot, const NodeDraw &draw);
 // ---------------------------------------------------------------------------------------------------------
 
 // Notes that this transaction uses the generator. If its row is due, and no other session has claimed it, the writer is
-// started at the transaction's end. `function` is the SQL function that was called, which leads to the extension's
-// tables.
-void note_generator_in_use(Slot *slot, Oid function);
+// started at the transaction's end.
+void note_generator_in_use(Slot *slot);
 
 // For module.cpp.
 void node_writer_transaction_ended();

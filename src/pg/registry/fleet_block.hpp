@@ -23,7 +23,7 @@ struct SegmentOfCall {
 
 // Finds the segment, and opens an entry of it, before the registry's lock is taken: a session that alters the sequence
 // must not hold up all members.
-SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request, Oid function);
+SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request);
 
 // Returns whether the block was given, or else the answer says why not.
 bool give_block(const Registry &registry, const SegmentOfCall &segment, Call *call);

@@ -351,7 +351,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     call->answer.count = no_block;
     call->answer.first = call->answer.last = no_value;
     open_registry(&registry, fcinfo);
-    const SegmentOfCall segment = open_segment(registry, call->request, fcinfo->flinfo->fn_oid);
+    const SegmentOfCall segment = open_segment(registry, call->request);
     enter_registry(&registry);
     (void)answer_call(&registry, segment, call);
     log_absurd(*call);

@@ -83,7 +83,7 @@ void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_
 }
 
 core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
-    return step_bounds(read_segment_row(schema_of_function(e->function), e->sequence), rule);
+    return step_bounds(read_segment_row(extension_schema(), e->sequence), rule);
 }
 
 int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
@@ -101,7 +101,7 @@ core::PlannedRange plan_beyond(const SessionEntry *e, const BlockWish &wish, uin
 } // namespace
 
 Block reserve_block(const SessionEntry *e, uint64_t count) {
-    refuse_attached(e->function, e->sequence);
+    refuse_attached(e->sequence);
     const core::SequenceRule rule = sequence_rule(e->sequence);
     core::PlannedRange planned;
     check_length(e, bounds_of(e, rule), count);
@@ -248,8 +248,8 @@ core::PlannedRange take_block(Slot *segment, const BlockSource &source, const Se
     return {block.count, block.first, block.first + length * block.increment};
 }
 
-void refuse_attached(Oid function, Oid sequence) {
-    if (!read_segment_row(schema_of_function(function), sequence).is_attached())
+void refuse_attached(Oid sequence) {
+    if (!read_segment_row(extension_schema(), sequence).is_attached())
         return;
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("segment of sequence \"%s\" is attached to a fleet's registry", get_rel_name(sequence)),

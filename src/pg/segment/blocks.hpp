@@ -82,8 +82,7 @@ BlockSource block_source(const Slot *segment, const SegmentRow &row);
 core::PlannedRange take_block(Slot *segment, const BlockSource &source, const SegmentRow &row,
                               const core::SequenceState &counter);
 
-// Error if the segment is attached: then its sequence is neither set nor reserved from. `function` leads to the
-// extension's tables.
-void refuse_attached(Oid function, Oid sequence);
+// Error if the segment is attached: then its sequence is neither set nor reserved from.
+void refuse_attached(Oid sequence);
 
 } // namespace uidgen::pg

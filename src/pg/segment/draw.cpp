@@ -40,7 +40,7 @@ struct Source {
 };
 
 Source source_of(const SessionEntry *e) {
-    const SegmentRow row = read_segment_row(schema_of_function(e->function), e->sequence);
+    const SegmentRow row = read_segment_row(extension_schema(), e->sequence);
     if (!row.is_attached())
         return {row, sequence_rule(e->sequence), {}};
     return {row, {row.increment, 0, 0, false}, block_source(e->slot, row)};

@@ -122,7 +122,7 @@ void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     e->run_in_hand = 0;
     Slot *slot = find_ready_slot(e->sequence, kind);
     if (slot == nullptr)
-        slot = new_slot(rel, kind, e->function);
+        slot = new_slot(rel, kind);
     e->window = {};
     e->kind = kind;
     e->generation = slot->generation.load(std::memory_order_acquire);
@@ -167,7 +167,7 @@ void check_may_draw() {
         report_not_preloaded();
 }
 
-SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
+SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     check_may_draw();
     if (RecoveryInProgress()) {
         server_state->refused_on_standby.fetch_add(1, std::memory_order_relaxed);
@@ -180,7 +180,6 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     if (is_open(e, GetUserId()) && e->kind == kind)
         return e;
     e->checked = 0;
-    e->function = function;
     hold_lock(e);
     // An event after this point makes the next call open the entry again.
     const uint64_t checks = session_checks;
@@ -195,7 +194,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
         new_sequences_in = transaction_number;
     relation_close(rel, NoLock);
     if (kind == SlotKind::generator)
-        note_generator_in_use(e->slot, function);
+        note_generator_in_use(e->slot);
     e->role = GetUserId();
     e->checked = checks;
     return e;

@@ -51,7 +51,6 @@ struct SessionEntry {
 
     // The slow path.
     Oid sequence;
-    Oid function;              // the last SQL function called, which leads to the extension's tables
     uint64_t locked_in;        // the transaction that took the lock
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
     Slot *slot;
@@ -119,7 +118,7 @@ void check_may_draw();
 
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
 // sequences are freed at a later call, so callers keep the pointer only until their own call ends.
-SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function);
+SessionEntry *open_entry(Oid sequence, SlotKind kind);
 
 // The entry of a sequence that this session has drawn from; null if it has not.
 SessionEntry *find_entry(Oid sequence);

@@ -8,8 +8,8 @@
 
 namespace uidgen::pg {
 
-// The slot of an open sequence, made unless another session makes it first. `function` leads to the extension's tables.
-Slot *new_slot(Relation rel, SlotKind kind, Oid function);
+// The slot of an open sequence, made unless another session makes it first.
+Slot *new_slot(Relation rel, SlotKind kind);
 
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);

@@ -54,9 +54,9 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
-    const SessionEntry *e = open_entry(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    const SessionEntry *e = open_entry(sequence, SlotKind::segment);
     const FleetBlock found = look_up(e->slot, row);
-    if (!read_segment_row(schema_of_function(fcinfo->flinfo->fn_oid), sequence).is_attached())
+    if (!read_segment_row(extension_schema(), sequence).is_attached())
         expire_slot(e->slot); // it was made without the row that is to come
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
                       BoolGetDatum(found.is_synchronous)};

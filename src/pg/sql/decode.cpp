@@ -15,7 +15,7 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
     TupleDesc desc;
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_decode must return a row");
-    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Layout &layout = layout_of(generator);
     const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
     if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
         PG_RETURN_NULL();
@@ -35,7 +35,7 @@ Datum decode(FunctionCallInfo fcinfo, Oid generator) {
 int64_t to_bounded_unix_us(TimestampTz time) { return to_unix_us(Min(time, to_timestamptz(core::max_instant_us))); }
 
 Datum encode(FunctionCallInfo fcinfo, Oid generator) {
-    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Layout &layout = layout_of(generator);
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
     const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(layout, to_bounded_unix_us(time));
     const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
@@ -46,7 +46,7 @@ Datum encode(FunctionCallInfo fcinfo, Oid generator) {
 }
 
 Datum timestamp_of(FunctionCallInfo fcinfo, Oid generator) {
-    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Layout &layout = layout_of(generator);
     const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
     if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
         PG_RETURN_NULL();
@@ -58,7 +58,7 @@ int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
 }
 
 Datum lower_bound(FunctionCallInfo fcinfo, Oid generator) {
-    const core::TimeField field = core::time_field(layout_of(generator, fcinfo->flinfo->fn_oid));
+    const core::TimeField field = core::time_field(layout_of(generator));
     PG_RETURN_INT64(lower_bound_at(field, PG_GETARG_TIMESTAMPTZ(0)));
 }
 
@@ -109,9 +109,7 @@ Datum uid_encode_of(PG_FUNCTION_ARGS) { return encode(fcinfo, named(PG_GETARG_OI
 Datum uid_timestamp_default(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, the_default); }
 Datum uid_timestamp_of(PG_FUNCTION_ARGS) { return timestamp_of(fcinfo, named(PG_GETARG_OID(1))); }
 
-Datum uid_layout(PG_FUNCTION_ARGS) {
-    return CStringGetTextDatum(layout_text(layout_of(named(PG_GETARG_OID(0)), fcinfo->flinfo->fn_oid)));
-}
+Datum uid_layout(PG_FUNCTION_ARGS) { return CStringGetTextDatum(layout_text(layout_of(named(PG_GETARG_OID(0))))); }
 
 Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
     const uidgen::core::TimeField field = field_of_arguments(fcinfo);

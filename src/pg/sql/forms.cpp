@@ -35,14 +35,14 @@ namespace {
 
 // Arithmetic only, as in decode.cpp. The same id gives the same uuid: its random bits are 0.
 Datum to_uuid(FunctionCallInfo fcinfo, Oid generator) {
-    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Layout &layout = layout_of(generator);
     const int64_t id = PG_GETARG_INT64(0);
     parts_of(layout, id); // error if it is not an id of this layout
     return id_as_uuid(layout, id, 0);
 }
 
 Datum from_uuid(FunctionCallInfo fcinfo, Oid generator) {
-    const core::Layout &layout = layout_of(generator, fcinfo->flinfo->fn_oid);
+    const core::Layout &layout = layout_of(generator);
     const core::ReadUuid read = core::id_of(layout, uuid_of_datum(PG_GETARG_DATUM(0)));
     if (read.fault != core::UuidFault::none)
         report_uuid(DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), read.fault);

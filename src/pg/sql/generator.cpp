@@ -30,11 +30,9 @@ Datum draw_one(SessionEntry *e) {
 }
 
 // Not inlined, so that the fast path has fewer registers to save.
-[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
-    return draw_one(open_default(fcinfo->flinfo->fn_oid));
-}
+[[gnu::noinline]] Datum next_default_id() { return draw_one(open_default()); }
 [[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
-    last_used.generator = open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid);
+    last_used.generator = open_entry(PG_GETARG_OID(0), SlotKind::generator);
     return draw_one(last_used.generator);
 }
 
@@ -77,7 +75,7 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     int64_t id;
-    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id(fcinfo);
+    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id();
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -94,7 +92,7 @@ Datum uid_next_uuid_default(PG_FUNCTION_ARGS) {
     int64_t id;
     if (draw_next_id(e, GetUserId(), &id))
         return drawn_as_uuid(e, hand_out(id));
-    e = open_default(fcinfo->flinfo->fn_oid);
+    e = open_default();
     return drawn_as_uuid(e, draw_one(e));
 }
 
@@ -103,16 +101,14 @@ Datum uid_next_uuid_of(PG_FUNCTION_ARGS) {
     int64_t id;
     if (draw_next_id(e, GetUserId(), &id))
         return drawn_as_uuid(e, hand_out(id));
-    e = open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid);
+    e = open_entry(PG_GETARG_OID(0), SlotKind::generator);
     return drawn_as_uuid(e, draw_one(e));
 }
 
-Datum uid_next_array_default(PG_FUNCTION_ARGS) {
-    return next_ids(open_default(fcinfo->flinfo->fn_oid), PG_GETARG_INT64(0));
-}
+Datum uid_next_array_default(PG_FUNCTION_ARGS) { return next_ids(open_default(), PG_GETARG_INT64(0)); }
 
 Datum uid_next_array_of(PG_FUNCTION_ARGS) {
-    return next_ids(open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid), PG_GETARG_INT64(1));
+    return next_ids(open_entry(PG_GETARG_OID(0), SlotKind::generator), PG_GETARG_INT64(1));
 }
 
 Datum uid_last(PG_FUNCTION_ARGS) {

@@ -27,7 +27,7 @@ Datum draw_one(SessionEntry *e) {
 
 // Not inlined, so that the fast path has fewer registers to save.
 [[gnu::noinline]] Datum next_value_of(FunctionCallInfo fcinfo) {
-    last_used.segment = open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
+    last_used.segment = open_entry(PG_GETARG_OID(0), SlotKind::segment);
     return draw_one(last_used.segment);
 }
 [[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo) {
@@ -53,9 +53,7 @@ Datum next_values(SessionEntry *e, int64_t count) {
 
 SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) { return open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)); }
 
-SessionEntry *open_entry_of(FunctionCallInfo fcinfo) {
-    return open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
-}
+SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
 
 void refuse_null(FunctionCallInfo fcinfo, int argument, const char *name, const char *hint) {
     if (PG_ARGISNULL(argument))
@@ -103,11 +101,11 @@ Datum last_of(Oid sequence) {
 
 // setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
 // next call.
-Datum set_next(Oid sequence, int64_t value, Oid function) {
+Datum set_next(Oid sequence, int64_t value) {
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
-    refuse_attached(function, sequence);
+    refuse_attached(sequence);
     lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
                      BoolGetDatum(false));
@@ -156,10 +154,7 @@ Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry
 Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, "sequence", open_entry_of); }
 Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, "name", open_entry_by_name); }
 
-Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0))); }
+Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(PG_GETARG_TEXT_PP(0))); }
 
-Datum segment_set(PG_FUNCTION_ARGS) {
-    const Oid function = fcinfo->flinfo->fn_oid;
-    return set_next(sequence_named(function, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1), function);
-}
+Datum segment_set(PG_FUNCTION_ARGS) { return set_next(sequence_named(PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1)); }
 }
