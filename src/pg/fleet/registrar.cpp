@@ -7,7 +7,7 @@
 //   1. An incarnation is in the file of grants before it asks, so that the registry can tell which of two lives is the
 //      later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.
-// It is the only process that writes the file, and a server has one of it (memory/workers.hpp). uid_fleet_move()
+// It is the only process that writes the file, and a server has one of it (memory/server_state.hpp). uid_fleet_move()
 // removes the file.
 
 #include "block_call.hpp"
@@ -18,8 +18,7 @@
 #include "report.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
-#include "memory/workers.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -337,7 +336,7 @@ void leave() {
     resign_as_worker(SingleWorker::registrar);
 }
 
-// Whether no member is in use (workers.hpp).
+// Whether no member is in use (server_state.hpp).
 bool may_end() {
     leave();
     return !look_around().any || !become_worker(SingleWorker::registrar);

@@ -1,4 +1,4 @@
-#include "clock.hpp"
+#include "draw.hpp"
 
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"

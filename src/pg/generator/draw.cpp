@@ -1,6 +1,5 @@
 #include "draw.hpp"
 
-#include "clock.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "session/slot_life.hpp"
@@ -9,7 +8,6 @@
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -90,7 +88,7 @@ void wait_for_clock(Call *call, int64_t missing_us) {
                             clock_hint(call->e, missing_us, soon));
     }
     const int64_t began_us = monotonic_us();
-    sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
+    sleep_for(Min(Min(missing_us, left_us), longest_nap_us), Wait::clock);
     count_time(&slot->counters, Stat::clock_waits, began_us);
 }
 
@@ -173,7 +171,7 @@ void reject_reading(Call *call) {
 // Whether the wall clock keeps showing the same offset above the monotonic clock.
 bool clock_shows_it_again(Call *call) {
     for (int i = 0; i < rereads; i++) {
-        sleep_for_clock(between_rereads_us);
+        sleep_for(between_rereads_us, Wait::clock);
         const int64_t change_us = clock_offset_us() - call->offset_us;
         if (change_us > agreement_us || change_us < -agreement_us) {
             reject_reading(call);
@@ -259,13 +257,13 @@ bool clock_is_plausible(Call *call) {
 void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
-    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: clock.hpp
+    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: draw.hpp
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order of their growth, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
-    call->grant = read_node_grant(call->e); // after all of these (node_grant.hpp)
+    call->grant = read_node_grant(call->e); // after all of these
     call->view.granted_from = call->grant.view.from;
     call->view.granted_until = call->grant.view.until;
     if (fault_is(Fault::outlive_grant) && call->grant.view.granted)
@@ -275,7 +273,8 @@ void read_state(Call *call) {
     call->now_us = wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
-    watch_clock(call->e, changes, call->view);
+    if (unlikely((core::ticks_back(generator.config.policy, call->view) > 0) != is_behind(changes)))
+        note_clock_change(call->e, changes, call->view);
     if (unlikely(call->grant.in_fleet))
         membership_note_use(call->e->slot, call->now_us);
 }

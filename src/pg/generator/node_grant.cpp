@@ -1,4 +1,4 @@
-#include "node_grant.hpp"
+#include "draw.hpp"
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"

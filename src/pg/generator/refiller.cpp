@@ -1,8 +1,6 @@
-#include "cached.hpp"
+#include "draw.hpp"
 
-#include "memory/workers.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -98,7 +96,7 @@ bool has_any_ring() {
     return any;
 }
 
-// Whether the refiller may end because there is no ring (workers.hpp). A session makes a slot ready under the
+// Whether the refiller may end because there is no ring (server_state.hpp). A session makes a slot ready under the
 // slot's lock, and wakes the refiller afterwards.
 bool may_end() {
     worker_found_nothing(SingleWorker::refiller);
@@ -114,7 +112,7 @@ void refill_rings() {
         if (!round.any && may_end())
             return;
         nap_ms = round.refilled || !round.any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        sleep_as_refiller(nap_ms * us_per_ms);
+        sleep_for(nap_ms * us_per_ms, Wait::refiller);
     }
 }
 
@@ -159,8 +157,6 @@ uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
     const int64_t tick = core::tick_at(layout, now_us - generator.config.cached.fresh_us) + 1;
     return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
 }
-
-void wake_refiller() { (void)wake_worker(SingleWorker::refiller); }
 
 } // namespace uidgen::pg
 

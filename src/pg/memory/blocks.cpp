@@ -1,8 +1,6 @@
 #include "blocks.hpp"
 
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
-#include "workers.hpp"
 
 namespace uidgen::pg {
 

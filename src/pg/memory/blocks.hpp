@@ -6,7 +6,7 @@
 // draw from (Leaf's double buffer).
 //
 // The slot's lock guards the place. It may be taken under the page's, so that a block leaves its place and becomes the
-// slot's range at once (segment/blocks.hpp). Places are on a list of their own, which the registrar walks.
+// slot's range at once (segment/draw.hpp). Places are on a list of their own, which the registrar walks.
 #pragma once
 
 #include "slots.hpp"

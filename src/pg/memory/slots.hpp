@@ -112,7 +112,7 @@ struct RingState {
     std::atomic<uint64_t> too_old;
 };
 
-// What a generator has seen of a wrong clock (generator/clock.hpp).
+// What a generator has seen of a wrong clock (generator/draw.hpp).
 struct ClockEvents {
     std::atomic<uint64_t> changes;    // odd while the clock is behind
     std::atomic<uint64_t> backup_ids; // of the backup worker

@@ -1,7 +1,6 @@
-#include "workers.hpp"
+#include "server_state.hpp"
 
 #include "base/time_source.hpp"
-#include "server_state.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "config/rows.hpp"
 #include "base/errors.hpp"
-#include "memory/workers.hpp"
+#include "memory/server_state.hpp"
 #include "config/extension.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "segment/blocks.hpp"
+#include "segment/draw.hpp"
 #include "session/slot_life.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"

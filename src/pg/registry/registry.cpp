@@ -5,7 +5,6 @@
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 #include "fleet_query.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"

@@ -1,4 +1,4 @@
-#include "blocks.hpp"
+#include "draw.hpp"
 
 #include "session/slot_life.hpp"
 #include "sequence/sequence.hpp"

@@ -1,6 +1,5 @@
 #include "draw.hpp"
 
-#include "blocks.hpp"
 #include "memory/memberships.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"

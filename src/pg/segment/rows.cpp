@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "blocks.hpp"
+#include "draw.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "config/extension.hpp"

@@ -3,7 +3,6 @@
 #include "base/errors.hpp"
 #include "base/faults.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 

@@ -1,6 +1,6 @@
 // uid_look_up_segment(): what a segment of the fleet's registry is like, for segment_attach().
 
-#include "segment/blocks.hpp"
+#include "segment/draw.hpp"
 #include "session/session.hpp"
 #include "base/errors.hpp"
 #include "sequence/sequence.hpp"

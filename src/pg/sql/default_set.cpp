@@ -9,7 +9,7 @@
 #include "node/worker_node.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
-#include "generator/clock.hpp"
+#include "generator/draw.hpp"
 
 namespace uidgen::pg {
 namespace {

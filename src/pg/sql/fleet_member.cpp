@@ -5,7 +5,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "memory/workers.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {

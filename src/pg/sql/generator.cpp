@@ -1,7 +1,6 @@
 // uid_next(), uid_next_uuid(), uid_next_array(), uid_last(): the entry points that draw ids.
 
 #include "session/session.hpp"
-#include "generator/cached.hpp"
 #include "session/names.hpp"
 #include "base/errors.hpp"
 #include "config/layouts.hpp"

@@ -2,7 +2,6 @@
 // entry points of segments: by the name of a segment or sequence, or by regclass.
 
 #include "session/session.hpp"
-#include "segment/blocks.hpp"
 #include "base/errors.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"

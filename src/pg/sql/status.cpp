@@ -1,7 +1,7 @@
 // uid_slots(): the state of this database's generators and segments in shared memory.
 
 #include "sequence/sequence.hpp"
-#include "generator/node_grant.hpp"
+#include "generator/draw.hpp"
 #include "memory/blocks.hpp"
 #include "node/worker_node.hpp"
 #include "base/time_source.hpp"
