@@ -112,11 +112,6 @@ void publish(MembershipState *state, const core::Membership &next) {
 
 } // namespace
 
-void membership_initialize_once(MembershipState *state) {
-    state->errors.store(0, std::memory_order_relaxed);
-    ConditionVariableInit(&state->changed);
-}
-
 bool try_fresh_incarnation(uint64_t *fresh) {
     do
         if (!pg_strong_random(fresh, sizeof(*fresh)))

@@ -116,7 +116,4 @@ void memberships_begin_lines();
 // A random number that was never used: the name of an incarnation. Positive, never 0. False: there is none.
 bool try_fresh_incarnation(uint64_t *fresh);
 
-// For slots.cpp.
-void membership_initialize_once(MembershipState *state);
-
 } // namespace uidgen::pg

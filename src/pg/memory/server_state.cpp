@@ -3,7 +3,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "blocks.hpp"
+#include "slots.hpp"
 
 namespace uidgen::pg {
 
@@ -30,8 +30,7 @@ uint64_t shared_layout() {
                               sizeof(GeneratorState),
                               sizeof(SegmentState),
                               sizeof(MembershipState),
-                              sizeof(SlotEntry),
-                              block_place_bytes};
+                              sizeof(SlotEntry)};
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
 }
 

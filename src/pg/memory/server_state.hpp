@@ -40,7 +40,6 @@ struct AreaState {
     std::atomic<dsa_handle> handle;
     dshash_table_handle table;
     SlotLists slots[slot_kinds];
-    std::atomic<dsa_pointer> newest_block; // of the places for blocks (blocks.hpp)
 };
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole

@@ -3,7 +3,6 @@
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "blocks.hpp"
-#include "memberships.hpp"
 
 namespace uidgen::pg {
 
@@ -36,7 +35,9 @@ void initialize_once(Slot *slot, dsa_pointer self, SlotKind kind) {
     slot->phase = SlotPhase::free;
     LWLockInitialize(&slot->lock, server_state->tranche);
     if (kind == SlotKind::generator)
-        membership_initialize_once(&slot->generator.membership);
+        ConditionVariableInit(&slot->generator.membership.changed);
+    else
+        ConditionVariableInit(&slot->segment.block.changed);
 }
 
 void add_to_lists(Slot *slot) {
@@ -112,9 +113,9 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
-// All but the place for blocks.
+// All but the block.
 void reset(SegmentState *segment, const SlotInit &init) {
-    memset(static_cast<void *>(segment), 0, offsetof(SegmentState, blocks));
+    memset(static_cast<void *>(segment), 0, offsetof(SegmentState, block));
     segment->bounds = init.bounds;
     segment->step = init.bounds.base;
 }

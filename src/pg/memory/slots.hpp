@@ -185,6 +185,57 @@ struct GeneratorState {
     MembershipState membership; // last, because it outlives a reset
 };
 
+constexpr int longest_registry_name = 255; // bytes
+
+// What the registry is asked.
+struct BlockAsk {
+    int64_t count; // 0: none, only what the segment is like
+    int64_t shown; // the last value that this server was given
+    uint64_t fleet;
+    int64_t increment; // with the fleet: what they were when the segment was attached; 0: any
+    char registry_name[longest_registry_name + 1]; // in UTF-8
+    char database[NAMEDATALEN];
+};
+
+// `count` values: first, first + increment, ... With a count of 0 it says what the segment is like.
+struct FleetBlock {
+    uint64_t fleet;
+    int64_t first;
+    uint64_t count;
+    int64_t increment;
+    bool is_synchronous; // whether the registry has a synchronous standby
+};
+
+enum class BlockState : uint32_t {
+    none,
+    asked,   // the registrar asks for it, until it is there or is refused
+    ready,   // a session may take it
+    refused, // a session may ask again
+};
+
+// Why the registry refuses a block.
+enum class BlockRefusal : uint32_t {
+    other,
+    used_up, // the segment has no value left
+    changed, // the registry is of another fleet, or the increment has changed
+};
+
+struct BlockAnswer {
+    BlockState state; // asked: the error passes by itself, so the registrar asks again
+    FleetBlock block; // of ready
+    BlockRefusal why; // of refused
+    GrantError error; // at_us 0: none
+};
+
+// The one place for a block of the registry that a segment's slot has (blocks.hpp). The slot's lock guards it.
+struct BlockPlace {
+    uint64_t number;       // of the request
+    int64_t not_before_us; // when it may be asked (again), on the monotonic clock
+    BlockAsk ask;          // of asked, ready and refused
+    BlockAnswer answer;    // the state; the error also while the block is asked for
+    ConditionVariable changed;
+};
+
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
     PassedOver passed_over;   // by the word
@@ -198,11 +249,11 @@ struct SegmentState {
     // a new interval only if a value was drawn in the present one.
     int64_t reserved_at_us;
     uint64_t reserved_at;
-    core::Pace pace;                 // page: between that reservation and the one before it
-    int64_t block_at_us;             // page: when the last block was reserved, on the monotonic clock; 0: never
-    uint64_t refills_late;           // page: ranges that callers had to wait for, because the one before was used up
-    uint64_t refills_disturbed;      // page: ranges reserved because another command had moved the counter
-    std::atomic<dsa_pointer> blocks; // the place for blocks of the registry (blocks.hpp), made at first need
+    core::Pace pace;            // page: between that reservation and the one before it
+    int64_t block_at_us;        // page: when the last block was reserved, on the monotonic clock; 0: never
+    uint64_t refills_late;      // page: ranges that callers had to wait for, because the one before was used up
+    uint64_t refills_disturbed; // page: ranges reserved because another command had moved the counter
+    BlockPlace block;           // last, because it outlives a reset
 };
 
 struct Slot {
@@ -279,10 +330,10 @@ core::Ring<> ring_of(Slot *slot);
 Slot *first_slot(SlotKind kind);
 inline Slot *next_slot(const Slot *slot) { return DsaPointerIsValid(slot->next) ? in_area<Slot>(slot->next) : nullptr; }
 
-// Calls visit(slot) for each slot that a sequence has, under its lock, shared. It must not raise an error.
-template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
+// Calls visit(slot) for each slot that a sequence has, under its lock. It must not raise an error.
+template <typename Visit> void for_each_slot(SlotKind kind, Visit visit, LWLockMode mode = LW_SHARED) {
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-        LWLockAcquire(&slot->lock, LW_SHARED);
+        LWLockAcquire(&slot->lock, mode);
         if (slot->phase != SlotPhase::free)
             visit(slot);
         LWLockRelease(&slot->lock);

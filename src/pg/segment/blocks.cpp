@@ -186,7 +186,8 @@ struct Failure {
     report(row, {refused && answer.why == BlockRefusal::used_up, error.message, hint, waited_us});
 }
 
-// Its bytes are bounded, and in UTF-8.
+} // namespace
+
 const char *name_at_registry(const SegmentRow &row) {
     const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);
     if (strlen(name) > longest_registry_name)
@@ -195,8 +196,6 @@ const char *name_at_registry(const SegmentRow &row) {
                  errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
     return name;
 }
-
-} // namespace
 
 void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters) {
     if (fleet_epoch() == 0) {
@@ -233,15 +232,11 @@ void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us
     }
 }
 
-BlockSource block_source(const Slot *segment, const SegmentRow &row) {
-    return {block_place(segment), name_at_registry(row)};
-}
-
 // A block of another fleet, segment or increment was asked for before the segment was attached again.
-core::PlannedRange take_block(Slot *segment, const BlockSource &source, const SegmentRow &row,
+core::PlannedRange take_block(Slot *segment, const char *name, const SegmentRow &row,
                               const core::SequenceState &counter) {
     FleetBlock block;
-    if (!blocks_take(segment, source.place, source.name, &block) || block.count == 0 || block.fleet != row.fleet ||
+    if (!blocks_take(segment, name, &block) || block.count == 0 || block.fleet != row.fleet ||
         block.increment != row.increment || !core::is_beyond(counter, block.increment, block.first))
         return {0, 0, 0};
     const auto length = static_cast<int64_t>(block.count - 1);

@@ -83,16 +83,12 @@ void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t 
 // *give_up_at_us is 0 in the first call of a draw.
 void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters);
 
-// What take_block() needs, made before the page is locked.
-struct BlockSource {
-    BlockPlace *place;
-    const char *name; // at the registry, in UTF-8
-};
-BlockSource block_source(const Slot *segment, const SegmentRow &row);
+// An attached segment's name at the registry, in UTF-8. Error if it is too long.
+const char *name_at_registry(const SegmentRow &row);
 
 // The values of the block that is ready, if it follows the counter; a count of 0: there is none. Under the page's
-// exclusive lock.
-core::PlannedRange take_block(Slot *segment, const BlockSource &source, const SegmentRow &row,
+// exclusive lock, with name_at_registry().
+core::PlannedRange take_block(Slot *segment, const char *name, const SegmentRow &row,
                               const core::SequenceState &counter);
 
 // Error if the segment is attached: then its sequence is neither set nor reserved from.

@@ -31,8 +31,7 @@ FleetBlock look_up(Slot *segment, const SegmentRow &row) {
     for (;;) {
         ask_registry(segment, row, 0, 0, nullptr);
         wait_for_block(segment, row, &give_up_at_us, nullptr);
-        const BlockSource source = block_source(segment, row);
-        if (blocks_take(segment, source.place, source.name, &found))
+        if (blocks_take(segment, name_at_registry(row), &found))
             return found;
     }
 }
