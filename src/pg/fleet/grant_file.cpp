@@ -163,7 +163,7 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
     Entry entry;
     memset(static_cast<void *>(&entry), 0, sizeof(entry));
     entry.key = member.key;
-    entry.layout = member.order.layout;
+    entry.layout = member.request.layout;
     entry.incarnation = membership.incarnation;
     entry.former_count = membership.former.count;
     entry.holds = membership.holds;
@@ -174,7 +174,7 @@ void put_entry(StringInfo output, const Member &member, const core::Membership &
                            static_cast<int>(sizeof(membership.former.incarnations[0]) * membership.former.count));
 }
 
-// What is known of the fleet is read last: if all members begin anew meanwhile (memberships_begin_lines()), it says
+// What is known of the fleet is read last: if all members begin anew meanwhile (memberships_begin_again()), it says
 // nothing of the former fleet that the memberships do not say.
 void put_all(StringInfo output, Header *header, const MembershipChange *change) {
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(header), sizeof(*header));

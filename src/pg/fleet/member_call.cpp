@@ -10,23 +10,23 @@ constexpr int64_t longest_retry_ms = INT64_C(24) * 3600 * 1000;
 
 // A generator that joins names the node that it drew with so far.
 FleetRequest request_for(const Member &member, const core::Request &generator, const GrantedLast &other) {
-    const GrantOrder &order = member.order;
-    const bool joins = !generator.holds && order.former_node >= 0;
+    const GrantRequest &asked = member.request;
+    const bool joins = !generator.holds && asked.former_node >= 0;
     FleetRequest request = new_request(generator.seen);
     request.generator = generator;
     if (!generator.holds)
         request.generator.held.node = no_node;
     request.generator.clock_us = Max(generator.clock_us, 0);
     request.other = other;
-    request.database = order.database;
-    request.name = order.generator;
-    request.preset = order.preset;
-    request.layout = order.layout;
-    request.policy = worker_policy_names[static_cast<uint32_t>(order.policy)];
-    request.worker_number = order.policy == WorkerPolicy::fixed ? order.worker_number : no_worker;
-    request.datacenter_id = order.datacenter_id;
-    request.former_node = joins ? order.former_node : no_node;
-    request.former_until = joins ? order.former_until : -1;
+    request.database = asked.database;
+    request.name = asked.generator;
+    request.preset = asked.preset;
+    request.layout = asked.layout;
+    request.policy = worker_policy_names[static_cast<uint32_t>(asked.policy)];
+    request.worker_number = asked.policy == WorkerPolicy::fixed ? asked.worker_number : no_worker;
+    request.datacenter_id = asked.datacenter_id;
+    request.former_node = joins ? asked.former_node : no_node;
+    request.former_until = joins ? asked.former_until : -1;
     return request;
 }
 
@@ -63,7 +63,7 @@ bool member_call(const Member &member, const core::Request &request, const Grant
     *reply = {};
     if (!connection_call(request_for(member, request, other), &a, &reply->error))
         return false;
-    if (!is_valid(a, member.order.layout)) {
+    if (!is_valid(a, member.request.layout)) {
         set_not_a_registry(&reply->error);
         return false;
     }

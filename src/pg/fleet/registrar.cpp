@@ -64,11 +64,11 @@ struct Agenda {
     int64_t next_us; // how long until another one is due
 };
 
-int64_t length_us(const GrantOrder &order) { return order.length * order.layout.tick_us; }
+int64_t length_us(const GrantRequest &request) { return request.length * request.layout.tick_us; }
 
 bool is_in_use(const Member &member, int64_t now_us) {
-    return member.ordered && member.used_at_us != 0 &&
-           now_us - member.used_at_us < idle_lengths * length_us(member.order);
+    return member.requested && member.used_at_us != 0 &&
+           now_us - member.used_at_us < idle_lengths * length_us(member.request);
 }
 
 bool is_wanted(const Member &member) {
@@ -88,7 +88,7 @@ RegistrarNotes *notes_of(const Member &member) {
     if (notes->incarnation != member.membership.incarnation)
         *notes = {member.membership.incarnation};
     if (notes->renew_at == 0 && member.membership.holds)
-        notes->renew_at = renewal(member.membership.held.until - member.order.length, member.order.length,
+        notes->renew_at = renewal(member.membership.held.until - member.request.length, member.request.length,
                                   member.membership.incarnation);
     return notes;
 }
@@ -104,7 +104,7 @@ int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us
         if (!member.membership.holds)
             return -1;
         if (member.membership.former.count == 0)
-            wait_us = core::start_of(member.order.layout, notes->renew_at) - now_us;
+            wait_us = core::start_of(member.request.layout, notes->renew_at) - now_us;
     }
     return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
 }
@@ -163,7 +163,7 @@ void note_error(const Member &member, const GrantError &error) {
 // The registry cannot be used: every member learns why.
 void note_away(const GrantError &error) {
     for_each_member([&error](const Member &member) {
-        if (member.ordered)
+        if (member.requested)
             membership_note_error(member, error);
     });
     blocks_note_away(error);
@@ -212,13 +212,13 @@ void take_answer(const Member &member, const core::Request &ask, const MemberRep
     }
     (void)membership_publish(change);
     if (accepted == core::Accepted::grant)
-        schedule(notes_of(member), member.order.layout, ask, change.membership.held);
+        schedule(notes_of(member), member.request.layout, ask, change.membership.held);
 }
 
 void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
     if (!notes->refused)
-        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.order.generator,
-                             member.order.database, error.message),
+        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.request.generator,
+                             member.request.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
     notes->refused = true;
 }
@@ -248,11 +248,11 @@ void ask_for(const Member &member) {
     }
     if (!store_incarnation(member))
         return;
-    const core::Layout &layout = member.order.layout;
+    const core::Layout &layout = member.request.layout;
     const int64_t sent_us = wall_clock_us();
     const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.order.length);
+    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.request.length);
     const bool answered = member_call(member, ask, found.other, &reply);
     if (answered)
         report_clocks(sent_us, reply.registry_clock_us);

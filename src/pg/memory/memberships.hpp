@@ -3,16 +3,16 @@
 //
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
-//   2. The registrar is the only process that changes a membership, except for membership_order() and
-//      memberships_begin_lines() (under the lock). membership_publish() therefore refuses a membership that follows
-//      from another one than the slot has. Incarnations are random numbers, so one of another generator that had the
-//      slot meanwhile, or of the same one in another line, is told from the former one.
+//   2. The registrar is the only process that changes a membership, except for membership_request() and
+//      memberships_begin_again() (under the lock). membership_publish() therefore refuses a membership that follows
+//      from another one than the slot has. Incarnations are random numbers, so they tell it from that of another
+//      generator that had the slot meanwhile, and from an earlier one of the same generator.
 //
 // Why a grant of a membership that has ended does no harm:
-//   1. Its ticks stay the former line's. The registry grants the node to another line from the end of the grant on.
-//   2. An answer that is under way for the line is not published, by (2) of the contract.
-//   3. The file of grants may still have the line, until it is written again. A start then continues the line. That
-//      is right, because no later line of the generator has drawn: its incarnation would be in the file instead.
+//   1. Its ticks stay its own. The registry grants the node to another membership from the end of the grant on.
+//   2. An answer that is under way for it is not published, by (2) of the contract.
+//   3. The file of grants may still have it, until it is written again. A start then continues it. That is right,
+//      because no later membership of the generator has drawn: its incarnation would be in the file instead.
 #pragma once
 
 #include "slots.hpp"
@@ -34,9 +34,9 @@ uint32_t fleet_epoch();
 // The setting changes. Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Gives the generator's membership its order in that epoch. A new line begins without `has_mark`, if the membership
+// Says what is asked of the registry in that epoch. A new membership begins without `has_mark`, if the membership
 // comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
-void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark);
+void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark);
 
 GrantView membership_view(Slot *slot);
 GrantView membership_view_locked(const Slot *slot); // under the slot's lock
@@ -58,16 +58,11 @@ GrantError membership_error(Slot *slot);
 // For the registrar, the file of grants and the status view.
 // ---------------------------------------------------------------------------------------------------------
 
-struct Member {
+struct Member : MembershipFields {
     Slot *slot;
     SlotKey key;
-    bool ordered;     // false: only the file knows it; no session has used it since the server's start
-    GrantOrder order; // if not ordered, only the layout
-    core::Membership membership;
     int64_t wanted;
     int64_t used_at_us;
-    int64_t renewals;
-    GrantError error;
 };
 
 // False: the slot's generator is not a member.
@@ -111,7 +106,7 @@ void membership_unwant(const Member &member);
 void membership_note_error(const Member &member, const GrantError &error);
 
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
-void memberships_begin_lines();
+void memberships_begin_again();
 
 // A random number that was never used: the name of an incarnation. Positive, never 0. False: there is none.
 bool try_fresh_incarnation(uint64_t *fresh);

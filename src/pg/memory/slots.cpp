@@ -106,7 +106,7 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->config.policy.spread.salt = server_state->salt;
     generator->number.store(no_number, std::memory_order_relaxed);
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
-    generator->membership.ordered_in.store(0, std::memory_order_relaxed);
+    generator->membership.requested_in.store(0, std::memory_order_relaxed);
     generator->ring.cells = cells;
     generator->ring.is_refilled = true;
     generator->ring.shared.reset(run);
@@ -148,7 +148,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
 
 void forget_fleet(Slot *slot) {
     if (slot->kind == SlotKind::generator)
-        slot->generator.membership.used = false;
+        slot->generator.membership.fields.used = false;
     else
         blocks_discard(slot);
 }

@@ -120,7 +120,7 @@ struct ClockEvents {
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
 // a change of uidgen.registry.
-struct GrantOrder {
+struct GrantRequest {
     core::Layout layout;
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
@@ -144,20 +144,25 @@ struct RegistrarNotes {
     bool is_written;       // the file of grants is being written with it
 };
 
+// What the slot's lock guards of a membership.
+struct MembershipFields {
+    bool used;
+    bool requested;       // false: only the file knows it; no session has used it since the server's start
+    GrantRequest request; // if not requested, only the layout
+    core::Membership membership;
+    int64_t renewals; // grants accepted since the server's start
+    GrantError error;
+};
+
 // A generator's membership in the fleet (memberships.hpp).
 struct MembershipState {
-    bool used;                        // lock
-    bool ordered;                     // lock; else it comes from the file, and no session has used it yet
-    GrantOrder order;                 // lock
-    core::Membership held;            // lock
-    int64_t renewals;                 // lock; grants accepted since the server's start
-    GrantError error;                 // lock
-    RegistrarNotes notes;             // the registrar's
-    std::atomic<uint32_t> ordered_in; // the epoch in which a session of this slot has ordered it; 0: none
-    std::atomic<int64_t> wanted;      // the lowest tick that a session has asked for last; 0: the grant covers it
-    std::atomic<int64_t> used_at_us;  // when a session last read or wanted it, on the wall clock; 0: never
-    std::atomic<uint64_t> errors;     // counts the errors that were noted
-    ConditionVariable changed;        // initialised once
+    MembershipFields fields;            // lock
+    RegistrarNotes notes;               // the registrar's
+    std::atomic<uint32_t> requested_in; // the epoch in which a session of this slot has requested it; 0: none
+    std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
+    std::atomic<uint64_t> errors;       // counts the errors that were noted
+    ConditionVariable changed;          // initialised once
 };
 
 struct GeneratorState {

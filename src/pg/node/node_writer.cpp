@@ -30,18 +30,18 @@ bool is_wanted = false;
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
 // The writer's argument.
-struct Order {
+struct Argument {
     Oid database;
     TimestampTz now; // by the clock of the transaction that ended
 };
-static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
+static_assert(sizeof(Argument) <= BGW_EXTRALEN, "it goes with the background worker's entry");
 
 // At the end of a transaction nothing may fail.
-void start_writer(const Order &order) {
+void start_writer(const Argument &argument) {
     (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
                         BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished,
-                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &order,
-                        sizeof(order)});
+                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &argument,
+                        sizeof(argument)});
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ struct DueRow {
     core::Layout layout;
 };
 
-Order order = {};
+Argument argument = {};
 
 // What the slot owes. The draw's fields change under the state's lock.
 bool is_owed(Slot *slot, DueRow *row) {
@@ -93,7 +93,7 @@ void note_result(const DueRow &row, const Result &result) {
     if (same_key(row.slot->key, slot_key(row.generator)) &&
         generator.worker_draw.compare_exchange_strong(draw, result.id, std::memory_order_relaxed)) {
         generator.row_owed.store(!result.is_written, std::memory_order_relaxed);
-        generator.row_due.store(result.is_written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+        generator.row_due.store(result.is_written ? argument.now + refresh_us : 0, std::memory_order_relaxed);
     }
     unlock_state();
 }
@@ -118,7 +118,7 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         CStringGetTextDatum(address.port),
         Int32GetDatum(node_type()),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
-        TimestampTzGetDatum(Max(order.now, created)),
+        TimestampTzGetDatum(Max(argument.now, created)),
         TimestampTzGetDatum(created),
         CStringGetTextDatum(qualified_name(row.generator)),
         Int32GetDatum(static_cast<int32>(row.node.worker)),
@@ -237,11 +237,11 @@ extern "C" {
 PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
 
 void uidgen_node_writer_main(Datum) {
-    memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+    memcpy(&argument, MyBgworkerEntry->bgw_extra, sizeof(argument));
     pqsignal(SIGTERM, die);
     BackgroundWorkerUnblockSignals();
     set_up();
-    BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+    BackgroundWorkerInitializeConnectionByOid(argument.database, InvalidOid, 0);
     // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
     const int64_t until_us = monotonic_us() + longest_run_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
