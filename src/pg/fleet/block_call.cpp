@@ -2,7 +2,7 @@
 
 #include "connection.hpp"
 #include "memory/memberships.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {

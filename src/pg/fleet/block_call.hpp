@@ -1,8 +1,8 @@
 // The call of the registry for a segment: the registrar's work for segments that are attached to one of the registry
-// (memory/blocks.hpp).
+// (memory/memberships.hpp).
 #pragma once
 
-#include "memory/blocks.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 

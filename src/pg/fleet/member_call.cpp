@@ -1,6 +1,6 @@
 #include "member_call.hpp"
 
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {

@@ -30,12 +30,8 @@ Drawn draw_cached(SessionEntry *e, uint64_t want);
 // The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
 //
 // While uidgen.registry is set, a generator draws inside grants (memory/memberships.hpp), whose ticks bound what
-// decide() allows. A try reads one grant, after the bounds of the generator's word and before the clock. Joining a
-// fleet needs no pause:
-//   1. The sessions follow the postmaster's setting, not their own, which they read late.
-//   2. A try that has found no fleet uses ticks of a lease that it has seen before. The first session that finds the
-//      fleet reads the high-water mark afterwards, under the page's lock. So all of those ticks are at or below the
-//      mark that it shows to the registry together with the generator's own node.
+// decide() allows. A try reads one grant, after the bounds of the generator's word and before the clock. So joining a
+// fleet needs no pause (docs/design.md, P1 16).
 // ---------------------------------------------------------------------------------------------------------
 
 struct NodeGrant {
@@ -113,14 +109,10 @@ inline bool has_waited(const Call &call, Stat waits) { return (call.wait.counted
 // What is said of the clock: in the log, and in the hint of an error.
 //
 // A line in the log and a counter say when the clock goes back below what a generator has used, and when it has caught
-// up. The clock is behind while core::ticks_back() says so, which is as long as the policy when_back applies. A wall
-// clock that the system slews never goes back, so a reading below an earlier one comes from a clock that was set. A
-// single bad reading is none: at each change the clock is read once more, and must show the same.
-//
-// ClockEvents::changes counts the changes. A change is one swap from n to n + 1, and the session that makes it writes
-// the line. A session reads n, then what the generator has used, then the clock. So it has seen the change itself: a
-// session that sleeps meanwhile finds another n. Only the slow path looks. That is enough: the fast path of snowflake
-// mode ends when the clock leaves its tick in either direction.
+// up. The clock is behind while core::ticks_back() says so, which is as long as the policy when_back applies. A single
+// bad reading is none: at each change the clock is read once more, and must show the same. ClockEvents::changes counts
+// the changes. A session reads it, then what the generator has used, then the clock. So the session whose swap counts
+// the change has seen the change itself, and writes the line.
 // ---------------------------------------------------------------------------------------------------------
 
 inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }

@@ -60,7 +60,9 @@ void leave_fleet(SessionEntry *e) {
     generator.membership.requested_in.store(0, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
-    draw_row_of_own_node(e->slot);
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    if (number != no_number) // else it comes with a row of its own
+        draw_row_of_node(e->slot, own_node(generator.config, number));
 }
 
 // A try with an older view leaves the row to one with the present view.

@@ -75,19 +75,15 @@ Visit visit_slot(Slot *slot) {
     return visit;
 }
 
-struct Round {
-    bool any; // there is a generator in cached mode
-    bool refilled;
-};
-
-Round visit_all() {
-    Round round = {};
+// The visits of all slots as one.
+Visit visit_all() {
+    Visit all = {};
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Visit visit = visit_slot(slot);
-        round.any = round.any || visit.has_ring;
-        round.refilled = round.refilled || visit.refilled;
+        all.has_ring = all.has_ring || visit.has_ring;
+        all.refilled = all.refilled || visit.refilled;
     }
-    return round;
+    return all;
 }
 
 bool has_any_ring() {
@@ -108,10 +104,10 @@ bool may_end() {
 void refill_rings() {
     int64_t nap_ms = shortest_nap_ms;
     while (!ShutdownRequestPending) {
-        const Round round = visit_all();
-        if (!round.any && may_end())
+        const Visit round = visit_all();
+        if (!round.has_ring && may_end())
             return;
-        nap_ms = round.refilled || !round.any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        nap_ms = round.refilled || !round.has_ring ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
         sleep_for(nap_ms * us_per_ms, Wait::refiller);
     }
 }

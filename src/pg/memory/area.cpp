@@ -1,7 +1,7 @@
 #include "area.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "server_state.hpp"
 

@@ -126,11 +126,6 @@ GrantError error_for_user(const GrantError &error);
 RegistrarStatus registrar_status();
 void registrar_status_set(const RegistrarStatus &status); // for the registrar
 
-int64_t trusted_clock_offset_us();
-
-// False: another session has trusted another offset than `before_us` meanwhile.
-bool trust_clock_offset(int64_t before_us, int64_t offset_us);
-
 // By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
 int64_t clock_moved_us();
 

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "blocks.hpp"
+#include "memberships.hpp"
 
 namespace uidgen::pg {
 

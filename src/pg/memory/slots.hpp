@@ -17,9 +17,8 @@
 //      a node, which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
-// A slot may outlive its sequence without harm (session/slot_life.hpp). A session that opens an entry compares the page
-// with `expected` and the file with `file`; if they differ, it invalidates the reserved range. This comparison cannot
-// detect an identical database made again (same oids, files and values), so keys say which database it is (area.hpp).
+// A slot may outlive its sequence without harm (session/slot_life.hpp), because a session that opens an entry compares
+// the page and its file with what the slot expects.
 #pragma once
 
 #include <atomic>
@@ -232,7 +231,7 @@ struct BlockAnswer {
     GrantError error; // at_us 0: none
 };
 
-// The one place for a block of the registry that a segment's slot has (blocks.hpp). The slot's lock guards it.
+// The one place for a block of the registry that a segment's slot has (memberships.hpp). The slot's lock guards it.
 struct BlockPlace {
     uint64_t number;       // of the request
     int64_t not_before_us; // when it may be asked (again), on the monotonic clock

@@ -1,7 +1,7 @@
 // uid_fleet_call(): what members call on the registry. One call says hello, asks for a grant or extends it, or asks for
 // a block of a segment.
 
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_block.hpp"
 #include "fleet_request.hpp"

@@ -1,7 +1,6 @@
 #include "registry.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"

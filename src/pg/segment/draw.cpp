@@ -1,11 +1,10 @@
 #include "draw.hpp"
 
-#include "memory/memberships.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "session/slot_life.hpp"
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {

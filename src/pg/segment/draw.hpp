@@ -5,7 +5,7 @@
 
 #include "config/rows.hpp"
 #include "core/range.hpp"
-#include "memory/blocks.hpp"
+#include "memory/memberships.hpp"
 #include "session/session.hpp"
 
 namespace uidgen::pg {
@@ -64,15 +64,11 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
 // ---------------------------------------------------------------------------------------------------------
 // A segment that is attached to one of a fleet's registry: its ranges are blocks that the registry gave.
 //
-// Why no value is handed out twice in the fleet, while the registry loses no commit:
-//   1. The registry reserves a block durably before it answers, and gives it to one server (registry/fleet_block.cpp).
-//   2. A block leaves its place once, and becomes the slot's range under the page's lock (take_block()).
-//      It then counts as a range that was reserved on the sequence: its last value is on the page, logged, and durable
-//      before its first value is handed out.
-//   3. It counts only if it lies beyond the page's value. So the page always shows the last value that this database
-//      was given, after a crash and on a standby that is promoted, too. Asks show it to the registry.
-//   4. What is left of a range or a block when the server stops is lost.
-// The sequence of an attached segment is one that nextval cannot move: one increment exceeds its maximum.
+// A block leaves its place once, and becomes the slot's range under the page's lock (take_block()), if it lies beyond
+// the page's value. It then counts as a range that was reserved on the sequence. So the page always shows the last
+// value that this database was given, and requests show it to the registry. docs/design.md, Segments of a fleet, says
+// why no value is handed out twice. The sequence of an attached segment is one that nextval cannot move: one increment
+// exceeds its maximum.
 // ---------------------------------------------------------------------------------------------------------
 
 // Asks the registrar for a block, unless one is asked for or ready. Returns at once. Error if the server is in no

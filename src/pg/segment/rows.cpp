@@ -11,7 +11,7 @@
 // docs/design.md (P1 18) has the argument.
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "draw.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"

@@ -25,7 +25,10 @@ void look_up_default() {
 
 SessionEntry *open_default() {
     if (default_changed_in == transaction_number)
-        report_default_changed_here();
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot use the default generator because it was changed in this transaction"),
+                        errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
+                        errhint("Commit the transaction before you draw.")));
     constexpr int most_rounds = 8; // as in read_unchanged()
     for (int round = 1;; round++) {
         if (default_sequence == InvalidOid)

@@ -1,7 +1,6 @@
 #include "session.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
@@ -155,8 +154,7 @@ void compare_with_page(SessionEntry *e, Relation rel) {
     unlock_page(&page);
 }
 
-} // namespace
-
+// Error if sessions cannot draw on this server, for lack of the preload.
 void check_may_draw() {
     if (likely(settings::is_preloaded))
         return;
@@ -166,6 +164,8 @@ void check_may_draw() {
     if (!attach_server_state())
         report_not_preloaded();
 }
+
+} // namespace
 
 SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     check_may_draw();
@@ -334,18 +334,6 @@ void check_count(int64_t count) {
                         errhint("Use a smaller count, or draw a value for each row of generate_series().")));
 }
 
-ArrayType *new_array(int64_t count) {
-    const Size size = ARR_OVERHEAD_NONULLS(1) + static_cast<Size>(count) * sizeof(int64_t);
-    auto *array = static_cast<ArrayType *>(palloc(size));
-    SET_VARSIZE(array, size);
-    array->ndim = 1;
-    array->dataoffset = 0;
-    array->elemtype = INT8OID;
-    *ARR_DIMS(array) = static_cast<int>(count);
-    *ARR_LBOUND(array) = 1;
-    return array;
-}
-
 // What a draw leaves in memory is of no use any more, and a long array takes many draws.
 void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
@@ -361,15 +349,17 @@ void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
 
 } // namespace
 
-int64_t *array_values(ArrayType *array) { return reinterpret_cast<int64_t *>(ARR_DATA_PTR(array)); }
+static_assert(sizeof(Datum) == sizeof(int64_t), "a bigint is passed by value");
 
-ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw) {
+ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw, int64_t *last) {
     check_count(count);
     if (count == 0)
         return construct_empty_array(INT8OID);
-    ArrayType *array = new_array(count);
-    fill(e, static_cast<uint64_t>(count), draw, array_values(array));
-    return array;
+    auto *values = static_cast<int64_t *>(palloc(static_cast<Size>(count) * sizeof(int64_t)));
+    fill(e, static_cast<uint64_t>(count), draw, values);
+    *last = values[count - 1];
+    return construct_array(reinterpret_cast<Datum *>(values), static_cast<int>(count), INT8OID, sizeof(int64_t), true,
+                           TYPALIGN_DOUBLE);
 }
 
 } // namespace uidgen::pg

@@ -113,9 +113,6 @@ template <bool has_clock> [[gnu::always_inline]] inline bool draw_next(SessionEn
     return draw_next<false>(e, role, value);
 }
 
-// Error if sessions cannot draw on this server, for lack of the preload.
-void check_may_draw();
-
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
 // sequences are freed at a later call, so callers keep the pointer only until their own call ends.
 SessionEntry *open_entry(Oid sequence, SlotKind kind);
@@ -172,9 +169,8 @@ void session_transaction_ended();
 // Draws 1 to `want` values, writes them to `out`, and returns how many.
 using DrawSome = uint64_t (*)(SessionEntry *e, uint64_t want, int64_t *out);
 
-// An array of bigint with `count` values. Negative counts are refused. The entry is open, even for 0 values: that has
-// checked the caller's privilege.
-ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw);
-int64_t *array_values(ArrayType *array);
+// An array of bigint with `count` values, and the last of them, unless there is none. Negative counts are refused. The
+// entry is open, even for 0 values: that has checked the caller's privilege.
+ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw, int64_t *last);
 
 } // namespace uidgen::pg

@@ -1,7 +1,6 @@
 #include "slot_life.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "config/extension.hpp"

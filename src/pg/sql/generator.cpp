@@ -49,10 +49,7 @@ uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
 
 // The last id is that of the last call that did not fail.
 Datum next_ids(SessionEntry *e, int64_t count) {
-    ArrayType *ids = draw_array(e, count, draw_some_ids);
-    if (count > 0)
-        last_id = array_values(ids)[count - 1];
-    return PointerGetDatum(ids);
+    return PointerGetDatum(draw_array(e, count, draw_some_ids, &last_id));
 }
 
 } // namespace

@@ -42,11 +42,8 @@ uint64_t draw_some_values(SessionEntry *e, uint64_t want, int64_t *out) {
 }
 
 Datum next_values(SessionEntry *e, int64_t count) {
-    ArrayType *values = draw_array(e, count, draw_some_values);
-    if (count > 0) {
-        e->has_last = true;
-        hand_out(e, array_values(values)[count - 1]);
-    }
+    ArrayType *values = draw_array(e, count, draw_some_values, &e->last_value);
+    e->has_last = e->has_last || count > 0;
     return PointerGetDatum(values);
 }
 

@@ -2,7 +2,7 @@
 
 #include "sequence/sequence.hpp"
 #include "generator/draw.hpp"
-#include "memory/blocks.hpp"
+#include "memory/memberships.hpp"
 #include "node/worker_node.hpp"
 #include "base/time_source.hpp"
 
