@@ -7,7 +7,7 @@
 #   SANITIZE=undefined  a build that reports undefined behaviour, for tests
 #   COVERAGE=1          a build that counts what runs, in .gcda files beside the objects, for tests
 #   WITHOUT_OPENSSL=1   a build that cannot conceal ids, as for a PostgreSQL without OpenSSL
-#   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/base/faults.hpp), for tests
+#   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/base/settings.hpp), for tests
 #
 # make dist writes uidgen-VERSION.tar.gz: the last commit of a git checkout.
 

@@ -10,8 +10,8 @@
 //      grant that has become old is still right, so it does not matter what happens between the decision and the swap.
 //   2. Positions that a decision allows are at or above `floor` and below `limit`. The floor is at or above the first
 //      position of granted_from, and the limit at or below that of granted_until. So are those of a backup worker.
-//   3. The word hands out each position once. So each pair (node, position) occurs at most once in a line: within a
-//      node the positions differ, whichever grants they came from. Other lines have other ticks of the node.
+//   3. The word hands out each position once. So each pair (node, position) occurs at most once in a membership: within
+//      a node the positions differ, whichever grants they came from. Other memberships have other ticks of the node.
 //   4. A lease ends at or below granted_until. What it adds to the leased ticks begins at or above granted_begin(): the
 //      caller publishes it from there, which raises the word over the gap below, and raises the backup worker's word
 //      too. So a grant of another node, or a later one of the same node, leaves nothing of the gap to be drawn.

@@ -75,14 +75,9 @@ constexpr ReadShort read_short_form(const char *text, size_t length) noexcept {
 //   random  what the caller gives.
 //   check   a hash of the layout and of all other bits. c = min(16, 74 - i - b), at least 2.
 //
-//   1. Order: unix_ts_ms never falls from a tick to the next one. Ticks of one millisecond are in the order of their
-//      index, and ids of one tick in that of the bits below. So UUIDs of one layout sort as their ids do.
-//   2. Unique: unix_ts_ms and index are the tick. So the id can be read back, and different ids of one layout have
-//      different UUIDs, whatever the random bits are.
-//   3. A UUID that was not made here, or in another layout, has the right check bits once in 2^c. It must also name a
-//      tick that the layout has.
-//
-// UUIDs last as long as the tables that hold them: this form never changes.
+// docs/design.md, P2 UUIDs, says why they sort as their ids do, and why the id can be read back whatever the random
+// bits are. A UUID that was not made here, or in another layout, has the right check bits once in 2^c. It must also
+// name a tick that the layout has. UUIDs last as long as the tables that hold them: this form never changes.
 // ---------------------------------------------------------------------------------------------------------
 
 struct Uuid {

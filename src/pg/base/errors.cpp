@@ -202,30 +202,6 @@ void report_not_a_generator(Oid relation) {
                             "segment_next().")));
 }
 
-void report_end_of_time(Oid generator, const core::Layout &layout) {
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("the time bits of generator \"%s\" are used up", name_of(generator)),
-                    errdetail("Its layout ends at %s.",
-                              show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
-                    errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
-}
-
-void report_default_changed_here() {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("cannot use the default generator because it was changed in this transaction"),
-                    errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
-                    errhint("Commit the transaction before you draw.")));
-}
-
-void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids",
-                    static_cast<double>(back_us) / 1e6, name_of(generator)),
-             errdetail("The generator issues ids again when the server's clock reaches %s.", show_instant(resumes_us)),
-             errhint("%s", hint)));
-}
-
 void report_ring_empty(Oid generator, int64_t waited_ms) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the ring of generator \"%s\" is empty", name_of(generator)),
@@ -234,57 +210,6 @@ void report_ring_empty(Oid generator, int64_t waited_ms) {
                               static_cast<long long>(waited_ms)),
                     errhint("Call again, or run SELECT uid_generator_alter(%s, when_ring_empty => 'pad').",
                             quote_literal_cstr(qualified_name(generator)))));
-}
-
-void report_no_grant(Oid generator, const char *message, const char *hint, int64_t waited_ms) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("generator \"%s\" has no node from the registry", name_of(generator)),
-             message[0] != '\0' ? errdetail("The last attempt to get one failed: %s", message)
-                                : errdetail("The registry has not answered yet. The call waited %lld ms and took "
-                                            "no id.",
-                                            static_cast<long long>(waited_ms)),
-             errhint("%s", hint[0] != '\0' ? hint : "Check uidgen.registry and the view uid_registry_status.")));
-}
-
-void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, const char *hint) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed", name_of(generator),
-                           static_cast<double>(behind_us) / 1e6),
-                    errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
-                              "The call waited %lld ms and took no id.",
-                              static_cast<long long>(waited_ms)),
-                    errhint("%s", hint)));
-}
-
-void report_clock_jump(Oid generator, int64_t now_us, int64_t moved_us) {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" cannot issue ids",
-                static_cast<double>(moved_us) / 1e6, name_of(generator)),
-         errdetail("The clock shows %s, and ids would carry that time.", show_instant(now_us)),
-         errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
-                 "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
-                 quote_literal_cstr(qualified_name(generator)))));
-}
-
-void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("server clock is not steady; generator \"%s\" cannot issue ids", name_of(generator)),
-                    errdetail("The clock showed %s, and a different time a moment later. "
-                              "The call retried for %lld ms and took no id.",
-                              show_instant(shown_us), static_cast<long long>(tried_ms)),
-                    errhint("Correct the server's clock, or increase uidgen.max_wait.")));
-}
-
-void report_no_id_found(Oid generator, int64_t tried_ms) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("could not draw an id from generator \"%s\" within %lld ms", name_of(generator),
-                           static_cast<long long>(tried_ms)),
-                    errdetail("Other sessions took the ids that this call tried to take, "
-                              "or the server's clock runs too fast."),
-                    errhint("Call again, or increase uidgen.max_wait.")));
 }
 
 } // namespace uidgen::pg

@@ -44,7 +44,6 @@ template <typename Allocate> auto explained(const char *what, Allocate allocate)
 
 // The open transaction has altered the generator, or its sequence.
 [[noreturn]] void report_altered_here(Oid generator);
-[[noreturn]] void report_default_changed_here();
 
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
@@ -58,29 +57,7 @@ template <typename Allocate> auto explained(const char *what, Allocate allocate)
 [[noreturn]] void report_not_a_sequence(Oid relation);
 [[noreturn]] void report_not_a_generator(Oid relation);
 
-// The layout's time bits are used up.
-[[noreturn]] void report_end_of_time(Oid generator, const core::Layout &layout);
-
-// The clock went back by at least back_us, and the generator's policy forbids drawing until it shows resumes_us.
-[[noreturn]] void report_clock_back(Oid generator, int64_t back_us, int64_t resumes_us, const char *hint);
-
 // The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
-
-// No grant of the fleet's registry holds the tick that comes next. `message` and `hint` are the registry's or libpq's;
-// empty: there was no answer yet.
-[[noreturn]] void report_no_grant(Oid generator, const char *message, const char *hint, int64_t waited_ms);
-
-// The caller has waited for waited_ms, and the clock is still behind by behind_us.
-[[noreturn]] void report_clock_behind(Oid generator, int64_t behind_us, int64_t waited_ms, const char *hint);
-
-// The clock jumped forward by moved_us, which is more than uidgen.max_clock_jump, and shows now_us.
-[[noreturn]] void report_clock_jump(Oid generator, int64_t now_us, int64_t moved_us);
-
-// The clock showed shown_us, and another time a moment later. This was not the call's first such reading.
-[[noreturn]] void report_clock_unsteady(Oid generator, int64_t shown_us, int64_t tried_ms);
-
-// Every try within tried_ms failed.
-[[noreturn]] void report_no_id_found(Oid generator, int64_t tried_ms);
 
 } // namespace uidgen::pg

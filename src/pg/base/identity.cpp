@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include "faults.hpp"
+#include "settings.hpp"
 
 namespace uidgen::pg {
 

@@ -2,7 +2,6 @@
 
 #include "compat.hpp"
 #include "core/layout.hpp"
-#include "faults.hpp"
 
 namespace uidgen::pg {
 

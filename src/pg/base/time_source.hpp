@@ -1,11 +1,12 @@
-// The clocks. Each is read in one place. Tests step the server's wall clock by preloading a library that replaces
-// clock_gettime.
+// The clocks, each read in one place, and bounded, cancellable waits. Tests step the server's wall clock by preloading
+// a library that replaces clock_gettime.
 #pragma once
 
 #include <cstdint>
 #include <ctime>
 
 #include "core/layout.hpp"
+#include "postgres.hpp"
 
 namespace uidgen::pg {
 
@@ -58,5 +59,29 @@ inline int64_t monotonic_coarse_us() {
 
 // The wall clock's offset above the monotonic clock: constant while the wall clock is not set.
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
+
+// What a process waits for. PostgreSQL 17 and later show it as a wait event of that name, UidgenClock for example;
+// before that it is Extension.
+enum class Wait : uint32_t { clock, ring, refiller, registrar, grant };
+
+// Sleeps for at most that long, or until the latch is set. Honours cancel and shutdown.
+void sleep_for(int64_t us, Wait wait);
+
+// The same, for a synchronous standby, shown as PostgreSQL's own SyncRep. Returns when the session is asked to cancel
+// or to end; the caller must handle that.
+void sleep_for_standby(int64_t us);
+
+// The same, for a grant or a block of the registry. Returns when the condition variable is signaled, too; the caller
+// has prepared to sleep on it. True: the time is over.
+bool sleep_for_grant(ConditionVariable *changed, int64_t us);
+
+// The same, for the registrar, until one of its sockets is ready for one of its events, too. `ready` is set for each of
+// them.
+struct WaitingSocket {
+    pgsocket socket;
+    uint32 events;
+    bool ready;
+};
+void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us);
 
 } // namespace uidgen::pg

@@ -1,52 +1,43 @@
-#include "waits.hpp"
-
-#include "compat.hpp"
 #include "time_source.hpp"
 
-namespace uidgen::pg {
+#include "compat.hpp"
 
+namespace uidgen::pg {
 namespace {
 
-void sleep_through_interrupts(int64_t us, uint32 event) {
-    const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, static_cast<long>(ms), event);
-    ResetLatch(MyLatch);
-}
-
-void sleep_for(int64_t us, uint32 event) {
-    sleep_through_interrupts(us, event);
-    CHECK_FOR_INTERRUPTS();
-}
+constexpr const char *names[] = {"UidgenClock", "UidgenRing", "UidgenRefiller", "UidgenRegistrar", "UidgenGrant"};
 
 // Registers the name at the first wait.
-uint32 once(uint32 *event, const char *name) {
-    if (*event == 0)
-        *event = wait_event(name);
-    return *event;
+uint32 event_of(Wait wait) {
+    static uint32 events[lengthof(names)] = {};
+    uint32 &event = events[static_cast<int>(wait)];
+    if (event == 0)
+        event = wait_event(names[static_cast<int>(wait)]);
+    return event;
+}
+
+long ms_of(int64_t us) { return static_cast<long>((us + us_per_ms - 1) / us_per_ms); }
+
+void sleep_through_interrupts(int64_t us, uint32 event) {
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms_of(us), event);
+    ResetLatch(MyLatch);
 }
 
 } // namespace
 
-void sleep_for_clock(int64_t us) {
-    static uint32 event = 0;
-    sleep_for(us, once(&event, "UidgenClock"));
+void sleep_for(int64_t us, Wait wait) {
+    sleep_through_interrupts(us, event_of(wait));
+    CHECK_FOR_INTERRUPTS();
 }
 
-void sleep_for_ring(int64_t us) {
-    static uint32 event = 0;
-    sleep_for(us, once(&event, "UidgenRing"));
-}
+void sleep_for_standby(int64_t us) { sleep_through_interrupts(us, WAIT_EVENT_SYNC_REP); }
 
-void sleep_as_refiller(int64_t us) {
-    static uint32 event = 0;
-    sleep_for(us, once(&event, "UidgenRefiller"));
+bool sleep_for_grant(ConditionVariable *changed, int64_t us) {
+    return ConditionVariableTimedSleep(changed, ms_of(us), event_of(Wait::grant));
 }
 
 void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us) {
-    static uint32 event = 0;
-    const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
-    const Size bytes = sizeof(WaitEvent) * static_cast<Size>(count + 1);
-    auto *ready = static_cast<WaitEvent *>(palloc(bytes));
+    auto *ready = static_cast<WaitEvent *>(palloc(sizeof(WaitEvent) * static_cast<Size>(count + 1)));
     WaitEventSet *set = new_wait_event_set(count + 2);
     AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
     AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
@@ -54,8 +45,7 @@ void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us) {
         sockets[i].ready = false;
         AddWaitEventToSet(set, sockets[i].events, sockets[i].socket, nullptr, &sockets[i]);
     }
-    const int happened =
-        WaitEventSetWait(set, static_cast<long>(ms), ready, count + 1, once(&event, "UidgenRegistrar"));
+    const int happened = WaitEventSetWait(set, ms_of(us), ready, count + 1, event_of(Wait::registrar));
     for (int i = 0; i < happened; i++)
         if ((ready[i].events & WL_LATCH_SET) != 0)
             ResetLatch(MyLatch);
@@ -65,13 +55,5 @@ void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us) {
     pfree(ready);
     CHECK_FOR_INTERRUPTS();
 }
-
-bool sleep_for_grant(ConditionVariable *changed, int64_t us) {
-    static uint32 event = 0;
-    const int64_t ms = (us + us_per_ms - 1) / us_per_ms;
-    return ConditionVariableTimedSleep(changed, static_cast<long>(ms), once(&event, "UidgenGrant"));
-}
-
-void sleep_for_standby(int64_t us) { sleep_through_interrupts(us, WAIT_EVENT_SYNC_REP); }
 
 } // namespace uidgen::pg

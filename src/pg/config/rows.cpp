@@ -259,10 +259,12 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
 
 } // namespace
 
-Oid schema_of_function(Oid function) {
-    const Oid schema = get_func_namespace(function);
-    const bool is_of_tables = OidIsValid(schema) && schema != get_namespace_oid("uid_internal", true);
-    return is_of_tables ? schema : find_extension().schema;
+Oid extension_schema() {
+    static Oid schema = InvalidOid;
+    static uint64_t as_of = 0;
+    if (as_of != relation_changes)
+        as_of = read_unchanged([] { schema = find_extension().schema; });
+    return schema;
 }
 
 // In a moment in which the extension is dropped, the relation of that name may be one of the schema's owner.

@@ -42,9 +42,9 @@ bool is_written_here(Oid relation);
 // visible to a transaction with an older snapshot too, as its sequence is.
 // ---------------------------------------------------------------------------------------------------------
 
-// The schema of the extension's tables: that of the SQL function that was called, unless this is in uid_internal. An
-// update of the extension may have dropped the function since the statement began.
-Oid schema_of_function(Oid function);
+// The schema of the extension's tables; InvalidOid: the database has no extension. It is looked up again after a
+// change, because the extension is made, dropped and moved together with its tables.
+Oid extension_schema();
 
 // A table of the extension, or one of its sequences; InvalidOid if it does not exist.
 Oid extension_table(Oid schema, const char *name, char kind = RELKIND_RELATION);

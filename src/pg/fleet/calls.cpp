@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -37,23 +37,23 @@ bool call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
 
 // A generator that joins names the node that it drew with so far.
 FleetRequest request_for(const Member &member, const core::Request &generator, const GrantedLast &other) {
-    const GrantOrder &order = member.order;
-    const bool joins = !generator.holds && order.former_node >= 0;
+    const GrantRequest &asked = member.request;
+    const bool joins = !generator.holds && asked.former_node >= 0;
     FleetRequest request = new_request(generator.seen);
     request.generator = generator;
     if (!generator.holds)
         request.generator.held.node = no_node;
     request.generator.clock_us = Max(generator.clock_us, 0);
     request.other = other;
-    request.database = order.database;
-    request.name = order.generator;
-    request.preset = order.preset;
-    request.layout = order.layout;
-    request.policy = worker_policy_names[static_cast<uint32_t>(order.policy)];
-    request.worker_number = order.policy == WorkerPolicy::fixed ? order.worker_number : no_worker;
-    request.datacenter_id = order.datacenter_id;
-    request.former_node = joins ? order.former_node : no_node;
-    request.former_until = joins ? order.former_until : -1;
+    request.database = asked.database;
+    request.name = asked.generator;
+    request.preset = asked.preset;
+    request.layout = asked.layout;
+    request.policy = worker_policy_names[static_cast<uint32_t>(asked.policy)];
+    request.worker_number = asked.policy == WorkerPolicy::fixed ? asked.worker_number : no_worker;
+    request.datacenter_id = asked.datacenter_id;
+    request.former_node = joins ? asked.former_node : no_node;
+    request.former_until = joins ? asked.former_until : -1;
     return request;
 }
 
@@ -148,7 +148,7 @@ bool member_call(const Member &member, const core::Request &request, const Grant
         return false;
     answer->given.why = refusal_of(answer->refusal);
     answer->given.incarnation = request.incarnation;
-    if (is_valid(*answer, member.order.layout, request.lowest))
+    if (is_valid(*answer, member.request.layout, request.lowest))
         return true;
     set_not_a_registry(error);
     return false;

@@ -1,9 +1,8 @@
 // The calls of the registry, over the open connection: for a generator's grant, and for a block of a segment that is
-// attached to one of the registry (memory/blocks.hpp).
+// attached to one of the registry (memory/memberships.hpp).
 #pragma once
 
 #include "connection.hpp"
-#include "memory/blocks.hpp"
 #include "memory/memberships.hpp"
 
 namespace uidgen::pg {

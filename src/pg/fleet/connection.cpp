@@ -4,7 +4,6 @@
 
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {

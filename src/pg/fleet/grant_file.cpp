@@ -170,7 +170,7 @@ void put_record(StringInfo output, Written *file, const Member &member, const co
     memset(static_cast<void *>(&record), 0, sizeof(record));
     record.place = file->place++;
     record.key = member.key;
-    record.layout = member.order.layout;
+    record.layout = member.request.layout;
     record.membership = membership;
     record.seen = seen;
     put(output, record);

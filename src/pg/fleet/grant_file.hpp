@@ -12,7 +12,7 @@
 // way by the control file. Then the file is removed, since the server that was a primary here may have been followed
 // by another one. Otherwise the server continues, perhaps after a crash recovery, in the latest timeline that the
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
-// grants of a file that counts may be used at once. They are the same line, on the same timeline, as before.
+// grants of a file that counts may be used at once. They are the same membership, on the same timeline, as before.
 //
 // The file is a header, which says what the file is, and a record for each membership. A grant adds a record, which is
 // flushed before the grant is used; the last record of a membership counts. The whole file is written, under another

@@ -7,7 +7,7 @@
 //   1. An incarnation is in the file of grants before it asks, so that the registry can tell which of two lives is the
 //      later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.
-// It is the only process that writes the file, and a server has one of it (memory/workers.hpp). uid_fleet_move()
+// It is the only process that writes the file, and a server has one of it (memory/server_state.hpp). uid_fleet_move()
 // removes the file.
 
 #include "calls.hpp"
@@ -15,8 +15,7 @@
 #include "report.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
-#include "memory/workers.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -62,11 +61,11 @@ struct Agenda {
     int64_t next_us; // how long until another one is due
 };
 
-int64_t length_us(const GrantOrder &order) { return order.length * order.layout.tick_us; }
+int64_t length_us(const GrantRequest &request) { return request.length * request.layout.tick_us; }
 
 bool is_in_use(const Member &member, int64_t now_us) {
-    return member.ordered && member.used_at_us != 0 &&
-           now_us - member.used_at_us < idle_lengths * length_us(member.order);
+    return member.requested && member.used_at_us != 0 &&
+           now_us - member.used_at_us < idle_lengths * length_us(member.request);
 }
 
 bool is_wanted(const Member &member) {
@@ -86,7 +85,7 @@ RegistrarNotes *notes_of(const Member &member) {
     if (notes->incarnation != member.membership.incarnation)
         *notes = {member.membership.incarnation};
     if (notes->renew_at == 0 && member.membership.holds)
-        notes->renew_at = renewal(member.membership.held.until - member.order.length, member.order.length,
+        notes->renew_at = renewal(member.membership.held.until - member.request.length, member.request.length,
                                   member.membership.incarnation);
     return notes;
 }
@@ -102,7 +101,7 @@ int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us
         if (!member.membership.holds)
             return -1;
         if (member.membership.former.count == 0)
-            wait_us = core::start_of(member.order.layout, notes->renew_at) - now_us;
+            wait_us = core::start_of(member.request.layout, notes->renew_at) - now_us;
     }
     return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
 }
@@ -161,7 +160,7 @@ void note_error(const Member &member, const GrantError &error) {
 // The registry cannot be used: every member learns why.
 void note_away(const GrantError &error) {
     for_each_member([&error](const Member &member) {
-        if (member.ordered)
+        if (member.requested)
             membership_note_error(member, error);
     });
     blocks_note_away(error);
@@ -211,13 +210,13 @@ void take_answer(const Member &member, const core::Request &ask, const core::Ans
         set_not_a_registry(error);
     (void)membership_publish(change);
     if (accepted == core::Accepted::grant)
-        schedule(notes_of(member), member.order.layout, ask, change.membership.held);
+        schedule(notes_of(member), member.request.layout, ask, change.membership.held);
 }
 
 void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
     if (!notes->refused)
-        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.order.generator,
-                             member.order.database, error.message),
+        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.request.generator,
+                             member.request.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
     notes->refused = true;
 }
@@ -248,11 +247,11 @@ void ask_for(const Member &member) {
     }
     if (!store_incarnation(member))
         return;
-    const core::Layout &layout = member.order.layout;
+    const core::Layout &layout = member.request.layout;
     const int64_t sent_us = wall_clock_us();
     const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.order.length);
+    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.request.length);
     const bool answered = member_call(member, ask, found.other, &answer, &error);
     if (answered) {
         report_clocks(sent_us, answer.clock_us);
@@ -330,7 +329,7 @@ void leave() {
     resign_as_worker(SingleWorker::registrar);
 }
 
-// Whether no member is in use (workers.hpp).
+// Whether no member is in use (server_state.hpp).
 bool may_end() {
     leave();
     return !look_around().any || !become_worker(SingleWorker::registrar);

@@ -4,7 +4,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "memory/workers.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -112,10 +112,10 @@ Row server_row() {
 
 void put_member(Row *row, const Member &member) {
     const core::Membership &membership = member.membership;
-    put_text(row, col_database, member.order.database);
-    put_text(row, col_generator, member.order.generator);
+    put_text(row, col_database, member.request.database);
+    put_text(row, col_generator, member.request.generator);
     put(row, col_node, membership.holds, Int64GetDatum(membership.held.node));
-    put_time(row, col_granted_until, membership.holds ? core::start_of(member.order.layout, membership.held.until) : 0);
+    put_time(row, col_granted_until, membership.holds ? core::start_of(member.request.layout, membership.held.until) : 0);
     put(row, col_renewals, true, Int64GetDatum(member.renewals));
     put(row, col_superseded, true, BoolGetDatum(membership.superseded));
     put_text(row, col_refusal, member.error.refusal);
@@ -202,7 +202,7 @@ Datum uid_registrar(PG_FUNCTION_ARGS) {
     Row row = server_row();
     bool any = false;
     for_each_member([&](const Member &member) {
-        if (!member.ordered)
+        if (!member.requested)
             return;
         put_member(&row, member);
         tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
@@ -222,7 +222,7 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
     if (!settings::is_preloaded)
         report_not_preloaded();
     open_area(); // or one that is being made would have the former memberships
-    memberships_begin_lines();
+    memberships_begin_again();
     grant_file_remove(); // or a start while the registry is away would go on with the former grants
     (void)wake_worker(SingleWorker::registrar);
     PG_RETURN_VOID();

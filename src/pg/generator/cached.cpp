@@ -1,9 +1,8 @@
-#include "cached.hpp"
+#include "draw.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -42,7 +41,7 @@ bool take_run(Call *call, uint64_t floor) {
     if (taken.too_old > 0 && taken.first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
     if (ring.filled() < cached.threshold)
-        wake_refiller();
+        (void)wake_worker(SingleWorker::refiller);
     if (taken.first == core::empty_cell)
         return false;
     e->run_in_hand = taken.first;
@@ -71,9 +70,9 @@ void wait_for_refiller(Call *call) {
         count(&slot->counters, Stat::refused_ring);
         report_ring_empty(call->e->sequence, waited_us / us_per_ms);
     }
-    wake_refiller();
+    (void)wake_worker(SingleWorker::refiller);
     const int64_t began_us = monotonic_us();
-    sleep_for_ring(Min(left_us, nap_us));
+    sleep_for(Min(left_us, nap_us), Wait::ring);
     count_time(&slot->counters, Stat::ring_waits, began_us);
 }
 
@@ -109,7 +108,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
             return;
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
-        wake_refiller();
+        (void)wake_worker(SingleWorker::refiller);
         count(&call->e->slot->counters, Stat::refused_ring);
         report_ring_empty(call->e->sequence, 0);
     }
@@ -207,7 +206,7 @@ uint64_t floor_of(const Call &call) {
 }
 
 // The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
-// found that (node_grant.hpp): another session may have joined one since, and may have filled the ring inside its
+// found that: another session may have joined one since, and may have filled the ring inside its
 // grant. A run lies in one tick, so what holds for one of its positions holds for all.
 uint64_t end_of_grant(const Call &call) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;

@@ -1,4 +1,4 @@
-#include "clock.hpp"
+#include "draw.hpp"
 
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
@@ -64,7 +64,7 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
     const GeneratorConfig &config = e->slot->generator.config;
     const int64_t moved_us = clock_moved_us();
     const bool is_as_at_start = moved_us < core::suspicious_jump_us && moved_us > -core::suspicious_jump_us;
-    const bool is_default = find_default_generator(schema_of_function(e->function)) == e->sequence;
+    const bool is_default = find_default_generator(extension_schema()) == e->sequence;
     const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
     const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
     const char *unless_above = other.is_above ? "" : ", above => false";

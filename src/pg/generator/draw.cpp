@@ -1,15 +1,12 @@
 #include "draw.hpp"
 
-#include "clock.hpp"
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"
 #include "sequence/sequence.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -22,6 +19,12 @@ constexpr int64_t longest_nap_us = 100 * us_per_ms;
 // call tries so often.
 constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
+
+// For messages.
+const char *name_of(const Call &call) { return get_rel_name(call.e->sequence); }
+const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
+double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
+long long ms_of(int64_t us) { return static_cast<long long>(us / us_per_ms); }
 
 // Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
 // position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
@@ -57,7 +60,7 @@ int64_t own_number(const Call &call) {
     Slot *slot = call.e->slot;
     const std::atomic<int64_t> &number = slot->generator.number;
     if (unlikely(number.load(std::memory_order_acquire) == no_number))
-        draw_number(slot, call.e->function, call.now_us);
+        draw_number(slot, call.now_us);
     return number.load(std::memory_order_acquire);
 }
 
@@ -86,11 +89,16 @@ void wait_for_clock(Call *call, int64_t missing_us) {
         count(&slot->counters, is_behind ? Stat::refused_clock : Stat::refused_rate);
         const char *soon = psprintf("Call again in %lld s, or increase uidgen.max_wait.",
                                     static_cast<long long>((missing_us + 999999) / 1000000));
-        report_clock_behind(call->e->sequence, missing_us, waited_us / us_per_ms,
-                            clock_hint(call->e, missing_us, soon));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed", name_of(*call),
+                               seconds(missing_us)),
+                        errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
+                                  "The call waited %lld ms and took no id.",
+                                  ms_of(waited_us)),
+                        errhint("%s", clock_hint(call->e, missing_us, soon))));
     }
     const int64_t began_us = monotonic_us();
-    sleep_for_clock(Min(Min(missing_us, left_us), longest_nap_us));
+    sleep_for(Min(Min(missing_us, left_us), longest_nap_us), Wait::clock);
     count_time(&slot->counters, Stat::clock_waits, began_us);
 }
 
@@ -106,7 +114,15 @@ void wait_for_grant(Call *call, int64_t wanted_tick) {
     if (left_us <= 0) {
         count(counters, Stat::refused_registry);
         const GrantError error = error_for_user(membership_error(slot));
-        report_no_grant(call->e->sequence, error.message, error.hint, waited_us / us_per_ms);
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("generator \"%s\" has no node from the registry", name_of(*call)),
+                 error.message[0] != '\0'
+                     ? errdetail("The last attempt to get one failed: %s", error.message)
+                     : errdetail("The registry has not answered yet. The call waited %lld ms and took no id.",
+                                 ms_of(waited_us)),
+                 errhint("%s", error.hint[0] != '\0' ? error.hint
+                                                     : "Check uidgen.registry and the view uid_registry_status.")));
     }
     const int64_t began_us = monotonic_us();
     membership_wait(slot, call->grant.view, Min(left_us, longest_wait_us));
@@ -165,7 +181,12 @@ void reject_reading(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
     if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms) {
         count(&call->e->slot->counters, Stat::refused_clock);
-        report_clock_unsteady(call->e->sequence, call->now_us, tried_us / us_per_ms);
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("server clock is not steady; generator \"%s\" cannot issue ids", name_of(*call)),
+                        errdetail("The clock showed %s, and a different time a moment later. "
+                                  "The call retried for %lld ms and took no id.",
+                                  instant(call->now_us), ms_of(tried_us)),
+                        errhint("Correct the server's clock, or increase uidgen.max_wait.")));
     }
     call->wait.rejected = true;
 }
@@ -173,7 +194,7 @@ void reject_reading(Call *call) {
 // Whether the wall clock keeps showing the same offset above the monotonic clock.
 bool clock_shows_it_again(Call *call) {
     for (int i = 0; i < rereads; i++) {
-        sleep_for_clock(between_rereads_us);
+        sleep_for(between_rereads_us, Wait::clock);
         const int64_t change_us = clock_offset_us() - call->offset_us;
         if (change_us > agreement_us || change_us < -agreement_us) {
             reject_reading(call);
@@ -202,13 +223,19 @@ bool take(Call *call, const core::Decision &decision) {
     return true;
 }
 
-[[noreturn]] void refuse_clock_back(const SessionEntry *e, const core::Decision &decision) {
+[[noreturn]] void refuse_clock_back(const Call &call, const core::Decision &decision) {
+    const SessionEntry *e = call.e;
     const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t back_us = decision.wait_ticks * layout.tick_us;
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
     count(&e->slot->counters, Stat::refused_clock);
-    report_clock_back(e->sequence, back_us, core::start_of(layout, decision.wanted), clock_hint(e, back_us, soon));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids", seconds(back_us),
+                           name_of(call)),
+                    errdetail("The generator issues ids again when the server's clock reaches %s.",
+                              instant(core::start_of(layout, decision.wanted))),
+                    errhint("%s", clock_hint(e, back_us, soon))));
 }
 
 bool take_backup(Call *call, const core::Decision &asked) {
@@ -235,23 +262,38 @@ void before_next_try(Call *call) {
     const int64_t tried_us = tried_for_us(&call->wait);
     if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
         return;
-    report_no_id_found(call->e->sequence, tried_us / us_per_ms);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("could not draw an id from generator \"%s\" within %lld ms", name_of(*call), ms_of(tried_us)),
+             errdetail("Other sessions took the ids that this call tried to take, "
+                       "or the server's clock runs too fast."),
+             errhint("Call again, or increase uidgen.max_wait.")));
 }
 
 bool clock_is_plausible(Call *call) {
     if (fault_is(Fault::trust_clock))
         return true;
-    const int64_t trusted_us = trusted_clock_offset_us();
+    // Relaxed: the offset guards no other data.
+    std::atomic<int64_t> &offset_us = server_state->clock.offset_us;
+    int64_t trusted_us = offset_us.load(std::memory_order_relaxed);
     const int64_t moved_us = call->offset_us - trusted_us;
     const core::ClockJump jump = core::clock_jump(moved_us, settings::max_clock_jump_s * us_per_second);
     if (jump != core::ClockJump::none && !clock_shows_it_again(call))
         return false;
     if (jump == core::ClockJump::too_far) {
         count(&call->e->slot->counters, Stat::refused_clock);
-        report_clock_jump(call->e->sequence, call->now_us, moved_us);
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
+                               "cannot issue ids",
+                               seconds(moved_us), name_of(*call)),
+                        errdetail("The clock shows %s, and ids would carry that time.", instant(call->now_us)),
+                        errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
+                                "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
+                                quote_literal_cstr(qualified_name(call->e->sequence)))));
     }
     // Of sessions that have seen one jump, one logs it.
-    if (trust_clock_offset(trusted_us, call->offset_us) && jump == core::ClockJump::far)
+    if (offset_us.compare_exchange_strong(trusted_us, call->offset_us, std::memory_order_relaxed) &&
+        jump == core::ClockJump::far)
         note_clock_jump(call->now_us, moved_us);
     return true;
 }
@@ -259,13 +301,13 @@ bool clock_is_plausible(Call *call) {
 void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
-    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: clock.hpp
+    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: draw.hpp
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order of their growth, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
     call->view.usable = generator.ticks.usable(call->level);
     call->view.written = generator.ticks.written_range().until;
-    call->grant = read_node_grant(call->e); // after all of these (node_grant.hpp)
+    call->grant = read_node_grant(call->e); // after all of these
     call->view.granted_from = call->grant.view.from;
     call->view.granted_until = call->grant.view.until;
     if (fault_is(Fault::outlive_grant) && call->grant.view.granted)
@@ -275,7 +317,8 @@ void read_state(Call *call) {
     call->now_us = wall_clock_us();
     call->offset_us = call->now_us - monotonic_us();
     call->view.now = core::tick_at(generator.config.layout, call->now_us);
-    watch_clock(call->e, changes, call->view);
+    if (unlikely((core::ticks_back(generator.config.policy, call->view) > 0) != is_behind(changes)))
+        note_clock_change(call->e, changes, call->view);
     if (unlikely(call->grant.in_fleet))
         membership_note_use(call->e->slot, call->now_us);
 }
@@ -310,13 +353,18 @@ bool execute(Call *call, const core::Decision &decision) {
     case core::ClockAction::clock_back:
         if (clock_shows_it_again(call)) {
             join_while_behind(*call, decision.wait_ticks * tick_us);
-            refuse_clock_back(e, decision);
+            refuse_clock_back(*call, decision);
         }
         break;
     case core::ClockAction::exhausted:
         if (clock_is_plausible(call)) {
             count(&e->slot->counters, Stat::refused_used_up);
-            report_end_of_time(e->sequence, e->slot->generator.config.layout);
+            const core::Layout &layout = e->slot->generator.config.layout;
+            ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                            errmsg("the time bits of generator \"%s\" are used up", name_of(*call)),
+                            errdetail("Its layout ends at %s.",
+                                      instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
+                            errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
         }
         break;
     }

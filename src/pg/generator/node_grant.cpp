@@ -1,4 +1,4 @@
-#include "node_grant.hpp"
+#include "draw.hpp"
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
@@ -19,48 +19,50 @@ using core::no_node;
 int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = e->slot->generator;
     const GeneratorConfig &config = generator.config;
-    if (generator.membership.ordered_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
+    if (generator.membership.requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
         return no_node;
     const int64_t number = generator.number.load(std::memory_order_acquire);
     if (number != no_number)
         return own_node(config, number).value;
     if (config.worker_policy == WorkerPolicy::fixed)
         return own_node(config, config.worker_number).value;
-    return former_node(schema_of_function(e->function), e->sequence, config.layout);
+    return former_node(extension_schema(), e->sequence, config.layout);
 }
 
 int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
 
-GrantOrder order_of(const SessionEntry *e, int64_t mark) {
+GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     const GeneratorConfig &config = e->slot->generator.config;
     const core::ClockPolicy &policy = config.policy;
-    GrantOrder order = {};
-    order.layout = config.layout;
-    order.length =
+    GrantRequest request = {};
+    request.layout = config.layout;
+    request.length =
         Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
-    order.policy = config.worker_policy;
-    order.worker_number = config.worker_number;
-    order.datacenter_id = datacenter_id_to_ask_for(config);
-    order.former_node = own_node_so_far(e, mark);
-    order.former_until = core::tick_of_mark(policy, mark) + 1;
-    strlcpy(order.preset, config.preset, sizeof(order.preset));
-    copy_clipped(order.generator, qualified_name(e->sequence), sizeof(order.generator));
-    copy_clipped(order.database, get_database_name(MyDatabaseId), sizeof(order.database));
-    return order;
+    request.policy = config.worker_policy;
+    request.worker_number = config.worker_number;
+    request.datacenter_id = datacenter_id_to_ask_for(config);
+    request.former_node = own_node_so_far(e, mark);
+    request.former_until = core::tick_of_mark(policy, mark) + 1;
+    strlcpy(request.preset, config.preset, sizeof(request.preset));
+    copy_clipped(request.generator, qualified_name(e->sequence), sizeof(request.generator));
+    copy_clipped(request.database, get_database_name(MyDatabaseId), sizeof(request.database));
+    return request;
 }
 
 void join(SessionEntry *e, uint32_t epoch) {
     const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
-    membership_order(e->slot, epoch, order_of(e, mark), mark > core::no_lease_yet);
+    membership_request(e->slot, epoch, request_of(e, mark), mark > core::no_lease_yet);
 }
 
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
 void leave_fleet(SessionEntry *e) {
     GeneratorState &generator = e->slot->generator;
-    generator.membership.ordered_in.store(0, std::memory_order_relaxed);
+    generator.membership.requested_in.store(0, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
-    draw_row_of_own_node(e->slot, e->function);
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    if (number != no_number) // else it comes with a row of its own
+        draw_row_of_node(e->slot, own_node(generator.config, number));
 }
 
 // A try with an older view leaves the row to one with the present view.
@@ -70,14 +72,14 @@ void show_node(SessionEntry *e, const NodeGrant &grant) {
     if (likely(shown == grant.view.node) || !core::same_view(membership_view(e->slot), grant.view) ||
         !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
         return;
-    draw_row_of_node(e->slot, e->function, {grant.view.node, core::Protection::registry});
+    draw_row_of_node(e->slot, {grant.view.node, core::Protection::registry});
 }
 
 } // namespace
 
 NodeGrant read_node_grant(SessionEntry *e) {
     const uint32_t epoch = fleet_epoch();
-    const uint32_t known = e->slot->generator.membership.ordered_in.load(std::memory_order_acquire);
+    const uint32_t known = e->slot->generator.membership.requested_in.load(std::memory_order_acquire);
     if (likely(epoch == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
@@ -97,7 +99,7 @@ NodeGrant present_grant(const Slot *slot) {
     const uint32_t epoch = fleet_epoch();
     if (epoch == 0)
         return no_fleet;
-    const uint32_t known = slot->generator.membership.ordered_in.load(std::memory_order_acquire);
+    const uint32_t known = slot->generator.membership.requested_in.load(std::memory_order_acquire);
     return {true, known == epoch ? membership_view_locked(slot) : core::no_grant};
 }
 

@@ -1,8 +1,6 @@
-#include "cached.hpp"
+#include "draw.hpp"
 
-#include "memory/workers.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -77,19 +75,15 @@ Visit visit_slot(Slot *slot) {
     return visit;
 }
 
-struct Round {
-    bool any; // there is a generator in cached mode
-    bool refilled;
-};
-
-Round visit_all() {
-    Round round = {};
+// The visits of all slots as one.
+Visit visit_all() {
+    Visit all = {};
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Visit visit = visit_slot(slot);
-        round.any = round.any || visit.has_ring;
-        round.refilled = round.refilled || visit.refilled;
+        all.has_ring = all.has_ring || visit.has_ring;
+        all.refilled = all.refilled || visit.refilled;
     }
-    return round;
+    return all;
 }
 
 bool has_any_ring() {
@@ -98,7 +92,7 @@ bool has_any_ring() {
     return any;
 }
 
-// Whether the refiller may end because there is no ring (workers.hpp). A session makes a slot ready under the
+// Whether the refiller may end because there is no ring (server_state.hpp). A session makes a slot ready under the
 // slot's lock, and wakes the refiller afterwards.
 bool may_end() {
     worker_found_nothing(SingleWorker::refiller);
@@ -110,11 +104,11 @@ bool may_end() {
 void refill_rings() {
     int64_t nap_ms = shortest_nap_ms;
     while (!ShutdownRequestPending) {
-        const Round round = visit_all();
-        if (!round.any && may_end())
+        const Visit round = visit_all();
+        if (!round.has_ring && may_end())
             return;
-        nap_ms = round.refilled || !round.any ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        sleep_as_refiller(nap_ms * us_per_ms);
+        nap_ms = round.refilled || !round.has_ring ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
+        sleep_for(nap_ms * us_per_ms, Wait::refiller);
     }
 }
 
@@ -159,8 +153,6 @@ uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {
     const int64_t tick = core::tick_at(layout, now_us - generator.config.cached.fresh_us) + 1;
     return tick > 0 ? static_cast<uint64_t>(Min(tick, generator.config.policy.end)) << layout.sequence_bits : 0;
 }
-
-void wake_refiller() { (void)wake_worker(SingleWorker::refiller); }
 
 } // namespace uidgen::pg
 

@@ -1,7 +1,7 @@
 #include "area.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "server_state.hpp"
 
@@ -67,7 +67,6 @@ void forget_former(AreaState *state) {
         lists.next_look.store(InvalidDsaPointer, std::memory_order_relaxed);
         lists.first_free = InvalidDsaPointer;
     }
-    state->newest_block.store(InvalidDsaPointer, std::memory_order_relaxed);
 }
 
 // No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping.

@@ -1,8 +1,6 @@
 #include "memberships.hpp"
 
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
-#include "workers.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -19,44 +17,41 @@ uint64_t fresh_incarnation() {
     return fresh;
 }
 
+// Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
+bool is_for_present(const MembershipFields &present, const GrantRequest &request, bool has_mark) {
+    return present.used && core::same_layout(present.request.layout, request.layout) && (present.requested || has_mark);
+}
+
+// A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
+// grant the request still must name it.
+GrantRequest with_former(GrantRequest request, const MembershipFields &present) {
+    const GrantRequest &before = present.request;
+    if (!present.requested || present.membership.holds || before.former_node < 0 || request.former_node >= 0 ||
+        !core::same_layout(before.layout, request.layout))
+        return request;
+    request.former_node = before.former_node;
+    request.former_until = Max(request.former_until, before.former_until);
+    return request;
+}
+
 // Begins as a newcomer, without a grant.
-void begin_line(MembershipState *state, uint64_t fresh) {
-    core::begin_membership(&state->held, fresh);
-    state->error = {};
+void begin_again(MembershipFields *fields, uint64_t fresh) {
+    core::begin_membership(&fields->membership, fresh);
+    fields->error = {};
 }
 
 void begin_membership(MembershipState *state) {
-    state->used = true;
-    state->ordered = false;
-    state->order = {};
-    state->renewals = 0;
-    state->error = {};
+    state->fields = {};
+    state->fields.used = true;
     state->notes = {};
     state->wanted.store(0, std::memory_order_relaxed);
     state->used_at_us.store(0, std::memory_order_relaxed);
 }
 
-// Whether the order is for the line that there is. What a file without a mark says is not the generator's own.
-bool is_for_line(const MembershipState &state, const GrantOrder &order, bool has_mark) {
-    return state.used && core::same_layout(state.order.layout, order.layout) && (state.ordered || has_mark);
-}
-
-// A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
-// grant the order still must name it.
-GrantOrder with_former(GrantOrder order, const MembershipState &state) {
-    const GrantOrder &before = state.order;
-    if (!state.ordered || state.held.holds || before.former_node < 0 || order.former_node >= 0 ||
-        !core::same_layout(before.layout, order.layout))
-        return order;
-    order.former_node = before.former_node;
-    order.former_until = Max(order.former_until, before.former_until);
-    return order;
-}
-
 void note_error(Slot *slot, const GrantError &error) {
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    state.error = error;
+    state.fields.error = error;
     state.errors.fetch_add(1, std::memory_order_relaxed);
     LWLockRelease(&slot->lock);
     ConditionVariableBroadcast(&state.changed);
@@ -69,7 +64,7 @@ void wake_registrar_for(Slot *slot) {
 }
 
 // Whether the membership follows from the present one. If too many lives have passed without an answer,
-// begin_incarnation() begins a new line, which has no former ones.
+// begin_incarnation() begins a new membership, which has no former ones.
 bool follows(const core::Membership &next, const core::Membership &present) {
     if (next.incarnation == present.incarnation || present.former.count == core::most_former)
         return true;
@@ -80,19 +75,19 @@ bool follows(const core::Membership &next, const core::Membership &present) {
 }
 
 // That of a dropped generator rests, because the DROP may be rolled back.
-bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && slot->generator.membership.used; }
+bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && slot->generator.membership.fields.used; }
 
 // A membership that was superseded draws nothing.
-GrantView view_of(const MembershipState &state) {
-    const core::Membership &held = state.held;
-    if (!state.used || !held.holds || held.superseded)
+GrantView view_of(const MembershipFields &fields) {
+    const core::Membership &m = fields.membership;
+    if (!fields.used || !m.holds || m.superseded)
         return core::no_grant;
-    return {true, held.held.node, held.held.from, held.held.until};
+    return {true, m.held.node, m.held.from, m.held.until};
 }
 
 bool is_of_member(const Slot *slot, const SlotKey &key) { return has_member(slot) && same_key(slot->key, key); }
 
-// False: memberships_begin_lines() has forgotten the fleet meanwhile.
+// False: memberships_begin_again() has forgotten the fleet meanwhile.
 bool note_seen(const MembershipChange &change) {
     lock_state(LW_EXCLUSIVE);
     const bool is_in_fleet = fleet().seen.fleet == change.before.fleet;
@@ -103,21 +98,17 @@ bool note_seen(const MembershipChange &change) {
 }
 
 void publish(MembershipState *state, const core::Membership &next) {
-    const bool renewed = next.holds && next.held.serial != state->held.held.serial;
-    state->renewals += renewed ? 1 : 0;
-    state->held = next;
+    MembershipFields &fields = state->fields;
+    const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
+    fields.renewals += renewed ? 1 : 0;
+    fields.membership = next;
     if (renewed)
-        state->error = {};
-    if (view_of(*state).until > state->wanted.load(std::memory_order_relaxed))
+        fields.error = {};
+    if (view_of(fields).until > state->wanted.load(std::memory_order_relaxed))
         state->wanted.store(0, std::memory_order_relaxed);
 }
 
 } // namespace
-
-void membership_initialize_once(MembershipState *state) {
-    state->errors.store(0, std::memory_order_relaxed);
-    ConditionVariableInit(&state->changed);
-}
 
 bool try_fresh_incarnation(uint64_t *fresh) {
     do
@@ -143,25 +134,25 @@ void set_in_fleet(bool in_fleet) {
     fleet().epoch.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-// Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership of that order.
-void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark) {
+// Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership of that request.
+void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    if (!is_for_line(state, order, has_mark)) {
-        if (!state.used)
+    if (!is_for_present(state.fields, request, has_mark)) {
+        if (!state.fields.used)
             begin_membership(&state);
-        begin_line(&state, fresh);
+        begin_again(&state.fields, fresh);
     }
-    state.order = with_former(order, state);
-    state.ordered = true;
+    state.fields.request = with_former(request, state.fields);
+    state.fields.requested = true;
     LWLockRelease(&slot->lock);
-    state.ordered_in.store(epoch, std::memory_order_release);
+    state.requested_in.store(epoch, std::memory_order_release);
     membership_note_use(slot, wall_clock_us());
     wake_registrar_for(slot); // a grant from the file must be renewed
 }
 
-GrantView membership_view_locked(const Slot *slot) { return view_of(slot->generator.membership); }
+GrantView membership_view_locked(const Slot *slot) { return view_of(slot->generator.membership.fields); }
 
 GrantView membership_view(Slot *slot) {
     LWLockAcquire(&slot->lock, LW_SHARED);
@@ -199,7 +190,7 @@ void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
 
 GrantError membership_error(Slot *slot) {
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const GrantError error = slot->generator.membership.error;
+    const GrantError error = slot->generator.membership.fields.error;
     LWLockRelease(&slot->lock);
     return error;
 }
@@ -213,15 +204,11 @@ bool membership_copy(Slot *slot, Member *copy) {
     LWLockAcquire(&slot->lock, LW_SHARED);
     const bool is_member = has_member(slot);
     if (is_member)
-        *copy = {slot,
+        *copy = {{state.fields},
+                 slot,
                  slot->key,
-                 state.ordered,
-                 state.order,
-                 state.held,
                  state.wanted.load(std::memory_order_relaxed),
-                 state.used_at_us.load(std::memory_order_relaxed),
-                 state.renewals,
-                 state.error};
+                 state.used_at_us.load(std::memory_order_relaxed)};
     LWLockRelease(&slot->lock);
     return is_member;
 }
@@ -238,8 +225,8 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     begin_membership(&state);
-    state.order.layout = layout;
-    state.held = membership;
+    state.fields.request.layout = layout;
+    state.fields.membership = membership;
     LWLockRelease(&slot->lock);
 }
 
@@ -254,7 +241,7 @@ bool membership_publish(const MembershipChange &change) {
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     const bool published =
-        is_of_member(slot, change.key) && follows(change.membership, state.held) && note_seen(change);
+        is_of_member(slot, change.key) && follows(change.membership, state.fields.membership) && note_seen(change);
     if (published)
         publish(&state, change.membership);
     LWLockRelease(&slot->lock);
@@ -279,26 +266,152 @@ void membership_unwant(const Member &member) {
 void membership_note_error(const Member &member, const GrantError &error) {
     LWLockAcquire(&member.slot->lock, LW_SHARED);
     // Not one that the registry of a fleet has given that uid_fleet_move() has left meanwhile.
-    const bool is_its =
-        is_of_member(member.slot, member.key) && follows(member.slot->generator.membership.held, member.membership);
+    const bool is_its = is_of_member(member.slot, member.key) &&
+                        follows(member.slot->generator.membership.fields.membership, member.membership);
     LWLockRelease(&member.slot->lock);
     if (is_its) // an error that another generator gets is overwritten by its own
         note_error(member.slot, error);
 }
 
-// What is known of the former fleet is forgotten last. So no answer to a former line brings it back, and one to a new
-// line that was asked with it is not published (note_seen()).
-void memberships_begin_lines() {
+// What is known of the former fleet is forgotten last. So no answer to a former membership brings it back, and one to a
+// new membership that was asked with it is not published (note_seen()).
+void memberships_begin_again() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         MembershipState &state = slot->generator.membership;
         const uint64_t fresh = fresh_incarnation();
         LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-        if (slot->phase != SlotPhase::free && state.used)
-            begin_line(&state, fresh);
+        if (slot->phase != SlotPhase::free && state.fields.used)
+            begin_again(&state.fields, fresh);
         LWLockRelease(&slot->lock);
         ConditionVariableBroadcast(&state.changed);
     }
     fleet_restore({});
+}
+
+namespace {
+
+// After a refusal sessions fail at once for so long. After an error that passes by itself the registrar waits so long.
+constexpr int64_t pause_us = us_per_second;
+
+bool is_asked(const Slot *segment) { return segment->segment.block.answer.state == BlockState::asked; }
+
+bool may_ask(const BlockPlace &place, int64_t now_us) {
+    const BlockState state = place.answer.state;
+    return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
+}
+
+uint64_t next_number() {
+    lock_state(LW_EXCLUSIVE);
+    const uint64_t number = ++server_state->fleet.asked_blocks;
+    unlock_state();
+    return number;
+}
+
+} // namespace
+
+// ---------------------------------------------------------------------------------------------------------
+// Blocks, for the sessions.
+// ---------------------------------------------------------------------------------------------------------
+
+void blocks_ask(Slot *segment, const BlockAsk &ask) {
+    const int64_t now_us = monotonic_us();
+    GrantError error = {};
+    BlockPlace &place = segment->segment.block;
+    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    if (may_ask(place, now_us)) {
+        place.number = next_number();
+        place.not_before_us = 0;
+        place.ask = ask;
+        place.answer = {BlockState::asked, {}, BlockRefusal::other, {}};
+    }
+    const bool asked = is_asked(segment);
+    LWLockRelease(&segment->lock);
+    if (asked && !wake_registrar(&error))
+        blocks_note_away(error);
+}
+
+bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
+    const BlockPlace &place = segment->segment.block;
+    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    const bool is_ready = place.answer.state == BlockState::ready;
+    const bool is_its = is_ready && strcmp(place.ask.registry_name, registry_name) == 0;
+    *block = place.answer.block;
+    if (is_ready)
+        blocks_discard(segment);
+    LWLockRelease(&segment->lock);
+    return is_its;
+}
+
+BlockAnswer blocks_look(const Slot *segment) {
+    auto *lock = const_cast<LWLock *>(&segment->lock);
+    LWLockAcquire(lock, LW_SHARED);
+    const BlockAnswer answer = segment->segment.block.answer;
+    LWLockRelease(lock);
+    return answer;
+}
+
+void blocks_wait(Slot *segment, int64_t timeout_us) {
+    const int64_t until_us = monotonic_us() + timeout_us;
+    ConditionVariable *changed = &segment->segment.block.changed;
+    ConditionVariablePrepareToSleep(changed);
+    while (blocks_look(segment).state == BlockState::asked) {
+        const int64_t left_us = until_us - monotonic_us();
+        if (left_us <= 0 || sleep_for_grant(changed, left_us))
+            break;
+    }
+    ConditionVariableCancelSleep();
+}
+
+void blocks_forget(Slot *segment) {
+    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    blocks_discard(segment);
+    LWLockRelease(&segment->lock);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Blocks, for the registrar.
+// ---------------------------------------------------------------------------------------------------------
+
+bool blocks_next_asked(AskedBlock *asked, int64_t *next_us) {
+    const int64_t now_us = monotonic_us();
+    bool found = false;
+    for_each_slot(SlotKind::segment, [&](Slot *segment) {
+        const BlockPlace &place = segment->segment.block;
+        if (!is_asked(segment))
+            return;
+        if (place.not_before_us > now_us) {
+            *next_us = Min(*next_us, place.not_before_us - now_us);
+        } else if (!found || place.number < asked->number) {
+            *asked = {segment, place.number, place.ask};
+            found = true;
+        }
+    });
+    return found;
+}
+
+bool blocks_are_asked() {
+    bool asked = false;
+    for_each_slot(SlotKind::segment, [&asked](const Slot *segment) { asked = asked || is_asked(segment); });
+    return asked;
+}
+
+void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
+    BlockPlace &place = asked.segment->segment.block;
+    LWLockAcquire(&asked.segment->lock, LW_EXCLUSIVE);
+    if (is_asked(asked.segment) && place.number == asked.number) {
+        place.answer = answer;
+        place.not_before_us = monotonic_us() + pause_us;
+        ConditionVariableBroadcast(&place.changed);
+    }
+    LWLockRelease(&asked.segment->lock);
+}
+
+void blocks_note_away(const GrantError &error) {
+    const auto note = [&error](Slot *segment) {
+        if (is_asked(segment))
+            segment->segment.block.answer.error = error;
+    };
+    for_each_slot(SlotKind::segment, note, LW_EXCLUSIVE);
 }
 
 } // namespace uidgen::pg

@@ -1,18 +1,19 @@
-// The memberships of this server's generators in a fleet: what is asked of the registry for each, and the grants that
-// sessions draw with. Each is in the slot of its generator, and outlives alterations of it. It ends with the slot.
+// What passes between the sessions that draw and the registrar, which asks the registry of the fleet: memberships of
+// generators, with the grants that sessions draw with, and blocks of segments. A membership is in the slot of its
+// generator, and outlives alterations of it. It ends with the slot.
 //
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
-//   2. The registrar is the only process that changes a membership, except for membership_order() and
-//      memberships_begin_lines() (under the lock). membership_publish() therefore refuses a membership that follows
-//      from another one than the slot has. Incarnations are random numbers, so one of another generator that had the
-//      slot meanwhile, or of the same one in another line, is told from the former one.
+//   2. The registrar is the only process that changes a membership, except for membership_request() and
+//      memberships_begin_again() (under the lock). membership_publish() therefore refuses a membership that follows
+//      from another one than the slot has. Incarnations are random numbers, so they tell it from that of another
+//      generator that had the slot meanwhile, and from an earlier one of the same generator.
 //
 // Why a grant of a membership that has ended does no harm:
-//   1. Its ticks stay the former line's. The registry grants the node to another line from the end of the grant on.
-//   2. An answer that is under way for the line is not published, by (2) of the contract.
-//   3. The file of grants may still have the line, until it is written again. A start then continues the line. That
-//      is right, because no later line of the generator has drawn: its incarnation would be in the file instead.
+//   1. Its ticks stay its own. The registry grants the node to another membership from the end of the grant on.
+//   2. An answer that is under way for it is not published, by (2) of the contract.
+//   3. The file of grants may still have it, until it is written again. A start then continues it. That is right,
+//      because no later membership of the generator has drawn: its incarnation would be in the file instead.
 #pragma once
 
 #include "slots.hpp"
@@ -34,9 +35,9 @@ uint32_t fleet_epoch();
 // The setting changes. Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Gives the generator's membership its order in that epoch. A new line begins without `has_mark`, if the membership
+// Says what is asked of the registry in that epoch. A new membership begins without `has_mark`, if the membership
 // comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
-void membership_order(Slot *slot, uint32_t epoch, const GrantOrder &order, bool has_mark);
+void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark);
 
 GrantView membership_view(Slot *slot);
 GrantView membership_view_locked(const Slot *slot); // under the slot's lock
@@ -58,16 +59,11 @@ GrantError membership_error(Slot *slot);
 // For the registrar, the file of grants and the status view.
 // ---------------------------------------------------------------------------------------------------------
 
-struct Member {
+struct Member : MembershipFields {
     Slot *slot;
     SlotKey key;
-    bool ordered;     // false: only the file knows it; no session has used it since the server's start
-    GrantOrder order; // if not ordered, only the layout
-    core::Membership membership;
     int64_t wanted;
     int64_t used_at_us;
-    int64_t renewals;
-    GrantError error;
 };
 
 // False: the slot's generator is not a member.
@@ -111,12 +107,59 @@ void membership_unwant(const Member &member);
 void membership_note_error(const Member &member, const GrantError &error);
 
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
-void memberships_begin_lines();
+void memberships_begin_again();
 
 // A random number that was never used: the name of an incarnation. Positive, never 0. False: there is none.
 bool try_fresh_incarnation(uint64_t *fresh);
 
-// For slots.cpp.
-void membership_initialize_once(MembershipState *state);
+// ---------------------------------------------------------------------------------------------------------
+// Blocks of segments: ranges of values that the registry gave to this server. A slot has one place for a block. So at
+// most one block of a segment is ready after the range that sessions draw from (Leaf's double buffer). The slot's lock
+// guards the place. It may be taken under the page's, so that a block leaves its place and becomes the slot's range at
+// once (segment/draw.hpp). First what sessions call.
+// ---------------------------------------------------------------------------------------------------------
+
+// Asks for a block, unless one is asked for or ready, or was refused less than a second ago. Starts the registrar if
+// none runs. Returns at once.
+void blocks_ask(Slot *segment, const BlockAsk &ask);
+
+// The block that is ready leaves the slot's place. False: none is ready that was asked for by that name. Raises no
+// error.
+bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block);
+
+BlockAnswer blocks_look(const Slot *segment);
+
+// Sleeps until no block is asked for any more, or the time is over. Honours cancel.
+void blocks_wait(Slot *segment, int64_t timeout_us);
+
+// What was asked for is of no use any more. The second form is under the slot's lock.
+void blocks_forget(Slot *segment);
+inline void blocks_discard(Slot *segment) {
+    segment->segment.block.answer = {};
+    ConditionVariableBroadcast(&segment->segment.block.changed);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// For the registrar.
+// ---------------------------------------------------------------------------------------------------------
+
+struct AskedBlock {
+    Slot *segment;
+    uint64_t number; // of the ask
+    BlockAsk ask;
+};
+
+// The ask that is due and has the lowest number. False: none is; then *next_us is how long until one is due, if that is
+// less than it was.
+bool blocks_next_asked(AskedBlock *asked, int64_t *next_us);
+
+// Whether a block is asked for.
+bool blocks_are_asked();
+
+// Does nothing if the place has another ask by now; a block is then lost. Wakes the sessions that wait for it.
+void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer);
+
+// The registry cannot be used: every session that waits learns why.
+void blocks_note_away(const GrantError &error);
 
 } // namespace uidgen::pg

@@ -40,7 +40,6 @@ struct AreaState {
     std::atomic<dsa_handle> handle;
     dshash_table_handle table;
     SlotLists slots[slot_kinds];
-    std::atomic<dsa_pointer> newest_block; // of the places for blocks (blocks.hpp)
 };
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
@@ -51,7 +50,7 @@ struct ClockState {
     std::atomic<uint64_t> jumps;
 };
 
-// A background worker of which a server has at most one (workers.hpp).
+// A background worker of which a server has at most one.
 struct WorkerState {
     std::atomic<Latch *> latch;         // of the running worker
     std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
@@ -127,12 +126,53 @@ GrantError error_for_user(const GrantError &error);
 RegistrarStatus registrar_status();
 void registrar_status_set(const RegistrarStatus &status); // for the registrar
 
-int64_t trusted_clock_offset_us();
-
-// False: another session has trusted another offset than `before_us` meanwhile.
-bool trust_clock_offset(int64_t before_us, int64_t offset_us);
-
 // By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
 int64_t clock_moved_us();
+
+// ---------------------------------------------------------------------------------------------------------
+// Background workers. Of some a server runs at most one of each kind, and only while it is needed: the first process
+// that needs one starts it.
+//
+// How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
+// worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
+// work, or the session finds no worker and starts one.
+// ---------------------------------------------------------------------------------------------------------
+
+struct WorkerStart {
+    const char *name;
+    const char *function; // its main function
+    int flags;
+    BgWorkerStartTime starts;
+    const char *without;  // the hint if there is no place for one
+    const void *argument; // of BGW_EXTRALEN bytes at most, for its bgw_extra
+    Size argument_bytes;
+};
+
+// Allocates nothing and raises no error. False: there is no place for one.
+bool start_worker(const WorkerStart &start);
+
+enum class SingleWorker : uint32_t {
+    refiller,  // fills rings of generators in cached mode
+    registrar, // asks the registry of the fleet for grants and blocks
+};
+
+// Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
+// worker_found_nothing(). Allocates nothing and raises no error. False: no background worker can be started.
+bool wake_worker(SingleWorker kind);
+
+// The same for the registrar. False: it cannot be started, and *error says why.
+bool wake_registrar(GrantError *error);
+
+// For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
+// one is running, this one ends.
+void begin_as_worker(SingleWorker kind);
+
+// Registers this process as the worker. False: another one is running.
+bool become_worker(SingleWorker kind);
+
+// Does nothing if another process is registered.
+void resign_as_worker(SingleWorker kind);
+
+void worker_found_nothing(SingleWorker kind);
 
 } // namespace uidgen::pg

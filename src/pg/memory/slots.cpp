@@ -2,7 +2,6 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "blocks.hpp"
 #include "memberships.hpp"
 
 namespace uidgen::pg {
@@ -36,7 +35,9 @@ void initialize_once(Slot *slot, dsa_pointer self, SlotKind kind) {
     slot->phase = SlotPhase::free;
     LWLockInitialize(&slot->lock, server_state->tranche);
     if (kind == SlotKind::generator)
-        membership_initialize_once(&slot->generator.membership);
+        ConditionVariableInit(&slot->generator.membership.changed);
+    else
+        ConditionVariableInit(&slot->segment.block.changed);
 }
 
 void add_to_lists(Slot *slot) {
@@ -105,16 +106,16 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->config.policy.spread.salt = server_state->salt;
     generator->number.store(no_number, std::memory_order_relaxed);
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
-    generator->membership.ordered_in.store(0, std::memory_order_relaxed);
+    generator->membership.requested_in.store(0, std::memory_order_relaxed);
     generator->ring.cells = cells;
     generator->ring.is_refilled = true;
     generator->ring.shared.reset(run);
     generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
-// All but the place for blocks.
+// All but the block.
 void reset(SegmentState *segment, const SlotInit &init) {
-    memset(static_cast<void *>(segment), 0, offsetof(SegmentState, blocks));
+    memset(static_cast<void *>(segment), 0, offsetof(SegmentState, block));
     segment->bounds = init.bounds;
     segment->step = init.bounds.base;
 }
@@ -147,7 +148,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
 
 void forget_fleet(Slot *slot) {
     if (slot->kind == SlotKind::generator)
-        slot->generator.membership.used = false;
+        slot->generator.membership.fields.used = false;
     else
         blocks_discard(slot);
 }

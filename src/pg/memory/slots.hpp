@@ -17,9 +17,8 @@
 //      a node, which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 //
-// A slot may outlive its sequence without harm (session/slot_life.hpp). A session that opens an entry compares the page
-// with `expected` and the file with `file`; if they differ, it invalidates the reserved range. This comparison cannot
-// detect an identical database made again (same oids, files and values), so keys say which database it is (area.hpp).
+// A slot may outlive its sequence without harm (session/slot_life.hpp), because a session that opens an entry compares
+// the page and its file with what the slot expects.
 #pragma once
 
 #include <atomic>
@@ -112,7 +111,7 @@ struct RingState {
     std::atomic<uint64_t> too_old;
 };
 
-// What a generator has seen of a wrong clock (generator/clock.hpp).
+// What a generator has seen of a wrong clock (generator/draw.hpp).
 struct ClockEvents {
     std::atomic<uint64_t> changes;    // odd while the clock is behind
     std::atomic<uint64_t> backup_ids; // of the backup worker
@@ -120,7 +119,7 @@ struct ClockEvents {
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
 // a change of uidgen.registry.
-struct GrantOrder {
+struct GrantRequest {
     core::Layout layout;
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
     WorkerPolicy policy;
@@ -144,20 +143,25 @@ struct RegistrarNotes {
     bool is_written;       // the file of grants is being written with it
 };
 
+// What the slot's lock guards of a membership.
+struct MembershipFields {
+    bool used;
+    bool requested;       // false: only the file knows it; no session has used it since the server's start
+    GrantRequest request; // if not requested, only the layout
+    core::Membership membership;
+    int64_t renewals; // grants accepted since the server's start
+    GrantError error;
+};
+
 // A generator's membership in the fleet (memberships.hpp).
 struct MembershipState {
-    bool used;                        // lock
-    bool ordered;                     // lock; else it comes from the file, and no session has used it yet
-    GrantOrder order;                 // lock
-    core::Membership held;            // lock
-    int64_t renewals;                 // lock; grants accepted since the server's start
-    GrantError error;                 // lock
-    RegistrarNotes notes;             // the registrar's
-    std::atomic<uint32_t> ordered_in; // the epoch in which a session of this slot has ordered it; 0: none
-    std::atomic<int64_t> wanted;      // the lowest tick that a session has asked for last; 0: the grant covers it
-    std::atomic<int64_t> used_at_us;  // when a session last read or wanted it, on the wall clock; 0: never
-    std::atomic<uint64_t> errors;     // counts the errors that were noted
-    ConditionVariable changed;        // initialised once
+    MembershipFields fields;            // lock
+    RegistrarNotes notes;               // the registrar's
+    std::atomic<uint32_t> requested_in; // the epoch in which a session of this slot has requested it; 0: none
+    std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
+    std::atomic<uint64_t> errors;       // counts the errors that were noted
+    ConditionVariable changed;          // initialised once
 };
 
 struct GeneratorState {
@@ -185,6 +189,57 @@ struct GeneratorState {
     MembershipState membership; // last, because it outlives a reset
 };
 
+constexpr int longest_registry_name = 255; // bytes
+
+// What the registry is asked.
+struct BlockAsk {
+    int64_t count; // 0: none, only what the segment is like
+    int64_t shown; // the last value that this server was given
+    uint64_t fleet;
+    int64_t increment; // with the fleet: what they were when the segment was attached; 0: any
+    char registry_name[longest_registry_name + 1]; // in UTF-8
+    char database[NAMEDATALEN];
+};
+
+// `count` values: first, first + increment, ... With a count of 0 it says what the segment is like.
+struct FleetBlock {
+    uint64_t fleet;
+    int64_t first;
+    uint64_t count;
+    int64_t increment;
+    bool is_synchronous; // whether the registry has a synchronous standby
+};
+
+enum class BlockState : uint32_t {
+    none,
+    asked,   // the registrar asks for it, until it is there or is refused
+    ready,   // a session may take it
+    refused, // a session may ask again
+};
+
+// Why the registry refuses a block.
+enum class BlockRefusal : uint32_t {
+    other,
+    used_up, // the segment has no value left
+    changed, // the registry is of another fleet, or the increment has changed
+};
+
+struct BlockAnswer {
+    BlockState state; // asked: the error passes by itself, so the registrar asks again
+    FleetBlock block; // of ready
+    BlockRefusal why; // of refused
+    GrantError error; // at_us 0: none
+};
+
+// The one place for a block of the registry that a segment's slot has (memberships.hpp). The slot's lock guards it.
+struct BlockPlace {
+    uint64_t number;       // of the request
+    int64_t not_before_us; // when it may be asked (again), on the monotonic clock
+    BlockAsk ask;          // of asked, ready and refused
+    BlockAnswer answer;    // the state; the error also while the block is asked for
+    ConditionVariable changed;
+};
+
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
     PassedOver passed_over;   // by the word
@@ -198,11 +253,11 @@ struct SegmentState {
     // a new interval only if a value was drawn in the present one.
     int64_t reserved_at_us;
     uint64_t reserved_at;
-    core::Pace pace;                 // page: between that reservation and the one before it
-    int64_t block_at_us;             // page: when the last block was reserved, on the monotonic clock; 0: never
-    uint64_t refills_late;           // page: ranges that callers had to wait for, because the one before was used up
-    uint64_t refills_disturbed;      // page: ranges reserved because another command had moved the counter
-    std::atomic<dsa_pointer> blocks; // the place for blocks of the registry (blocks.hpp), made at first need
+    core::Pace pace;            // page: between that reservation and the one before it
+    int64_t block_at_us;        // page: when the last block was reserved, on the monotonic clock; 0: never
+    uint64_t refills_late;      // page: ranges that callers had to wait for, because the one before was used up
+    uint64_t refills_disturbed; // page: ranges reserved because another command had moved the counter
+    BlockPlace block;           // last, because it outlives a reset
 };
 
 struct Slot {
@@ -279,10 +334,10 @@ core::Ring<> ring_of(Slot *slot);
 Slot *first_slot(SlotKind kind);
 inline Slot *next_slot(const Slot *slot) { return DsaPointerIsValid(slot->next) ? in_area<Slot>(slot->next) : nullptr; }
 
-// Calls visit(slot) for each slot that a sequence has, under its lock, shared. It must not raise an error.
-template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
+// Calls visit(slot) for each slot that a sequence has, under its lock. It must not raise an error.
+template <typename Visit> void for_each_slot(SlotKind kind, Visit visit, LWLockMode mode = LW_SHARED) {
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-        LWLockAcquire(&slot->lock, LW_SHARED);
+        LWLockAcquire(&slot->lock, mode);
         if (slot->phase != SlotPhase::free)
             visit(slot);
         LWLockRelease(&slot->lock);

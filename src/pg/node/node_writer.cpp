@@ -4,7 +4,7 @@
 
 #include "config/rows.hpp"
 #include "base/errors.hpp"
-#include "memory/workers.hpp"
+#include "memory/server_state.hpp"
 #include "config/extension.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -22,27 +22,26 @@ constexpr int64_t refresh_us = 3600 * us_per_second;
 // For how long after it was claimed no other session starts the writer for the same row. Longer than the writer lives.
 constexpr int64_t pause_us = 5 * us_per_second;
 
-// The SQL function by which this transaction used a generator whose row it has claimed; InvalidOid: none.
-Oid wanted_by = InvalidOid;
+// Whether this transaction has used a generator whose row it has claimed.
+bool is_wanted = false;
 
 // A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
 // alone, and the fields that it refers to are read under a lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
 // The writer's argument.
-struct Order {
+struct Argument {
     Oid database;
-    Oid function;    // leads to the extension's tables
     TimestampTz now; // by the clock of the transaction that ended
 };
-static_assert(sizeof(Order) <= BGW_EXTRALEN, "the order goes with the background worker's entry");
+static_assert(sizeof(Argument) <= BGW_EXTRALEN, "it goes with the background worker's entry");
 
 // At the end of a transaction nothing may fail.
-void start_writer(const Order &order) {
+void start_writer(const Argument &argument) {
     (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
                         BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished,
-                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &order,
-                        sizeof(order)});
+                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &argument,
+                        sizeof(argument)});
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -61,7 +60,7 @@ struct DueRow {
     core::Layout layout;
 };
 
-Order order = {};
+Argument argument = {};
 
 // What the slot owes. The draw's fields change under the state's lock.
 bool is_owed(Slot *slot, DueRow *row) {
@@ -94,7 +93,7 @@ void note_result(const DueRow &row, const Result &result) {
     if (same_key(row.slot->key, slot_key(row.generator)) &&
         generator.worker_draw.compare_exchange_strong(draw, result.id, std::memory_order_relaxed)) {
         generator.row_owed.store(!result.is_written, std::memory_order_relaxed);
-        generator.row_due.store(result.is_written ? order.now + refresh_us : 0, std::memory_order_relaxed);
+        generator.row_due.store(result.is_written ? argument.now + refresh_us : 0, std::memory_order_relaxed);
     }
     unlock_state();
 }
@@ -119,7 +118,7 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         CStringGetTextDatum(address.port),
         Int32GetDatum(node_type()),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
-        TimestampTzGetDatum(Max(order.now, created)),
+        TimestampTzGetDatum(Max(argument.now, created)),
         TimestampTzGetDatum(created),
         CStringGetTextDatum(qualified_name(row.generator)),
         Int32GetDatum(static_cast<int32>(row.node.worker)),
@@ -163,12 +162,12 @@ Result write_row(const DueRow &row, Oid schema) {
 }
 
 // Each row in its own transaction, so that one that cannot be written does not affect the others.
-void try_row(const DueRow &row, Oid schema) {
+void try_row(const DueRow &row) {
     MemoryContext context = CurrentMemoryContext;
     PG_TRY();
     {
         StartTransactionCommand();
-        const Result result = write_row(row, schema);
+        const Result result = write_row(row, extension_schema());
         CommitTransactionCommand();
         note_result(row, result);
     }
@@ -188,19 +187,12 @@ void try_row(const DueRow &row, Oid schema) {
     MemoryContextSwitchTo(context);
 }
 
-Oid schema_of_extension() {
-    StartTransactionCommand();
-    const Oid schema = schema_of_function(order.function);
-    CommitTransactionCommand();
-    return schema;
-}
-
-void write_due_rows(Oid schema, int64_t until_us) {
+void write_due_rows(int64_t until_us) {
     DueRow row;
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr && monotonic_us() < until_us;
          slot = next_slot(slot))
         if (is_owed(slot, &row))
-            try_row(row, schema);
+            try_row(row);
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
@@ -219,7 +211,7 @@ void set_up() {
 
 } // namespace
 
-void note_generator_in_use(Slot *slot, Oid function) {
+void note_generator_in_use(Slot *slot) {
     GeneratorState &generator = slot->generator;
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
     int64_t due = generator.row_due.load(std::memory_order_relaxed);
@@ -227,14 +219,13 @@ void note_generator_in_use(Slot *slot, Oid function) {
         !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
         return;
     generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
-    wanted_by = function;
+    is_wanted = true;
 }
 
 void node_writer_transaction_ended() {
-    if (!OidIsValid(wanted_by))
-        return;
-    start_writer({MyDatabaseId, wanted_by, GetCurrentTimestamp()});
-    wanted_by = InvalidOid;
+    if (is_wanted)
+        start_writer({MyDatabaseId, GetCurrentTimestamp()});
+    is_wanted = false;
 }
 
 } // namespace uidgen::pg
@@ -246,18 +237,17 @@ extern "C" {
 PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
 
 void uidgen_node_writer_main(Datum) {
-    memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+    memcpy(&argument, MyBgworkerEntry->bgw_extra, sizeof(argument));
     pqsignal(SIGTERM, die);
     BackgroundWorkerUnblockSignals();
     set_up();
-    BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+    BackgroundWorkerInitializeConnectionByOid(argument.database, InvalidOid, 0);
     // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
     const int64_t until_us = monotonic_us() + longest_run_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
-    const Oid schema = schema_of_extension();
-    if (OidIsValid(schema) && attach_area())
-        write_due_rows(schema, until_us);
+    if (attach_area())
+        write_due_rows(until_us);
     proc_exit(0);
 }
 }

@@ -125,10 +125,60 @@ int64_t last_node_id(Oid schema) {
     return counter.is_called ? counter.last_value : counter.last_value - 1;
 }
 
-void draw_number(Slot *slot, Oid function, int64_t now_us) {
+namespace {
+
+// Under the lock of the state, which excludes that a slot is made or reset.
+bool node_is_taken(const Slot *of, int64_t node, int64_t *others) {
+    bool taken = false;
+    *others = 0;
+    for (const Slot *other = first_slot(SlotKind::generator); other != nullptr; other = next_slot(other))
+        if (other != of && other->phase == SlotPhase::ready &&
+            other->generator.number.load(std::memory_order_relaxed) != no_number &&
+            core::same_layout(other->generator.config.layout, of->generator.config.layout)) {
+            ++*others;
+            taken = taken || other->generator.drawn_node == node;
+        }
+    return taken;
+}
+
+// The draw of a node: the id of its row of worker_node, and what goes into the row.
+struct NodeDraw {
+    int64_t id;
+    int64_t at_us;
+    int64_t node;
+};
+
+// Relaxed: the row's writer reads them under the state's lock.
+void set_draw(GeneratorState *generator, const NodeDraw &draw) {
+    generator->worker_draw.store(draw.id, std::memory_order_relaxed);
+    generator->drawn_at_us = draw.at_us;
+    generator->drawn_node = draw.node;
+    generator->row_owed.store(true, std::memory_order_relaxed);
+    generator->row_due.store(0, std::memory_order_relaxed);
+}
+
+// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
+// that another slot with the same layout has is refused. False: refused, so the caller must draw another one. *others
+// is how many slots have that layout and a number.
+bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
+    GeneratorState &generator = slot->generator;
+    lock_state(LW_EXCLUSIVE);
+    const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
+    const bool free = !set_already && (!node_is_taken(slot, draw.node, others) || insist);
+    if (free) {
+        set_draw(&generator, draw);
+        generator.number.store(number, std::memory_order_release);
+    }
+    unlock_state();
+    return set_already || free;
+}
+
+} // namespace
+
+void draw_number(Slot *slot, int64_t now_us) {
     const GeneratorConfig &config = slot->generator.config;
     const core::NodeSource source = node_source(config);
-    const Oid schema = schema_of_function(function);
+    const Oid schema = extension_schema();
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, slot->key.sequence, config.layout);
@@ -151,21 +201,16 @@ void draw_number(Slot *slot, Oid function, int64_t now_us) {
     const GeneratorState &generator = slot->generator;
     if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
         log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
-    note_generator_in_use(slot, function);
+    note_generator_in_use(slot);
 }
 
-// Before the first draw of the incarnation there is no number. It comes with a row of its own.
-void draw_row_of_own_node(Slot *slot, Oid function) {
-    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
-    if (number == no_number)
-        return;
-    draw_row_of_node(slot, function, own_node(slot->generator.config, number));
-}
-
-void draw_row_of_node(Slot *slot, Oid function, const core::Node &node) {
+void draw_row_of_node(Slot *slot, const core::Node &node) {
     log_node(slot, node);
-    slot_set_node(slot, {draw_node_id(schema_of_function(function)), wall_clock_us(), node.value});
-    note_generator_in_use(slot, function);
+    const NodeDraw draw = {draw_node_id(extension_schema()), wall_clock_us(), node.value};
+    lock_state(LW_EXCLUSIVE);
+    set_draw(&slot->generator, draw);
+    unlock_state();
+    note_generator_in_use(slot);
 }
 
 namespace {
@@ -173,29 +218,6 @@ namespace {
 // Negative: none.
 int64_t given_datacenter_id(const GeneratorConfig &config) {
     return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
-}
-
-// Under the lock of the state, which excludes that a slot is made or reset.
-bool node_is_taken(const Slot *of, int64_t node, int64_t *others) {
-    bool taken = false;
-    *others = 0;
-    for (const Slot *other = first_slot(SlotKind::generator); other != nullptr; other = next_slot(other))
-        if (other != of && other->phase == SlotPhase::ready &&
-            other->generator.number.load(std::memory_order_relaxed) != no_number &&
-            core::same_layout(other->generator.config.layout, of->generator.config.layout)) {
-            ++*others;
-            taken = taken || other->generator.drawn_node == node;
-        }
-    return taken;
-}
-
-// Relaxed: the row's writer reads them under the state's lock.
-void set_draw(GeneratorState *generator, const NodeDraw &draw) {
-    generator->worker_draw.store(draw.id, std::memory_order_relaxed);
-    generator->drawn_at_us = draw.at_us;
-    generator->drawn_node = draw.node;
-    generator->row_owed.store(true, std::memory_order_relaxed);
-    generator->row_due.store(0, std::memory_order_relaxed);
 }
 
 } // namespace
@@ -253,25 +275,6 @@ void note_datacenter_id(Oid generator, const GeneratorConfig &config) {
                                 static_cast<long long>(given), get_rel_name(generator)),
                          errdetail("The layout has no datacenter field. Other generators of this layout in the same "
                                    "database have the same worker id, so their ids may collide with these.")));
-}
-
-bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
-    GeneratorState &generator = slot->generator;
-    lock_state(LW_EXCLUSIVE);
-    const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
-    const bool free = !set_already && (!node_is_taken(slot, draw.node, others) || insist);
-    if (free) {
-        set_draw(&generator, draw);
-        generator.number.store(number, std::memory_order_release);
-    }
-    unlock_state();
-    return set_already || free;
-}
-
-void slot_set_node(Slot *slot, const NodeDraw &draw) {
-    lock_state(LW_EXCLUSIVE);
-    set_draw(&slot->generator, draw);
-    unlock_state();
 }
 
 } // namespace uidgen::pg

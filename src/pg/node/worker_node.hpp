@@ -20,14 +20,12 @@ namespace uidgen::pg {
 constexpr char node_table_name[] = "worker_node";
 
 // Gives the generator in a slot its number, unless another backend does so at the same time, and logs its node.
-// `function` is the SQL function that was called, which leads to the extension's tables. Before the first lease, with
-// the reading of the clock that the lease is for (core/other_nodes.hpp, 1 and 2).
-void draw_number(Slot *slot, Oid function, int64_t now_us);
+// Before the first lease, with the reading of the clock that the lease is for (core/other_nodes.hpp, 1 and 2).
+void draw_number(Slot *slot, int64_t now_us);
 
-// The generator in a slot draws with its own node again, or with another one of the registry. Draws the id of a new
-// row, and logs the node.
-void draw_row_of_own_node(Slot *slot, Oid function);
-void draw_row_of_node(Slot *slot, Oid function, const core::Node &node);
+// The generator in a slot draws with its own node again, or with another one of the registry: logs the node, and draws
+// the id of a new row.
+void draw_row_of_node(Slot *slot, const core::Node &node);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 // Those of other databases of the server do not count.
@@ -78,35 +76,17 @@ int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 // At the creation of a generator: the same WARNING, or a NOTICE if the datacenter id is the whole node.
 void note_datacenter_id(Oid generator, const GeneratorConfig &config);
 
-// The draw of a node: the id of its row of worker_node, and what goes into the row.
-struct NodeDraw {
-    int64_t id;
-    int64_t at_us;
-    int64_t node;
-};
-
-// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
-// that another slot with the same layout has is refused. False: refused, so the caller must draw another one.
-// *others is how many slots have that layout and a number.
-bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others);
-
-// The generator draws with another node from now on.
-void slot_set_node(Slot *slot, const NodeDraw &draw);
-
 // ---------------------------------------------------------------------------------------------------------
 // The node writer: a short-lived background process that writes rows of worker_node.
 //
-// A row is written in its own transaction, so no failure affects a transaction that draws: no lock on the table,
-// failing trigger, serialization conflict or wait for a standby. A transaction that has used a generator whose row is
-// due starts the process at its end, when its changes are visible. A transaction that is rolled back or read-only does
-// so too. No session waits for the process. It may be killed, or find no free place among max_worker_processes. Then a
-// later transaction starts another.
+// Each row is written in its own transaction, which cannot affect one that draws (docs/design.md, P7). A transaction
+// that has used a generator whose row is due starts the process at its end, when its changes are visible, even if it is
+// rolled back or read-only. If the process is killed, or finds no free place, a later transaction starts another.
 // ---------------------------------------------------------------------------------------------------------
 
 // Notes that this transaction uses the generator. If its row is due, and no other session has claimed it, the writer is
-// started at the transaction's end. `function` is the SQL function that was called, which leads to the extension's
-// tables.
-void note_generator_in_use(Slot *slot, Oid function);
+// started at the transaction's end.
+void note_generator_in_use(Slot *slot);
 
 // For module.cpp.
 void node_writer_transaction_ended();

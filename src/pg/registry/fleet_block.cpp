@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "segment/blocks.hpp"
+#include "segment/draw.hpp"
 #include "session/slot_life.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
@@ -82,7 +82,7 @@ bool refuse_used_up(Call *call, Oid sequence) {
 
 } // namespace
 
-SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request, Oid function) {
+SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request) {
     SegmentOfCall segment = {};
     if (request.segment == nullptr || request.generator.incarnation != 0)
         return segment;
@@ -90,7 +90,7 @@ SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request
     segment.is_allowed = OidIsValid(segment.sequence) &&
                          pg_class_aclcheck(segment.sequence, registry.role, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK;
     if (segment.is_allowed)
-        segment.entry = open_entry(segment.sequence, SlotKind::segment, function);
+        segment.entry = open_entry(segment.sequence, SlotKind::segment);
     return segment;
 }
 

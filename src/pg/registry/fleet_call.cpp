@@ -1,7 +1,7 @@
 // uid_fleet_call(): what members call on the registry. One call says hello, asks for a grant or extends it, or asks for
 // a block of a segment.
 
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_block.hpp"
 #include "fleet_request.hpp"
@@ -324,7 +324,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     read_call(fcinfo, call);
     clear_fields(answer_fields, &call->answer);
     open_registry(&registry, fcinfo);
-    const SegmentOfCall segment = open_segment(registry, call->request, fcinfo->flinfo->fn_oid);
+    const SegmentOfCall segment = open_segment(registry, call->request);
     enter_registry(&registry);
     (void)answer_call(&registry, segment, call);
     log_absurd(*call);

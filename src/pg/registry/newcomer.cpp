@@ -1,6 +1,6 @@
 #include "newcomer.hpp"
 
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 
 namespace uidgen::pg {
 namespace {

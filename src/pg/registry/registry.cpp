@@ -1,11 +1,9 @@
 #include "registry.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
 #include "sequence/sequence.hpp"

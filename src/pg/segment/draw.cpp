@@ -1,12 +1,10 @@
 #include "draw.hpp"
 
-#include "blocks.hpp"
-#include "memory/memberships.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "session/slot_life.hpp"
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -36,14 +34,14 @@ constexpr uint64_t prefetch_divisor = 10;
 struct Source {
     SegmentRow row;
     core::SequenceRule rule;
-    BlockSource blocks; // of one that is attached
+    const char *name; // at the registry, of one that is attached
 };
 
 Source source_of(const SessionEntry *e) {
-    const SegmentRow row = read_segment_row(schema_of_function(e->function), e->sequence);
+    const SegmentRow row = read_segment_row(extension_schema(), e->sequence);
     if (!row.is_attached())
-        return {row, sequence_rule(e->sequence), {}};
-    return {row, {row.increment, 0, 0, false}, block_source(e->slot, row)};
+        return {row, sequence_rule(e->sequence), nullptr};
+    return {row, {row.increment, 0, 0, false}, name_at_registry(row)};
 }
 
 struct RangeState {
@@ -121,7 +119,7 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     if (wanted) {
         const int64_t step = size_next_range(segment, bounds, now_us);
         const core::PlannedRange planned =
-            source.row.is_attached() ? take_block(slot, source.blocks, source.row, state.counter)
+            source.row.is_attached() ? take_block(slot, source.name, source.row, state.counter)
                                      : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step));
         more = planned.count > 0;
         if (more) {

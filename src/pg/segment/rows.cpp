@@ -11,8 +11,8 @@
 // docs/design.md (P1 18) has the argument.
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
-#include "blocks.hpp"
+#include "base/settings.hpp"
+#include "draw.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "config/extension.hpp"
@@ -70,9 +70,9 @@ void refuse_other_increment(const BlockRow &r) {
 
 // Checks the caller's privilege, too. A commit that is lost would bring the former row back, and with it a block that a
 // node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
-SessionEntry *open_segment(const BlockRow &r, Oid function) {
-    SessionEntry *e = open_entry(r.sequence, SlotKind::segment, function);
-    refuse_attached(function, r.sequence);
+SessionEntry *open_segment(const BlockRow &r) {
+    SessionEntry *e = open_entry(r.sequence, SlotKind::segment);
+    refuse_attached(r.sequence);
     refuse_other_increment(r);
     if (!fault_is(Fault::async_block))
         ForceSyncCommit();
@@ -87,7 +87,7 @@ core::PlannedRange reserve(const SessionEntry *e, BlockWish wish) {
 }
 
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
-core::PlannedRange start_over(const BlockRow &r, Oid function, uint64_t count) {
+core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
     if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(r.sequence));
     const core::SequenceRule rule = sequence_rule(r.sequence);
@@ -95,7 +95,7 @@ core::PlannedRange start_over(const BlockRow &r, Oid function, uint64_t count) {
                      psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
                               static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
                      0, nullptr, nullptr);
-    return reserve(open_entry(r.sequence, SlotKind::segment, function), {count, count, 0, PG_INT64_MIN});
+    return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0, PG_INT64_MIN});
 }
 
 Datum with_value(const BlockRow &r, int64_t value) {
@@ -146,7 +146,7 @@ bool is_unused(const SessionEntry *e) {
 // Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
 // added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
 // would take next.
-Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
+Datum shown_in_t_sequence(const BlockRow &r) {
     const bool is_new = r.was_null();
     const bool places = is_new && !is_null(r.after, r.column);
     if (is_null(r.after, "increment_val") || (!is_new && is_null(r.after, r.column)))
@@ -156,7 +156,7 @@ Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
     check_increment_val(r);
     if (!is_new && !r.clears())
         check_advance(r);
-    const SessionEntry *e = open_segment(r, function);
+    const SessionEntry *e = open_segment(r);
     const bool begins = places && is_unused(e);
     const auto increment = static_cast<uint64_t>(increment_val(r.after));
     BlockWish wish = {3 * increment + 1, 3 * increment + 1, 0, PG_INT64_MIN};
@@ -172,7 +172,7 @@ Datum shown_in_t_sequence(const BlockRow &r, Oid function) {
     core::PlannedRange block = reserve(e, wish);
     const bool starts_over = block.count == 0 && r.clears();
     if (starts_over)
-        block = start_over(r, function, wish.most);
+        block = start_over(r, wish.most);
     if (block.count == 0)
         report_too_few(r);
     if (block.last == PG_INT64_MAX)
@@ -190,17 +190,17 @@ uint64_t values_for_leaf(const BlockRow &r) {
 }
 
 // A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
-Datum shown_in_leaf_alloc(const BlockRow &r, Oid function) {
+Datum shown_in_leaf_alloc(const BlockRow &r) {
     const bool is_new = r.before.tuple == nullptr;
     const uint64_t count = is_new ? 1 : values_for_leaf(r);
-    const SessionEntry *e = open_segment(r, function);
+    const SessionEntry *e = open_segment(r);
     core::PlannedRange block = {0, 0, 0};
     const BlockWish wish = {count, count, 0, is_new ? saturating_add(r.to(), -1) : r.from()};
     check_wish(e, wish);
     if (count > 0)
         block = reserve(e, wish);
     if (block.count == 0 && r.clears())
-        block = start_over(r, function, 1);
+        block = start_over(r, 1);
     if (block.count == 0)
         report_too_few(r);
     return with_value(r, block.last);
@@ -226,7 +226,7 @@ void set_update_time(BlockRow *r) {
     r->after.tuple = heap_modify_tuple_by_cols(r->after.tuple, r->after.desc, 1, &number, &now, &null);
 }
 
-Datum leaf_alloc_changes(BlockRow r, Oid function) {
+Datum leaf_alloc_changes(BlockRow r) {
     check_leaf_column(r.after.desc, "max_id", INT8OID);
     check_leaf_column(r.after.desc, "step", INT4OID);
     r.name = text_column(r.after, "biz_tag");
@@ -234,11 +234,11 @@ Datum leaf_alloc_changes(BlockRow r, Oid function) {
         set_update_time(&r);
     if (is_null(r.after, r.column) || (!r.was_null() && r.from() == r.to()))
         return PointerGetDatum(r.after.tuple);
-    r.sequence = read_segment_by_name(schema_of_function(function), cstring_to_text(r.name));
+    r.sequence = read_segment_by_name(extension_schema(), cstring_to_text(r.name));
     if (!OidIsValid(r.sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(r.name)),
                         errhint("Create it with segment_create().")));
-    return shown_in_leaf_alloc(r, function);
+    return shown_in_leaf_alloc(r);
 }
 
 } // namespace
@@ -259,19 +259,18 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
                 (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                  errmsg("function \"uid_show_block\" must be called as a BEFORE ROW trigger for INSERT or UPDATE"),
                  errhint("Use it only on tables of uid_leaf_alloc_create().")));
-    const Oid function = fcinfo->flinfo->fn_oid;
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     const bool is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
     BlockRow r = {};
     r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
     r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
-    if (RelationGetRelid(trigger->tg_relation) != extension_table(schema_of_function(function), "uid_segment")) {
+    if (RelationGetRelid(trigger->tg_relation) != extension_table(extension_schema(), "uid_segment")) {
         r.column = "max_id";
-        return leaf_alloc_changes(r, function);
+        return leaf_alloc_changes(r);
     }
     r.column = "current_val";
     r.name = text_column(r.after, "name");
     r.sequence = DatumGetObjectId(column(r.after, "sequence"));
-    return shown_in_t_sequence(r, function);
+    return shown_in_t_sequence(r);
 }
 }

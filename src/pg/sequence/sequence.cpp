@@ -1,9 +1,8 @@
 #include "sequence.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "base/waits.hpp"
 
 namespace uidgen::pg {
 

@@ -13,8 +13,8 @@ Oid default_sequence = InvalidOid;
 // Relcache changes of uid_generator (a new extension, another default) reset default_sequence.
 Oid default_table = InvalidOid;
 
-void look_up_default(Oid function) {
-    const Oid schema = schema_of_function(function);
+void look_up_default() {
+    const Oid schema = extension_schema();
     default_table = extension_table(schema, "uid_generator");
     Oid found = InvalidOid;
     (void)read_unchanged([&] { found = read_default_generator(schema); });
@@ -23,16 +23,18 @@ void look_up_default(Oid function) {
 
 } // namespace
 
-SessionEntry *open_default(Oid function) {
-    check_may_draw();
+SessionEntry *open_default() {
     if (default_changed_in == transaction_number)
-        report_default_changed_here();
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot use the default generator because it was changed in this transaction"),
+                        errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
+                        errhint("Commit the transaction before you draw.")));
     constexpr int most_rounds = 8; // as in read_unchanged()
     for (int round = 1;; round++) {
         if (default_sequence == InvalidOid)
-            look_up_default(function);
+            look_up_default();
         const Oid sequence = default_sequence;
-        SessionEntry *e = open_entry(sequence, SlotKind::generator, function);
+        SessionEntry *e = open_entry(sequence, SlotKind::generator);
         // open_entry() may have waited for the lock of uid_default_set(), and has then processed its invalidation.
         if (sequence != default_sequence && round < most_rounds)
             continue;
@@ -111,8 +113,8 @@ uint64 hash_of(const text *name) {
 }
 
 // Resolves a name that is not remembered, and remembers it.
-const Name *look_up(Oid function, const text *name) {
-    const Oid schema = schema_of_function(function);
+const Name *look_up(const text *name) {
+    const Oid schema = extension_schema();
     Oid sequence = read_segment_by_name(schema, name);
     const bool is_segment = OidIsValid(sequence);
     if (!is_segment) {
@@ -152,25 +154,24 @@ bool has_constant_argument(const FmgrInfo *flinfo) {
     return list_length(arguments) == 1 && IsA(linitial(arguments), Const);
 }
 
-const Name *find_name(Oid function, const text *name) {
+const Name *find_name(const text *name) {
     if (names != nullptr && names_as_of == relation_changes) {
         const uint64 hash = hash_of(name);
         const auto *known = static_cast<const Name *>(hash_search(names, &hash, HASH_FIND, nullptr));
         if (known != nullptr && still_means(known, name))
             return known;
     }
-    return look_up(function, name);
+    return look_up(name);
 }
 
 } // namespace
 
-Oid sequence_named(Oid function, const text *name) { return find_name(function, name)->sequence; }
+Oid sequence_named(const text *name) { return find_name(name)->sequence; }
 
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
-    check_may_draw();
-    const Name *known = find_name(fcinfo->flinfo->fn_oid, name);
+    const Name *known = find_name(name);
     const uint64 as_of = names_as_of;
-    SessionEntry *entry = open_entry(known->sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    SessionEntry *entry = open_entry(known->sequence, SlotKind::segment);
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
     if (last == nullptr) {
         last = static_cast<LastCall *>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(LastCall)));

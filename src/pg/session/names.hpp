@@ -9,7 +9,7 @@
 namespace uidgen::pg {
 
 // The default generator's entry, opened for the current user and transaction.
-SessionEntry *open_default(Oid function);
+SessionEntry *open_default();
 
 // For module.cpp.
 void default_relation_changed(Oid relation);
@@ -22,9 +22,8 @@ void default_relation_changed(Oid relation);
 // also requires the search_path that found it.
 // ---------------------------------------------------------------------------------------------------------
 
-// The sequence of the segment of that name, else the sequence of that name; error if there is neither. `function` is
-// the SQL function that was called.
-Oid sequence_named(Oid function, const text *name);
+// The sequence of the segment of that name, else the sequence of that name; error if there is neither.
+Oid sequence_named(const text *name);
 
 // The same, with its entry opened. The expression remembers its last name in fn_extra.
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);

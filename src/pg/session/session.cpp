@@ -1,7 +1,6 @@
 #include "session.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
@@ -122,7 +121,7 @@ void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     e->run_in_hand = 0;
     Slot *slot = find_ready_slot(e->sequence, kind);
     if (slot == nullptr)
-        slot = new_slot(rel, kind, e->function);
+        slot = new_slot(rel, kind);
     e->window = {};
     e->kind = kind;
     e->generation = slot->generation.load(std::memory_order_acquire);
@@ -155,8 +154,7 @@ void compare_with_page(SessionEntry *e, Relation rel) {
     unlock_page(&page);
 }
 
-} // namespace
-
+// Error if sessions cannot draw on this server, for lack of the preload.
 void check_may_draw() {
     if (likely(settings::is_preloaded))
         return;
@@ -167,7 +165,9 @@ void check_may_draw() {
         report_not_preloaded();
 }
 
-SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
+} // namespace
+
+SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     check_may_draw();
     if (RecoveryInProgress()) {
         server_state->refused_on_standby.fetch_add(1, std::memory_order_relaxed);
@@ -180,7 +180,6 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
     if (is_open(e, GetUserId()) && e->kind == kind)
         return e;
     e->checked = 0;
-    e->function = function;
     hold_lock(e);
     // An event after this point makes the next call open the entry again.
     const uint64_t checks = session_checks;
@@ -195,7 +194,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function) {
         new_sequences_in = transaction_number;
     relation_close(rel, NoLock);
     if (kind == SlotKind::generator)
-        note_generator_in_use(e->slot, function);
+        note_generator_in_use(e->slot);
     e->role = GetUserId();
     e->checked = checks;
     return e;
@@ -335,18 +334,6 @@ void check_count(int64_t count) {
                         errhint("Use a smaller count, or draw a value for each row of generate_series().")));
 }
 
-ArrayType *new_array(int64_t count) {
-    const Size size = ARR_OVERHEAD_NONULLS(1) + static_cast<Size>(count) * sizeof(int64_t);
-    auto *array = static_cast<ArrayType *>(palloc(size));
-    SET_VARSIZE(array, size);
-    array->ndim = 1;
-    array->dataoffset = 0;
-    array->elemtype = INT8OID;
-    *ARR_DIMS(array) = static_cast<int>(count);
-    *ARR_LBOUND(array) = 1;
-    return array;
-}
-
 // What a draw leaves in memory is of no use any more, and a long array takes many draws.
 void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
@@ -362,15 +349,17 @@ void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
 
 } // namespace
 
-int64_t *array_values(ArrayType *array) { return reinterpret_cast<int64_t *>(ARR_DATA_PTR(array)); }
+static_assert(sizeof(Datum) == sizeof(int64_t), "a bigint is passed by value");
 
-ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw) {
+ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw, int64_t *last) {
     check_count(count);
     if (count == 0)
         return construct_empty_array(INT8OID);
-    ArrayType *array = new_array(count);
-    fill(e, static_cast<uint64_t>(count), draw, array_values(array));
-    return array;
+    auto *values = static_cast<int64_t *>(palloc(static_cast<Size>(count) * sizeof(int64_t)));
+    fill(e, static_cast<uint64_t>(count), draw, values);
+    *last = values[count - 1];
+    return construct_array(reinterpret_cast<Datum *>(values), static_cast<int>(count), INT8OID, sizeof(int64_t), true,
+                           TYPALIGN_DOUBLE);
 }
 
 } // namespace uidgen::pg

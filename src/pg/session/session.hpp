@@ -51,7 +51,6 @@ struct SessionEntry {
 
     // The slow path.
     Oid sequence;
-    Oid function;              // the last SQL function called, which leads to the extension's tables
     uint64_t locked_in;        // the transaction that took the lock
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
     Slot *slot;
@@ -114,12 +113,9 @@ template <bool has_clock> [[gnu::always_inline]] inline bool draw_next(SessionEn
     return draw_next<false>(e, role, value);
 }
 
-// Error if sessions cannot draw on this server, for lack of the preload.
-void check_may_draw();
-
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
 // sequences are freed at a later call, so callers keep the pointer only until their own call ends.
-SessionEntry *open_entry(Oid sequence, SlotKind kind, Oid function);
+SessionEntry *open_entry(Oid sequence, SlotKind kind);
 
 // The entry of a sequence that this session has drawn from; null if it has not.
 SessionEntry *find_entry(Oid sequence);
@@ -173,9 +169,8 @@ void session_transaction_ended();
 // Draws 1 to `want` values, writes them to `out`, and returns how many.
 using DrawSome = uint64_t (*)(SessionEntry *e, uint64_t want, int64_t *out);
 
-// An array of bigint with `count` values. Negative counts are refused. The entry is open, even for 0 values: that has
-// checked the caller's privilege.
-ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw);
-int64_t *array_values(ArrayType *array);
+// An array of bigint with `count` values, and the last of them, unless there is none. Negative counts are refused. The
+// entry is open, even for 0 values: that has checked the caller's privilege.
+ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw, int64_t *last);
 
 } // namespace uidgen::pg

@@ -1,7 +1,6 @@
 #include "slot_life.hpp"
 
 #include "base/errors.hpp"
-#include "base/faults.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "config/extension.hpp"
@@ -29,11 +28,11 @@ bool is_rewritten(Relation rel) {
 
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
 // anew does not repeat ids.
-void init_generator(Relation rel, Oid function, SlotInit *init) {
+void init_generator(Relation rel, SlotInit *init) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = init->expected.counter.last_value;
     const core::ClockPolicy &policy = init->config.policy;
-    if (!read_generator_to_draw(schema_of_function(function), rel, &init->config))
+    if (!read_generator_to_draw(extension_schema(), rel, &init->config))
         report_not_a_generator(generator);
     refuse_rewritten(rel);
     check_lease_sequence(generator);
@@ -44,11 +43,11 @@ void init_generator(Relation rel, Oid function, SlotInit *init) {
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
-void init_segment(Relation rel, Oid function, SlotInit *init) {
+void init_segment(Relation rel, SlotInit *init) {
     const Oid sequence = RelationGetRelid(rel);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
-    init->bounds = step_bounds(read_segment_row(schema_of_function(function), sequence), sequence_rule(sequence));
+    init->bounds = step_bounds(read_segment_row(extension_schema(), sequence), sequence_rule(sequence));
 }
 
 // Negative: none.
@@ -60,12 +59,12 @@ int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
 
 } // namespace
 
-Slot *new_slot(Relation rel, SlotKind kind, Oid function) {
+Slot *new_slot(Relation rel, SlotKind kind) {
     SlotInit init = {kind, file_of(rel), page_state(rel)};
     if (kind == SlotKind::generator)
-        init_generator(rel, function, &init);
+        init_generator(rel, &init);
     else
-        init_segment(rel, function, &init);
+        init_segment(rel, &init);
     sweep_slots();
     Slot *slot = make_slot(RelationGetRelid(rel), init);
     if (kind == SlotKind::generator && fault_is(Fault::resume_lease))

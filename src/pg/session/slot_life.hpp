@@ -8,8 +8,8 @@
 
 namespace uidgen::pg {
 
-// The slot of an open sequence, made unless another session makes it first. `function` leads to the extension's tables.
-Slot *new_slot(Relation rel, SlotKind kind, Oid function);
+// The slot of an open sequence, made unless another session makes it first.
+Slot *new_slot(Relation rel, SlotKind kind);
 
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
@@ -32,36 +32,29 @@ void refuse_rewritten(Relation rel);
 // Frees the slots of sequences that are not there any more: dropped, rolled back with their creation, or of a database
 // that was dropped.
 //
-// A slot that outlives its sequence does no harm. A sequence that gets the same oid has another page. If it is of the
-// other kind, it gets another slot; and a generator's row that is inserted has the slot made again. Databases of one
-// oid have different keys (area.hpp). So slots need not go with their sequences. They are looked at in turn when others
-// are made, and cannot become more than those.
-//
-// A slot also says how far the ids of a generator reached that was dropped. So it stays for ten minutes after these
-// times, because a generator of the same layout that is made meanwhile starts above them (docs/design.md, P1 10). Then
-// its last time is remembered for the database, whatever the layout.
+// A slot that outlives its sequence does no harm (docs/design.md, P1 5), so slots need not go with their sequences.
+// They are looked at in turn when others are made, and cannot become more than those. That of a generator stays for ten
+// minutes after its last time, because it says how far the ids reached (P1 10). Then that time is remembered for the
+// database, whatever the layout.
 // ---------------------------------------------------------------------------------------------------------
 
 // At the making of a slot: looks at the next few of each kind. It leaves those whose sequence any transaction has
 // locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
 void sweep_slots();
 
-// How far ids of lost generators of this database reach, in microseconds; 0: there are none. They are those of
-// generators of that layout whose sequence the transaction does not see (a DROP in the same transaction counts), or
-// which had the oid of this one, and what is remembered for the database. Times before the clock's tick are of any
-// generator of that layout: a start above them delays nothing, and to look for many sequences takes time.
+// How far ids of lost generators of this database reach, in microseconds; 0: there are none (docs/design.md, P1 10).
+// They are those of generators of that layout whose sequence the transaction does not see, or which had the oid of this
+// one, and what is remembered for the database.
 struct LostTimes {
     int64_t latest_us;
     int64_t latest_within_us; // of those up to the limit
 };
 LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us);
 
-// ---------------------------------------------------------------------------------------------------------
-// A generator under a lock that excludes every session that draws from it: what may be done then.
-//
-// The lock is on the generator's sequence and lasts to the end of the transaction. No session holds the generator's
-// slot, so the slot may be reset. The next draw makes again what it draws with, from the row that was committed, above
-// the high-water mark.
+// --------------------------------------------------------------------------------------------------------- A generator
+// under a lock on its sequence, to the end of the transaction, that excludes every session that draws from it. So the
+// slot may be reset. The next draw makes again what it draws with, from the row that was committed, above the
+// high-water mark.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;

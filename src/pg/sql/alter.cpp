@@ -87,7 +87,7 @@ void update_row(const Changeable &what, Oid schema, Oid sequence, const char *ke
 
 // The call's first argument stands for the row. It may be the column that names the sequence.
 void change_row(const Changeable &what, FunctionCallInfo fcinfo, Oid sequence, const char *key) {
-    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    const Oid schema = extension_schema();
     Call call = read_call(fcinfo, required_table(schema, what.table), what.null_number);
     StringInfoData assignments;
     initStringInfo(&assignments);
@@ -99,7 +99,7 @@ void change_row(const Changeable &what, FunctionCallInfo fcinfo, Oid sequence, c
 }
 
 Oid segment_named(FunctionCallInfo fcinfo) {
-    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    const Oid schema = extension_schema();
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : read_segment_by_name(schema, PG_GETARG_TEXT_PP(0));
     if (!OidIsValid(sequence))
         ereport(ERROR,
@@ -142,7 +142,7 @@ Datum uid_change_segment(PG_FUNCTION_ARGS) {
 // The owner of a generator has its ids start above a given one.
 Datum uid_generator_raise(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
-    const GeneratorConfig config = lock_own_generator(schema_of_function(fcinfo->flinfo->fn_oid), generator);
+    const GeneratorConfig config = lock_own_generator(extension_schema(), generator);
     raise_above_id(generator, config, PG_GETARG_INT64(1));
     PG_RETURN_VOID();
 }

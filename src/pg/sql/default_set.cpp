@@ -9,7 +9,7 @@
 #include "node/worker_node.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
-#include "generator/clock.hpp"
+#include "generator/draw.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -228,7 +228,7 @@ UIDGEN_SQL_FUNCTION(uid_default_set);
 
 Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
-    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
+    const Oid schema = extension_schema();
     const Oid table = required_table(schema, "uid_generator");
     check_may_choose_default(table);
     read_generator_config(schema, generator); // raises an error if it is no generator

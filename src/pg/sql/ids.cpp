@@ -1,7 +1,7 @@
 // Ids: the entry points that draw them, and those that compute with them.
 
 #include "session/session.hpp"
-#include "generator/cached.hpp"
+#include "generator/draw.hpp"
 #include "session/names.hpp"
 #include "base/errors.hpp"
 #include "config/extension.hpp"
@@ -9,7 +9,6 @@
 #include "base/time_source.hpp"
 #include "core/clock_policy.hpp"
 #include "core/id_forms.hpp"
-#include "generator/draw.hpp"
 #include "node/worker_node.hpp"
 
 namespace uidgen::pg {
@@ -21,8 +20,7 @@ Datum hand_out(int64_t id) {
 }
 
 SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
-    return is_named ? open_entry(PG_GETARG_OID(0), SlotKind::generator, fcinfo->flinfo->fn_oid)
-                    : open_default(fcinfo->flinfo->fn_oid);
+    return is_named ? open_entry(PG_GETARG_OID(0), SlotKind::generator) : open_default();
 }
 
 Drawn draw_ids(SessionEntry *e, uint64_t want) {
@@ -40,9 +38,7 @@ Datum draw_one(SessionEntry *e) {
 }
 
 // Not inlined, so that the fast path has fewer registers to save.
-[[gnu::noinline]] Datum next_default_id(FunctionCallInfo fcinfo) {
-    return draw_one(open_default(fcinfo->flinfo->fn_oid));
-}
+[[gnu::noinline]] Datum next_default_id() { return draw_one(open_default()); }
 [[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
     last_used.generator = open_generator(fcinfo, true);
     return draw_one(last_used.generator);
@@ -57,10 +53,7 @@ uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
 
 // The last id is that of the last call that did not fail.
 Datum next_ids(SessionEntry *e, int64_t count) {
-    ArrayType *ids = draw_array(e, count, draw_some_ids);
-    if (count > 0)
-        last_id = array_values(ids)[count - 1];
-    return PointerGetDatum(ids);
+    return PointerGetDatum(draw_array(e, count, draw_some_ids, &last_id));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -75,7 +68,6 @@ constexpr Oid the_default = InvalidOid;
 struct KeptLayout {
     uint64_t as_of; // of relation_changes; 0: never up to date
     Oid generator;
-    Oid function_schema;
     core::Layout layout;
 };
 KeptLayout kept = {};
@@ -97,15 +89,15 @@ bool has_null(FunctionCallInfo fcinfo, int arguments) {
 // The layout of a generator, as of the last change of uid_generator. Valid until the next call.
 const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
     const Oid generator = generator_argument(fcinfo, argument);
-    const Oid schema = schema_of_function(fcinfo->flinfo->fn_oid);
-    if (kept.as_of == relation_changes && kept.generator == generator && kept.function_schema == schema)
+    if (kept.as_of == relation_changes && kept.generator == generator)
         return kept.layout;
     core::Layout layout = {};
     const uint64_t as_of = read_unchanged([&] {
+        const Oid schema = extension_schema();
         const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
         layout = read_generator_config(schema, sequence).layout;
     });
-    kept = {as_of, generator, schema, layout};
+    kept = {as_of, generator, layout};
     return kept.layout;
 }
 
@@ -229,7 +221,7 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     int64_t id;
-    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id(fcinfo);
+    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id();
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {

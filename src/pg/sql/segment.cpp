@@ -3,7 +3,6 @@
 // segment of the fleet's registry is like, for segment_attach().
 
 #include "session/session.hpp"
-#include "segment/blocks.hpp"
 #include "base/errors.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"
@@ -28,7 +27,7 @@ Datum draw_one(SessionEntry *e) {
 
 // Not inlined, so that the fast path has fewer registers to save.
 [[gnu::noinline]] Datum next_value_of(FunctionCallInfo fcinfo) {
-    last_used.segment = open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
+    last_used.segment = open_entry(PG_GETARG_OID(0), SlotKind::segment);
     return draw_one(last_used.segment);
 }
 [[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo) {
@@ -44,19 +43,14 @@ uint64_t draw_some_values(SessionEntry *e, uint64_t want, int64_t *out) {
 }
 
 Datum next_values(SessionEntry *e, int64_t count) {
-    ArrayType *values = draw_array(e, count, draw_some_values);
-    if (count > 0) {
-        e->has_last = true;
-        hand_out(e, array_values(values)[count - 1]);
-    }
+    ArrayType *values = draw_array(e, count, draw_some_values, &e->last_value);
+    e->has_last = e->has_last || count > 0;
     return PointerGetDatum(values);
 }
 
 SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) { return open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)); }
 
-SessionEntry *open_entry_of(FunctionCallInfo fcinfo) {
-    return open_entry(PG_GETARG_OID(0), SlotKind::segment, fcinfo->flinfo->fn_oid);
-}
+SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
 
 void refuse_null(FunctionCallInfo fcinfo, int argument, const char *name, const char *hint) {
     if (PG_ARGISNULL(argument))
@@ -104,11 +98,11 @@ Datum last_of(Oid sequence) {
 
 // setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
 // next call.
-Datum set_next(Oid sequence, int64_t value, Oid function) {
+Datum set_next(Oid sequence, int64_t value) {
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
-    refuse_attached(function, sequence);
+    refuse_attached(sequence);
     lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
                      BoolGetDatum(false));
@@ -138,8 +132,7 @@ FleetBlock look_up(Slot *segment, const SegmentRow &row) {
     for (;;) {
         ask_registry(segment, row, 0, 0, nullptr);
         wait_for_block(segment, row, &give_up_at_us, nullptr);
-        const BlockSource source = block_source(segment, row);
-        if (blocks_take(segment, source.place, source.name, &found))
+        if (blocks_take(segment, name_at_registry(row), &found))
             return found;
     }
 }
@@ -186,12 +179,9 @@ Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry
 Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, "sequence", open_entry_of); }
 Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, "name", open_entry_by_name); }
 
-Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(fcinfo->flinfo->fn_oid, PG_GETARG_TEXT_PP(0))); }
+Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(PG_GETARG_TEXT_PP(0))); }
 
-Datum segment_set(PG_FUNCTION_ARGS) {
-    const Oid function = fcinfo->flinfo->fn_oid;
-    return set_next(sequence_named(function, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1), function);
-}
+Datum segment_set(PG_FUNCTION_ARGS) { return set_next(sequence_named(PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1)); }
 
 // Its arguments are the sequence, and the names of the segment here and at the registry.
 Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
@@ -201,9 +191,9 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
-    const SessionEntry *e = open_entry(sequence, SlotKind::segment, fcinfo->flinfo->fn_oid);
+    const SessionEntry *e = open_entry(sequence, SlotKind::segment);
     const FleetBlock found = look_up(e->slot, row);
-    if (!read_segment_row(schema_of_function(fcinfo->flinfo->fn_oid), sequence).is_attached())
+    if (!read_segment_row(extension_schema(), sequence).is_attached())
         expire_slot(e->slot); // it was made without the row that is to come
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
                       BoolGetDatum(found.is_synchronous)};

@@ -1,8 +1,8 @@
 // uid_slots(), uid_counters(): the functions behind the views of live state and of statistics.
 
 #include "sequence/sequence.hpp"
-#include "generator/node_grant.hpp"
-#include "memory/blocks.hpp"
+#include "generator/draw.hpp"
+#include "memory/memberships.hpp"
 #include "config/rows.hpp"
 #include "memory/server_state.hpp"
 #include "node/worker_node.hpp"
