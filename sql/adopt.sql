@@ -89,7 +89,11 @@ SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
 -- rows.
 SELECT setval('orders_id_seq', max(id)) > 0 AS as_imports_do FROM orders;
 SELECT obj_description('orders_id_seq'::regclass);
+BEGIN;
 SELECT run($$ uidgen.uid_release('orders', 'id') $$);
+-- Nobody draws from the sequence between the look at it and the change.
+SELECT mode FROM pg_locks WHERE relation = 'orders_id_seq'::regclass AND mode = 'ShareRowExclusiveLock';
+COMMIT;
 SELECT * FROM of_column('orders', 'id');
 SELECT obj_description('orders_id_seq'::regclass);
 INSERT INTO orders (item) VALUES ('back') RETURNING id;

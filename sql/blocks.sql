@@ -33,6 +33,11 @@ SELECT * FROM segment_reserve('orders', 5);
 BEGIN READ ONLY;
 SELECT * FROM segment_reserve('orders', 5);
 COMMIT;
+-- But it gives the former counter of an altered sequence back.
+BEGIN;
+ALTER SEQUENCE uid_segments.orders CACHE 2;
+SELECT * FROM segment_reserve('orders', 5);
+ROLLBACK;
 -- segment_last() does not see blocks.
 SELECT segment_last('orders');
 SELECT segment_create('untouched') IS NOT NULL AS made;

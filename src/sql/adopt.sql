@@ -200,6 +200,14 @@ BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
       IF NOT dry_run AND relation IS NOT NULL THEN
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
+        -- Others may draw from the sequence of a column, too. LOCK takes no sequence, and this changes nothing.
+        FOR line IN SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', d.objid::regclass, relation, a.attname)
+                      FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+                      JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                     WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                       AND d.refobjid = table_name AND d.deptype = 'a' ORDER BY s.oid LOOP
+          EXECUTE line;
+        END LOOP;
       END IF;
       EXECUTE format('SELECT array_agg(p.line ORDER BY p.place) FROM uid_internal.%s WITH ORDINALITY p(line, place)',
                      plan_query) INTO plan;

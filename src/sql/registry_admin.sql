@@ -124,7 +124,7 @@ BEGIN
       USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
   ELSIF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
                      WHERE p.pronamespace = (SELECT e.extnamespace FROM pg_extension e WHERE e.extname = 'uidgen')
-                       AND p.proname = 'uid_fleet_call' AND a.grantee = role) THEN
+                       AND p.proname = 'uid_fleet_call' AND a.grantee = role AND a.grantee <> p.proowner) THEN
     RAISE EXCEPTION 'role % was not admitted to the fleet', role
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of a role that was passed to uid_fleet_admit().';
   END IF;

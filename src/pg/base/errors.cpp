@@ -126,12 +126,11 @@ void report_newer_row(Oid sequence, const char *table) {
                     errhint("Retry the transaction.")));
 }
 
-void report_altered_here(Oid generator) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("cannot use generator \"%s\" because it was altered in this transaction", name_of(generator)),
-             errdetail("If the transaction rolled back, ids drawn now could be issued again."),
-             errhint("Commit the transaction before you draw.")));
+void report_altered_here(Oid sequence) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("cannot use sequence \"%s\" because it was altered in this transaction", name_of(sequence)),
+                    errdetail("If the transaction rolled back, values drawn now could be drawn again."),
+                    errhint("Commit the transaction before you draw.")));
 }
 
 void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault) {

@@ -43,7 +43,7 @@ template <typename Allocate> auto explained(const char *what, Allocate allocate)
 [[noreturn]] void report_newer_row(Oid sequence, const char *table);
 
 // The open transaction has altered the generator, or its sequence.
-[[noreturn]] void report_altered_here(Oid generator);
+[[noreturn]] void report_altered_here(Oid sequence);
 
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);

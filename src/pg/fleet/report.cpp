@@ -115,7 +115,8 @@ void put_member(Row *row, const Member &member) {
     put_text(row, col_database, member.request.database);
     put_text(row, col_generator, member.request.generator);
     put(row, col_node, membership.holds, Int64GetDatum(membership.held.node));
-    put_time(row, col_granted_until, membership.holds ? core::start_of(member.request.layout, membership.held.until) : 0);
+    put_time(row, col_granted_until,
+             membership.holds ? core::start_of(member.request.layout, membership.held.until) : 0);
     put(row, col_renewals, true, Int64GetDatum(member.renewals));
     put(row, col_superseded, true, BoolGetDatum(membership.superseded));
     put_text(row, col_refusal, member.error.refusal);

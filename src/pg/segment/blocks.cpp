@@ -19,6 +19,8 @@ bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const
     const int64_t now_us = monotonic_us();
 
     Relation rel = open_sequence(e);
+    if (!raises)
+        refuse_rewritten(rel); // a rollback would give the block again
     SequencePage page = lock_page_for_writing(rel);
     const PageState state = read_page(page);
     raises = raises && core::is_beyond(state.counter, rule.increment, wish.shown);
