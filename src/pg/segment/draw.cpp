@@ -153,8 +153,8 @@ void ask_for_block(const SessionEntry *e, const Source &source) {
     ask_registry(e->slot, source.row, values, shown, &e->slot->counters);
 }
 
-// No block is reserved ahead: while sessions draw, the next one stays in its place (memberships.hpp). A server that has left
-// its fleet draws what it has.
+// No block is reserved ahead: while sessions draw, the next one stays in its place (memberships.hpp). A server that has
+// left its fleet draws what it has.
 void reserve_ahead(const SessionEntry *e, bool is_block) {
     if (!is_block)
         reserve_range(e, source_of(e), true);
