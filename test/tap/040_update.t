@@ -8,7 +8,7 @@ CREATE FUNCTION uid_added(id bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN id OPERATOR(pg_catalog.+) 1;
 COMMENT ON FUNCTION uid_added(bigint) IS 'added';
 CREATE FUNCTION uid_added_in_c(count bigint) RETURNS bigint[]
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array_default';
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
 REVOKE EXECUTE ON FUNCTION uid_added_in_c(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_added_in_c(bigint) TO pg_monitor;
 ALTER TABLE uid_segment ADD COLUMN added text NOT NULL DEFAULT 'new';

@@ -142,7 +142,7 @@ sub warned
 	return $stderr;
 }
 like(warned('default_time on public.checked', "CREATE TABLE checked (id bigint, other bigint, CONSTRAINT default_time CHECK (uid_timestamp(id) > '2020-01-01'))"),
-	qr/DETAIL:  It calls (public\.)?uid_timestamp\(bigint\)\. .*HINT:  .* with NOT VALID/s, '... with the function and the way out');
+	qr/DETAIL:  It calls (public\.)?uid_timestamp\(bigint,regclass\)\. .*HINT:  .* with NOT VALID/s, '... with the function and the way out');
 warned('', 'ALTER TABLE checked ADD COLUMN more bigint');
 warned('', "ALTER TABLE checked ADD CONSTRAINT later CHECK (uid_timestamp(other, 'uid_generators.g') > '2020-01-01' AND uid_reveal(more, 'k') = id) NOT VALID");
 like(warned('later on public.checked', 'ALTER TABLE checked VALIDATE CONSTRAINT later'), qr/It calls (public\.)?uid_reveal\(bigint,text\), \S*uid_timestamp\(bigint,regclass\)\./,
