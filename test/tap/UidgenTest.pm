@@ -70,23 +70,26 @@ use Time::HiRes;
 use UidgenNode;
 
 our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous has_assertions parallel_setting use_fake_clock set_clock
-  freeze_clock send_query finish_query sql failure sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
+our @EXPORT_OK = qw(sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
 # "use UidgenTest 'preloaded';".
 my $needs_preload = 0;
 
 # A test needs no other line to begin with: beside the helpers it gets strict, warnings, Test::More, and the functions of
-# PostgreSQL::Test::Utils. A module that uses this one gets the helpers only.
+# PostgreSQL::Test::Utils. A module that uses this one gets the helpers only, and not those that a class of the torture has
+# as methods.
 sub import
 {
 	my ($class, $preloaded) = @_;
 	my $user = caller;
 	Exporter::export($class, $user);
 	return if $user ne 'main';
+	Exporter::export($class, $user, @EXPORT_OK);
 	$needs_preload = defined $preloaded;
 	strict->import;
 	warnings->import;

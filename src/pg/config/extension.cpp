@@ -33,7 +33,7 @@ void check_spi(int result, const char *function, const char *statement) {
 namespace {
 
 // The owner in the row of a catalog; InvalidOid if there is no such row.
-Oid owner_in(int cache, Oid object, AttrNumber column) {
+Oid owner_in(SysCacheIdentifier cache, Oid object, AttrNumber column) {
     HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
     if (!HeapTupleIsValid(tuple))
         return InvalidOid;
