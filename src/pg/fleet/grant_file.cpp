@@ -29,9 +29,9 @@ struct Record {
     core::FleetSeen seen;
 };
 
-// The file that this process has written, and nobody else since. Without an inode: none.
+// The file that this process has written, and nobody else since. Without a place: none.
 struct Written {
-    uint64 inode;
+    FileIdentity identity; // in its header
     uint32 members;
     uint64 place; // of the next record
 };
@@ -120,8 +120,10 @@ const char *restore(const Input &input, uint64 place) {
     const char *why = nullptr;
     (void)read_records(input, place, [&](Record &record) {
         uint64_t fresh = 0;
-        if (!try_fresh_incarnation(&fresh))
+        if (!try_fresh_incarnation(&fresh)) {
             why = "Random values could not be generated.";
+            return;
+        }
         core::begin_incarnation(&record.membership, fresh);
         membership_restore(record.key, record.layout, record.membership);
         fleet_restore(record.seen);
@@ -184,7 +186,7 @@ bool put_all(StringInfo output, int file, Written *whole) {
     header.timeline = GetWALInsertionTimeLine();
     if (!identify(file, &header.identity))
         return false;
-    *whole = {header.identity.file_inode, 0, first_place(header)};
+    *whole = {header.identity, 0, first_place(header)};
     put(output, header);
     for_each_member([&](const Member &member) {
         put_record(output, whole, member, member.membership, fleet_seen());
@@ -205,6 +207,7 @@ bool write_out(int file, StringInfo output, Written *next, const MembershipChang
 // The name of a file says nothing about its inode, so the file is made first.
 bool write_whole(StringInfo output, const MembershipChange *change) {
     Written whole = {};
+    written = {};
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
     if (file < 0)
@@ -221,14 +224,14 @@ bool write_whole(StringInfo output, const MembershipChange *change) {
     return true;
 }
 
-// Whether a record may follow those that are there: of the same members, whose incarnations a whole file has stored,
-// and not many more of them.
+// Whether a record may follow those that are there: in the same file of the same host, whose name may change, of the
+// same members, whose incarnations a whole file has stored, and not many more of them.
 bool may_grow(int file) {
-    struct stat about;
+    FileIdentity now;
     uint32 members = 0;
     for_each_member([&members](const Member &) { members++; });
-    return fstat(file, &about) == 0 && about.st_ino == written.inode && members == written.members &&
-           static_cast<uint32>(written.place) < 2 * members + 100;
+    return written.place != 0 && identify(file, &now) && difference(written.identity, now) == nullptr &&
+           members == written.members && static_cast<uint32>(written.place) < 2 * members + 100;
 }
 
 // What fails may leave a part of a record, so the next write is of the whole file.

@@ -203,7 +203,9 @@ void take_answer(const Member &member, const core::Request &ask, const core::Ans
                          change.membership.superseded != member.membership.superseded ||
                          change.seen.fleet != before.fleet || change.seen.epoch != before.epoch;
     if (changed && !grant_file_write(&change)) {
-        set_error(error, "could not write the file of grants", "See the server log of this server.");
+        GrantError unwritten = {}; // not the registry's
+        set_error(&unwritten, "could not write the file of grants", "See the server log of this server.");
+        note_error(member, unwritten);
         return;
     }
     if (answer.why == core::Refusal::none && accepted != core::Accepted::grant)

@@ -334,6 +334,19 @@ void check_count(int64_t count) {
                         errhint("Use a smaller count, or draw a value for each row of generate_series().")));
 }
 
+// construct_array() would copy the values, which may take a GB.
+ArrayType *new_array(int64_t count) {
+    const Size size = ARR_OVERHEAD_NONULLS(1) + static_cast<Size>(count) * sizeof(int64_t);
+    auto *array = static_cast<ArrayType *>(palloc(size));
+    SET_VARSIZE(array, size);
+    array->ndim = 1;
+    array->dataoffset = 0;
+    array->elemtype = INT8OID;
+    *ARR_DIMS(array) = static_cast<int>(count);
+    *ARR_LBOUND(array) = 1;
+    return array;
+}
+
 // What a draw leaves in memory is of no use any more, and a long array takes many draws.
 void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
@@ -349,17 +362,15 @@ void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
 
 } // namespace
 
-static_assert(sizeof(Datum) == sizeof(int64_t), "a bigint is passed by value");
-
 ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw, int64_t *last) {
     check_count(count);
     if (count == 0)
         return construct_empty_array(INT8OID);
-    auto *values = static_cast<int64_t *>(palloc(static_cast<Size>(count) * sizeof(int64_t)));
+    ArrayType *array = new_array(count);
+    auto *values = reinterpret_cast<int64_t *>(ARR_DATA_PTR(array));
     fill(e, static_cast<uint64_t>(count), draw, values);
     *last = values[count - 1];
-    return construct_array(reinterpret_cast<Datum *>(values), static_cast<int>(count), INT8OID, sizeof(int64_t), true,
-                           TYPALIGN_DOUBLE);
+    return array;
 }
 
 } // namespace uidgen::pg

@@ -51,10 +51,10 @@ struct LostTimes {
 };
 LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us);
 
-// --------------------------------------------------------------------------------------------------------- A generator
-// under a lock on its sequence, to the end of the transaction, that excludes every session that draws from it. So the
-// slot may be reset. The next draw makes again what it draws with, from the row that was committed, above the
-// high-water mark.
+// ---------------------------------------------------------------------------------------------------------
+// A generator under a lock on its sequence, to the end of the transaction, that excludes every session that draws from
+// it. So the slot may be reset. The next draw makes again what it draws with, from the row that was committed, above
+// the high-water mark.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
