@@ -160,7 +160,7 @@ BEGIN;
 SET LOCAL datestyle = 'German, DMY';
 SET LOCAL timezone = 'Asia/Kathmandu';
 SELECT uid_generator_create('formats', epoch => '2026-02-03 04:05:06.789+00');
-SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator_config WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY 1::text;
+SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator_config WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY generator::text;
 ROLLBACK;
 -- The server may discard what it has cached at any time. (A server with assertions does so all the time if told to.)
 DO $$

@@ -82,7 +82,7 @@ SAVEPOINT a;
 SELECT uid_next('uid_generators.bills') AS in_savepoint, segment_next('plain') AS plain_in_savepoint \gset
 ROLLBACK TO a;
 SELECT relation::regclass, mode FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'
-   AND relation IN ('uid_generators.bills'::regclass, 'plain'::regclass) ORDER BY 1::text;
+   AND relation IN ('uid_generators.bills'::regclass, 'plain'::regclass) ORDER BY relation::regclass::text;
 SELECT uid_next('uid_generators.bills') > :in_savepoint AS above, segment_next('plain') - :plain_in_savepoint AS above_plain;
 COMMIT;
 -- Things made inside a savepoint that is rolled back.

@@ -258,8 +258,8 @@ $session->query_safe("SELECT segment_next('rows')");
 $session->query_safe('ROLLBACK TO s');
 is( $session->query_safe(
 		"SELECT relation::regclass FROM pg_locks WHERE mode = 'RowExclusiveLock' AND pid = pg_backend_pid()"
-		  . " AND relation IN ('$generator'::regclass, 'uid_segments.rows'::regclass) ORDER BY 1::text"),
-	"uid_segments.rows\n$generator", 'the locks on the sequences survive ROLLBACK TO');
+		  . " AND relation IN ('$generator'::regclass, 'uid_segments.rows'::regclass) ORDER BY relation::regclass::text"),
+	"$generator\nuid_segments.rows", 'the locks on the sequences survive ROLLBACK TO');
 $session->query_safe('COMMIT');
 
 # ---------------------------------------------------------------------------
