@@ -1,5 +1,6 @@
 -- The registry of a fleet, called by hand with made-up members. No clock is printed. expected/fleet_1.out is for a
 -- server without the preload, which a registry needs.
+\set ECHO none
 SELECT current_setting('shared_preload_libraries') !~ '\muidgen\M' AS off \gset
 \if :off
   \echo 'skipped: uidgen is not preloaded'
@@ -9,7 +10,6 @@ SELECT current_setting('shared_preload_libraries') !~ '\muidgen\M' AS off \gset
 \getenv source PG_ABS_SRCDIR
 \set outcome :source '/test/outcome.sql'
 \i :outcome
-\set ECHO none
 SET client_min_messages = error;
 CREATE EXTENSION uidgen;
 \set SHOW_CONTEXT never
@@ -118,43 +118,55 @@ BEGIN
 END
 $$;
 -- Runs steps, which semicolons end: SQL, or names of members that ask one after another, with their words, and the words
--- that all have. `block NAME` asks for values of a segment. A line shows a step and its outcome, unless that is nothing.
+-- that all have. `block NAME` asks for values of a segment. A line shows a step and its outcome, unless that is nothing,
+-- or a comment.
 -- Functions that need a transaction of their own must not fail here.
-CREATE PROCEDURE run(steps text, words text DEFAULT '', INOUT shown text DEFAULT NULL) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE run(script text, words text DEFAULT '', INOUT shown text DEFAULT NULL) LANGUAGE plpgsql AS $$
 DECLARE
+  line text;
+  lines text := '';
   step text;
   asked text;
   result text;
   results text[];
 BEGIN
-  FOREACH step IN ARRAY regexp_split_to_array(regexp_replace(steps, '--[^\n]*', '', 'g'), ';') LOOP
-    step := btrim(regexp_replace(step, '\s+', ' ', 'g'));
-    CONTINUE WHEN step = '';
-    results := NULL;
-    IF step ~ '^[A-Z]+ ' THEN
-      IF step ~ 'uid_fleet_(fence|handover|reserve|takeover)' THEN
-        EXECUTE step INTO result;
-      ELSE
-        result := outcome(step);
-      END IF;
-      COMMIT;
-      CONTINUE WHEN coalesce(result, 'NULL') IN ('', 'NULL') AND step !~ '^SELECT .* FROM ';
-      results := ARRAY[step || ': ' || result];
-    ELSE
-      FOREACH asked IN ARRAY string_to_array(step, ', ') LOOP
-        result := NULL;
-        IF asked ~ '^block ' THEN
-          CALL block(split_part(asked, ' ', 2), asked, result);
+  FOREACH line IN ARRAY string_to_array(script || ';', E'\n') LOOP
+    IF line LIKE '--%' THEN
+      shown := concat_ws(E'\n', shown, line);
+      CONTINUE;
+    END IF;
+    lines := lines || ' ' || btrim(line);
+    CONTINUE WHEN lines !~ ';$';
+    FOREACH step IN ARRAY string_to_array(lines, ';') LOOP
+      step := btrim(step);
+      CONTINUE WHEN step = '';
+      results := NULL;
+      IF step ~ '^[A-Z]+ ' THEN
+        IF step ~ 'uid_fleet_(fence|handover|reserve|takeover)' THEN
+          EXECUTE step INTO result;
         ELSE
-          INSERT INTO member (name) VALUES (split_part(asked, ' ', 1)) ON CONFLICT DO NOTHING;
-          COMMIT;
-          CALL ask(split_part(asked, ' ', 1), words || ' ' || asked, result);
+          result := outcome(step);
         END IF;
         COMMIT;
-        results := results || (asked || ': ' || result);
-      END LOOP;
-    END IF;
-    shown := concat_ws(E'\n', shown, array_to_string(results, ' / '));
+        CONTINUE WHEN coalesce(result, 'NULL') IN ('', 'NULL') AND step !~ '^SELECT .* FROM ';
+        results := ARRAY[step || ': ' || result];
+      ELSE
+        FOREACH asked IN ARRAY string_to_array(step, ', ') LOOP
+          result := NULL;
+          IF asked ~ '^block ' THEN
+            CALL block(split_part(asked, ' ', 2), asked, result);
+          ELSE
+            INSERT INTO member (name) VALUES (split_part(asked, ' ', 1)) ON CONFLICT DO NOTHING;
+            COMMIT;
+            CALL ask(split_part(asked, ' ', 1), words || ' ' || asked, result);
+          END IF;
+          COMMIT;
+          results := results || (asked || ': ' || result);
+        END LOOP;
+      END IF;
+      shown := concat_ws(E'\n', shown, array_to_string(results, ' / '));
+    END LOOP;
+    lines := '';
   END LOOP;
 END
 $$;
@@ -183,11 +195,11 @@ CREATE FUNCTION calls(VARIADIC calls text[]) RETURNS SETOF text LANGUAGE sql AS
 CREATE FUNCTION pool_of(bits integer) RETURNS integer LANGUAGE sql AS
   $$ SELECT pool::integer FROM uid_fleet_pool WHERE preset = 'custom' AND worker_bits = bits $$;
 
--- No registry yet.
+\echo -- No registry yet.
 CALL run('a');
 SELECT calls('uid_fleet_fence()') \gexec
 
--- What kind of registry it is must be said once. The settings of members are not for a superuser.
+\echo -- What kind of registry it is must be said once. The settings of members are not for a superuser.
 SELECT * FROM outcomes('SELECT uid_fleet_admit(%s)', $$'uidgen_fleet'$$, $$'uidgen_fleet', 'nonsense'$$,
   $$'uidgen_fleet', 'unchanged'$$, $$'uidgen_fleet', 'successor'$$, $$'uidgen_fleet', 'new', fleet => 4711$$,
   $$'uidgen_fleet', 'new'$$, $$'uidgen_fleet'$$, $$'uidgen_nobody'$$, 'NULL', $$'uidgen_super'$$);
@@ -213,7 +225,7 @@ a, copy, a;
 c, d, e, f why;
 $$);
 
--- A request without a generator only asks who answers.
+\echo -- A request without a generator only asks who answers.
 CALL call('{}') \gset
 SELECT (a).fleet = s.fleet AND (a).epoch = s.epoch AND (a).epoch_nonce = s.epoch_nonce AS who, (a).is_open, num_nonnulls((a).seal, (a).server,
     (a).clock_us) AS told, num_nonnulls((a).refusal, (a).node, (a).held_seal, (a).count, (a).granted_last_us) AS given
@@ -240,7 +252,7 @@ SELECT uid_fleet_takeover(NULL, 1) IS NULL AS is_null;
 $$);
 SELECT calls('uid_fleet_takeover(1, 4)', 'uid_fleet_takeover(9, 1)') \gexec
 
--- Static and sticky, in a layout of its own.
+\echo -- Static and sticky, in a layout of its own.
 CALL run($$
 s1 policy=static worker_number=9, s2 policy=static worker_number=9, s2 policy=static worker_number=10,
   s3 policy=static worker_number=9 why;
@@ -251,7 +263,7 @@ t3 policy=sticky host=sticky, t4 policy=sticky host=other;
 SELECT t3.held_node = t2.held_node AS its_last FROM member t3, member t2 WHERE t3.name = 't3' AND t2.name = 't2';
 $$, 'worker_bits=4');
 
--- Datacenter ids: those that members ask for are left to them.
+\echo -- Datacenter ids: those that members ask for are left to them.
 CALL run('u1 datacenter_id=1, u4 datacenter_id=0, u4 datacenter_id=0, u2, u3, u5 datacenter_id=1, u7 datacenter_id=0 why',
   'datacenter_bits=1 worker_bits=1');
 SELECT node, datacenter_id, worker_id, state, generator, database, host, port, version, policy
@@ -264,7 +276,7 @@ v1 worker_bits=3 datacenter_id=12;
 v2 worker_bits=1 backup_worker=true, u6 worker_bits=1 backup_worker=true;
 $$);
 
--- A preset has one epoch in a fleet.
+\echo -- A preset has one epoch in a fleet.
 CALL run($$
 w1 preset=leaf begins=2026-02-01, w2 preset=leaf, w4 preset=leaf generator=uid_generators."my.Gen" why, w2;
 -- A layout that ends before a grant could is refused, and no pool is made of it.
@@ -276,8 +288,8 @@ SELECT count(*) FROM uid_fleet_reserve(0, 'leaf', epoch => '2026-03-01 00:00:00+
 w3 preset=leaf begins=2026-03-01;
 $$, 'worker_bits=10');
 
--- Joining: the node used so far is left alone until the member's high-water mark is over, unless it has a holder.
--- A use that ends later than a grant would is refused, and changes nothing.
+\echo '-- Joining: the node used so far is left alone until the member''s high-water mark is over, unless it has a holder.'
+\echo -- A use that ends later than a grant would is refused, and changes nothing.
 CALL run($$
 x1 former_node=30 former_ahead=11minutes, x2 former_node=31 former_ahead=60years;
 SELECT count(*) FROM uid_fleet_node WHERE pool = pool_of(5);
@@ -291,7 +303,7 @@ SELECT uid_fleet_takeover(pool_of(5), 30) < now() + interval '11 s' AS free_soon
 SELECT granted_until < 2199023255552 AS taken FROM uid_fleet_node WHERE node = 30 AND host IS NULL;
 $$, 'worker_bits=5');
 
--- Nodes for generators outside.
+\echo -- Nodes for generators outside.
 SELECT calls('uid_fleet_reserve(3)', 'uid_fleet_reserve(3, without_standby => NULL)') \gexec
 SELECT count(*), count(DISTINCT node) AS nodes, count(DISTINCT granted_until) AS ends,
        bool_and(node = datacenter_id * 32 + worker_id AND granted_from <= clock_timestamp()) AS consistent, max(granted_until)
@@ -306,7 +318,7 @@ UPDATE uid_fleet_node SET granted_until = granted_from WHERE pool = pool_of(3) A
 y;
 $$, 'worker_bits=3');
 SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_fleet_pools ORDER BY pool;
--- The registry's clock is ahead of a holder, which says so at its call. Its grant lasts by its own clock.
+\echo '-- The registry''s clock is ahead of a holder, which says so at its call. Its grant lasts by its own clock.'
 BEGIN;
 UPDATE uid_fleet_node SET granted_until = granted_until - 3600000 WHERE pool = 1 AND NOT reserved AND incarnation <> 0;
 SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM uid_fleet WHERE pool = 1 AND state <> 'reserved';
@@ -464,8 +476,8 @@ z2;
 UPDATE uid_fleet_state SET fence_base = NULL;
 $$, 'worker_bits=6');
 
--- A clock that is far ahead gets nothing that it can use, however many askers say the same: the registry judges by its
--- own clock.
+\echo -- A clock that is far ahead gets nothing that it can use, however many askers say the same: the registry judges by its
+\echo -- own clock.
 CALL run($$
 clock1 ahead=1hour host=h1, clock1 host=h1, clock2 host=h2, clock3 host=h3;
 SELECT clock_moves('clock1', 3600000);
@@ -484,8 +496,8 @@ SELECT date_trunc('minute', uid_fleet_fence() - now()) AS until;
 UPDATE uid_fleet_state SET fence_base = NULL;
 $$, 'worker_bits=7');
 
--- The successor of a registry that was lost knows nothing, and cannot prove what the former one gave. While its fence lasts,
--- live holders keep their nodes by what they show.
+\echo -- The successor of a registry that was lost knows nothing, and cannot prove what the former one gave. While its fence lasts,
+\echo -- live holders keep their nodes by what they show.
 CALL run('l1, l2', 'worker_bits=6');
 CREATE TABLE lost AS SELECT * FROM uid_fleet_state;
 DELETE FROM uid_fleet_state;
@@ -501,7 +513,7 @@ UPDATE member SET held_seal = 4711 WHERE name = 'l1';
 l1;
 UPDATE uid_fleet_state SET fence_base = now() - interval '1 hour';
 $$, 'worker_bits=6');
--- It may get its former node by chance.
+\echo -- It may get its former node by chance.
 CALL ask('l2', 'worker_bits=6') \gset
 SELECT :'outcome' LIKE '% node, new membership' AS newcomer;
 CALL run($$
@@ -519,10 +531,12 @@ UPDATE member SET (fleet, epoch, epoch_nonce, serial, seal, held_node) = ROW(NUL
 z3;
 $$, 'worker_bits=6');
 
--- Bad input.
+\echo -- Bad input.
 CALL uid_fleet_call(NULL);
+\echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY default
 CALL call('{"protocol": 2}');
+\echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY terse
 CREATE TABLE bad (n serial, fields jsonb);
 CREATE FUNCTION bad(names text[], bad text[]) RETURNS void LANGUAGE sql AS
@@ -549,9 +563,10 @@ INSERT INTO bad (fields) SELECT jsonb_build_object('fleet', 1, 'epoch', 1, 'seri
     ('{1,1,5,1,1,NULL}'), ('{1,1,9223372036854775807,1,1,1}')) t (v);
 SELECT format('CALL call(%L)', generator() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}'
   || jsonb_build_object('layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now())) || fields) FROM bad ORDER BY n \gexec
+\echo :LAST_ERROR_SQLSTATE
 
--- What a member shows counts only if the registry gave it: no epoch stops the registry, no serial raises a fence, and no
--- grant takes a node.
+\echo -- What a member shows counts only if the registry gave it: no epoch stops the registry, no serial raises a fence, and no
+\echo -- grant takes a node.
 CALL run('z3; SELECT fence_base FROM uid_fleet_state', 'worker_bits=6');
 SELECT count(*) AS nodes FROM uid_fleet_node \gset
 CREATE TABLE honest AS SELECT * FROM member WHERE name = 'z3';
@@ -575,7 +590,7 @@ SELECT count(*) FILTER (WHERE node >= nodes) AS beyond FROM uid_fleet_node JOIN 
 $$, 'worker_bits=6');
 SELECT count(*) - :nodes AS new_nodes FROM uid_fleet_node;
 
--- Any number of layouts would fill the disk. One login does not use up those of another one.
+\echo -- Any number of layouts would fill the disk. One login does not use up those of another one.
 INSERT INTO uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
     backup_worker, login)
   SELECT 1000 + n, 'custom', '2026-01-01', 1000, 40, 0, 2, n, false, false, 'uidgen_fleet' FROM generate_series(1, 1000) n;
@@ -590,10 +605,10 @@ SELECT login = current_user AS of_its_login FROM uid_fleet_pool WHERE worker_bit
 DELETE FROM uid_fleet_pool WHERE pool > 1002;
 $$, 'worker_bits=9');
 
--- The rows keep nodes apart.
+\echo -- The rows keep nodes apart.
 SELECT * FROM outcomes('TRUNCATE %s', 'uid_fleet_node', 'uid_fleet_pool', 'uid_fleet_state', 'uid_fleet_segment');
 
--- The transaction is the call's own.
+\echo '-- The transaction is the call''s own.'
 \set VERBOSITY default
 BEGIN;
 CALL call('{}');
@@ -619,7 +634,7 @@ BEGIN CALL ask('clock6', 'worker_bits=7', outcome); ROLLBACK; END $$;
 CALL undone();
 SELECT count(*) AS kept FROM uid_fleet_node JOIN member USING (incarnation) WHERE name = 'clock6';
 
--- Segments: what members call for blocks of values.
+\echo -- Segments: what members call for blocks of values.
 CALL run($$
 SELECT segment_create('orders') IS NOT NULL AS made;
 SELECT segment_create('Bestell"ung') IS NOT NULL AS made;
@@ -681,7 +696,7 @@ BEGIN;
 CALL block('orders', '');
 ROLLBACK;
 
--- Rights: a member's role may call the procedures and nothing else; others may not do that either.
+\echo '-- Rights: a member''s role may call the procedures and nothing else; others may not do that either.'
 SET ROLE uidgen_fleet;
 CALL run('stranger fleet=1 epoch=1 why', 'datacenter_bits=5 worker_bits=5');
 SELECT * FROM outcomes('SELECT count(*) FROM %s', 'uid_fleet_state', 'uid_fleet_node', 'uid_fleet', 'uid_fleet_fence()',
@@ -708,7 +723,7 @@ SELECT count(*) > 0 AS by_index FROM pg_temp.plan_of('SELECT state FROM uid_flee
  WHERE line LIKE '%uid_fleet_node_incarnation%';
 RESET enable_seqscan;
 
--- A hostile search_path: names in front of the extension's and of pg_catalog.
+\echo '-- A hostile search_path: names in front of the extension''s and of pg_catalog.'
 CREATE SCHEMA hostile AUTHORIZATION uidgen_plain;
 SET ROLE uidgen_plain;
 CREATE FUNCTION hostile.trap(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
@@ -724,7 +739,7 @@ SET search_path = hostile, public, pg_catalog;
 SELECT count(*) > 1 AS shown FROM public.uid_fleet;
 RESET search_path;
 SELECT (:'answer'::uid_fleet_answer).refusal IS NULL AS granted;
--- The same session, after the schema got another name; and the schema has a name that must be quoted.
+\echo -- The same session, after the schema got another name; and the schema has a name that must be quoted.
 ALTER SCHEMA public RENAME TO "Pub""lic";
 SET search_path = "Pub""lic";
 CALL run($$
@@ -737,8 +752,8 @@ RESET search_path;
 CALL run('clock1', 'worker_bits=7');
 DROP SCHEMA hostile CASCADE;
 
--- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser: what admit made goes, and other
--- settings stay. The role then can be dropped.
+\echo -- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser: what admit made goes, and other
+\echo -- settings stay. The role then can be dropped.
 DROP TABLE known_fleet, member CASCADE;
 DROP SEQUENCE life;
 CREATE ROLE uidgen_owner;
@@ -761,6 +776,6 @@ SELECT segment_drop('orders');
 SET client_min_messages = error;
 SELECT segment_drop(name) FROM uid_segment \g /dev/null
 DROP TABLE bad, honest, lost;
-DROP ROUTINE call, other;
-DROP FUNCTION seal, clock_moves;
+DROP ROUTINE ask, block, call, run, with_set, undone, in_function, outcome, outcomes, server, generator, us_at, seal, other, restarted, copied,
+  nodes_end, clock_moves, calls, pool_of, bad;
 DROP EXTENSION uidgen CASCADE;
