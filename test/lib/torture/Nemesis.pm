@@ -22,7 +22,6 @@ my @outage = (@away, '55000', 'XX000');
 
 my %faults = (
 	kill_backend => { weight => 8 },
-	kill_many => { weight => 3 },
 	kill_background => { weight => 6 },
 	kill_postmaster => { weight => 5 },
 	stop_immediate => { weight => 4 },
@@ -39,19 +38,13 @@ my %faults = (
 	alter_sequence => { weight => 4 },
 	alter_worker => { weight => 4 },
 	move_counter => { weight => 4 },
-	rotate_key => { weight => 2 },
-	use_up_connections => { weight => 2 },
-	use_up_locks => { weight => 2 },
 	use_up_memory => { weight => 3 },
 	recreate_database => { weight => 2 },
 	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
-	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
-	single_user => { weight => 3, if => \&can_be_single_user },
 	upgrade => { weight => 3, if => \&can_be_upgraded },
-	restore_cold_copy => { weight => 3, if => \&can_be_restored },
 	restore_to_point => { weight => 3, if => \&can_be_restored },
 	promote => { weight => 4, if => sub { defined $_[0]->{standby} } });
 
@@ -167,7 +160,7 @@ sub choose_server
 }
 
 # In a dense round those that are over at once are likelier.
-my %is_short = map { $_ => 1 } qw(kill_backend kill_many kill_background stop_immediate terminate cancel checkpoint reload
+my %is_short = map { $_ => 1 } qw(kill_backend kill_background stop_immediate terminate cancel checkpoint reload
   alter_generator alter_sequence move_counter attach_again move_member);
 
 sub weight
@@ -336,13 +329,7 @@ sub kill_and_wait
 sub kill_backend
 {
 	my ($self, $dice) = @_;
-	return $self->kill_processes('kill_backend', $self->choose_process($dice, $session));
-}
-
-sub kill_many
-{
-	my ($self, $dice) = @_;
-	return $self->kill_processes('kill_many', map { $self->choose_process($dice, $session) } 1 .. 5);
+	return $self->kill_processes('kill_backend', map { $self->choose_process($dice, $session) } 1 .. $dice->one_of(1, 1, 1, 5));
 }
 
 sub kill_background
@@ -416,46 +403,6 @@ sub stop_smart
 	my ($self, $dice) = @_;
 	$self->wait_for_synchronous_standby if $self->waits_for_standby;
 	return $self->stop('smart', 'stall', $dice);
-}
-
-# A server that waits for a standby cannot be alone, and in single-user mode the settings of a database do not count.
-sub can_be_single_user
-{
-	my ($self) = @_;
-	return !defined $self->{standby} && !$self->{setting}{is_renamed};
-}
-
-# Between two lives the server draws in single-user mode, and ends that cleanly or by a kill.
-sub single_user
-{
-	my ($self, $dice) = @_;
-	my $mode = $dice->one_of('fast', 'immediate');
-	my $is_killed = $dice->chance(50);
-	my $fault = $self->in_force('single_user', "after $mode" . ($is_killed ? ', killed' : ''), explains => \@outage,
-		marks => 'stall crash');
-	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
-	$self->draw_alone($is_killed, uid_default => 'uid_next_array(100)', ring => "uid_next_array('uid_generators.ring', 100)",
-		named => "segment_next_array('named', 100)", plain => "segment_next_array('plain'::regclass, 100)");
-	$self->start;
-	return $self->finish($fault);
-}
-
-# Calls by the name of the stream that they draw from. The result of a statement is flushed with the next prompt.
-sub draw_alone
-{
-	my ($self, $is_killed, %calls) = @_;
-	local %ENV = (%ENV, %{ $self->{node}{uidgen_env} // {} });
-	my ($in, $out, $err) = (join('', map { "SELECT $calls{$_} AS $_\n" } sort keys %calls), '', '');
-	my $begin = now();
-	my $run = IPC::Run::start([ 'postgres', '--single', '-D', $self->{node}->data_dir, 'postgres' ],
-		'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timeout(60));
-	my $count = keys %calls;
-	my $is_done = eval { $run->pump until $out =~ /(?:backend> .*){@{[ $count + 1 ]}}/s; 1 };
-	$is_done && !$is_killed ? $run->finish : $run->kill_kill(grace => 0);
-	my %values = map { $_ => [ $out =~ /\b$_ = "\{([-\d,]*)\}"/ ? split /,/, $1 : () ] } keys %calls;
-	$self->found("a server in single-user mode does not draw\n$out$err") if !$is_done || grep { !@$_ } values %values;
-	$self->{servers}->write_down('single_user', $begin, now(), %values);
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -624,14 +571,6 @@ sub alter_sequence
 		q{BEGIN; SELECT segment_alter('named', step => 3); ROLLBACK});
 }
 
-# What was concealed before, in the same statement, is revealed by its own version.
-sub rotate_key
-{
-	my ($self, $dice) = @_;
-	my $rotate = q{SELECT uid_key_rotate('versioned')};
-	return $self->command($dice, 'rotate_key', $rotate, "BEGIN; $rotate; SELECT pg_sleep(0.1); ROLLBACK");
-}
-
 # Upwards, and by nobody else: what has been reserved is invalid, and no value comes twice.
 sub move_counter
 {
@@ -649,24 +588,6 @@ sub move_counter
 # ---------------------------------------------------------------------------------------------------------------
 # Things that run out.
 # ---------------------------------------------------------------------------------------------------------------
-
-sub use_up_connections
-{
-	my ($self, $dice) = @_;
-	my $fault = $self->in_force('use_up_connections', '', explains => [ '53300', '08001' ]);
-	my @psql = ('psql', '-Xqc', 'SELECT pg_sleep(1)', '-d', $self->{node}->connstr('postgres'));
-	my @idle = map { IPC::Run::start(\@psql, '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null') } 1 .. $self->{setting}->max_connections + 5;
-	$_->finish foreach @idle;
-	return $self->finish($fault);
-}
-
-sub use_up_locks
-{
-	my ($self, $dice) = @_;
-	my $fault = $self->in_force('use_up_locks', '', explains => [ '53200', '08001' ]);
-	$self->sql(sql_to_use_up_locks('PERFORM pg_sleep(0.5)'));
-	return $self->finish($fault);
-}
 
 # A session gets no more memory than it has. Its stack may still grow, because a session whose stack cannot is killed.
 sub use_up_memory
@@ -708,7 +629,7 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# SQLSTATEs of a setting with few locks. The fault before may still end a session.
+# The fault before may still end a session.
 my @explained_here = ('53200', @away);
 
 # While what a session draws from is not there: a relation, an object, a function or a schema.
@@ -730,26 +651,18 @@ sub recreate
 		verbosity => 'sqlstate', sql => sql_to_draw($kind, $way));
 	my $have_ended = sub { grep { !$_->pumpable } @{ $sessions->{runs} } };
 	poll_until('both sessions draw, or have ended', sub { $have_ended->() || !grep { !-s } @{ $sessions->{logs} } }, 60)
-	  or $self->may_lack_something or $self->found("$kind: a session does not draw");
+	  or $self->found("$kind: a session does not draw");
 	my $done = 0;
 	foreach (1 .. 3)
 	{
 		sleep(0.2 * $dice->fraction);
 		$done++ if defined $self->sql(sql_to_recreate($kind, $way, ++$self->{lives}), @in_torn);
 	}
-	$self->found("$kind: it is never dropped and created again, $way") unless $done || $have_ended->() || $self->may_lack_something;
+	$self->found("$kind: it is never dropped and created again, $way") unless $done || $have_ended->();
 	$self->check_recreation($kind, $way, stop_loop($sessions));
 	$self->sql(sql_of($kind, 'drop'), @in_torn);
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
 	return $self->finish($fault);
-}
-
-# Connections or locks.
-sub may_lack_something
-{
-	my ($self) = @_;
-	my $setting = $self->{setting};
-	return $setting->{few_connections} || $setting->chosen('max_locks_per_transaction');
 }
 
 sub check_recreation
@@ -809,35 +722,6 @@ sub step_clock
 		$self->{offset} = $there;
 	}
 	# A call that has waited reads the clock at least every 100 ms.
-	return $self->finish($fault, 2);
-}
-
-# In steps of milliseconds, up to $most seconds. Returns by how much the clock has drifted.
-sub drift
-{
-	my ($self, $speed, $seconds, $most) = @_;
-	my ($began, $passed, $drifted) = (now(), 0, 0);
-	while ($passed < $seconds)
-	{
-		sleep(0.02);
-		$passed = (now() - $began) / 1e9;
-		$drifted = ($speed - 1) * $passed;
-		$drifted = $drifted < 0 ? -$most : $most if defined $most && abs($drifted) > $most;
-		$self->set_offset($self->{offset} + $drifted);
-	}
-	return $drifted;
-}
-
-# The clock runs at the wrong speed for a while. A fast one stays ahead, a slow one is put right.
-sub drift_clock
-{
-	my ($self, $dice) = @_;
-	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
-	my $seconds = $dice->one_of(0.5, 2);
-	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s", explains => ['55000']);
-	my $drifted = $self->drift($speed, $seconds);
-	$self->{offset} += $drifted if $drifted > 0;
-	$self->set_offset($self->{offset});
 	return $self->finish($fault, 2);
 }
 
@@ -908,11 +792,11 @@ sub break_disk
 # pg_upgrade.
 # ---------------------------------------------------------------------------------------------------------------
 
-# It does not carry a standby or a subscription. Each database takes it a second or two.
+# It does not carry a standby. Each database takes it a second or two.
 sub can_be_upgraded
 {
 	my ($self) = @_;
-	return !defined $self->{standby} && !$self->{setting}->replicates && $self->{setting}{databases} <= 3;
+	return !defined $self->{standby} && $self->{setting}{databases} <= 3;
 }
 
 # A new cluster of the same PostgreSQL takes the server's place. The history is the same.
@@ -954,7 +838,7 @@ sub can_be_restored
 {
 	my ($self) = @_;
 	my $setting = $self->{setting};
-	return !defined $self->{standby} && !$setting->is_minimal && !$setting->replicates;
+	return !defined $self->{standby} && !$setting->is_minimal;
 }
 
 # False: the server has just crashed.
@@ -965,8 +849,7 @@ sub back_up
 	return PostgreSQL::Test::Utils::system_log(@backup) == 0;
 }
 
-# Starts another copy of the data directory, which replays what the present one has logged; up to a restore point, if
-# $target is one.
+# Starts another copy of the data directory, which replays what the present one has logged up to a restore point.
 sub put_back
 {
 	my ($self, $copy, $target) = @_;
@@ -983,23 +866,6 @@ sub put_back
 	  or $self->found('the copy does not end its recovery');
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', "$data.gone");
 	return;
-}
-
-# A copy of the stopped server replays all that the server wrote after it. So the history is the same, and no value that
-# was given meanwhile may come again.
-sub restore_cold_copy
-{
-	my ($self, $dice) = @_;
-	my $node = $self->{node};
-	my $data = $node->data_dir;
-	my $fault = $self->in_force('restore_cold_copy', '', marks => 'stall crash',
-		explains => [ @outage, $self->{setting}->errors_in_hot_standby ]);
-	$node->stop('fast', fail_ok => 1) or $self->found('the server does not stop (fast)');
-	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $data, "$data.cold");
-	$self->start;
-	sleep(2 * $dice->fraction);
-	$self->put_back("$data.cold", '');
-	return $self->finish($fault, $self->{setting}->connection_s);
 }
 
 # What was given after the point is another history's: only rows that survive must not come again.

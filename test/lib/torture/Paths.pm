@@ -343,8 +343,6 @@ sub statements
 	push @ways, @concealing;
 	# A pg_sleep that is under way when the clock goes back lasts as much longer, up to ten minutes.
 	@ways = grep { $_->[2] !~ /FROM numbers|pg_sleep/ } @ways if $self->{setting}{clock};
-	# A subscription waits for generators that exist on one side only (docs/operations.md).
-	@ways = grep { $_->[2] !~ /uid_generator_create/ } @ways if $self->{setting}{subscriber};
 	foreach my $way (@ways)
 	{
 		my ($weight, $columns, $statement) = @$way;
