@@ -145,29 +145,6 @@ struct PublishAndRead {
     static Actors<PublishAndRead> actors() { return {publisher, reader}; }
 };
 
-// 10 and 11 are usable. A lease of 20 .. 23 is published, and confirmed by another process.
-//
-//   forbidden   any of 12 .. 19; 20 and above without its record
-struct TakeAndGap : WeakTicks {
-    Run taken{};
-    bool unknown = false;
-
-    TakeAndGap() {
-        word.reset(10);
-        word.publish(10, 12, 0);
-        word.confirm(local, 12);
-    }
-    static void publisher(TakeAndGap &w) { w.word.publish(20, 24, 7); }
-    static void confirmer(TakeAndGap &w) { w.confirm(); }
-    static void taker(TakeAndGap &w) {
-        w.taken = w.take(8);
-        w.unknown = w.taken.first >= 20 && w.taken.count > 0 && !w.knows(7);
-    }
-    std::string outcome() const { return show(taken) + (unknown ? " UNKNOWN" : ""); }
-    static Table outcomes() { return {"10..11", "none", "20..23"}; }
-    static Actors<TakeAndGap> actors() { return {publisher, confirmer, taker}; }
-};
-
 // Everything below 14 or 20 is discarded from a lease of 10 .. 15, beside calls and a confirmation. The process that
 // discards goes on with a lease of its own.
 //
@@ -703,15 +680,6 @@ struct TwoAndTwo : BusyRing<2> {
     static Actors<TwoAndTwo> actors() {
         return {[](TwoAndTwo &w) { putter<1>(w); }, [](TwoAndTwo &w) { putter<2>(w); },
                 [](TwoAndTwo &w) { taker<0, 1>(w); }, [](TwoAndTwo &w) { taker<1, 1>(w); }};
-    }
-};
-
-template <int takes> struct FullAndMore : BusyRing<2> {
-    FullAndMore() { putter<0, 2>(*this); }
-    static Table outcomes() { return {"0123"}; }
-    static Actors<FullAndMore> actors() {
-        return {[](FullAndMore &w) { putter<2, 2>(w); }, [](FullAndMore &w) { taker<0, 2>(w); },
-                [](FullAndMore &w) { taker<1, takes>(w); }};
     }
 };
 

@@ -6,7 +6,7 @@
 //   2. Each order stronger than relaxed: weakened, it makes some history fail. No order is stronger than it must be.
 //   3. Each swap: as a load and a store, it makes some history fail.
 //
-// UIDGEN_LONG=1 adds histories that take minutes.
+// UIDGEN_LONG=1 adds a history that takes minutes.
 #include "memory_order_histories.hpp"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,6 @@ const std::vector<History> &histories() {
         std::vector<History> list = {
             history<ConfirmAndTake>(allocator, "ConfirmAndTake"),
             history<PublishAndRead>(allocator, "PublishAndRead"),
-            history<TakeAndGap>(allocator, "TakeAndGap"),
             history<TakeAndDiscard<14>>(allocator, "TakeAndDiscardPart"),
             history<TakeAndDiscard<20>>(allocator, "TakeAndDiscardAll"),
             history<DrawByWindows>(allocator, "DrawByWindows"),
@@ -79,7 +78,6 @@ const std::vector<History> &histories() {
             history<FullRing>(ring, "FullRing"),
             history<TwoPutters>(ring, "TwoPutters"),
             history<TwoAndTwo>(ring, "TwoAndTwo"),
-            history<FullAndMore<1>>(ring, "FullAndMore"),
             history<LateCursor>(ring, "LateCursor"),
             history<ComesBack>(ring, "ComesBack"),
             history<TwoTakers>(ring, "TwoTakers"),
@@ -90,7 +88,6 @@ const std::vector<History> &histories() {
         if (is_long_run()) {
             weak_memory.most_spurious_failures = 2;
             list.push_back(history<WholeCalls<2>>(allocator, "WholeCallsTwice"));
-            list.push_back(history<FullAndMore<2>>(ring, "FullAndMoreTwice"));
         }
         return list;
     }();
