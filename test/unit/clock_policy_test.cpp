@@ -557,7 +557,7 @@ TEST(EveryPolicy, EveryStateIsSoundAndEveryCallEnds) {
     for (WhenFull full : all_full)
         for (WhenBack back : all_back)
             for (int64_t tolerance : {INT64_C(0), INT64_C(1), no_limit})
-                for (const Spread spread : {Spread{0}, Spread{2}}) {
+                for (const Spread spread : {Spread{0}, Spread{2, UINT64_C(1) << 63}}) {
                     judged += judge_every_state({1, 5, 1, 2, full, back, tolerance, spread});
                     judged += judge_every_state({0, 6, 2, 2, full, back, tolerance, {0}});
                 }
