@@ -35,9 +35,8 @@ my %faults = (
 	replace_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
 	step_clock => { weight => 15, if => sub { $_[0]->{setting}{clock} } },
 	fail_over_registry => { weight => 7, if => sub { defined $_[0]->{standby} } },
-	lose_grants => { weight => 10, if => sub { $_[0]->{setting}{registry} ne 'restored' } },
-	former_registry => { weight => 7, if => sub { defined $_[0]->{standby} && $_[0]->{setting}->loses_commits } },
-	restore_registry => { weight => 7, if => sub { $_[0]->{setting}{registry} eq 'restored' } });
+	lose_grants => { weight => 10 },
+	former_registry => { weight => 7, if => sub { defined $_[0]->{standby} && $_[0]->{setting}->loses_commits } });
 
 sub catalog
 {
@@ -344,51 +343,6 @@ END
 	$self->{node} = $new;
 	$self->come_back($dice, $old);
 	return $self->finish($fault);
-}
-
-# A backup of the registry, or a copy of its directory, is put in its place. Meanwhile a member has got nodes that it does
-# not know of. It grants none, until an administrator has said what it is.
-sub restore_registry
-{
-	my ($self, $dice) = @_;
-	my $servers = $self->{servers};
-	my $holder = $self->choose_member($dice);
-	my @others = grep { $_ != $holder } $servers->members;
-	my $newcomer = $dice->one_of(@others);
-	my $kind = $dice->one_of('backup', 'directory');
-	my $node = $self->{node} = $servers->{primary};
-	my $fault = $self->in_force('restore_registry', "from a $kind, without the nodes of member $holder->{name}",
-		explains => \@registry_gone, marks => 'stall crash');
-	my $copy = $node->data_dir . '.copy';
-	$self->use_all_nodes($newcomer);
-	if ($kind eq 'backup' ? $self->back_up($node, $copy) : $self->copy_directory($copy))
-	{
-		$servers->set_mode('cut', @others);
-		$self->get_new_nodes($holder);
-		$servers->set_mode('cut', $holder);
-		$servers->hold_registry;
-		$node->stop('immediate', fail_ok => 1);
-		PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $node->data_dir);
-		rename $copy, $node->data_dir or die "could not rename $copy: $!";
-		$self->start;
-		$servers->set_mode('pass', @others);
-		$self->check_that_none_is_granted($newcomer, 'a registry that was put back');
-		defined $self->administer("SELECT uid_fleet_admit('uid_fleet', 'successor')")
-		  or $self->found('nobody can say what a registry is that was put back');
-		$servers->set_mode('pass', $holder);
-		$servers->registry_is($node);
-	}
-	return $self->finish($fault);
-}
-
-sub copy_directory
-{
-	my ($self, $copy) = @_;
-	my $node = $self->{node};
-	$node->stop('fast', fail_ok => 1) or $self->found('the registry does not stop (fast)');
-	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $node->data_dir, $copy);
-	$self->start;
-	return 1;
 }
 
 # ---------------------------------------------------------------------------------------------------------------

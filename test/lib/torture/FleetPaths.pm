@@ -141,13 +141,7 @@ sub statements
 	my ($self, $server, $dice) = @_;
 	my @ways = $server eq 'registry' ? $self->ways_of_registry : $self->ways_of_member;
 	@ways = grep { $_->[2] !~ /pg_sleep/ } @ways if $self->{setting}{clock};
-	my @lines;
-	foreach my $way (@ways)
-	{
-		my ($weight, $columns, $statement) = @$way;
-		$weight *= $dice->one_of(0, 1, 1, 4);
-		push @lines, "$weight\t" . $self->numbered($server, $columns) . "\t$statement\n" if $weight > 0;
-	}
+	my @lines = $self->lines_of($server, $dice, @ways);
 	return @lines ? @lines : $self->statements($server, $dice);
 }
 

@@ -51,8 +51,6 @@ my %segments = (
 	mixed_small => { create => 'CREATE SEQUENCE mixed_small', order => 1 },
 	of_orders => { create => 'CREATE SEQUENCE of_orders', order => 2 });
 
-my $renamed = '"ids of ""all"" kinds"';
-
 my $tables = <<'END';
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), v bigint UNIQUE DEFAULT segment_next('of_orders'::regclass));
 CREATE TABLE copied (id bigint DEFAULT uid_next(), item text);
@@ -224,7 +222,6 @@ sub create
 		my $is_copy = @others > 5 && $first eq 'postgres';
 		$node->safe_psql('template1', "CREATE DATABASE $database" . ($is_copy ? " TEMPLATE $first" : ''));
 		$self->create_in($node, $database) unless $is_copy;
-		$self->set_search_path($node, $database);
 	}
 	$self->read_streams($node, $_) foreach $self->databases;
 	return;
@@ -233,24 +230,12 @@ sub create
 sub create_in
 {
 	my ($self, $node, $database) = @_;
-	my $is_renamed = $self->{setting}{is_renamed};
 	$node->safe_psql($database, join '',
 		"SET client_min_messages = error;\n",
-		$is_renamed ? 'CREATE SCHEMA ids; SET search_path = public, ids;' : '',
-		'CREATE EXTENSION uidgen', $is_renamed ? ' SCHEMA ids' : '', ";\n",
+		"CREATE EXTENSION uidgen;\n",
 		(map { "SELECT uid_generator_create('$_', $generators{$_}{create});\n" } sort keys %generators),
 		(map { "$segments{$_}{create};\n" } sort keys %segments),
-		$tables,
-		$is_renamed ? "ALTER SCHEMA ids RENAME TO $renamed;\n" : '');
-	$self->set_search_path($node, $database);
-	return;
-}
-
-# The extension is in a schema that was renamed.
-sub set_search_path
-{
-	my ($self, $node, $database) = @_;
-	$node->safe_psql($database, "ALTER DATABASE $database SET search_path = public, $renamed") if $self->{setting}{is_renamed};
+		$tables);
 	return;
 }
 
@@ -343,14 +328,21 @@ sub statements
 	push @ways, @concealing;
 	# A pg_sleep that is under way when the clock goes back lasts as much longer, up to ten minutes.
 	@ways = grep { $_->[2] !~ /FROM numbers|pg_sleep/ } @ways if $self->{setting}{clock};
+	return @lines, $self->lines_of($database, $dice, @ways);
+}
+
+# A session that does a few things does them often.
+sub lines_of
+{
+	my ($self, $where, $dice, @ways) = @_;
+	my @lines;
 	foreach my $way (@ways)
 	{
 		my ($weight, $columns, $statement) = @$way;
-		# A session that does a few things does them often.
 		$weight *= $dice->one_of(0, 1, 1, 4);
 		# A crash may lose the row, and so its value.
 		$columns .= $self->{setting}->commits_are_durable ? ':i' : ':l' if $statement =~ /^INSERT INTO mixed/;
-		push @lines, "$weight\t" . $self->numbered($database, $columns) . "\t$statement\n" if $weight > 0;
+		push @lines, "$weight\t" . $self->numbered($where, $columns) . "\t$statement\n" if $weight > 0;
 	}
 	return @lines;
 }

@@ -37,7 +37,6 @@ sub new
 	my $self = bless {
 		topology => $dice->part('topology')->weighted(single => 6, asynchronous => 2, synchronous => 2),
 		disk => $dice->part('disk')->chance(30),
-		is_renamed => $dice->part('is_renamed')->chance(20),
 		clock => $dice->part('clock')->chance(30),
 		read_only => $dice->part('read_only')->chance(25),
 		parallel => $dice->part('parallel')->chance(20),
@@ -93,7 +92,7 @@ sub make_fleet
 	my ($self, $dice) = @_;
 	$self->{topology} = 'fleet';
 	$self->{preloaded} = 1;
-	$self->{registry} = $dice->weighted(single => 4, synchronous => 3, asynchronous => 2, restored => 1);
+	$self->{registry} = $dice->weighted(single => 5, synchronous => 3, asynchronous => 2);
 	$self->{members} = $dice->between(2, 4);
 	$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
 	$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
@@ -101,7 +100,6 @@ sub make_fleet
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
 	$self->{read_only} = $self->{parallel} = 0;
-	$self->{is_renamed} = 0;
 	$self->{databases} = 1;
 	$self->{chosen}{wal_level} = 'replica';
 	$self->{chosen}{$_} = '' foreach 'synchronous_commit', 'wal_consistency_checking';
@@ -112,7 +110,7 @@ sub make_fleet
 sub loses_commits
 {
 	my ($self) = @_;
-	return $self->{registry} eq 'asynchronous' || $self->{registry} eq 'restored';
+	return $self->{registry} eq 'asynchronous';
 }
 
 # Refused newcomers wait so long after commits were lost.
@@ -194,7 +192,7 @@ sub describe
 	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
-	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel is_renamed assertions discard_caches);
+	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel assertions discard_caches);
 	my $kind = $self->{topology};
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';
