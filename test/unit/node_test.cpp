@@ -2,7 +2,7 @@
 
 #include "node.hpp"
 
-#include <gtest/gtest.h>
+#include "common.hpp"
 
 #include <cmath>
 #include <random>
@@ -32,14 +32,6 @@ TEST(Node, SplitmixsReferenceValues) {
     for (const uint64_t expected : {UINT64_C(0xE220A8397B1DCDAF), UINT64_C(0x6E789E6AA1B965F4),
                                     UINT64_C(0x06C45D188009454F), UINT64_C(0xF88BB8A8724C81EC)})
         EXPECT_EQ(mix(state += UINT64_C(0x9E3779B97F4A7C15)), expected);
-}
-
-// Chi-square over the number of values less one: about 1 for nodes drawn at random.
-double chi_square_ratio(const std::vector<int64_t> &counts, double expected) {
-    double sum = 0;
-    for (const int64_t count : counts)
-        sum += (static_cast<double>(count) - expected) * (static_cast<double>(count) - expected) / expected;
-    return sum / static_cast<double>(counts.size() - 1);
 }
 
 // The cells of the chi-square are as many as fit 1,000 databases: the node's low bits, and its high bits.

@@ -290,7 +290,7 @@ sub kill_background_of_standby
 sub waits_for_standby
 {
 	my ($self) = @_;
-	return defined $self->{standby} && $self->{setting}{registry} eq 'synchronous' && $self->is_registry;
+	return defined $self->{standby} && $self->{setting}->is_synchronous && $self->is_registry;
 }
 
 # The settings wait for a synchronous standby whoever is the primary.

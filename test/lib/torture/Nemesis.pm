@@ -358,7 +358,7 @@ sub kill_background_of_standby
 sub waits_for_standby
 {
 	my ($self) = @_;
-	return defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
+	return defined $self->{standby} && $self->{setting}->is_synchronous;
 }
 
 sub kill_postmaster
@@ -920,7 +920,7 @@ sub fail_over
 sub promote
 {
 	my ($self, $dice) = @_;
-	my $synchronous = $self->{setting}{topology} eq 'synchronous';
+	my $synchronous = $self->{setting}->is_synchronous;
 	my $fault = $self->in_force('promote', $self->{setting}{topology}, explains => \@outage, marks => 'stall crash');
 	# What the standby has not got is lost, if no session waits for it.
 	my @walsenders = $dice->chance(50) ? $self->processes(qr/^walsender/) : ();
@@ -963,7 +963,7 @@ sub come_back
 	$old->enable_streaming($new);
 	start_node($old, fail_ok => 1) or $self->found('the former primary does not start');
 	$self->{standby} = $old;
-	$self->make_synchronous if $self->{setting}{topology} eq 'synchronous';
+	$self->make_synchronous if $self->{setting}->is_synchronous;
 	return $self->finish($fault);
 }
 

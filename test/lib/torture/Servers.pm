@@ -82,7 +82,7 @@ sub new_cluster
 {
 	my ($self, $old) = @_;
 	my $new = $self->new_server('upgraded' . ++$self->{upgrades} . '_');
-	@{$new}{qw(uidgen_env uidgen_clock torture_disk)} = @{$old}{qw(uidgen_env uidgen_clock torture_disk)};
+	share_environment($new, $old);
 	return $new;
 }
 
@@ -90,11 +90,21 @@ sub create_standby
 {
 	my ($self, $node) = @_;
 	my $standby = $self->{standby} = $self->add_node(PostgreSQL::Test::Cluster->new("standby$self->{number}"));
+	share_environment($standby, $node);
 	$node->backup('base');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
 	start_node($standby);
 	$node->wait_for_catchup($standby, 'replay');
-	make_synchronous($node) if $self->{setting}{topology} eq 'synchronous';
+	make_synchronous($node) if $self->{setting}->is_synchronous;
+	return;
+}
+
+# The clock and the disk of one server are those of another one.
+sub share_environment
+{
+	my ($node, $other) = @_;
+	my @names = qw(uidgen_env uidgen_clock torture_disk);
+	@{$node}{@names} = @{$other}{@names};
 	return;
 }
 

@@ -113,6 +113,13 @@ sub loses_commits
 	return $self->{registry} eq 'asynchronous';
 }
 
+# Whether commits wait for a standby.
+sub is_synchronous
+{
+	my ($self) = @_;
+	return ($self->{registry} // $self->{topology}) eq 'synchronous';
+}
+
 # Refused newcomers wait so long after commits were lost.
 sub fence_s
 {
