@@ -80,21 +80,11 @@ section_rules() {
     grep -q '^end of rules$' "$log" || fail "test/rules did not reach its end" "$log"
 }
 
-section_unit() {
-    core_tests "unit-$part" PART="$part"
-}
-
-section_arm64() {
-    core_tests arm64 ARCH=arm64
-}
-
 # GoogleTest says how many passed and failed at the end of each program.
-# core_tests log make-variable...
-core_tests() {
-    log=$UIDGEN_WORK/log/$1
-    shift
+section_unit() {
+    log=$UIDGEN_WORK/log/unit-$part
     status=0
-    bounded make -s -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" "$@" check >"$log" 2>&1 || status=$?
+    bounded make -s -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" PART="$part" check >"$log" 2>&1 || status=$?
     ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests*, listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ "$status" != 0 ] && [ "$bad" = 0 ]; then

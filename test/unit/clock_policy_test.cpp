@@ -206,6 +206,7 @@ constexpr ClockPolicy no_bound = with(WhenFull::borrow, WhenBack::backup);
 const BackupCase backup_cases[] = {
     // It borrows, up to max_ahead above the clock: tick 310, whose end is position 1244.
     {"tick full", two_workers, {110, 110, 443, 1200, 1244}, 0, 111, {Do::take, 440, 1200, 0, 0}},
+    {"time used up", two_workers, {999, 999, 3999, 4000, 4000}, 0, 1000, {Do::exhausted, 3996, 0, 0, 0}},
     {"the primary comes first", two_workers, {80, 80, 1163, 1200, 1244}, 0, 81, {Do::wait, 320, 0, 0, 1}},
     // The clock at 110 went back by 50. The backup worker's own ids are at 120 at most; otherwise they are too far
     // ahead.
@@ -516,7 +517,7 @@ class EveryState {
   private:
     void judge_clocks(uint64_t last, uint64_t usable, uint64_t written) {
         for (int64_t now = -p_.max_ahead - 2; now <= p_.end + 1; now++)
-            for (int64_t seen = nothing_seen; seen < p_.end; seen += seen < 0 ? stride_ + 1 : stride_ * stride_)
+            for (int64_t seen = nothing_seen; seen < p_.end; seen += seen < 0 ? 1 : stride_ * stride_)
                 judge_backups({granted({now, seen, last, usable, written}, from_, until_), 0});
     }
     void judge_backups(State s) {

@@ -1,5 +1,6 @@
-// What most tests include, compiled once for each program.
-#pragma once
+// What most tests include, compiled once for each program. (A guard, because the compiled one is a copy of this file.)
+#ifndef UIDGEN_TEST_COMMON
+#define UIDGEN_TEST_COMMON
 
 #include <gtest/gtest.h>
 
@@ -17,3 +18,5 @@ inline double chi_square_ratio(const std::vector<int64_t> &counts, double expect
         sum += (static_cast<double>(count) - expected) * (static_cast<double>(count) - expected) / expected;
     return sum / static_cast<double>(counts.size() - 1);
 }
+
+#endif

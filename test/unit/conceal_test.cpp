@@ -152,21 +152,5 @@ TEST(ConcealedId, IsRevealedAtEachWidth) {
         }
 }
 
-// Neighbours keep nothing in common: over many pairs each bit differs about half of the time.
-TEST(ConcealedId, NeighboursDifferInHalfOfTheBits) {
-    const Concealer key({63, 0});
-    constexpr int pairs = 4000;
-    int differ[63] = {};
-    int64_t former = key.conceal(0);
-    for (int64_t id = 1; id <= pairs; id++) {
-        const int64_t value = key.conceal(id);
-        for (int bit = 0; bit < 63; bit++)
-            differ[bit] += static_cast<int>((value ^ former) >> bit & 1);
-        former = value;
-    }
-    for (const int count : differ)
-        EXPECT_NEAR(count, pairs / 2, 220); // seven standard deviations
-}
-
 } // namespace
 } // namespace uidgen::core

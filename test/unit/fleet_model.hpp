@@ -588,24 +588,28 @@ class World {
         return true;
     }
 
+    // Calls f(epoch, serial) for all that anybody knows, in whatever pairs.
+    template <typename S, typename F> static void for_each_stamp(S &s, F f) {
+        for (auto &at : s.server) {
+            f(at.db.epoch, at.db.serial);
+            f(at.db.former, at.db.former_serial);
+            f(at.db.shown, at.before);
+            for (auto &row : at.db.rows)
+                f(row.epoch, row.serial);
+        }
+        for (auto &m : s.members) {
+            f(m.asker.epoch, m.asker.serial);
+            f(m.asker.held.epoch, m.asker.held.serial);
+        }
+        f(s.request.asker.epoch, s.request.asker.serial);
+        f(s.request.asker.held.epoch, s.request.asker.held.serial);
+        f(s.response.grant.epoch, s.response.grant.serial);
+    }
+
     // The smallest nonce that no epoch of that number has.
     static int64_t fresh_nonce(const State &s, int64_t number) {
         uint32_t used = 1;
-        const auto note = [&](const SmallEpoch &e) { used |= e.number == number ? 1U << e.nonce : 0; };
-        for (const Server &at : s.server) {
-            note(at.db.epoch);
-            note(at.db.former);
-            note(at.db.shown);
-            for (const SmallRow &r : at.db.rows)
-                note(r.epoch);
-        }
-        for (const Member &m : s.members) {
-            note(m.asker.epoch);
-            note(m.asker.held.epoch);
-        }
-        note(s.request.asker.epoch);
-        note(s.request.asker.held.epoch);
-        note(s.response.grant.epoch);
+        for_each_stamp(s, [&](const SmallEpoch &e, int8_t) { used |= e.number == number ? 1U << e.nonce : 0; });
         int64_t nonce = 1;
         while ((used >> nonce & 1) != 0)
             nonce++;
@@ -1168,33 +1172,14 @@ class World {
 
     // -----------------------------------------------------------------------------------------------------
 
-    void renumber_serials(State &s) const {
-        int8_t *all[40];
-        int count = 0;
-        const auto add = [&](int8_t &serial) { all[count++] = &serial; };
-        for (Server &at : s.server) {
-            add(at.db.serial);
-            add(at.db.former_serial);
-            add(at.before);
-            for (SmallRow &row : at.db.rows)
-                add(row.serial);
-        }
-        for (Member &m : s.members) {
-            add(m.asker.serial);
-            add(m.asker.held.serial);
-        }
-        add(s.request.asker.serial);
-        add(s.request.asker.held.serial);
-        add(s.response.grant.serial);
+    static void renumber_serials(State &s) {
         bool used[128] = {};
-        for (int i = 0; i < count; i++)
-            used[*all[i]] = true;
+        for_each_stamp(s, [&](const SmallEpoch &, int8_t serial) { used[serial] = true; });
         int8_t rank[128] = {};
         for (int value = 1, next = 1; value < 128; value++)
             if (used[value])
                 rank[value] = static_cast<int8_t>(next++);
-        for (int i = 0; i < count; i++)
-            *all[i] = rank[*all[i]];
+        for_each_stamp(s, [&](const SmallEpoch &, int8_t &serial) { serial = rank[serial]; });
     }
 };
 

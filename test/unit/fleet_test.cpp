@@ -101,18 +101,6 @@ Scenario scenario(const std::string &name) {
     return *std::find_if(scenarios.begin(), scenarios.end(), [&](const Scenario &s) { return s.name == name; });
 }
 
-class Announced : public ::testing::Environment {
-  public:
-    void TearDown() override { std::cout << "fleet states searched: " << states << std::endl; }
-    static inline uint64_t states = 0;
-};
-const auto *const announced = ::testing::AddGlobalTestEnvironment(new Announced);
-
-const Found &announce(const Found &found) {
-    Announced::states += found.states;
-    return found;
-}
-
 const Protocol shipped;
 
 class Fleet : public ::testing::TestWithParam<size_t> {};
@@ -120,7 +108,7 @@ class Fleet : public ::testing::TestWithParam<size_t> {};
 // Nothing is broken to the scenario's depth.
 TEST_P(Fleet, IsSound) {
     const Scenario &of = scenarios[GetParam()];
-    const Found found = announce(search(shipped, of, of.depth));
+    const Found found = search(shipped, of, of.depth);
     std::cout << "  " << found.states << " states, depth " << found.depth << std::endl;
     EXPECT_EQ(found.broken, "") << found.path;
     EXPECT_EQ(found.events & of.events, of.events);
@@ -135,7 +123,7 @@ TEST(Fleets, DeeperSearches) {
                                                 {"AMembershipGetsANodeTwice", 11},  {"OfTwoCopiesOneGoesOn", 7},
                                                 {"AJoiningMembersNodeIsRaised", 8}, {"AnotherFleetIsRefused", 8}};
     for (const auto &[name, depth] : all) {
-        const Found found = announce(search(shipped, scenario(name), depth));
+        const Found found = search(shipped, scenario(name), depth);
         EXPECT_EQ(found.broken, "") << name << ": " << found.path;
     }
 }
@@ -146,7 +134,7 @@ void expect_sound_walks(Scenario of, const char *steps, uint64_t seed, int walks
     of.size.end = 28;
     const std::vector<Step> more = steps_of(steps);
     of.steps.insert(of.steps.end(), more.begin(), more.end());
-    const Found found = announce(walk(shipped, of, seed, walks, length));
+    const Found found = walk(shipped, of, seed, walks, length);
     EXPECT_EQ(found.broken, "") << found.path;
     std::cout << "  " << found.states << " steps, " << found.needless_fences << " needless fences" << std::endl;
 }
@@ -683,7 +671,7 @@ TEST(Fleets, MutantsAreCaught) {
     for (const Mutant &mutant : mutants) {
         Scenario of = scenario(mutant.scenario);
         of.size.never_lost = mutant.by_alarm ? 1 : 0;
-        const Found found = announce(search(mutant.protocol, of, of.depth));
+        const Found found = search(mutant.protocol, of, of.depth);
         EXPECT_NE(found.broken, "") << mutant.name;
         std::cout << "  " << mutant.name << " | " << of.name << ", depth " << found.depth << " | " << found.broken
                   << " | " << found.path << std::endl;

@@ -149,18 +149,6 @@ TEST(Layout, EachDecodeFault) {
     expect_parts(decode(narrow, INT64_MAX).parts, {0, 0, 0, 0});
 }
 
-TEST(Layout, TickAtRoundsDownOnBothSidesOfTheEpoch) {
-    const Layout l = {1000 * second, second, 32, 0, 5, 16};
-    EXPECT_EQ(tick_at(l, 1000 * second), 0);
-    EXPECT_EQ(tick_at(l, 1001 * second - 1), 0);
-    EXPECT_EQ(tick_at(l, 1001 * second), 1);
-    EXPECT_EQ(tick_at(l, 1000 * second - 1), -1);
-    EXPECT_EQ(tick_at(l, 999 * second), -1);
-    EXPECT_EQ(tick_at(l, 999 * second - 1), -2);
-    EXPECT_EQ(tick_at(l, 0), -1000);
-    EXPECT_EQ(start_of(l, tick_at(l, 1234 * second + 567)), 1234 * second);
-}
-
 Layout random_layout(std::mt19937_64 &random) {
     const auto up_to = [&random](int32_t most) { return static_cast<int32_t>(random() % (most + 1)); };
     for (;;) {

@@ -140,17 +140,6 @@ TEST_P(RingAlone, RecoversFromAnyCursor) {
         }
 }
 
-// A cursor that is one lap or less behind passes cells that other callers have emptied.
-TEST_P(RingAlone, GoesOverEmptyCells) {
-    PlainRing<4> r(GetParam());
-    r.put_all(1, 4);
-    const uint64_t before = r.cursor();
-    r.ring.take(0);
-    r.ring.take(0);
-    r.hints.cursor.store(before);
-    EXPECT_EQ(r.take_all(), (Positions{3, 4}));
-}
-
 // A putter that swapped late: its run is behind the cursor. Here in cell 1 of 4, as many indices back as possible.
 template <uint64_t empty_before> PlainRing<4> &with_leftover(PlainRing<4> &r) {
     r.put_all(81, empty_before);

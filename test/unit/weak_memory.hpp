@@ -51,7 +51,7 @@ class WeakMemory {
     using View = std::array<uint8_t, 24>; // by location
 
     // How often a schedule's weak swaps may fail although they have read what they expected.
-    int most_spurious_failures = 1;
+    static constexpr int most_spurious_failures = 1;
 
     std::vector<OrderSite> seen_sites;
     const OrderSite *weakened = nullptr; // this one's order is

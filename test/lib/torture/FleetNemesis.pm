@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep);
 use UidgenTest;
 
 my @of_any_server = qw(kill_backend kill_background kill_postmaster stop_immediate stop_fast freeze_session
-  freeze_background freeze_server terminate cancel checkpoint reload fill_disk break_disk use_up_memory
+  freeze_background freeze_server terminate cancel checkpoint fill_disk break_disk use_up_memory
   stop_smart);
 
 my %faults = (
@@ -69,7 +69,7 @@ sub is_registry
 
 # Those that leave the registry, the way to it, grants and whole servers alone; the second ones at members only, because
 # a session at the registry may be that of a member's registrar.
-my %is_harmless = map { $_ => 1 } qw(checkpoint reload alter_generator move_counter);
+my %is_harmless = map { $_ => 1 } qw(checkpoint alter_generator move_counter);
 my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session use_up_memory);
 
 # Any other fault may keep members from the registry for a while.
@@ -279,18 +279,10 @@ sub stop_smart
 	return $self->SUPER::stop_smart($dice);
 }
 
-# The standby is the registry's.
-sub kill_background_of_standby
-{
-	my ($self, $dice) = @_;
-	$self->{node} = $self->{servers}{primary};
-	return $self->SUPER::kill_background_of_standby($dice);
-}
-
 sub waits_for_standby
 {
 	my ($self) = @_;
-	return defined $self->{standby} && $self->{setting}->is_synchronous && $self->is_registry;
+	return $self->SUPER::waits_for_standby && $self->is_registry;
 }
 
 # The settings wait for a synchronous standby whoever is the primary.

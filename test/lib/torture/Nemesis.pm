@@ -33,7 +33,6 @@ my %faults = (
 	terminate => { weight => 3 },
 	cancel => { weight => 3 },
 	checkpoint => { weight => 2 },
-	reload => { weight => 3 },
 	alter_generator => { weight => 4 },
 	alter_sequence => { weight => 4 },
 	alter_worker => { weight => 4 },
@@ -160,7 +159,7 @@ sub choose_server
 }
 
 # In a dense round those that are over at once are likelier.
-my %is_short = map { $_ => 1 } qw(kill_backend kill_background stop_immediate terminate cancel checkpoint reload
+my %is_short = map { $_ => 1 } qw(kill_backend kill_background stop_immediate terminate cancel checkpoint
   alter_generator alter_sequence move_counter attach_again move_member);
 
 sub weight
@@ -305,25 +304,18 @@ sub title
 # Kills and stops.
 # ---------------------------------------------------------------------------------------------------------------
 
+# The server ends all its other processes, and itself if it was the one that recovers.
 sub kill_processes
 {
 	my ($self, $name, @pids) = @_;
-	my $fault = $self->kill_and_wait($name, [ explains => \@outage, marks => 'stall crash' ], @pids) // return;
-	return $self->finish($fault, 3);
-}
-
-# The server ends all its other processes, and itself if it was the one that recovers.
-sub kill_and_wait
-{
-	my ($self, $name, $opts, @pids) = @_;
 	my %once = map { $_ => 1 } grep { defined } @pids;
 	@pids = sort { $a <=> $b } keys %once or return;
 	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
-	my $fault = $self->in_force($name, $whom, @$opts);
+	my $fault = $self->in_force($name, $whom, explains => \@outage, marks => 'stall crash');
 	my @all = background_pids($self->{node});
 	poll_until('the server notices', sub { $self->is_gone || !grep { kill 0, $_ } @all }, 10) if kill 'KILL', @pids;
 	$self->start_if_gone;
-	return $fault;
+	return $self->finish($fault, 3);
 }
 
 sub kill_backend
@@ -335,23 +327,7 @@ sub kill_backend
 sub kill_background
 {
 	my ($self, $dice) = @_;
-	return $self->kill_background_of_standby($dice) if $dice->chance(30) && defined $self->{standby};
 	return $self->kill_processes('kill_background', $self->choose_process($dice, $background));
-}
-
-# No session is there. Those that wait for a synchronous standby do so until it is back.
-sub kill_background_of_standby
-{
-	my ($self, $dice) = @_;
-	my $marks = $self->waits_for_standby ? 'stall' : '-';
-	my $fault;
-	{
-		local $self->{node} = $self->{standby};
-		$fault = $self->kill_and_wait('kill_background', [ marks => $marks ], $self->choose_process($dice, $background));
-	}
-	return unless defined $fault;
-	$self->wait_for_synchronous_standby if $self->waits_for_standby;
-	return $self->finish($fault, 3);
 }
 
 # Whether commits wait for a standby.
@@ -449,22 +425,25 @@ sub freeze_server
 	return $self->freeze('freeze_server', 'all', $dice->one_of(0.05, 0.5, 2), background_pids($self->{node}));
 }
 
+# Of all sessions.
+sub signal_sessions
+{
+	my ($self, $name, $function, @states) = @_;
+	my $fault = $self->in_force($name, 'all sessions', explains => \@states);
+	$self->sql("SELECT $function(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	return $self->finish($fault);
+}
+
 sub terminate
 {
 	my ($self, $dice) = @_;
-	my $fault = $self->in_force('terminate', 'all sessions', explains => \@outage);
-	$self->sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity'
-		  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
-	return $self->finish($fault);
+	return $self->signal_sessions('terminate', 'pg_terminate_backend', @outage);
 }
 
 sub cancel
 {
 	my ($self, $dice) = @_;
-	my $fault = $self->in_force('cancel', 'all sessions', explains => ['57014']);
-	$self->sql('SELECT pg_cancel_backend(pid) FROM pg_stat_activity'
-		  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
-	return $self->finish($fault);
+	return $self->signal_sessions('cancel', 'pg_cancel_backend', '57014');
 }
 
 sub checkpoint
@@ -486,16 +465,6 @@ sub end_prepared
 # ---------------------------------------------------------------------------------------------------------------
 # Commands beside those that draw.
 # ---------------------------------------------------------------------------------------------------------------
-
-sub reload
-{
-	my ($self, $dice) = @_;
-	my $change = $dice->one_of("uidgen.segment_step = 256", 'uidgen.segment_step = 1', 'uidgen.segment_max_step = 5000',
-		"wal_writer_delay = '10ms'", "checkpoint_timeout = '30s'", 'full_page_writes = off', "work_mem = '64kB'");
-	my $fault = $self->in_force('reload', $change);
-	$self->alter_system($change);
-	return $self->finish($fault);
-}
 
 sub alter_system
 {
@@ -792,11 +761,11 @@ sub break_disk
 # pg_upgrade.
 # ---------------------------------------------------------------------------------------------------------------
 
-# It does not carry a standby. Each database takes it a second or two.
+# It does not carry a standby.
 sub can_be_upgraded
 {
 	my ($self) = @_;
-	return !defined $self->{standby} && $self->{setting}{databases} <= 3;
+	return !defined $self->{standby};
 }
 
 # A new cluster of the same PostgreSQL takes the server's place. The history is the same.

@@ -218,10 +218,8 @@ sub create
 	$self->create_in($node, $first);
 	foreach my $database (@others)
 	{
-		# Quicker, if there are many.
-		my $is_copy = @others > 5 && $first eq 'postgres';
-		$node->safe_psql('template1', "CREATE DATABASE $database" . ($is_copy ? " TEMPLATE $first" : ''));
-		$self->create_in($node, $database) unless $is_copy;
+		$node->safe_psql('template1', "CREATE DATABASE $database");
+		$self->create_in($node, $database);
 	}
 	$self->read_streams($node, $_) foreach $self->databases;
 	return;
@@ -239,21 +237,28 @@ sub create_in
 	return;
 }
 
-# Lines of the checker's file `streams`: see checker.cpp.
-sub read_streams
+# Of each generator, as the checker's file `streams` has them (checker.cpp): its name; fields from the least value on, with
+# a scope and lowest bits as expressions of SQL; and what known_fields() takes.
+sub generators_of
 {
-	my ($self, $node, $database) = @_;
-	my $config = $node->safe_psql($database, <<'END');
+	my ($node, $database, $scope, $loose_bits) = @_;
+	return map { [ split /\|/ ] } split /\n/, $node->safe_psql($database, <<"END");
 SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
-       'history', 0, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us, datacenter_bits + worker_bits + sequence_bits,
-       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END,
-       (mode = 'cached')::integer, worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
+       $scope, $loose_bits, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us,
+       datacenter_bits + worker_bits + sequence_bits, max_ahead_ms * 1000::bigint,
+       CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, (mode = 'cached')::integer,
+       worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
        CASE WHEN sequence_first THEN 0 ELSE sequence_bits END, backup_worker::integer
   FROM uid_generator_config
 END
-	foreach my $line (split /\n/, $config)
+}
+
+sub read_streams
+{
+	my ($self, $node, $database) = @_;
+	foreach my $of (generators_of($node, $database, "'history'", 0))
 	{
-		my ($name, @fields) = split /\|/, $line;
+		my ($name, @fields) = @$of;
 		my $generator = $generators{$name} // { order => 2 }; # the builtin one
 		my @node = splice @fields, 10;
 		push @fields, $node->{uidgen_clock} // '-';

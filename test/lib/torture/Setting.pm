@@ -41,7 +41,7 @@ sub new
 		read_only => $dice->part('read_only')->chance(25),
 		parallel => $dice->part('parallel')->chance(20),
 		preloaded => $dice->part('preloaded')->chance(50),
-		databases => $dice->part('databases')->one_of(1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 24),
+		databases => $dice->part('databases')->one_of(1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3),
 		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
@@ -73,7 +73,6 @@ sub make_dense
 	my ($self, $dice) = @_;
 	$self->{sessions} = $dice->one_of(2, 4, 8);
 	$self->{pace_us} = $dice->one_of(5000, 20000, 50000);
-	$self->{databases} = 3 if $self->{databases} > 3;
 	$self->{parallel} = 0;
 	return;
 }
