@@ -43,8 +43,8 @@ my %faults = (
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
-	upgrade => { weight => 3, if => \&can_be_upgraded },
-	restore_to_point => { weight => 3, if => \&can_be_restored },
+	upgrade => { weight => 3, if => sub { !defined $_[0]->{standby} } },
+	restore_to_point => { weight => 3, if => sub { !defined $_[0]->{standby} && !$_[0]->{setting}->is_minimal } },
 	promote => { weight => 4, if => sub { defined $_[0]->{standby} } });
 
 # A failed assertion of PostgreSQL's own: without a postmaster a session with parallel workers exits inside its transaction.
@@ -230,16 +230,10 @@ sub answers
 	return defined $self->sql('SHOW server_version');
 }
 
-sub answers_within
-{
-	my ($self, $seconds) = @_;
-	return poll_until('the server answers', sub { $self->answers }, $seconds);
-}
-
 sub wait_for_server
 {
 	my ($self) = @_;
-	return if $self->answers_within(60);
+	return if poll_until('the server answers', sub { $self->answers }, 60);
 	$self->found('the server does not come back');
 	return;
 }
@@ -761,13 +755,6 @@ sub break_disk
 # pg_upgrade.
 # ---------------------------------------------------------------------------------------------------------------
 
-# It does not carry a standby.
-sub can_be_upgraded
-{
-	my ($self) = @_;
-	return !defined $self->{standby};
-}
-
 # A new cluster of the same PostgreSQL takes the server's place. The history is the same.
 sub upgrade
 {
@@ -802,13 +789,6 @@ sub run_pg_upgrade
 # ---------------------------------------------------------------------------------------------------------------
 # Failover and restore.
 # ---------------------------------------------------------------------------------------------------------------
-
-sub can_be_restored
-{
-	my ($self) = @_;
-	my $setting = $self->{setting};
-	return !defined $self->{standby} && !$setting->is_minimal;
-}
 
 # False: the server has just crashed.
 sub back_up
@@ -858,7 +838,7 @@ sub restore_to_point
 		$self->{servers}->follow($node, $is_logged ? 1 : 0);
 	}
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $copy);
-	return $self->finish($fault, $self->{setting}->connection_s);
+	return $self->finish($fault, 5);    # longer than a connection
 }
 
 # With all its processes, as when its machine is gone.

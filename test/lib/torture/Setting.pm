@@ -159,18 +159,6 @@ sub errors_in_hot_standby
 	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
 }
 
-# How long a session's connection lasts at most, so that a smart shutdown comes to its end.
-sub life_ms
-{
-	return 4000;
-}
-
-# In seconds, longer than a connection.
-sub connection_s
-{
-	return 5;
-}
-
 # The sessions that do not draw in bulk. In a fleet's round one session of each member is for the layout with few nodes.
 sub few_sessions
 {
