@@ -12,7 +12,7 @@ assertions_hindrance() {
 }
 
 section_assertions() {
-    on_server_with_assertions assertions regress_there+isolation+tap_with_assertions torture_there
+    on_server_with_assertions assertions regress_there+isolation+tap_there torture_there
 }
 
 section_valgrind() {

@@ -14,30 +14,15 @@ use JSON::PP;
 my ($directory) = @ARGV;
 chdir $directory or die "$directory: $!\n";
 
-my (%lines, %branches, %function_of, %runs_of);
-
-# The name of a function of src: without its parameters, and without the namespaces that nearly all have.
-sub short_name
-{
-	my ($name) = @_;
-	$name =~ s/\(anonymous namespace\):://g;
-	$name =~ s/\buidgen::(core|pg):://g;
-	1 while $name =~ s/<[^<>]*>//;
-	$name =~ s/\(.*//s;
-	$name =~ s/^.* //s;
-	return $name;
-}
+my (%lines, %branches);
 
 sub add_file
 {
 	my ($file, $report) = @_;
-	my %names = map { $_->{name} => short_name($_->{demangled_name}) } @{ $report->{functions} };
-	$runs_of{$file}{ $names{ $_->{name} } } += $_->{execution_count} foreach @{ $report->{functions} };
 	foreach my $line (@{ $report->{lines} })
 	{
 		my $number = $line->{line_number};
 		$lines{$file}{$number} += $line->{count};
-		$function_of{$file}{$number} = $names{ $line->{function_name} // '' } // 'no function';
 		my @own = grep { !$_->{throw} } @{ $line->{branches} };
 		$branches{$file}{$number}[$_] += $own[$_]{count} foreach 0 .. $#own;
 	}
@@ -108,16 +93,9 @@ foreach my $file (sort keys %lines)
 }
 row('all', @sum);
 
-print "\nFunctions with lines that did not run, and these lines:\n";
+print "\nLines that did not run:\n";
 foreach my $file (sort keys %lines)
 {
-	my %missed;
-	foreach my $number (sort { $a <=> $b } grep { $lines{$file}{$_} == 0 } keys %{ $lines{$file} })
-	{
-		push @{ $missed{ $function_of{$file}{$number} } }, $number;
-	}
-	foreach my $function (sort { $missed{$a}[0] <=> $missed{$b}[0] } keys %missed)
-	{
-		printf("%s %s%s: %s\n", $file, $function, ($runs_of{$file}{$function} // 1) ? '' : ' (never called)', ranges(@{ $missed{$function} }));
-	}
+	my @missed = sort { $a <=> $b } grep { $lines{$file}{$_} == 0 } keys %{ $lines{$file} };
+	print "$file: " . ranges(@missed) . "\n" if @missed;
 }

@@ -12,7 +12,7 @@ run() {
     politely='nice'
     case $1 in build | tap* | regress* | isolation | upgrade | memory* | faults | torture* | monitoring) politely= ;; esac
     # shellcheck disable=SC2086 # empty or one word
-    perl test/lib/measured.pl "$UIDGEN_WORK/log/seconds" "$1" $politely sh test/lib/sections.sh "$part" "$1"
+    $politely sh test/lib/sections.sh "$part" "$1"
 }
 
 # What one says is not mixed with what another one says, but for the TAP files: each says a line when it has ended.

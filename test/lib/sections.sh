@@ -80,21 +80,11 @@ section_rules() {
     grep -q '^end of rules$' "$log" || fail "test/rules did not reach its end" "$log"
 }
 
-section_unit() {
-    core_tests "unit-$part" PART="$part"
-}
-
-section_arm64() {
-    core_tests arm64 ARCH=arm64
-}
-
 # GoogleTest says how many passed and failed at the end of each program.
-# core_tests log make-variable...
-core_tests() {
-    log=$UIDGEN_WORK/log/$1
-    shift
+section_unit() {
+    log=$UIDGEN_WORK/log/unit-$part
     status=0
-    bounded make -s -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" "$@" check >"$log" 2>&1 || status=$?
+    bounded make -s -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" PART="$part" check >"$log" 2>&1 || status=$?
     ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests*, listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
@@ -395,17 +385,11 @@ section_tap() {
 }
 
 # On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols, rows and
-# documents, and not a major.
-not_there='007|01[012458]|02[012469]|03[01235789]|04[24589]|05[09]'
+# documents, and not a major; and without 051, single calls of which take minutes on a server without caches.
+not_there='007|01[012458]|02[012469]|03[01235789]|04[24589]|05[019]'
 section_tap_there() {
     # shellcheck disable=SC2046 # a list of words
-    tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there|051)_")
-}
-
-# Without 051: without caches single calls of it take minutes on a busy machine.
-section_tap_with_assertions() {
-    # shellcheck disable=SC2046 # a list of words
-    tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there|051)_")
+    tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there)_")
 }
 
 # The figures are for docs/fleet.md.
@@ -530,33 +514,4 @@ check_that_table_is_complete() {
     done <"$UIDGEN_WORK/log/faults-known"
 }
 
-case $section in
-    build) about="the extension, warnings as errors, into a private copy of PostgreSQL" ;;
-    rules) about="what the source and the objects may contain (src/README.md says why)" ;;
-    unit) about="the C++ core alone, under AddressSanitizer, UBSan and ThreadSanitizer" ;;
-    regress | regress_there) about="SQL files against a server, compared with expected output" ;;
-    install) about="out of the tarball, and make installcheck on a server that only preloads it" ;;
-    package) about="Debian's package, built and unpacked" ;;
-    package_there) about="Debian's package, built" ;;
-    package_installed) about="Debian's package, installed" ;;
-    isolation | isolation_there) about="sessions that interleave step by step" ;;
-    tap | tap_there | tap_with_assertions) about="servers that crash, fail over, and have wrong clocks" ;;
-    monitoring) about="the queries, dashboard and alerts of docs/monitoring, with the real exporter and promtool" ;;
-    tidy) about="clang-tidy with the checks of .clang-tidy" ;;
-    coverage) about="which lines and branches run in unit, regress, isolation and tap" ;;
-    valgrind_there) about="SQL files against a server under valgrind" ;;
-    arm64) about="the C++ core alone, for arm64, by qemu-user" ;;
-    patroni) about="a registry that Patroni switches over and fails over" ;;
-    clients) about="frameworks, drivers and a pooler, by the recipes of docs/clients.md" ;;
-    upgrade) about="pg_upgrade from an older PostgreSQL" ;;
-    memory_there) about="a server whose /dev/shm is full" ;;
-    torture) about="sessions that draw while servers are killed and clocks step; a checker judges" ;;
-    torture_there) about="the same with assertions" ;;
-    torture_major) about="the same, half of the rounds without the preload" ;;
-    faults) about="builds that break a promise on purpose must be caught" ;;
-    *)
-        echo "there is no section $section" >&2
-        exit 2
-        ;;
-esac
-section "$section" "$about"
+section "$section"

@@ -23,17 +23,18 @@ twice() {
     tee -a "$UIDGEN_WORK/failures"
 }
 
-# section name text: runs the function section_name, and writes its totals down.
+# section name: runs the function section_name, and writes its totals and its time down.
 section() {
-    printf '\n== %s: %s\n' "$1" "$2"
+    printf '\n== %s\n' "$1"
     section_passed=0
     section_failed=0
     section_skipped=0
     began=$(date +%s)
     "section_$1"
     record "$1" "$section_passed" "$section_failed" "$section_skipped"
-    printf '== %s: %s, %d s\n' "$1" \
-        "$(totals "$section_passed" "$section_failed" "$section_skipped")" $(($(date +%s) - began))
+    seconds=$(($(date +%s) - began))
+    echo "$seconds $1" >>"$UIDGEN_WORK/log/seconds"
+    printf '== %s: %s, %d s\n' "$1" "$(totals "$section_passed" "$section_failed" "$section_skipped")" "$seconds"
 }
 
 totals() {

@@ -1,8 +1,8 @@
 // Explores every interleaving of a few actors, one atomic operation at a time.
 //
 // Each actor is a fiber that yields before each operation on an atomic and before each attempt on a lock (weak_memory.hpp).
-// A schedule is the list of actors in the order in which they were resumed. explore() runs the scenario again from its
-// start for each schedule, depth first, until none is left.
+// A schedule is the list of actors in the order in which they were resumed. The scenario runs again from its start for
+// each schedule, depth first, until none is left (explore_weakly()).
 //
 // One actor may be halted: after a given number of its operations it never goes on, like a process that was killed. The
 // schedule then ends when the other actors are done.
@@ -212,45 +212,6 @@ struct Explored {
     Table seen;
     std::string forbidden; // the outcome that ended the exploration, and its schedule
 };
-
-// A world as the exploration sees it: how to make a new one, what its actors do, and its outcome.
-struct Exploration {
-    std::function<void()> make;
-    std::vector<Explorer::Body> actors;
-    std::function<std::string()> outcome;
-};
-
-inline std::string outcome_of(const Exploration &scenario, Explorer::End end) {
-    switch (end) {
-    case Explorer::End::deadlock:
-        return "DEADLOCK";
-    case Explorer::End::endless:
-        return "ENDLESS";
-    default:
-        return scenario.outcome();
-    }
-}
-
-// Runs the schedules of a scenario: all of them, or up to the first outcome that is not acceptable.
-inline Explored explore(const Table &acceptable, const Exploration &scenario, Explorer::Bounds bounds) {
-    Explorer explorer(bounds);
-    Explored result;
-    do {
-        scenario.make();
-        const Explorer::End end = explorer.run(scenario.actors);
-        result.schedules++;
-        if (end == Explorer::End::known)
-            continue;
-        const std::string outcome = outcome_of(scenario, end);
-        result.halted += explorer.halted() ? 1 : 0;
-        result.seen.insert(outcome);
-        if (acceptable.count(outcome) == 0) {
-            result.forbidden = outcome + ", by schedule " + explorer.schedule();
-            break;
-        }
-    } while (explorer.advance());
-    return result;
-}
 
 template <typename World> using Actors = std::vector<void (*)(World &)>;
 

@@ -162,26 +162,21 @@ enum Event : uint32_t {
     fence_by_environment = 1 << 4,
     fence_by_member = 1 << 5,
     fence_not_needed = 1 << 6,
-    refused_fenced = 1 << 7,
-    refused_superseded = 1 << 8,
-    refused_stale = 1 << 9,
-    refused_ahead = 1 << 10,
-    refused_other_fleet = 1 << 11,
-    answered_again = 1 << 12, // the second row of decide()
-    late_answer_ignored = 1 << 13,
-    late_ask = 1 << 14,
-    other_fleet_ignored = 1 << 15,
-    row_from_member = 1 << 16, // a lost row was restored from what the member showed
-    drew_by_both_copies = 1 << 17,
-    was_revoked = 1 << 18,
-    joined = 1 << 19,
-    refused_rival = 1 << 20,
-    refused_starting = 1 << 21,
-    refused_unclaimed = 1 << 22,
-    closed_other = 1 << 23,
-    fence_by_other = 1 << 24, // because another registry granted later
-    not_alone = 1 << 25,      // two registries that cannot be told apart
+    answered_again = 1 << 7, // the second row of decide()
+    late_answer_ignored = 1 << 8,
+    late_ask = 1 << 9,
+    other_fleet_ignored = 1 << 10,
+    row_from_member = 1 << 11, // a lost row was restored from what the member showed
+    drew_by_both_copies = 1 << 12,
+    was_revoked = 1 << 13,
+    joined = 1 << 14,
+    closed_other = 1 << 15,
+    fence_by_other = 1 << 16, // because another registry granted later
+    not_alone = 1 << 17,      // two registries that cannot be told apart
 };
+
+// The event of a refusal; none for Refusal::none.
+constexpr uint32_t refused(core::Refusal why) { return 1U << (18 + static_cast<int>(why)) & ~(1U << 18); }
 
 struct Outcome {
     const char *broken = nullptr; // what must not happen
@@ -190,8 +185,8 @@ struct Outcome {
 
 enum class StepKind : uint8_t {
     advance,         // time, by `arg` ticks
-    set_clock,       // of a member: its offset becomes `arg`
-    set_registry,    // the same of the primary
+    clock,           // of a member: its offset becomes `arg`
+    registry_clock,  // the same of the primary
     ask,             // and get the answer
     ask_unanswered,  // the answer is under way, and may never come
     ask_slowly,      // the request is under way
@@ -200,8 +195,8 @@ enum class StepKind : uint8_t {
     draw,            // one tick
     draw_all,        // every tick of the grant above the mark, whatever the clock says
     restart,         // after a crash or not
-    copy_file,       // member 2 begins from a copy of the member's whole disk
-    copy_above,      // member 2 begins from a copied or restored directory, or is the promoted standby
+    copy_disk,       // member C begins from a copy of the member's whole disk
+    copy_directory,  // member C begins from a copied or restored directory, or is the promoted standby
     remake,          // the generator is dropped and made anew
     replicate,       // the standby has all commits
     fail_over,       // the primary ends, and the standby becomes the primary
@@ -213,32 +208,40 @@ enum class StepKind : uint8_t {
     restore_copy,    // the standby is a restored copy that a member is pointed at by mistake
     make_anew,       // the registry's database is dropped and made anew
     claim,           // the administrator says that this one follows the former one
-    lose_silently,   // the primary has the standby's state, and nothing of the environment shows it
-    fence_by_hand,   // uid_fleet_fence()
+    lose,            // the primary has the standby's state, and nothing of the environment shows it
+    fence,           // uid_fleet_fence()
     revoke,          // node `arg`; the members that hold it are dead
     ask_other_fleet, // the member reaches the registry of another fleet
     join,            // a member that drew without a registry, further ahead by `arg`, gets one
     cut,             // the member cannot reach the servers in `arg`
 };
 
+// Their names, in the same order.
+constexpr const char *step_names =
+    "advance clock registry_clock ask ask_unanswered ask_slowly arrive deliver draw draw_all restart copy_disk "
+    "copy_directory remake replicate fail_over split come_back clone move put_back restore_copy make_anew claim lose "
+    "fence revoke ask_other_fleet join cut";
+
 struct Step {
     StepKind kind;
     int8_t member;
     int8_t arg;
+    std::string text;
 };
 
 struct Size {
-    int64_t tick_us = 1;
     int64_t bound = 1;   // ticks
     int64_t longest = 4; // ticks
     int64_t length = 3;  // ticks that members ask for
-    int8_t nodes = 2;
-    int8_t end = 12;               // of time
-    int8_t ahead = 99;             // how far above its clock a member draws
-    int8_t registry_offset = 0;    // at the beginning
-    int8_t cut = 0;                // what member 1 cannot reach at the beginning
-    bool never_superseded = false; // no life is copied, and no request is late
-    bool never_lost = false;       // no commit of the registry is lost
+    int64_t nodes = 2;
+    int64_t end = 12;             // of time
+    int64_t ahead = 99;           // how far above its clock a member draws
+    int64_t registry_offset = 0;  // at the beginning
+    int64_t cut = 0;              // what member B cannot reach at the beginning
+    int64_t never_superseded = 0; // 1: no life is copied, and no request is late
+    int64_t never_lost = 0;       // 1: no commit of the registry is lost
+    int64_t members = 2;          // newcomers
+    int64_t joining = 0;          // those that join later; the others are places for copies
 };
 
 constexpr uint64_t this_fleet = 1;
@@ -248,20 +251,19 @@ class World {
   public:
     World(const Protocol &protocol, const Size &size) : p_(protocol), size_(size) {}
 
-    // Without `joining` members, `members` of them are newcomers. The others join later or are places for copies.
-    State start(int members, int joining = 0) const {
+    State start() const {
         State s;
         memset(&s, 0, sizeof(s));
         s.now = 2;
         s.server[0].db.epoch = {1, 1};
         s.server[0].up = s.server[0].called = s.server[0].heard = 1;
-        s.server[0].offset = size_.registry_offset;
+        s.server[0].offset = small(size_.registry_offset);
         s.server[1].db = s.server[0].db;
         s.server[1].offset = s.server[0].offset;
-        for (int i = 0; i < members + joining; i++) {
-            s.members[i].life = i < members ? Life::alive : Life::before_fleet;
+        for (int i = 0; i < size_.members + size_.joining; i++) {
+            s.members[i].life = i < size_.members ? Life::alive : Life::before_fleet;
             s.members[i].mark = -1;
-            s.members[i].cut = i == 1 ? size_.cut : int8_t{0};
+            s.members[i].cut = i == 1 ? small(size_.cut) : int8_t{0};
             s.members[i].asker.incarnation = i == 0 || p_.own_incarnation ? fresh(s) : s.last_incarnation;
         }
         return s;
@@ -278,7 +280,7 @@ class World {
   private:
     const Protocol &p_;
     const Size size_;
-    const core::Layout layout_ = {0, size_.tick_us, 5, 0, 1, 0};
+    const core::Layout layout_ = {0, 1, 5, 0, 1, 0}; // a tick is a microsecond
 
     static int8_t small(int64_t value) { return static_cast<int8_t>(std::clamp<int64_t>(value, -100, 100)); }
     static int8_t fresh(State &s) { return ++s.last_incarnation; }
@@ -295,9 +297,9 @@ class World {
         case StepKind::advance:
             s.now = small(s.now + step.arg);
             return s.now <= size_.end;
-        case StepKind::set_clock:
+        case StepKind::clock:
             return lives && set(m.offset, step.arg);
-        case StepKind::set_registry:
+        case StepKind::registry_clock:
             return set(primary(s).offset, step.arg);
         case StepKind::ask: {
             Message request = {};
@@ -343,8 +345,8 @@ class World {
             if (!p_.keeps_mark)
                 m.mark = -1;
             return true;
-        case StepKind::copy_file:
-        case StepKind::copy_above:
+        case StepKind::copy_disk:
+        case StepKind::copy_directory:
             return may_ask && m.asker.former_count < most_model_former && copy(s, step);
         case StepKind::remake:
             if (!lives || m.asker.former_count == most_model_former)
@@ -401,9 +403,9 @@ class World {
             return true;
         case StepKind::claim:
             return claim(s);
-        case StepKind::lose_silently:
+        case StepKind::lose:
             return lose_silently(s);
-        case StepKind::fence_by_hand: {
+        case StepKind::fence: {
             core::RegistryView r = view(s, s.primary);
             (void)settle(s, s.primary, r, out);
             succeed(s, s.primary, r, true);
@@ -439,7 +441,6 @@ class World {
     // Clocks.
 
     int64_t clock(const State &s, int member) const { return std::max<int64_t>(s.now + s.members[member].offset, 0); }
-    int64_t us(int64_t ticks) const { return ticks * size_.tick_us; }
 
     // -----------------------------------------------------------------------------------------------------
     // Between the model's structs and the core's.
@@ -492,7 +493,7 @@ class World {
     core::Request request_of(const Message &message) const {
         Member m = {};
         m.asker = message.asker;
-        return core::request_of(membership(m), seen(m.asker), us(message.clock), message.lowest, size_.length);
+        return core::request_of(membership(m), seen(m.asker), message.clock, message.lowest, size_.length);
     }
 
     int64_t latest_end(const State &s, int server, const core::RegistryView *r) const {
@@ -518,10 +519,10 @@ class World {
         v.own_serial = r.serial + 1;
         v.fence_base_us = r.base;
         v.covered_us = r.covered;
-        v.longest_us = us(size_.longest);
-        v.bound_us = us(size_.bound);
-        v.now_us = std::max<int64_t>(us(s.now + at.offset), 1);
-        v.awaits_member = p_.awaits_member(v, us(at.started), latest_end(s, server, nullptr), at.called != 0);
+        v.longest_us = size_.longest;
+        v.bound_us = size_.bound;
+        v.now_us = std::max<int64_t>((s.now + at.offset), 1);
+        v.awaits_member = p_.awaits_member(v, at.started, latest_end(s, server, nullptr), at.called != 0);
         return v;
     }
 
@@ -587,24 +588,28 @@ class World {
         return true;
     }
 
+    // Calls f(epoch, serial) for all that anybody knows, in whatever pairs.
+    template <typename S, typename F> static void for_each_stamp(S &s, F f) {
+        for (auto &at : s.server) {
+            f(at.db.epoch, at.db.serial);
+            f(at.db.former, at.db.former_serial);
+            f(at.db.shown, at.before);
+            for (auto &row : at.db.rows)
+                f(row.epoch, row.serial);
+        }
+        for (auto &m : s.members) {
+            f(m.asker.epoch, m.asker.serial);
+            f(m.asker.held.epoch, m.asker.held.serial);
+        }
+        f(s.request.asker.epoch, s.request.asker.serial);
+        f(s.request.asker.held.epoch, s.request.asker.held.serial);
+        f(s.response.grant.epoch, s.response.grant.serial);
+    }
+
     // The smallest nonce that no epoch of that number has.
     static int64_t fresh_nonce(const State &s, int64_t number) {
         uint32_t used = 1;
-        const auto note = [&](const SmallEpoch &e) { used |= e.number == number ? 1U << e.nonce : 0; };
-        for (const Server &at : s.server) {
-            note(at.db.epoch);
-            note(at.db.former);
-            note(at.db.shown);
-            for (const SmallRow &r : at.db.rows)
-                note(r.epoch);
-        }
-        for (const Member &m : s.members) {
-            note(m.asker.epoch);
-            note(m.asker.held.epoch);
-        }
-        note(s.request.asker.epoch);
-        note(s.request.asker.held.epoch);
-        note(s.response.grant.epoch);
+        for_each_stamp(s, [&](const SmallEpoch &e, int8_t) { used |= e.number == number ? 1U << e.nonce : 0; });
         int64_t nonce = 1;
         while ((used >> nonce & 1) != 0)
             nonce++;
@@ -681,7 +686,7 @@ class World {
                 static_cast<uint64_t>(1 + server),
                 r.fleet,
                 r.epoch,
-                us(s.server[server].db.last)};
+                s.server[server].db.last};
     }
 
     // -----------------------------------------------------------------------------------------------------
@@ -694,7 +699,7 @@ class World {
         const Server &at = s.server[server];
         const core::RegistryView r = view(s, server);
         return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.epoch) ||
-               core::awaits_member(r, us(at.started), latest_end(s, server, nullptr), at.heard != 0);
+               core::awaits_member(r, at.started, latest_end(s, server, nullptr), at.heard != 0);
     }
 
     // The request has no member if it does not know where to ask. False: nobody answers.
@@ -712,15 +717,15 @@ class World {
             out.events |= not_alone;
             return true;
         }
-        const int64_t now = clock(s, member);
-        request = {static_cast<int8_t>(1 + member),
-                   static_cast<int8_t>(m.connected - 1),
-                   m.asker,
-                   small(now),
-                   small(std::max<int64_t>(now, m.mark + 1)),
-                   m.joins,
-                   small(told)};
+        request = message_of(s, member, m.connected - 1, told);
         return true;
+    }
+
+    Message message_of(const State &s, int member, int server, int64_t told) const {
+        const Member &m = s.members[member];
+        const int64_t now = clock(s, member);
+        return {small(1 + member), small(server), m.asker, small(now), small(std::max<int64_t>(now, m.mark + 1)),
+                m.joins,           small(told)};
     }
 
     bool reaches(const State &s, const Member &m, int server) const {
@@ -811,8 +816,11 @@ class World {
         core::RegistryView r = view(s, server);
         const State before = s;
         const bool open = settle(s, server, r, out);
-        if (!open)
-            return refuse_unclaimed(s, request, response, out);
+        if (!open) {
+            out.events |= refused(core::Refusal::unclaimed);
+            response = reply(request, core::Refusal::unclaimed, r);
+            return s.server[server].change != Change::empty;
+        }
         // Until a member shows what was lost, the registry cannot know, and nothing is promised.
         if (s.lost_silently != 0) {
             if (p_.flushes && !shows_loss(s, r, a))
@@ -826,17 +834,10 @@ class World {
             out.events |= fence_by_other;
         r = p_.told_of_other(r, request.told);
         if (request.joins != 0 && core::claims_too_much(layout_, r, a, s.members[request.member - 1].mark + 1)) {
-            response = {request.member,
-                        request.server,
-                        static_cast<int8_t>(core::Refusal::ahead),
-                        request.asker.incarnation,
-                        this_fleet,
-                        {}};
-            response.grant.epoch = small(r.epoch);
-            response.grant.serial = small(r.own_serial);
+            response = reply(request, core::Refusal::ahead, r);
             if (a.lowest < core::beginning(layout_, r, a) + core::grant_ticks(layout_, r, a))
                 out.broken = "a joining member that could have a grant was refused";
-            out.events |= refused_ahead;
+            out.events |= refused(core::Refusal::ahead);
             commit(s, server, r);
             return true;
         }
@@ -854,7 +855,6 @@ class World {
         }
         if (s.lost_silently == 2)
             s.lost_silently = 0;
-        response = {request.member, request.server, 0, request.asker.incarnation, this_fleet, {}};
         core::Refusal why = d.judgement.why;
         core::NodeRow after = {};
         bool has_row = false;
@@ -878,20 +878,16 @@ class World {
             break;
         }
         default:
-            note_refusal(why, out);
+            out.events |= refused(why);
             if (why == core::Refusal::superseded && size_.never_superseded)
                 out.broken = "the latest life was refused";
         }
         check_survivor(before, r, request, d, out);
         if (has_row && is_blind(s, request) && !(must_refuse && d.judgement.verdict == core::Verdict::newcomer))
             return false;
-        response.why = static_cast<int8_t>(why);
-        response.grant.epoch = small(r.epoch);
-        response.grant.serial = small(r.own_serial);
+        response = reply(request, why, r);
         if (has_row) {
-            response.grant = {small(after.node),  small(after.from),
-                              small(after.until), small(static_cast<int64_t>(after.membership)),
-                              small(r.epoch),     small(r.own_serial)};
+            response.grant = grant_of(after, r);
             if (after.until < row(s, server, static_cast<int>(after.node)).until)
                 out.broken = "a node's until went back";
             if (a.seen.fleet != 0 && a.seen.fleet != r.fleet)
@@ -905,20 +901,17 @@ class World {
         return true;
     }
 
-    bool refuse_unclaimed(State &s, const Message &request, Response &response, Outcome &out) const {
-        const Server &at = s.server[request.server];
-        out.events |= refused_unclaimed;
-        if (at.change == Change::empty)
-            return false;
-        response = {request.member,
-                    request.server,
-                    static_cast<int8_t>(core::Refusal::unclaimed),
-                    request.asker.incarnation,
-                    this_fleet,
-                    {}};
-        response.grant.epoch = at.db.epoch;
-        response.grant.serial = static_cast<int8_t>(at.db.serial + 1);
-        return true;
+    static SmallGrant grant_of(const core::NodeRow &row, const core::RegistryView &r) {
+        return small(core::Grant{row.node, row.from, row.until, row.membership, r.epoch, r.own_serial});
+    }
+
+    static Response reply(const Message &request, core::Refusal why, const core::RegistryView &r) {
+        return {request.member,
+                request.server,
+                static_cast<int8_t>(why),
+                request.asker.incarnation,
+                static_cast<int8_t>(r.fleet),
+                {0, 0, 0, 0, small(r.epoch), small(r.own_serial)}};
     }
 
     // By the model's own account, so that a mutant cannot widen the exception.
@@ -943,37 +936,6 @@ class World {
                     set_drawn(s, 0, tick, 1 + member);
         commit(s, server, after, 0);
         out.events |= joined;
-    }
-
-    static void note_refusal(core::Refusal why, Outcome &out) {
-        switch (why) {
-        case core::Refusal::other_fleet:
-            out.events |= refused_other_fleet;
-            break;
-        case core::Refusal::stale_registry:
-            out.events |= refused_stale;
-            break;
-        case core::Refusal::rival:
-            out.events |= refused_rival;
-            break;
-        case core::Refusal::superseded:
-            out.events |= refused_superseded;
-            break;
-        case core::Refusal::starting:
-            out.events |= refused_starting;
-            break;
-        case core::Refusal::fenced:
-            out.events |= refused_fenced;
-            break;
-        case core::Refusal::ahead:
-            out.events |= refused_ahead;
-            break;
-        case core::Refusal::unclaimed:
-            out.events |= refused_unclaimed;
-            break;
-        case core::Refusal::none:
-            break;
-        }
     }
 
     void note_newcomer(const State &s, int server, const core::RegistryView &r, const core::Request &a, int node,
@@ -1052,10 +1014,8 @@ class World {
 
     // The registry of another fleet is new: it would give node 0 to anyone.
     bool ask_other(State &s, int member, Outcome &out) const {
-        const int64_t now = clock(s, member);
-        const Member &m = s.members[member];
-        const core::Request a = request_of({static_cast<int8_t>(1 + member), 0, m.asker, small(now),
-                                            small(std::max<int64_t>(now, m.mark + 1)), m.joins, 0});
+        const Message request = message_of(s, member, 0, 0);
+        const core::Request a = request_of(request);
         core::RegistryView r = view(s, s.primary);
         r.fleet = other_fleet;
         r.epoch = {1, 1};
@@ -1064,19 +1024,13 @@ class World {
         r.own_serial = 1;
         r.fence_base_us = 0;
         const core::Judgement judgement = p_.judge(layout_, r, a, nullptr);
-        s.response = {static_cast<int8_t>(1 + member),    0,
-                      static_cast<int8_t>(judgement.why), s.members[member].asker.incarnation,
-                      static_cast<int8_t>(other_fleet),   {}};
-        s.response.grant.epoch = {1, 1};
-        s.response.grant.serial = 1;
+        s.response = reply(request, judgement.why, r);
         if (judgement.verdict == core::Verdict::newcomer) {
-            const core::NodeRow after = core::granted(layout_, r, a, {});
-            s.response.grant = {
-                0, small(after.from), small(after.until), small(static_cast<int64_t>(after.membership)), {1, 1}, 1};
+            s.response.grant = grant_of(core::granted(layout_, r, a, {}), r);
             if (a.seen.fleet != 0)
                 out.broken = "a member of another fleet got a node";
         }
-        note_refusal(judgement.why, out);
+        out.events |= refused(judgement.why);
         return true;
     }
 
@@ -1139,8 +1093,8 @@ class World {
         if (step.member == place || copy.life != Life::absent)
             return false;
         copy = s.members[step.member];
-        if (step.kind == StepKind::copy_above || copy.asker.holds == 0) {
-            begin(s, place, step.kind == StepKind::copy_above ? p_.start_elsewhere : p_.restart);
+        if (step.kind == StepKind::copy_directory || copy.asker.holds == 0) {
+            begin(s, place, step.kind == StepKind::copy_directory ? p_.start_elsewhere : p_.restart);
             return true;
         }
         s.copy = 1 + place;
@@ -1218,94 +1172,15 @@ class World {
 
     // -----------------------------------------------------------------------------------------------------
 
-    void renumber_serials(State &s) const {
-        int8_t *all[40];
-        int count = 0;
-        const auto add = [&](int8_t &serial) { all[count++] = &serial; };
-        for (Server &at : s.server) {
-            add(at.db.serial);
-            add(at.db.former_serial);
-            add(at.before);
-            for (SmallRow &row : at.db.rows)
-                add(row.serial);
-        }
-        for (Member &m : s.members) {
-            add(m.asker.serial);
-            add(m.asker.held.serial);
-        }
-        add(s.request.asker.serial);
-        add(s.request.asker.held.serial);
-        add(s.response.grant.serial);
+    static void renumber_serials(State &s) {
         bool used[128] = {};
-        for (int i = 0; i < count; i++)
-            used[*all[i]] = true;
+        for_each_stamp(s, [&](const SmallEpoch &, int8_t serial) { used[serial] = true; });
         int8_t rank[128] = {};
         for (int value = 1, next = 1; value < 128; value++)
             if (used[value])
                 rank[value] = static_cast<int8_t>(next++);
-        for (int i = 0; i < count; i++)
-            *all[i] = rank[*all[i]];
+        for_each_stamp(s, [&](const SmallEpoch &, int8_t &serial) { serial = rank[serial]; });
     }
 };
-
-inline std::string name_of(const Step &step) {
-    static const char *const names[] = {"advance",
-                                        "clock of",
-                                        "registry's clock",
-                                        "ask",
-                                        "ask, no answer yet",
-                                        "ask slowly",
-                                        "slow request arrives",
-                                        "answer arrives",
-                                        "draw",
-                                        "draw all",
-                                        "restart",
-                                        "copy disk of",
-                                        "copy directory of",
-                                        "remake",
-                                        "replicate",
-                                        "fail over",
-                                        "split",
-                                        "former primary comes back",
-                                        "clone registry",
-                                        "move registry",
-                                        "put registry back",
-                                        "restore copy of registry",
-                                        "make registry anew",
-                                        "claim",
-                                        "lose commits",
-                                        "fence",
-                                        "revoke node",
-                                        "ask other fleet",
-                                        "join",
-                                        "cut"};
-    std::string name = names[static_cast<size_t>(step.kind)];
-    switch (step.kind) {
-    case StepKind::advance:
-    case StepKind::set_registry:
-    case StepKind::revoke:
-        return name + " " + std::to_string(step.arg);
-    case StepKind::set_clock:
-    case StepKind::cut:
-        return name + " " + static_cast<char>('A' + step.member) + " " + std::to_string(step.arg);
-    case StepKind::arrive:
-    case StepKind::deliver:
-    case StepKind::replicate:
-    case StepKind::fail_over:
-    case StepKind::split:
-    case StepKind::come_back:
-    case StepKind::clone:
-    case StepKind::move:
-    case StepKind::put_back:
-    case StepKind::restore_copy:
-    case StepKind::make_anew:
-    case StepKind::claim:
-    case StepKind::lose_silently:
-    case StepKind::fence_by_hand:
-        return name;
-    default:
-        return name + " " + static_cast<char>('A' + step.member);
-    }
-}
 
 } // namespace uidgen::test

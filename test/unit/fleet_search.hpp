@@ -2,19 +2,79 @@
 // stated depth, and by random walks, which go deeper.
 #pragma once
 
+#include <cctype>
+#include <iterator>
+#include <map>
 #include <random>
+#include <sstream>
+#include <stdexcept>
 
 #include "fleet_model.hpp"
 
 namespace uidgen::test {
 
+// The words of each item of a list.
+inline std::vector<std::vector<std::string>> items_of(const std::string &list) {
+    std::vector<std::vector<std::string>> items;
+    std::istringstream all(list);
+    for (std::string item; std::getline(all, item, ',');) {
+        std::istringstream words(item);
+        items.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+    }
+    return items;
+}
+
+// "ask AB, clock A 0 9": each step by its name, of each of the members, with each of the numbers.
+inline std::vector<Step> steps_of(const std::string &list) {
+    static const std::vector<std::string> names = items_of(step_names)[0];
+    std::vector<Step> steps;
+    for (const std::vector<std::string> &words : items_of(list)) {
+        const auto name = std::find(names.begin(), names.end(), words.at(0));
+        if (name == names.end())
+            throw std::invalid_argument("no step " + words[0]);
+        const bool has_members = words.size() > 1 && std::isupper(words[1][0]) != 0;
+        std::vector<std::string> args(words.begin() + (has_members ? 2 : 1), words.end());
+        if (args.empty())
+            args.emplace_back("");
+        for (const char member : has_members ? words[1] : "A")
+            for (const std::string &arg : args)
+                steps.push_back(
+                    {static_cast<StepKind>(name - names.begin()), static_cast<int8_t>(member - 'A'),
+                     static_cast<int8_t>(std::atoi(arg.c_str())),
+                     words[0] + (has_members ? std::string(" ") + member : "") + (arg.empty() ? "" : " " + arg)});
+    }
+    return steps;
+}
+
+// "nodes 1, length 3"
+inline Size size_of(const std::string &list) {
+    static const std::map<std::string, int64_t Size::*> fields = {{"longest", &Size::longest},
+                                                                  {"length", &Size::length},
+                                                                  {"nodes", &Size::nodes},
+                                                                  {"end", &Size::end},
+                                                                  {"ahead", &Size::ahead},
+                                                                  {"registry_offset", &Size::registry_offset},
+                                                                  {"cut", &Size::cut},
+                                                                  {"never_superseded", &Size::never_superseded},
+                                                                  {"never_lost", &Size::never_lost},
+                                                                  {"members", &Size::members},
+                                                                  {"joining", &Size::joining}};
+    Size size;
+    for (const std::vector<std::string> &words : items_of(list))
+        size.*fields.at(words.at(0)) = std::stoi(words.at(1));
+    return size;
+}
+
+// A choice of steps, in a world of that size.
 struct Scenario {
     std::string name;
     Size size;
-    int members;
-    int joining;
     std::vector<Step> steps;
-    int depth; // of the exhaustive search
+    int depth;       // of the exhaustive search
+    uint32_t events; // that the search must meet
+
+    Scenario(const char *name, const char *size, int depth, uint32_t events, const char *steps)
+        : name(name), size(size_of(size)), steps(steps_of(steps)), depth(depth), events(events) {}
 };
 
 struct Found {
@@ -81,7 +141,7 @@ inline Found search(const Protocol &protocol, const Scenario &scenario, int dept
         uint8_t step;
     };
     const World world(protocol, scenario.size);
-    std::vector<State> level = {world.start(scenario.members, scenario.joining)}, next;
+    std::vector<State> level = {world.start()}, next;
     std::vector<Origin> origins = {{0, 0}};
     size_t first_of_level = 0;
     HashSet seen;
@@ -100,7 +160,7 @@ inline Found search(const Protocol &protocol, const Scenario &scenario, int dept
                 if (out.broken != nullptr) {
                     found.broken = out.broken;
                     for (size_t at = origins.size() - 1; at != 0; at = origins[at].from)
-                        found.path = name_of(scenario.steps[origins[at].step]) + "; " + found.path;
+                        found.path = scenario.steps[origins[at].step].text + "; " + found.path;
                     found.states = origins.size();
                     return found;
                 }
@@ -122,7 +182,7 @@ inline Found walk(const Protocol &protocol, const Scenario &scenario, uint64_t s
     std::mt19937_64 random(seed);
     Found found;
     for (int i = 0; i < walks; i++) {
-        State s = world.start(scenario.members, scenario.joining);
+        State s = world.start();
         std::vector<uint8_t> path;
         for (int tries = 0; static_cast<int>(path.size()) < length && tries < 10 * length; tries++) {
             const size_t k = random() % scenario.steps.size();
@@ -140,7 +200,7 @@ inline Found walk(const Protocol &protocol, const Scenario &scenario, uint64_t s
             found.broken = out.broken;
             found.depth = static_cast<int>(path.size());
             for (const uint8_t step : path)
-                found.path += name_of(scenario.steps[step]) + "; ";
+                found.path += scenario.steps[step].text + "; ";
             return found;
         }
         found.depth = std::max(found.depth, static_cast<int>(path.size()));

@@ -9,7 +9,7 @@
 #include "node.hpp"
 #include "layout.hpp"
 
-#include <gtest/gtest.h>
+#include "common.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -534,17 +534,13 @@ TEST(Spread, StartsInsideItsCount) {
     EXPECT_EQ((Spread{1, UINT64_MAX}.start(12345)), 0u);
 }
 
-// How evenly ids modulo n are distributed: chi-square over n - 1, which is about 1 for ids drawn at random. Evenly
-// spread starts give less. A low bit that is always 0 gives the number of ids over n, and more.
+// How evenly ids modulo n are distributed. Evenly spread starts give less than 1. A low bit that is always 0 gives the
+// number of ids over n, and more.
 double chi_square_ratio(const std::vector<int64_t> &ids, int64_t n) {
     std::vector<int64_t> counts(static_cast<size_t>(n));
     for (const int64_t id : ids)
         counts[static_cast<size_t>(id % n)]++;
-    const double expected = static_cast<double>(ids.size()) / static_cast<double>(n);
-    double sum = 0;
-    for (const int64_t count : counts)
-        sum += (static_cast<double>(count) - expected) * (static_cast<double>(count) - expected) / expected;
-    return sum / static_cast<double>(n - 1);
+    return ::chi_square_ratio(counts, static_cast<double>(ids.size()) / static_cast<double>(n));
 }
 
 // The first id of each of many ticks.

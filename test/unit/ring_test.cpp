@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 using namespace uidgen::core;
@@ -59,62 +60,40 @@ INSTANTIATE_TEST_SUITE_P(Starts, RingAlone,
                          ::testing::Values(Start{0}, Start{1}, Start{UINT64_MAX}, Start{UINT64_MAX - 1},
                                            Start{UINT64_MAX - 2}, Start{UINT64_MAX - 3}, Start{UINT64_MAX - 6}));
 
-TEST_P(RingAlone, GivesRunsInTheOrderInWhichTheyCame) {
-    PlainRing<4> r(GetParam());
-    uint64_t next_put = 100, next_take = 100;
-    // Three laps and more, at each level of filling.
-    for (uint64_t height = 1; height <= 4; height++)
-        for (int i = 0; i < 13; i++) {
-            while (next_put - next_take < height)
-                ASSERT_TRUE(r.ring.put(next_put++));
-            ASSERT_EQ(r.ring.take(0).first, next_take++);
+// Runs in the order in which they are put; of the first and the last positions there are.
+uint64_t run_of(uint64_t i) { return i == 0 ? 0 : (UINT64_C(1) << 63) - 9 + i; }
+
+// Every sequence of eight puts and takes. A take throws away nothing, all runs but the newest, or all.
+template <uint64_t count> void expect_queue(Start start) {
+    for (int sequence = 0; sequence < 1 << 16; sequence++) {
+        PlainRing<count> r(start);
+        std::deque<uint64_t> runs;
+        uint64_t next = 0;
+        for (int i = 0; i < 8; i++) {
+            const int what = sequence >> (2 * i) & 3;
+            if (what == 3) {
+                ASSERT_EQ(r.ring.put(run_of(next)), runs.size() < count) << sequence;
+                if (runs.size() < count)
+                    runs.push_back(run_of(next++));
+            } else {
+                const uint64_t floor = what == 0 || runs.empty() ? 0 : runs.back() + (what == 1 ? 0 : 1);
+                const TakenRun taken = r.ring.take(floor);
+                uint64_t too_old = 0;
+                for (; !runs.empty() && runs.front() < floor; runs.pop_front())
+                    too_old++;
+                ASSERT_EQ(taken.too_old, too_old) << sequence;
+                ASSERT_EQ(taken.first, runs.empty() ? nothing : runs.front()) << sequence;
+                if (!runs.empty())
+                    runs.pop_front();
+            }
+            ASSERT_EQ(r.ring.filled(), runs.size()) << sequence;
         }
-}
-
-TEST_P(RingAlone, RefusesWhatHasNoRoom) {
-    PlainRing<4> r(GetParam());
-    EXPECT_EQ(r.put_all(1, 9), 4u);
-    EXPECT_FALSE(r.ring.put(5));
-    EXPECT_EQ(r.ring.take(0).first, 1u);
-    EXPECT_TRUE(r.ring.put(6));
-    EXPECT_FALSE(r.ring.put(7));
-    EXPECT_EQ(r.take_all(), (Positions{2, 3, 4, 6}));
-}
-
-TEST_P(RingAlone, OfOneCell) {
-    PlainRing<1> r(GetParam());
-    for (uint64_t i = 0; i < 9; i++) {
-        EXPECT_EQ(r.ring.take(0).first, nothing);
-        EXPECT_TRUE(r.ring.put(i));
-        EXPECT_FALSE(r.ring.put(50));
-        EXPECT_EQ(r.ring.filled(), 1u);
-        EXPECT_EQ(r.ring.take(0).first, i);
-        EXPECT_EQ(r.ring.filled(), 0u);
     }
 }
 
-TEST_P(RingAlone, HasNothingWhenEmpty) {
-    PlainRing<4> r(GetParam());
-    EXPECT_EQ(r.ring.take(0).first, nothing);
-    EXPECT_EQ(r.ring.take(0).too_old, 0u);
-    r.put_all(1, 2);
-    EXPECT_EQ(r.take_all(), (Positions{1, 2}));
-    EXPECT_EQ(r.ring.take(0).first, nothing);
-    EXPECT_EQ(r.cursor(), r.tail());
-}
-
-TEST_P(RingAlone, SaysHowManyRunsThereAre) {
-    PlainRing<4> r(GetParam());
-    EXPECT_EQ(r.ring.cells(), 4u);
-    for (uint64_t i = 0; i < 4; i++) {
-        EXPECT_EQ(r.ring.filled(), i);
-        r.ring.put(i);
-    }
-    for (uint64_t i = 4; i > 0; i--) {
-        EXPECT_EQ(r.ring.filled(), i);
-        r.ring.take(0);
-    }
-    EXPECT_EQ(r.ring.filled(), 0u);
+TEST_P(RingAlone, IsAQueue) {
+    expect_queue<1>(GetParam());
+    expect_queue<4>(GetParam());
 }
 
 // A ring that holds fewer than two of four runs is refilled until it is full.
@@ -130,32 +109,6 @@ TEST_P(RingAlone, WantsRunsFromTheThresholdOnUntilItIsFull) {
     r.put_all(3, 2);
     EXPECT_FALSE(r.ring.wants_runs(true, 2));
     EXPECT_FALSE(r.ring.wants_runs(true, 4));
-}
-
-TEST_P(RingAlone, ThrowsAwayAndCountsWhatIsTooOld) {
-    PlainRing<4> r(GetParam());
-    r.put_all(1, 4);
-    const TakenRun third = r.ring.take(3);
-    EXPECT_EQ(third.first, 3u); // at the floor, not below it
-    EXPECT_EQ(third.too_old, 2u);
-    EXPECT_EQ(r.ring.filled(), 1u);
-    EXPECT_EQ(r.put_all(5, 9), 3u) << "room again where the old ones were";
-
-    const TakenRun none = r.ring.take(100);
-    EXPECT_EQ(none.first, nothing);
-    EXPECT_EQ(none.too_old, 4u);
-    EXPECT_EQ(r.ring.filled(), 0u);
-    EXPECT_EQ(r.put_all(9, 9), 4u);
-    EXPECT_EQ(r.take_all(), (Positions{9, 10, 11, 12}));
-}
-
-// The first and the last position there are.
-TEST_P(RingAlone, HoldsAnyPosition) {
-    PlainRing<4> r(GetParam());
-    const uint64_t last = (UINT64_C(1) << 63) - 1;
-    r.ring.put(0);
-    r.ring.put(last);
-    EXPECT_EQ(r.take_all(), (Positions{0, last}));
 }
 
 // Invariant 3: any value of the cursor costs time or room. Here it is up to three laps off its place, behind and ahead,
@@ -185,17 +138,6 @@ TEST_P(RingAlone, RecoversFromAnyCursor) {
             EXPECT_EQ(r.put_all(11, 9), 4u);
             EXPECT_EQ(r.take_all(), (Positions{11, 12, 13, 14}));
         }
-}
-
-// A cursor that is one lap or less behind passes cells that other callers have emptied.
-TEST_P(RingAlone, GoesOverEmptyCells) {
-    PlainRing<4> r(GetParam());
-    r.put_all(1, 4);
-    const uint64_t before = r.cursor();
-    r.ring.take(0);
-    r.ring.take(0);
-    r.hints.cursor.store(before);
-    EXPECT_EQ(r.take_all(), (Positions{3, 4}));
 }
 
 // A putter that swapped late: its run is behind the cursor. Here in cell 1 of 4, as many indices back as possible.

@@ -13,26 +13,26 @@ using namespace uidgen::core;
 constexpr int64_t minute_us = INT64_C(60) * 1000 * 1000;
 constexpr StepBounds bounds = {1000, 1000000};
 
-TEST(NextStep, DoublesWhenTheRangeLastedLessThan15Minutes) {
-    EXPECT_EQ(next_step(1000, bounds, 0), 2000);
-    EXPECT_EQ(next_step(1000, bounds, 15 * minute_us - 1), 2000);
-}
-
-TEST(NextStep, KeepsFrom15To30Minutes) {
-    EXPECT_EQ(next_step(4000, bounds, 15 * minute_us), 4000);
-    EXPECT_EQ(next_step(4000, bounds, 30 * minute_us - 1), 4000);
-}
-
-TEST(NextStep, HalvesFrom30MinutesOn) {
-    EXPECT_EQ(next_step(4000, bounds, 30 * minute_us), 2000);
-    EXPECT_EQ(next_step(4001, bounds, INT64_MAX), 2000);
-}
-
-TEST(NextStep, StaysBetweenItsBounds) {
-    EXPECT_EQ(next_step(600000, bounds, 0), 1000000);
-    EXPECT_EQ(next_step(1000000, bounds, 0), 1000000);
-    EXPECT_EQ(next_step(1500, bounds, 30 * minute_us), 1000);
-    EXPECT_EQ(next_step(1000, bounds, 30 * minute_us), 1000);
+// Below 15 minutes it doubles, from 30 minutes on it is halved, between its bounds.
+TEST(NextStep, FollowsHowLongARangeLasted) {
+    const struct {
+        int64_t step, lasted_us, next;
+    } cases[] = {{1000, -1, 2000}, // the clock has not advanced
+                 {1000, 0, 2000},
+                 {1000, 15 * minute_us - 1, 2000},
+                 {4000, 15 * minute_us, 4000},
+                 {4000, 30 * minute_us - 1, 4000},
+                 {4000, 30 * minute_us, 2000},
+                 {4001, INT64_MAX, 2000},
+                 {600000, 0, 1000000},
+                 {1000000, 0, 1000000},
+                 {1500, 30 * minute_us, 1000},
+                 {1000, 30 * minute_us, 1000}};
+    for (const auto &c : cases)
+        EXPECT_EQ(next_step(c.step, bounds, c.lasted_us), c.next) << c.step << " " << c.lasted_us;
+    const StepBounds wide = {1, INT64_MAX};
+    for (const int64_t step : {INT64_MAX, INT64_MAX / 2 + 1})
+        EXPECT_EQ(next_step(step, wide, 0), INT64_MAX);
 }
 
 TEST(NextStep, AStepBelowTheBaseGrowsAndDoesNotShrink) {
@@ -40,14 +40,6 @@ TEST(NextStep, AStepBelowTheBaseGrowsAndDoesNotShrink) {
     // Halving may not raise the step: below the base, a slow range keeps it or raises it to the base, never more.
     EXPECT_LE(next_step(10, bounds, INT64_MAX), bounds.base);
 }
-
-TEST(NextStep, DoesNotOverflow) {
-    const StepBounds wide = {1, INT64_MAX};
-    EXPECT_EQ(next_step(INT64_MAX, wide, 0), INT64_MAX);
-    EXPECT_EQ(next_step(INT64_MAX / 2 + 1, wide, 0), INT64_MAX);
-}
-
-TEST(NextStep, AClockThatDoesNotAdvanceIsAShortRange) { EXPECT_EQ(next_step(1000, bounds, -1), 2000); }
 
 TEST(DisturbedStep, HalvesDownToOne) {
     int64_t step = 1000;

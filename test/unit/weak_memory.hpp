@@ -51,7 +51,7 @@ class WeakMemory {
     using View = std::array<uint8_t, 24>; // by location
 
     // How often a schedule's weak swaps may fail although they have read what they expected.
-    int most_spurious_failures = 1;
+    static constexpr int most_spurious_failures = 1;
 
     std::vector<OrderSite> seen_sites;
     const OrderSite *weakened = nullptr; // this one's order is
@@ -372,25 +372,36 @@ class WeakLock {
     const size_t which_;
 };
 
-enum class Known { not_again, run_again };
-
-// Runs a scenario until no new state is left. With a bound, one actor is halted.
+// Runs a scenario until no new state is left, or up to the first outcome that is not acceptable. With a bound, one actor
+// is halted.
 template <typename World>
-Explored explore_weakly(const Table &acceptable, const Actors<World> &actors, Explorer::Bounds bounds = {},
-                        Known what_is_known = Known::not_again) {
+Explored explore_weakly(const Table &acceptable, const Actors<World> &actors, Explorer::Bounds bounds = {}) {
     std::unordered_set<uint64_t> known;
     std::unique_ptr<World> world;
-    Exploration scenario = {[&world] {
-                                weak_memory.clear();
-                                world = std::make_unique<World>();
-                            },
-                            {},
-                            [&world] { return world->outcome(); }};
+    std::vector<Explorer::Body> bodies;
     for (const auto actor : actors)
-        scenario.actors.push_back([&world, actor] { actor(*world); });
-    if (what_is_known == Known::not_again)
-        bounds.is_known = [&known] { return !known.insert(weak_memory.state()).second; };
-    return explore(acceptable, scenario, bounds);
+        bodies.push_back([&world, actor] { actor(*world); });
+    bounds.is_known = [&known] { return !known.insert(weak_memory.state()).second; };
+    Explorer explorer(bounds);
+    Explored result;
+    do {
+        weak_memory.clear();
+        world = std::make_unique<World>();
+        const Explorer::End end = explorer.run(bodies);
+        result.schedules++;
+        if (end == Explorer::End::known)
+            continue;
+        const std::string outcome = end == Explorer::End::deadlock  ? "DEADLOCK"
+                                    : end == Explorer::End::endless ? "ENDLESS"
+                                                                    : world->outcome();
+        result.halted += explorer.halted() ? 1 : 0;
+        result.seen.insert(outcome);
+        if (acceptable.count(outcome) == 0) {
+            result.forbidden = outcome + ", by schedule " + explorer.schedule();
+            break;
+        }
+    } while (explorer.advance());
+    return result;
 }
 
 // The schedules of a scenario with one actor halted: before its first operation, after it, after its second, and so on

@@ -90,25 +90,11 @@ sub other_registry
 sub create_standby
 {
 	my ($self, $node) = @_;
-	my $standby = $self->{standby} = $self->add_node(PostgreSQL::Test::Cluster->new("standby$self->{number}"));
-	push @{ $self->{registries} }, $standby;
-	$node->backup('base');
-	$standby->init_from_backup($node, 'base', has_streaming => 1);
-	share_environment($standby, $node);
-	start_node($standby);
-	return if $self->{setting}{registry} eq 'asynchronous';
+	$self->SUPER::create_standby($node);
+	push @{ $self->{registries} }, my $standby = $self->{standby};
+	return unless $self->{setting}->is_synchronous;
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 	$standby->reload;
-	Servers::make_synchronous($node);
-	return;
-}
-
-# The clock and the disk of one server are those of another one.
-sub share_environment
-{
-	my ($node, $other) = @_;
-	my @names = qw(uidgen_env uidgen_clock torture_disk);
-	@{$node}{@names} = @{$other}{@names};
 	return;
 }
 
@@ -241,7 +227,7 @@ sub new_copy
 {
 	my ($self, $member) = @_;
 	my $copy = $self->add_node(PostgreSQL::Test::Cluster->new("copy$self->{number}_" . ++$self->{nodes_made}));
-	share_environment($copy, $member->{node});
+	Servers::share_environment($copy, $member->{node});
 	return $copy;
 }
 

@@ -16,34 +16,27 @@ use PostgreSQL::Test::Utils ();
 use Time::HiRes qw(sleep);
 use UidgenTest;
 
-my @of_any_server = qw(kill_backend kill_many kill_background kill_postmaster stop_immediate stop_fast freeze_session
-  freeze_background freeze_server terminate cancel checkpoint reload fill_disk break_disk use_up_memory use_up_locks
+my @of_any_server = qw(kill_backend kill_background kill_postmaster stop_immediate stop_fast freeze_session
+  freeze_background freeze_server terminate cancel checkpoint fill_disk break_disk use_up_memory
   stop_smart);
 
 my %faults = (
 	registry_away => { weight => 5 },
 	tamper => { weight => 12 },
 	cut_off => { weight => 5 },
-	freeze_long => { weight => 5 },
-	fence => { weight => 2 },
 	copy_member => { weight => 6 },
 	clone_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
 	move_member => { weight => 3 },
 	join_late => { weight => 4 },
-	wrong_registry => { weight => 6 },
 	lie => { weight => 6 },
 	attach_again => { weight => 4 },
 	alter_generator => { weight => 3 },
 	move_counter => { weight => 3 },
 	replace_member => { weight => 4, if => sub { !$_[0]->{setting}{clock} } },
 	step_clock => { weight => 15, if => sub { $_[0]->{setting}{clock} } },
-	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
-	freeze_standby => { weight => 4, if => sub { defined $_[0]->{standby} } },
 	fail_over_registry => { weight => 7, if => sub { defined $_[0]->{standby} } },
-	lose_grants => { weight => 10, if => sub { $_[0]->{setting}{registry} ne 'restored' } },
-	switch_over_registry => { weight => 4, if => sub { defined $_[0]->{standby} } },
-	former_registry => { weight => 7, if => sub { defined $_[0]->{standby} && $_[0]->{setting}->loses_commits } },
-	restore_registry => { weight => 7, if => sub { $_[0]->{setting}{registry} eq 'restored' } });
+	lose_grants => { weight => 10 },
+	former_registry => { weight => 7, if => sub { defined $_[0]->{standby} && $_[0]->{setting}->loses_commits } });
 
 sub catalog
 {
@@ -76,8 +69,8 @@ sub is_registry
 
 # Those that leave the registry, the way to it, grants and whole servers alone; the second ones at members only, because
 # a session at the registry may be that of a member's registrar.
-my %is_harmless = map { $_ => 1 } qw(checkpoint reload alter_generator move_counter);
-my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session use_up_memory use_up_locks);
+my %is_harmless = map { $_ => 1 } qw(checkpoint alter_generator move_counter);
+my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session use_up_memory);
 
 # Any other fault may keep members from the registry for a while.
 sub in_force
@@ -161,33 +154,9 @@ sub with_mode
 	return $self->finish($fault);
 }
 
-# A server stands still for longer than a grant lasts.
-sub freeze_long
-{
-	my ($self, $dice) = @_;
-	return $self->freeze('freeze_long', 'all', $self->{setting}{lease_s} + $dice->one_of(0.2, 2), background_pids($self->{node}));
-}
-
-sub fence
-{
-	my ($self, $dice) = @_;
-	$self->{node} = $self->{servers}{primary};
-	my $fault = $self->in_force('fence', '');
-	$self->administer('SELECT uid_fleet_fence()');
-	return $self->finish($fault);
-}
-
 # ---------------------------------------------------------------------------------------------------------------
 # Another server is the registry.
 # ---------------------------------------------------------------------------------------------------------------
-
-# With a synchronous standby the registry answers nothing meanwhile.
-sub freeze_standby
-{
-	my ($self, $dice) = @_;
-	$self->{node} = $self->{servers}{primary};
-	return $self->freeze('freeze_standby', 'walsender', $dice->one_of(0.5, 3, 8), $self->processes(qr/^walsender/));
-}
 
 my @registry_gone = qw(08001 08006 57P01 57P02 57P03);
 
@@ -200,7 +169,11 @@ sub fail_over_registry
 	my @walsenders = $self->processes(qr/^walsender/);
 	freeze_process($_) foreach @walsenders;
 	sleep($dice->one_of(0, 1, $self->{setting}{lease_s}));
-	return $self->take_over($dice, $fault, sub { $self->fail_over });
+	$self->{servers}->hold_registry;
+	my $old = $self->fail_over;
+	$self->{servers}->registry_is($self->{node});
+	$self->come_back($dice, $old);
+	return $self->finish($fault);
 }
 
 # A member gets new nodes, and then nothing more from the registry, which crashes. While that member draws, another one
@@ -297,33 +270,6 @@ sub check_that_none_is_granted
 	return;
 }
 
-# As docs/fleet.md says.
-sub switch_over_registry
-{
-	my ($self, $dice) = @_;
-	$self->{node} = $self->{servers}{primary};
-	my $fault = $self->in_force('switch_over_registry', '', explains => \@registry_gone, marks => 'stall crash');
-	return $self->take_over($dice, $fault, sub {
-		my $old = $self->{node};
-		$self->administer('SELECT uid_fleet_handover()');
-		$old->stop('fast', fail_ok => 1) or $self->found('the registry does not stop (fast)');
-		($self->{node} = delete $self->{standby})->promote;
-		$self->wait_for_server;
-		return $old;
-	});
-}
-
-# $promotes promotes the standby, and returns the former primary, which becomes the standby then.
-sub take_over
-{
-	my ($self, $dice, $fault, $promotes) = @_;
-	$self->{servers}->hold_registry;
-	my $old = $promotes->();
-	$self->{servers}->registry_is($self->{node});
-	$self->come_back($dice, $old);
-	return $self->finish($fault);
-}
-
 # The registry waits for the sessions of members' registrars, which do not end.
 sub stop_smart
 {
@@ -333,18 +279,10 @@ sub stop_smart
 	return $self->SUPER::stop_smart($dice);
 }
 
-# The standby is the registry's.
-sub kill_background_of_standby
-{
-	my ($self, $dice) = @_;
-	$self->{node} = $self->{servers}{primary};
-	return $self->SUPER::kill_background_of_standby($dice);
-}
-
 sub waits_for_standby
 {
 	my ($self) = @_;
-	return defined $self->{standby} && $self->{setting}{registry} eq 'synchronous' && $self->is_registry;
+	return $self->SUPER::waits_for_standby && $self->is_registry;
 }
 
 # The settings wait for a synchronous standby whoever is the primary.
@@ -397,51 +335,6 @@ END
 	$self->{node} = $new;
 	$self->come_back($dice, $old);
 	return $self->finish($fault);
-}
-
-# A backup of the registry, or a copy of its directory, is put in its place. Meanwhile a member has got nodes that it does
-# not know of. It grants none, until an administrator has said what it is.
-sub restore_registry
-{
-	my ($self, $dice) = @_;
-	my $servers = $self->{servers};
-	my $holder = $self->choose_member($dice);
-	my @others = grep { $_ != $holder } $servers->members;
-	my $newcomer = $dice->one_of(@others);
-	my $kind = $dice->one_of('backup', 'directory');
-	my $node = $self->{node} = $servers->{primary};
-	my $fault = $self->in_force('restore_registry', "from a $kind, without the nodes of member $holder->{name}",
-		explains => \@registry_gone, marks => 'stall crash');
-	my $copy = $node->data_dir . '.copy';
-	$self->use_all_nodes($newcomer);
-	if ($kind eq 'backup' ? $self->back_up($node, $copy) : $self->copy_directory($copy))
-	{
-		$servers->set_mode('cut', @others);
-		$self->get_new_nodes($holder);
-		$servers->set_mode('cut', $holder);
-		$servers->hold_registry;
-		$node->stop('immediate', fail_ok => 1);
-		PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $node->data_dir);
-		rename $copy, $node->data_dir or die "could not rename $copy: $!";
-		$self->start;
-		$servers->set_mode('pass', @others);
-		$self->check_that_none_is_granted($newcomer, 'a registry that was put back');
-		defined $self->administer("SELECT uid_fleet_admit('uid_fleet', 'successor')")
-		  or $self->found('nobody can say what a registry is that was put back');
-		$servers->set_mode('pass', $holder);
-		$servers->registry_is($node);
-	}
-	return $self->finish($fault);
-}
-
-sub copy_directory
-{
-	my ($self, $copy) = @_;
-	my $node = $self->{node};
-	$node->stop('fast', fail_ok => 1) or $self->found('the registry does not stop (fast)');
-	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $node->data_dir, $copy);
-	$self->start;
-	return 1;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -618,42 +511,6 @@ sub set_registry
 	return;
 }
 
-# The line of a member names the registry of another fleet, or a copy of its own for tests, for less than a grant or for
-# longer. It gets nothing there, and carries nothing back.
-sub wrong_registry
-{
-	my ($self, $dice) = @_;
-	my $kind = $dice->one_of('other', 'copy', 'fork');
-	my $member = $self->choose_member($dice);
-	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 2);
-	$self->{node} = $member->{node};
-	my $fault = $self->in_force('wrong_registry', "$kind, for $seconds s", marks => 'stall');
-	my $registry = $kind eq 'other' ? $self->{servers}->other_registry : $self->copy_of_registry($kind eq 'fork');
-	my $granted = sub {
-		local $self->{node} = $registry;
-		return $self->sql('SELECT pool, node, granted_until FROM uid_fleet_node ORDER BY pool, node') // 'no answer';
-	};
-	my $before = $granted->();
-	$self->have_line($member, registry_line($registry), $seconds);
-	$self->found('a member gets nodes of a registry that is not its own') if $granted->() ne $before;
-	$registry->stop('fast', fail_ok => 1) if $kind ne 'other';
-	return $self->finish($fault);
-}
-
-# As docs/runbooks/registry-copy.md says, or without a word.
-sub copy_of_registry
-{
-	my ($self, $is_fork) = @_;
-	my $original = { node => $self->{servers}{primary} };
-	my $copy = $self->{servers}->new_copy($original);
-	$self->copy_running($original, $copy) or die 'no copy of the registry';
-	local $self->{node} = $copy;
-	$self->alter_system("synchronous_standby_names = ''");
-	defined $self->administer('SELECT uid_fleet_fork()') or $self->found('a copy cannot become a fleet of its own')
-	  if $is_fork;
-	return $copy;
-}
-
 # The former line is back after so long.
 sub have_line
 {
@@ -726,19 +583,6 @@ sub step_clock
 	my $fault = $self->in_force('step_clock', "$step s for $seconds s");
 	$self->set_offset($step);
 	sleep($seconds);
-	$self->set_offset(0);
-	return $self->finish($fault, 2);
-}
-
-# Of one server, as above.
-sub drift_clock
-{
-	my ($self, $dice) = @_;
-	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
-	my $seconds = $dice->one_of(0.5, 2);
-	my $most = $self->{setting}->loses_commits ? 0.45 * $self->{setting}{bound_s} : 60;
-	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s, at most $most s");
-	$self->drift($speed, $seconds, $most);
 	$self->set_offset(0);
 	return $self->finish($fault, 2);
 }

@@ -100,18 +100,10 @@ sub attached
 sub add_ids
 {
 	my ($self, $member, $node) = @_;
-	my $config = $node->safe_psql('postgres', <<'END');
-SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
-       concat_ws('-', 'ids', extract(epoch FROM epoch), tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits),
-       datacenter_bits + worker_bits + sequence_bits,
-       (extract(epoch FROM epoch) * 1000000)::bigint, tick_us, datacenter_bits + worker_bits + sequence_bits,
-       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END,
-       (mode = 'cached')::integer
-  FROM uid_generator_config
-END
-	foreach my $line (split /\n/, $config)
+	my $layout = "concat_ws('-', 'ids', extract(epoch FROM epoch), tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits)";
+	foreach my $of (Paths::generators_of($node, 'postgres', $layout, 'datacenter_bits + worker_bits + sequence_bits'))
 	{
-		my ($name, @fields) = split /\|/, $line;
+		my ($name, @fields) = @$of[ 0 .. 10 ];
 		push @fields, $node->{uidgen_clock} // '-';
 		$self->add_stream($member, $name, $generators{$name}{order}, 1, @fields);
 		$self->add_stream($member, 'churn', 0, 1, @fields) if $name eq 'uid_default';
@@ -141,13 +133,7 @@ sub statements
 	my ($self, $server, $dice) = @_;
 	my @ways = $server eq 'registry' ? $self->ways_of_registry : $self->ways_of_member;
 	@ways = grep { $_->[2] !~ /pg_sleep/ } @ways if $self->{setting}{clock};
-	my @lines;
-	foreach my $way (@ways)
-	{
-		my ($weight, $columns, $statement) = @$way;
-		$weight *= $dice->one_of(0, 1, 1, 4);
-		push @lines, "$weight\t" . $self->numbered($server, $columns) . "\t$statement\n" if $weight > 0;
-	}
+	my @lines = $self->lines_of($server, $dice, @ways);
 	return @lines ? @lines : $self->statements($server, $dice);
 }
 

@@ -22,7 +22,6 @@ my @outage = (@away, '55000', 'XX000');
 
 my %faults = (
 	kill_backend => { weight => 8 },
-	kill_many => { weight => 3 },
 	kill_background => { weight => 6 },
 	kill_postmaster => { weight => 5 },
 	stop_immediate => { weight => 4 },
@@ -34,25 +33,18 @@ my %faults = (
 	terminate => { weight => 3 },
 	cancel => { weight => 3 },
 	checkpoint => { weight => 2 },
-	reload => { weight => 3 },
 	alter_generator => { weight => 4 },
 	alter_sequence => { weight => 4 },
 	alter_worker => { weight => 4 },
 	move_counter => { weight => 4 },
-	rotate_key => { weight => 2 },
-	use_up_connections => { weight => 2 },
-	use_up_locks => { weight => 2 },
 	use_up_memory => { weight => 3 },
 	recreate_database => { weight => 2 },
 	recreate => { weight => 4 },
 	step_clock => { weight => 25, if => sub { $_[0]->{setting}{clock} } },
-	drift_clock => { weight => 5, if => sub { $_[0]->{setting}{clock} } },
 	fill_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
 	break_disk => { weight => 10, if => sub { $_[0]->{setting}{disk} } },
-	single_user => { weight => 3, if => \&can_be_single_user },
-	upgrade => { weight => 3, if => \&can_be_upgraded },
-	restore_cold_copy => { weight => 3, if => \&can_be_restored },
-	restore_to_point => { weight => 3, if => \&can_be_restored },
+	upgrade => { weight => 3, if => sub { !defined $_[0]->{standby} } },
+	restore_to_point => { weight => 3, if => sub { !defined $_[0]->{standby} && !$_[0]->{setting}->is_minimal } },
 	promote => { weight => 4, if => sub { defined $_[0]->{standby} } });
 
 # A failed assertion of PostgreSQL's own: without a postmaster a session with parallel workers exits inside its transaction.
@@ -167,7 +159,7 @@ sub choose_server
 }
 
 # In a dense round those that are over at once are likelier.
-my %is_short = map { $_ => 1 } qw(kill_backend kill_many kill_background stop_immediate terminate cancel checkpoint reload
+my %is_short = map { $_ => 1 } qw(kill_backend kill_background stop_immediate terminate cancel checkpoint
   alter_generator alter_sequence move_counter attach_again move_member);
 
 sub weight
@@ -238,16 +230,10 @@ sub answers
 	return defined $self->sql('SHOW server_version');
 }
 
-sub answers_within
-{
-	my ($self, $seconds) = @_;
-	return poll_until('the server answers', sub { $self->answers }, $seconds);
-}
-
 sub wait_for_server
 {
 	my ($self) = @_;
-	return if $self->answers_within(60);
+	return if poll_until('the server answers', sub { $self->answers }, 60);
 	$self->found('the server does not come back');
 	return;
 }
@@ -312,66 +298,37 @@ sub title
 # Kills and stops.
 # ---------------------------------------------------------------------------------------------------------------
 
+# The server ends all its other processes, and itself if it was the one that recovers.
 sub kill_processes
 {
 	my ($self, $name, @pids) = @_;
-	my $fault = $self->kill_and_wait($name, [ explains => \@outage, marks => 'stall crash' ], @pids) // return;
-	return $self->finish($fault, 3);
-}
-
-# The server ends all its other processes, and itself if it was the one that recovers.
-sub kill_and_wait
-{
-	my ($self, $name, $opts, @pids) = @_;
 	my %once = map { $_ => 1 } grep { defined } @pids;
 	@pids = sort { $a <=> $b } keys %once or return;
 	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
-	my $fault = $self->in_force($name, $whom, @$opts);
+	my $fault = $self->in_force($name, $whom, explains => \@outage, marks => 'stall crash');
 	my @all = background_pids($self->{node});
 	poll_until('the server notices', sub { $self->is_gone || !grep { kill 0, $_ } @all }, 10) if kill 'KILL', @pids;
 	$self->start_if_gone;
-	return $fault;
+	return $self->finish($fault, 3);
 }
 
 sub kill_backend
 {
 	my ($self, $dice) = @_;
-	return $self->kill_processes('kill_backend', $self->choose_process($dice, $session));
-}
-
-sub kill_many
-{
-	my ($self, $dice) = @_;
-	return $self->kill_processes('kill_many', map { $self->choose_process($dice, $session) } 1 .. 5);
+	return $self->kill_processes('kill_backend', map { $self->choose_process($dice, $session) } 1 .. $dice->one_of(1, 1, 1, 5));
 }
 
 sub kill_background
 {
 	my ($self, $dice) = @_;
-	return $self->kill_background_of_standby($dice) if $dice->chance(30) && defined $self->{standby};
 	return $self->kill_processes('kill_background', $self->choose_process($dice, $background));
-}
-
-# No session is there. Those that wait for a synchronous standby do so until it is back.
-sub kill_background_of_standby
-{
-	my ($self, $dice) = @_;
-	my $marks = $self->waits_for_standby ? 'stall' : '-';
-	my $fault;
-	{
-		local $self->{node} = $self->{standby};
-		$fault = $self->kill_and_wait('kill_background', [ marks => $marks ], $self->choose_process($dice, $background));
-	}
-	return unless defined $fault;
-	$self->wait_for_synchronous_standby if $self->waits_for_standby;
-	return $self->finish($fault, 3);
 }
 
 # Whether commits wait for a standby.
 sub waits_for_standby
 {
 	my ($self) = @_;
-	return defined $self->{standby} && $self->{setting}{topology} eq 'synchronous';
+	return defined $self->{standby} && $self->{setting}->is_synchronous;
 }
 
 sub kill_postmaster
@@ -418,46 +375,6 @@ sub stop_smart
 	return $self->stop('smart', 'stall', $dice);
 }
 
-# A server that waits for a standby cannot be alone, and in single-user mode the settings of a database do not count.
-sub can_be_single_user
-{
-	my ($self) = @_;
-	return !defined $self->{standby} && !$self->{setting}{is_renamed};
-}
-
-# Between two lives the server draws in single-user mode, and ends that cleanly or by a kill.
-sub single_user
-{
-	my ($self, $dice) = @_;
-	my $mode = $dice->one_of('fast', 'immediate');
-	my $is_killed = $dice->chance(50);
-	my $fault = $self->in_force('single_user', "after $mode" . ($is_killed ? ', killed' : ''), explains => \@outage,
-		marks => 'stall crash');
-	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
-	$self->draw_alone($is_killed, uid_default => 'uid_next_array(100)', ring => "uid_next_array('uid_generators.ring', 100)",
-		named => "segment_next_array('named', 100)", plain => "segment_next_array('plain'::regclass, 100)");
-	$self->start;
-	return $self->finish($fault);
-}
-
-# Calls by the name of the stream that they draw from. The result of a statement is flushed with the next prompt.
-sub draw_alone
-{
-	my ($self, $is_killed, %calls) = @_;
-	local %ENV = (%ENV, %{ $self->{node}{uidgen_env} // {} });
-	my ($in, $out, $err) = (join('', map { "SELECT $calls{$_} AS $_\n" } sort keys %calls), '', '');
-	my $begin = now();
-	my $run = IPC::Run::start([ 'postgres', '--single', '-D', $self->{node}->data_dir, 'postgres' ],
-		'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timeout(60));
-	my $count = keys %calls;
-	my $is_done = eval { $run->pump until $out =~ /(?:backend> .*){@{[ $count + 1 ]}}/s; 1 };
-	$is_done && !$is_killed ? $run->finish : $run->kill_kill(grace => 0);
-	my %values = map { $_ => [ $out =~ /\b$_ = "\{([-\d,]*)\}"/ ? split /,/, $1 : () ] } keys %calls;
-	$self->found("a server in single-user mode does not draw\n$out$err") if !$is_done || grep { !@$_ } values %values;
-	$self->{servers}->write_down('single_user', $begin, now(), %values);
-	return;
-}
-
 # ---------------------------------------------------------------------------------------------------------------
 # Processes that stand still, or are told to end.
 # ---------------------------------------------------------------------------------------------------------------
@@ -502,22 +419,25 @@ sub freeze_server
 	return $self->freeze('freeze_server', 'all', $dice->one_of(0.05, 0.5, 2), background_pids($self->{node}));
 }
 
+# Of all sessions.
+sub signal_sessions
+{
+	my ($self, $name, $function, @states) = @_;
+	my $fault = $self->in_force($name, 'all sessions', explains => \@states);
+	$self->sql("SELECT $function(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	return $self->finish($fault);
+}
+
 sub terminate
 {
 	my ($self, $dice) = @_;
-	my $fault = $self->in_force('terminate', 'all sessions', explains => \@outage);
-	$self->sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity'
-		  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
-	return $self->finish($fault);
+	return $self->signal_sessions('terminate', 'pg_terminate_backend', @outage);
 }
 
 sub cancel
 {
 	my ($self, $dice) = @_;
-	my $fault = $self->in_force('cancel', 'all sessions', explains => ['57014']);
-	$self->sql('SELECT pg_cancel_backend(pid) FROM pg_stat_activity'
-		  . " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
-	return $self->finish($fault);
+	return $self->signal_sessions('cancel', 'pg_cancel_backend', '57014');
 }
 
 sub checkpoint
@@ -539,16 +459,6 @@ sub end_prepared
 # ---------------------------------------------------------------------------------------------------------------
 # Commands beside those that draw.
 # ---------------------------------------------------------------------------------------------------------------
-
-sub reload
-{
-	my ($self, $dice) = @_;
-	my $change = $dice->one_of("uidgen.segment_step = 256", 'uidgen.segment_step = 1', 'uidgen.segment_max_step = 5000',
-		"wal_writer_delay = '10ms'", "checkpoint_timeout = '30s'", 'full_page_writes = off', "work_mem = '64kB'");
-	my $fault = $self->in_force('reload', $change);
-	$self->alter_system($change);
-	return $self->finish($fault);
-}
 
 sub alter_system
 {
@@ -624,14 +534,6 @@ sub alter_sequence
 		q{BEGIN; SELECT segment_alter('named', step => 3); ROLLBACK});
 }
 
-# What was concealed before, in the same statement, is revealed by its own version.
-sub rotate_key
-{
-	my ($self, $dice) = @_;
-	my $rotate = q{SELECT uid_key_rotate('versioned')};
-	return $self->command($dice, 'rotate_key', $rotate, "BEGIN; $rotate; SELECT pg_sleep(0.1); ROLLBACK");
-}
-
 # Upwards, and by nobody else: what has been reserved is invalid, and no value comes twice.
 sub move_counter
 {
@@ -649,24 +551,6 @@ sub move_counter
 # ---------------------------------------------------------------------------------------------------------------
 # Things that run out.
 # ---------------------------------------------------------------------------------------------------------------
-
-sub use_up_connections
-{
-	my ($self, $dice) = @_;
-	my $fault = $self->in_force('use_up_connections', '', explains => [ '53300', '08001' ]);
-	my @psql = ('psql', '-Xqc', 'SELECT pg_sleep(1)', '-d', $self->{node}->connstr('postgres'));
-	my @idle = map { IPC::Run::start(\@psql, '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null') } 1 .. $self->{setting}->max_connections + 5;
-	$_->finish foreach @idle;
-	return $self->finish($fault);
-}
-
-sub use_up_locks
-{
-	my ($self, $dice) = @_;
-	my $fault = $self->in_force('use_up_locks', '', explains => [ '53200', '08001' ]);
-	$self->sql(sql_to_use_up_locks('PERFORM pg_sleep(0.5)'));
-	return $self->finish($fault);
-}
 
 # A session gets no more memory than it has. Its stack may still grow, because a session whose stack cannot is killed.
 sub use_up_memory
@@ -708,7 +592,7 @@ sub recreate_database
 	return $self->finish($fault);
 }
 
-# SQLSTATEs of a setting with few locks. The fault before may still end a session.
+# The fault before may still end a session.
 my @explained_here = ('53200', @away);
 
 # While what a session draws from is not there: a relation, an object, a function or a schema.
@@ -730,26 +614,18 @@ sub recreate
 		verbosity => 'sqlstate', sql => sql_to_draw($kind, $way));
 	my $have_ended = sub { grep { !$_->pumpable } @{ $sessions->{runs} } };
 	poll_until('both sessions draw, or have ended', sub { $have_ended->() || !grep { !-s } @{ $sessions->{logs} } }, 60)
-	  or $self->may_lack_something or $self->found("$kind: a session does not draw");
+	  or $self->found("$kind: a session does not draw");
 	my $done = 0;
 	foreach (1 .. 3)
 	{
 		sleep(0.2 * $dice->fraction);
 		$done++ if defined $self->sql(sql_to_recreate($kind, $way, ++$self->{lives}), @in_torn);
 	}
-	$self->found("$kind: it is never dropped and created again, $way") unless $done || $have_ended->() || $self->may_lack_something;
+	$self->found("$kind: it is never dropped and created again, $way") unless $done || $have_ended->();
 	$self->check_recreation($kind, $way, stop_loop($sessions));
 	$self->sql(sql_of($kind, 'drop'), @in_torn);
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
 	return $self->finish($fault);
-}
-
-# Connections or locks.
-sub may_lack_something
-{
-	my ($self) = @_;
-	my $setting = $self->{setting};
-	return $setting->{few_connections} || $setting->chosen('max_locks_per_transaction');
 }
 
 sub check_recreation
@@ -809,35 +685,6 @@ sub step_clock
 		$self->{offset} = $there;
 	}
 	# A call that has waited reads the clock at least every 100 ms.
-	return $self->finish($fault, 2);
-}
-
-# In steps of milliseconds, up to $most seconds. Returns by how much the clock has drifted.
-sub drift
-{
-	my ($self, $speed, $seconds, $most) = @_;
-	my ($began, $passed, $drifted) = (now(), 0, 0);
-	while ($passed < $seconds)
-	{
-		sleep(0.02);
-		$passed = (now() - $began) / 1e9;
-		$drifted = ($speed - 1) * $passed;
-		$drifted = $drifted < 0 ? -$most : $most if defined $most && abs($drifted) > $most;
-		$self->set_offset($self->{offset} + $drifted);
-	}
-	return $drifted;
-}
-
-# The clock runs at the wrong speed for a while. A fast one stays ahead, a slow one is put right.
-sub drift_clock
-{
-	my ($self, $dice) = @_;
-	my $speed = $dice->one_of(0.2, 0.9, 1.1, 3);
-	my $seconds = $dice->one_of(0.5, 2);
-	my $fault = $self->in_force('drift_clock', "at a speed of $speed for $seconds s", explains => ['55000']);
-	my $drifted = $self->drift($speed, $seconds);
-	$self->{offset} += $drifted if $drifted > 0;
-	$self->set_offset($self->{offset});
 	return $self->finish($fault, 2);
 }
 
@@ -908,13 +755,6 @@ sub break_disk
 # pg_upgrade.
 # ---------------------------------------------------------------------------------------------------------------
 
-# It does not carry a standby or a subscription. Each database takes it a second or two.
-sub can_be_upgraded
-{
-	my ($self) = @_;
-	return !defined $self->{standby} && !$self->{setting}->replicates && $self->{setting}{databases} <= 3;
-}
-
 # A new cluster of the same PostgreSQL takes the server's place. The history is the same.
 sub upgrade
 {
@@ -950,13 +790,6 @@ sub run_pg_upgrade
 # Failover and restore.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub can_be_restored
-{
-	my ($self) = @_;
-	my $setting = $self->{setting};
-	return !defined $self->{standby} && !$setting->is_minimal && !$setting->replicates;
-}
-
 # False: the server has just crashed.
 sub back_up
 {
@@ -965,8 +798,7 @@ sub back_up
 	return PostgreSQL::Test::Utils::system_log(@backup) == 0;
 }
 
-# Starts another copy of the data directory, which replays what the present one has logged; up to a restore point, if
-# $target is one.
+# Starts another copy of the data directory, which replays what the present one has logged up to a restore point.
 sub put_back
 {
 	my ($self, $copy, $target) = @_;
@@ -983,23 +815,6 @@ sub put_back
 	  or $self->found('the copy does not end its recovery');
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', "$data.gone");
 	return;
-}
-
-# A copy of the stopped server replays all that the server wrote after it. So the history is the same, and no value that
-# was given meanwhile may come again.
-sub restore_cold_copy
-{
-	my ($self, $dice) = @_;
-	my $node = $self->{node};
-	my $data = $node->data_dir;
-	my $fault = $self->in_force('restore_cold_copy', '', marks => 'stall crash',
-		explains => [ @outage, $self->{setting}->errors_in_hot_standby ]);
-	$node->stop('fast', fail_ok => 1) or $self->found('the server does not stop (fast)');
-	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $data, "$data.cold");
-	$self->start;
-	sleep(2 * $dice->fraction);
-	$self->put_back("$data.cold", '');
-	return $self->finish($fault, $self->{setting}->connection_s);
 }
 
 # What was given after the point is another history's: only rows that survive must not come again.
@@ -1023,7 +838,7 @@ sub restore_to_point
 		$self->{servers}->follow($node, $is_logged ? 1 : 0);
 	}
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $copy);
-	return $self->finish($fault, $self->{setting}->connection_s);
+	return $self->finish($fault, 5);    # longer than a connection
 }
 
 # With all its processes, as when its machine is gone.
@@ -1054,7 +869,7 @@ sub fail_over
 sub promote
 {
 	my ($self, $dice) = @_;
-	my $synchronous = $self->{setting}{topology} eq 'synchronous';
+	my $synchronous = $self->{setting}->is_synchronous;
 	my $fault = $self->in_force('promote', $self->{setting}{topology}, explains => \@outage, marks => 'stall crash');
 	# What the standby has not got is lost, if no session waits for it.
 	my @walsenders = $dice->chance(50) ? $self->processes(qr/^walsender/) : ();
@@ -1097,7 +912,7 @@ sub come_back
 	$old->enable_streaming($new);
 	start_node($old, fail_ok => 1) or $self->found('the former primary does not start');
 	$self->{standby} = $old;
-	$self->make_synchronous if $self->{setting}{topology} eq 'synchronous';
+	$self->make_synchronous if $self->{setting}->is_synchronous;
 	return $self->finish($fault);
 }
 

@@ -51,8 +51,6 @@ my %segments = (
 	mixed_small => { create => 'CREATE SEQUENCE mixed_small', order => 1 },
 	of_orders => { create => 'CREATE SEQUENCE of_orders', order => 2 });
 
-my $renamed = '"ids of ""all"" kinds"';
-
 my $tables = <<'END';
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), v bigint UNIQUE DEFAULT segment_next('of_orders'::regclass));
 CREATE TABLE copied (id bigint DEFAULT uid_next(), item text);
@@ -220,11 +218,8 @@ sub create
 	$self->create_in($node, $first);
 	foreach my $database (@others)
 	{
-		# Quicker, if there are many.
-		my $is_copy = @others > 5 && $first eq 'postgres';
-		$node->safe_psql('template1', "CREATE DATABASE $database" . ($is_copy ? " TEMPLATE $first" : ''));
-		$self->create_in($node, $database) unless $is_copy;
-		$self->set_search_path($node, $database);
+		$node->safe_psql('template1', "CREATE DATABASE $database");
+		$self->create_in($node, $database);
 	}
 	$self->read_streams($node, $_) foreach $self->databases;
 	return;
@@ -233,42 +228,37 @@ sub create
 sub create_in
 {
 	my ($self, $node, $database) = @_;
-	my $is_renamed = $self->{setting}{is_renamed};
 	$node->safe_psql($database, join '',
 		"SET client_min_messages = error;\n",
-		$is_renamed ? 'CREATE SCHEMA ids; SET search_path = public, ids;' : '',
-		'CREATE EXTENSION uidgen', $is_renamed ? ' SCHEMA ids' : '', ";\n",
+		"CREATE EXTENSION uidgen;\n",
 		(map { "SELECT uid_generator_create('$_', $generators{$_}{create});\n" } sort keys %generators),
 		(map { "$segments{$_}{create};\n" } sort keys %segments),
-		$tables,
-		$is_renamed ? "ALTER SCHEMA ids RENAME TO $renamed;\n" : '');
-	$self->set_search_path($node, $database);
+		$tables);
 	return;
 }
 
-# The extension is in a schema that was renamed.
-sub set_search_path
+# Of each generator, as the checker's file `streams` has them (checker.cpp): its name; fields from the least value on, with
+# a scope and lowest bits as expressions of SQL; and what known_fields() takes.
+sub generators_of
 {
-	my ($self, $node, $database) = @_;
-	$node->safe_psql($database, "ALTER DATABASE $database SET search_path = public, $renamed") if $self->{setting}{is_renamed};
-	return;
-}
-
-# Lines of the checker's file `streams`: see checker.cpp.
-sub read_streams
-{
-	my ($self, $node, $database) = @_;
-	my $config = $node->safe_psql($database, <<'END');
+	my ($node, $database, $scope, $loose_bits) = @_;
+	return map { [ split /\|/ ] } split /\n/, $node->safe_psql($database, <<"END");
 SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
-       'history', 0, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us, datacenter_bits + worker_bits + sequence_bits,
-       max_ahead_ms * 1000::bigint, CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END,
-       (mode = 'cached')::integer, worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
+       $scope, $loose_bits, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us,
+       datacenter_bits + worker_bits + sequence_bits, max_ahead_ms * 1000::bigint,
+       CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, (mode = 'cached')::integer,
+       worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
        CASE WHEN sequence_first THEN 0 ELSE sequence_bits END, backup_worker::integer
   FROM uid_generator_config
 END
-	foreach my $line (split /\n/, $config)
+}
+
+sub read_streams
+{
+	my ($self, $node, $database) = @_;
+	foreach my $of (generators_of($node, $database, "'history'", 0))
 	{
-		my ($name, @fields) = split /\|/, $line;
+		my ($name, @fields) = @$of;
 		my $generator = $generators{$name} // { order => 2 }; # the builtin one
 		my @node = splice @fields, 10;
 		push @fields, $node->{uidgen_clock} // '-';
@@ -343,16 +333,21 @@ sub statements
 	push @ways, @concealing;
 	# A pg_sleep that is under way when the clock goes back lasts as much longer, up to ten minutes.
 	@ways = grep { $_->[2] !~ /FROM numbers|pg_sleep/ } @ways if $self->{setting}{clock};
-	# A subscription waits for generators that exist on one side only (docs/operations.md).
-	@ways = grep { $_->[2] !~ /uid_generator_create/ } @ways if $self->{setting}{subscriber};
+	return @lines, $self->lines_of($database, $dice, @ways);
+}
+
+# A session that does a few things does them often.
+sub lines_of
+{
+	my ($self, $where, $dice, @ways) = @_;
+	my @lines;
 	foreach my $way (@ways)
 	{
 		my ($weight, $columns, $statement) = @$way;
-		# A session that does a few things does them often.
 		$weight *= $dice->one_of(0, 1, 1, 4);
 		# A crash may lose the row, and so its value.
 		$columns .= $self->{setting}->commits_are_durable ? ':i' : ':l' if $statement =~ /^INSERT INTO mixed/;
-		push @lines, "$weight\t" . $self->numbered($database, $columns) . "\t$statement\n" if $weight > 0;
+		push @lines, "$weight\t" . $self->numbered($where, $columns) . "\t$statement\n" if $weight > 0;
 	}
 	return @lines;
 }

@@ -65,8 +65,6 @@ sub create
 	start_node($node);
 	$paths->create($node);
 	$self->create_standby($node) if $setting->{topology} ne 'single';
-	$self->create_subscriber($node) if $setting->{subscriber};
-	$self->create_publisher($node) if $setting->{publisher};
 	write_file("$self->{directory}/streams", $paths->streams);
 	$self->write_targets($node);
 	return;
@@ -84,7 +82,7 @@ sub new_cluster
 {
 	my ($self, $old) = @_;
 	my $new = $self->new_server('upgraded' . ++$self->{upgrades} . '_');
-	@{$new}{qw(uidgen_env uidgen_clock torture_disk)} = @{$old}{qw(uidgen_env uidgen_clock torture_disk)};
+	share_environment($new, $old);
 	return $new;
 }
 
@@ -92,11 +90,21 @@ sub create_standby
 {
 	my ($self, $node) = @_;
 	my $standby = $self->{standby} = $self->add_node(PostgreSQL::Test::Cluster->new("standby$self->{number}"));
+	share_environment($standby, $node);
 	$node->backup('base');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
 	start_node($standby);
 	$node->wait_for_catchup($standby, 'replay');
-	make_synchronous($node) if $self->{setting}{topology} eq 'synchronous';
+	make_synchronous($node) if $self->{setting}->is_synchronous;
+	return;
+}
+
+# The clock and the disk of one server are those of another one.
+sub share_environment
+{
+	my ($node, $other) = @_;
+	my @names = qw(uidgen_env uidgen_clock torture_disk);
+	@{$node}{@names} = @{$other}{@names};
 	return;
 }
 
@@ -107,81 +115,6 @@ sub make_synchronous
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 	  or die 'the standby did not become synchronous';
-	return;
-}
-
-# A server that subscribes to all tables of the first database, among them the extension's.
-sub create_subscriber
-{
-	my ($self, $node) = @_;
-	$self->{subscriber} = $self->new_peer('subscriber', $self->{setting}->conf);
-	return $self->replicate($node, $self->{subscriber});
-}
-
-# A server to all tables of which the server subscribes. Its rows say what has its generators and segments, not the
-# server's.
-sub create_publisher
-{
-	my ($self, $node) = @_;
-	$self->{publisher} = $self->new_peer('publisher', "wal_level = logical\n");
-	return $self->replicate($self->{publisher}, $node);
-}
-
-# With the same tables.
-sub new_peer
-{
-	my ($self, $name, $conf) = @_;
-	my ($database) = $self->paths->databases;
-	my $peer = $self->add_node(new_node("$name$self->{number}", conf => $conf));
-	start_node($peer);
-	$self->paths->create_in($peer, $database);
-	return $peer;
-}
-
-sub replicate
-{
-	my ($self, $from, $to) = @_;
-	my ($database) = $self->paths->databases;
-	my $source = $from->connstr . " dbname=$database";
-	$from->safe_psql($database, 'CREATE PUBLICATION everything FOR ALL TABLES');
-	$to->safe_psql($database, "CREATE SUBSCRIPTION everything CONNECTION '$source' PUBLICATION everything WITH (copy_data = false)");
-	$from->wait_for_catchup('everything');
-	return;
-}
-
-# What the last transactions did arrives: the apply worker did not stop at a row of the extension's tables.
-sub check_subscriber
-{
-	my ($self, $nemesis) = @_;
-	my $position = $nemesis->sql('SELECT pg_current_wal_lsn()') // return $nemesis->found('the server does not answer');
-	chomp $position;
-	poll_until('the subscriber', sub { ($nemesis->sql(has_confirmed($position)) // '') =~ /t/ }, 60)
-	  or $nemesis->found('the subscriber does not catch up');
-	return;
-}
-
-sub has_confirmed
-{
-	my ($position) = @_;
-	return "SELECT confirmed_flush_lsn >= '$position' FROM pg_replication_slots WHERE slot_name = 'everything'";
-}
-
-# The other way: what the publisher's tables of the extension say arrives, and changes nothing here.
-sub check_publisher
-{
-	my ($self, $nemesis) = @_;
-	my $publisher = $self->{publisher};
-	my ($database) = $self->paths->databases;
-	my $step = "SELECT step FROM uid_segment WHERE name = 'named'";
-	my $before = $nemesis->sql($step, database => $database);
-	my $changes = "SELECT uid_generator_alter('uid_generators.ring', lease_ms => 3000), segment_alter('named', step => 77), uid_next()";
-	$publisher->safe_psql($database, $changes);
-	my $position = $publisher->safe_psql($database, 'SELECT pg_current_wal_lsn()');
-	poll_until('the publisher', sub { $publisher->safe_psql($database, has_confirmed($position)) eq 't' }, 60)
-	  or $nemesis->found('the server does not catch up with the publisher');
-	my $after = $nemesis->sql($step, database => $database);
-	$nemesis->found("the publisher's row has changed a segment's step from $before to $after")
-	  if defined $before && defined $after && $before ne $after;
 	return;
 }
 
@@ -260,8 +193,10 @@ sub start_session
 	my ($target, @statements) = $self->assignment($number, $dice);
 	write_file("$directory/logs/$number.statements", @statements);
 	my $pace_us = $number <= $self->{setting}->few_sessions ? $self->{setting}{pace_us} : 0;
+	# A connection lasts so many milliseconds at most, so that a smart shutdown comes to its end.
+	my $life_ms = 4000;
 	my @command = ("$self->{programs}/worker", "$directory/$target", "$directory/logs/$number.statements",
-		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, $self->{setting}->life_ms($number), "$directory/stop");
+		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, $life_ms, "$directory/stop");
 	return IPC::Run::start(\@command, '<', '/dev/null', '>', "$directory/logs/$number.out", '2>&1');
 }
 
@@ -326,8 +261,6 @@ sub check_end
 	my ($self, $nemesis) = @_;
 	$self->check_leaks($nemesis);
 	$self->check_session($nemesis);
-	$self->check_subscriber($nemesis) if $self->{subscriber};
-	$self->check_publisher($nemesis) if $self->{publisher};
 	$self->write_down_rows($nemesis->{node}, 'rows', 0);
 	$self->check_stop($nemesis);
 	return;

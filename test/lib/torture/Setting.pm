@@ -15,7 +15,6 @@ my %choices = (
 	wal_level => [ 'replica', 'logical', 'minimal' ],
 	wal_writer_delay => [ '', '10s' ],
 	default_transaction_isolation => [ '', '', 'repeatable read', 'serializable' ],
-	max_locks_per_transaction => [ '', '10' ],
 	checkpoint_timeout => [ '1d', '30s' ],
 	autovacuum => [ 'on', 'off' ],
 	wal_consistency_checking => [ '', '', 'all' ],
@@ -38,15 +37,11 @@ sub new
 	my $self = bless {
 		topology => $dice->part('topology')->weighted(single => 6, asynchronous => 2, synchronous => 2),
 		disk => $dice->part('disk')->chance(30),
-		is_renamed => $dice->part('is_renamed')->chance(20),
-		subscriber => $dice->part('subscriber')->chance(50),
-		publisher => $dice->part('publisher')->chance(30),
-		few_connections => $dice->part('few_connections')->chance(15),
 		clock => $dice->part('clock')->chance(30),
 		read_only => $dice->part('read_only')->chance(25),
 		parallel => $dice->part('parallel')->chance(20),
 		preloaded => $dice->part('preloaded')->chance(50),
-		databases => $dice->part('databases')->one_of(1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 24),
+		databases => $dice->part('databases')->one_of(1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3),
 		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
@@ -61,8 +56,6 @@ sub new
 	# Without it no call to flush is made that could fail.
 	$chosen{fsync} = 'on' if $self->{disk};
 	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
-	$self->{subscriber} = 0 if $self->{topology} ne 'single' || $self->{clock} || $chosen{wal_level} ne 'logical';
-	$self->{publisher} = 0 if $self->{topology} ne 'single' || $self->{clock};
 	if ($self->{topology} ne 'single')
 	{
 		$self->{clock} = $self->{disk} = 0;
@@ -71,8 +64,6 @@ sub new
 	# libfaketime does not reach background workers of PostgreSQL 15, so a parallel worker sees another clock.
 	$self->{parallel} = 0 if $self->{clock};
 	$chosen{synchronous_commit} = '' if $self->{topology} eq 'synchronous';
-	# 2,000 locks in all, of which use_up_locks leaves none. More sessions have more, so that only a fault uses them up.
-	$chosen{max_locks_per_transaction} = '' if $self->{sessions} > 16;
 	return $self;
 }
 
@@ -82,7 +73,6 @@ sub make_dense
 	my ($self, $dice) = @_;
 	$self->{sessions} = $dice->one_of(2, 4, 8);
 	$self->{pace_us} = $dice->one_of(5000, 20000, 50000);
-	$self->{databases} = 3 if $self->{databases} > 3;
 	$self->{parallel} = 0;
 	return;
 }
@@ -101,7 +91,7 @@ sub make_fleet
 	my ($self, $dice) = @_;
 	$self->{topology} = 'fleet';
 	$self->{preloaded} = 1;
-	$self->{registry} = $dice->weighted(single => 4, synchronous => 3, asynchronous => 2, restored => 1);
+	$self->{registry} = $dice->weighted(single => 5, synchronous => 3, asynchronous => 2);
 	$self->{members} = $dice->between(2, 4);
 	$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
 	$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
@@ -109,11 +99,9 @@ sub make_fleet
 	$self->{bound_s} = $dice->one_of(0.1, 0.3);
 	$self->{max_wait} = '10s';
 	$self->{read_only} = $self->{parallel} = 0;
-	$self->{subscriber} = $self->{publisher} = 0;
-	$self->{few_connections} = $self->{is_renamed} = 0;
 	$self->{databases} = 1;
 	$self->{chosen}{wal_level} = 'replica';
-	$self->{chosen}{$_} = '' foreach 'synchronous_commit', 'max_locks_per_transaction', 'wal_consistency_checking';
+	$self->{chosen}{$_} = '' foreach 'synchronous_commit', 'wal_consistency_checking';
 	return $self;
 }
 
@@ -121,7 +109,14 @@ sub make_fleet
 sub loses_commits
 {
 	my ($self) = @_;
-	return $self->{registry} eq 'asynchronous' || $self->{registry} eq 'restored';
+	return $self->{registry} eq 'asynchronous';
+}
+
+# Whether commits wait for a standby.
+sub is_synchronous
+{
+	my ($self) = @_;
+	return ($self->{registry} // $self->{topology}) eq 'synchronous';
 }
 
 # Refused newcomers wait so long after commits were lost.
@@ -135,13 +130,6 @@ sub chosen
 {
 	my ($self, $name) = @_;
 	return $self->{chosen}{$name};
-}
-
-# Whether rows of tables go to another server, or come from one.
-sub replicates
-{
-	my ($self) = @_;
-	return $self->{subscriber} || $self->{publisher};
 }
 
 sub is_minimal
@@ -161,9 +149,7 @@ sub commits_are_durable
 sub expected_errors
 {
 	my ($self) = @_;
-	return (
-		$self->chosen('default_transaction_isolation') eq '' ? () : ('40001'),
-		$self->{few_connections} ? ('53300') : ());
+	return $self->chosen('default_transaction_isolation') eq '' ? () : ('40001');
 }
 
 # What a server says while it replays its log.
@@ -173,30 +159,11 @@ sub errors_in_hot_standby
 	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
 }
 
-# How long a session's connection lasts at most, so that a smart shutdown comes to its end.
-sub life_ms
-{
-	return 4000;
-}
-
-# In seconds, longer than a connection.
-sub connection_s
-{
-	return 5;
-}
-
 # The sessions that do not draw in bulk. In a fleet's round one session of each member is for the layout with few nodes.
 sub few_sessions
 {
 	my ($self) = @_;
 	return $self->{sessions} + ($self->{members} // 0);
-}
-
-# Three are for superusers, some for what the nemesis asks.
-sub max_connections
-{
-	my ($self) = @_;
-	return $self->{few_connections} ? $self->{sessions} + $self->{dense} + 8 : 100;
 }
 
 # Lines of postgresql.conf.
@@ -209,7 +176,6 @@ sub conf
 	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
 	$conf .= $quiet if $self->{read_only};
 	$conf .= parallel_setting() . "\n" if $self->{parallel};
-	$conf .= 'max_connections = ' . $self->max_connections . "\n";
 	$conf .= "max_prepared_transactions = 100\nmax_worker_processes = 20\nwal_log_hints = on\nwal_keep_size = 512MB\n";
 	$conf .= "uidgen.max_wait = '$self->{max_wait}'\nlog_line_prefix = '%m [%p] %b %e '\nlog_statement = none\n";
 	return $conf;
@@ -220,7 +186,7 @@ sub describe
 	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
-	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel is_renamed subscriber publisher few_connections assertions discard_caches);
+	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel assertions discard_caches);
 	my $kind = $self->{topology};
 	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
 	  if $kind eq 'fleet';

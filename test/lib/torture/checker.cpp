@@ -94,28 +94,13 @@ uint64_t statements, values, explained;
 int64_t longest_ns; // of a call, without stalls
 std::map<std::string, uint64_t> found;
 
-[[noreturn]] void die(const std::string &what) {
-    fprintf(stderr, "checker: %s\n", what.c_str());
-    exit(2);
-}
-
-std::vector<std::string> split(const std::string &text, char separator) {
-    std::vector<std::string> parts = {""};
-    for (char c : text)
-        if (c == separator)
-            parts.push_back("");
-        else
-            parts.back() += c;
-    return parts;
-}
-
 std::vector<std::vector<std::string>> lines_of(const std::string &name) {
     std::ifstream file(directory + "/" + name);
     if (!file)
         die("no file " + name);
     std::vector<std::vector<std::string>> lines;
     for (std::string line; std::getline(file, line);)
-        lines.push_back(split(line, '\t'));
+        lines.push_back(split(line, "\t"));
     return lines;
 }
 
@@ -150,10 +135,10 @@ std::vector<Field> fields_of(const std::string &text, int64_t more) {
     std::vector<Field> fields;
     if (text == "-")
         return fields;
-    for (const std::string &part : split(text, ' ')) {
-        const auto parts = split(part, ':');
+    for (const std::string &part : split(text, " ")) {
+        const auto parts = split(part, ":");
         fields.push_back({stoi(parts.at(0)), stoi(parts.at(1)), {}});
-        for (const std::string &value : split(parts.at(2), ','))
+        for (const std::string &value : split(parts.at(2), ","))
             fields.back().values.emplace_back(stoll(value), stoll(value) + (value.back() == '+' ? more : 0));
     }
     return fields;

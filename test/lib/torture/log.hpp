@@ -2,8 +2,13 @@
 // values of the record after it.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <string>
+#include <vector>
 
 namespace torture {
 
@@ -50,6 +55,20 @@ inline int64_t real_offset_ns() {
         if (nanoseconds(CLOCK_MONOTONIC) - before_ns < 100000)
             return offset_ns;
     }
+}
+
+[[noreturn]] inline void die(const std::string &what) {
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what.c_str());
+    exit(2);
+}
+
+inline std::vector<std::string> split(const std::string &text, const std::string &separator) {
+    std::vector<std::string> parts;
+    size_t from = 0;
+    for (size_t to; (to = text.find(separator, from)) != std::string::npos; from = to + separator.size())
+        parts.push_back(text.substr(from, to - from));
+    parts.push_back(text.substr(from));
+    return parts;
 }
 
 } // namespace torture

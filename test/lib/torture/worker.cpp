@@ -73,21 +73,7 @@ uint32_t connection;
 FILE *log_file;
 FILE *errors;
 
-[[noreturn]] void die(const std::string &what) {
-    fprintf(stderr, "worker: %s\n", what.c_str());
-    exit(2);
-}
-
 uint64_t roll(uint64_t below) { return dice() % below; }
-
-std::vector<std::string> split(const std::string &text, const std::string &separator) {
-    std::vector<std::string> parts;
-    size_t from = 0;
-    for (size_t to; (to = text.find(separator, from)) != std::string::npos; from = to + separator.size())
-        parts.push_back(text.substr(from, to - from));
-    parts.push_back(text.substr(from));
-    return parts;
-}
 
 void read_items(const char *path) {
     std::ifstream file(path);
