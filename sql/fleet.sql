@@ -37,13 +37,13 @@ CREATE FUNCTION generator(incarnation bigint) RETURNS jsonb LANGUAGE sql AS
 CREATE PROCEDURE call(request jsonb, INOUT answer uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
   $$ BEGIN CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, server() || request), answer); END $$;
 -- Why a call is refused. Times are left out.
-CREATE PROCEDURE why(request jsonb, INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL,
-    INOUT passes boolean DEFAULT NULL) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE why(request jsonb, INOUT refusal text DEFAULT NULL, INOUT message text DEFAULT NULL, INOUT hint text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
 DECLARE a uid_fleet_answer;
 BEGIN
   CALL call(request, a);
-  SELECT a.refusal, regexp_replace(regexp_replace(a.message, 'until .*', 'until ...'), '[0-9]+\.[0-9]+', '...'), a.hint, a.retry_after_ms > 0
-    INTO refusal, message, hint, passes;
+  SELECT a.refusal, regexp_replace(regexp_replace(a.message, 'until .*', 'until ...'), '[0-9]+\.[0-9]+', '...'), a.hint
+    INTO refusal, message, hint;
 END
 $$;
 CREATE PROCEDURE ask(who text, lost boolean DEFAULT false, ahead interval DEFAULT '0', length bigint DEFAULT 600000,
@@ -65,14 +65,14 @@ BEGIN
        'former_node', former_node, 'former_until', CASE WHEN former_node IS NOT NULL THEN
          (extract(epoch FROM clock_timestamp() + former_ahead) * 1000 - epoch_us / 1000)::bigint END), a);
   IF a.refusal IS NOT NULL THEN
-    outcome := a.refusal || CASE WHEN a.retry_after_ms > 0 THEN ', passes' ELSE '' END;
+    outcome := a.refusal;
     IF num_nulls(a.node, a.granted_from, a.granted_until, a.membership, a.held_seal) < 5 OR num_nulls(a.message, a.hint, a.serial) > 0
        OR a.serial <= m.held_serial THEN
       outcome := 'not a refusal: ' || a;
     END IF;
     RETURN;
   END IF;
-  IF num_nulls(a.message, a.hint, a.retry_after_ms) < 3 OR a.granted_until <= a.granted_from OR a.serial IS NULL THEN
+  IF num_nulls(a.message, a.hint) < 2 OR a.granted_until <= a.granted_from OR a.serial IS NULL THEN
     outcome := 'not a grant: ' || a;
     RETURN;
   END IF;
@@ -675,7 +675,7 @@ BEGIN
     seal(format('stamp %s %s 0 1', known, epoch)), 'segment', segment, 'count', count, 'shown', shown, 'increment', increment,
     'database', member), a);
   outcome := coalesce(a.refusal || ': ' || a.message || coalesce('; ' || a.hint, ''),
-                      format('%s values, %s to %s by %s', a.count, a.first, a.last, a.increment));
+                      format('%s values from %s by %s', a.count, a.first, a.increment));
 END
 $$;
 \set ECHO all

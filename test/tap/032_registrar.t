@@ -396,12 +396,12 @@ unlike(bad_setting(qr/uidgen\.registry is not a connection string that libpq can
 
 $registry->safe_psql('liar', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
 
-# A procedure that gives that answer: the columns from the refusal on to the time to try again, and from the node on to the
+# A procedure that gives that answer: the columns from the refusal on to the hint, and from the node on to the
 # membership. As a rule the answer is complete.
 sub lie
 {
 	my ($refusal, $grant, $all) = @_;
-	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL, NULL";
+	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
 	$registry->safe_psql('liar', <<"END");
 DROP PROCEDURE IF EXISTS uid_fleet_call;
 CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
@@ -410,7 +410,7 @@ END
 	return;
 }
 $registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_fleet_call');
-my $no_refusal = 'NULL, NULL, NULL, NULL';
+my $no_refusal = 'NULL, NULL, NULL';
 lie($no_refusal, '1048576, 1, 1000000000000, 7');
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
 bad_setting(qr/the registry's answer is not valid/, 'a node that the layout cannot hold');
@@ -451,11 +451,11 @@ sub misled_by
 	return;
 }
 my $no_grant = 'NULL, NULL, NULL, NULL';
-misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL, 5", $no_grant);
-misled_by('a refusal with an odd text', qr/DETAIL:  \N*: \(a,"b\\$/m, q{'fenced', '(a,"b\', NULL, -5}, $no_grant);
+misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL", $no_grant);
+misled_by('a refusal with an odd text', qr/DETAIL:  \N*: \(a,"b\\$/m, q{'fenced', '(a,"b\', NULL}, $no_grant);
 misled_by('a grant that has ended', qr/the registry's answer is not valid/, $no_refusal, '5, 1, 2, 7');
 misled_by('an answer of a fleet that is none', qr/the registry's answer is not valid/, undef, undef,
-	'-7, 1, 3, 7, 1, NULL, NULL, NULL, NULL, 1, 9, true, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL, NULL');
+	'-7, 1, 3, 7, 1, NULL, NULL, NULL, 1, 9, true, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL');
 $misled->stop;
 
 # Servers that are no registry at all

@@ -107,7 +107,7 @@ BlockAnswer refused_block(const char *refusal, const GrantError &error) {
 // Whether the values are those that were asked for. Others could be values that this server had before.
 bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
     int64_t length = 0;
-    int64_t computed = 0;
+    int64_t last = 0;
     if (fault_is(Fault::any_answer))
         return true;
     if (a.increment == 0 || (ask.fleet != 0 && a.given.fleet != ask.fleet) ||
@@ -116,7 +116,7 @@ bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
     if (ask.count == 0)
         return a.count == 0;
     return a.count > 0 && a.count <= ask.count && !__builtin_mul_overflow(a.count - 1, a.increment, &length) &&
-           !__builtin_add_overflow(a.first, length, &computed) && computed == a.last;
+           !__builtin_add_overflow(a.first, length, &last);
 }
 
 // An error of the connection passes by itself.

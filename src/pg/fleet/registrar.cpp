@@ -29,7 +29,7 @@ constexpr int64_t pause_if_wanted_us = 500 * us_per_ms;
 // Between two asks for one member.
 constexpr int64_t shortest_ask_pause_us = 100 * us_per_ms;
 constexpr int64_t longest_ask_pause_us = 60 * us_per_second;
-constexpr int64_t refused_pause_us = us_per_second;
+constexpr int64_t refused_pause_us = us_per_second; // doubling, up to longest_pause_us
 
 constexpr int64_t longest_nap_us = 10 * us_per_second; // the wall clock may be set meanwhile
 
@@ -187,7 +187,7 @@ bool store_incarnation(const Member &member) {
 void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Request &ask, const core::Grant &grant) {
     const int64_t left = Max(grant.until - ask.lowest, 0);
     const int64_t pause = left > 0 ? Min(left * layout.tick_us / 16, longest_ask_pause_us) : refused_pause_us;
-    notes->refused = notes->refused && left == 0;
+    notes->refused_pause_us = left > 0 ? 0 : notes->refused_pause_us;
     notes->renew_at = renewal(ask.lowest, left, ask.incarnation);
     notes->not_before_us = monotonic_us() + Max(pause, shortest_ask_pause_us);
 }
@@ -215,12 +215,14 @@ void take_answer(const Member &member, const core::Request &ask, const core::Ans
         schedule(notes_of(member), member.request.layout, ask, change.membership.held);
 }
 
-void log_first_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
-    if (!notes->refused)
+// The first of several refusals is logged.
+void note_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
+    if (notes->refused_pause_us == 0)
         ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.request.generator,
                              member.request.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
-    notes->refused = true;
+    notes->refused_pause_us = Max(Min(2 * notes->refused_pause_us, longest_pause_us), refused_pause_us);
+    notes->not_before_us = monotonic_us() + notes->refused_pause_us;
 }
 
 void disconnect() {
@@ -244,7 +246,7 @@ void ask_for(const Member &member) {
     notes->not_before_us = notes->asked_at_us + refused_pause_us;
     if (!member.membership.holds && !found.is_alone) {
         note_error(member, two_registries());
-        log_first_refusal(notes, member, two_registries());
+        note_refusal(notes, member, two_registries());
         return;
     }
     if (!store_incarnation(member))
@@ -260,14 +262,11 @@ void ask_for(const Member &member) {
         take_answer(member, ask, answer.given, &error);
         if (answer.given.why == core::Refusal::ahead)
             membership_unwant(member);
-        if (answer.refusal != nullptr && answer.retry_after_ms > 0)
-            notes->not_before_us =
-                monotonic_us() + Max(Min(answer.retry_after_ms * us_per_ms, longest_pause_us), shortest_ask_pause_us);
     }
     if (error.at_us != 0) {
         note_error(member, error);
         if (answered || connection_is_open())
-            log_first_refusal(notes, member, error);
+            note_refusal(notes, member, error);
     }
     if (!connection_is_open())
         report_disconnected();
@@ -317,7 +316,7 @@ void read_settings() {
         RegistrarNotes *notes = notes_of(member);
         notes->renew_at = always_due;
         notes->not_before_us = 0;
-        notes->refused = false;
+        notes->refused_pause_us = 0;
     });
 }
 

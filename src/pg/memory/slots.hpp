@@ -135,12 +135,12 @@ struct GrantRequest {
 // What the registrar keeps about a member, as long as its incarnation stays the same.
 struct RegistrarNotes {
     uint64_t incarnation;
-    bool stored;           // in the file of grants
-    bool refused;          // the log says so
-    int64_t renew_at;      // tick; 0: unknown
-    int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
-    int64_t asked_at_us;   // last
-    bool is_written;       // the file of grants is being written with it
+    bool stored;              // in the file of grants
+    int64_t refused_pause_us; // after the last refusal, of which the first is in the log; 0: granted since
+    int64_t renew_at;         // tick; 0: unknown
+    int64_t not_before_us;    // when it may be asked for (again), on the monotonic clock
+    int64_t asked_at_us;      // last
+    bool is_written;          // the file of grants is being written with it
 };
 
 // What the slot's lock guards of a membership.
