@@ -85,10 +85,10 @@ BEGIN
                       OR num_nulls(a.message, a.hint, a.serial) > 0 OR a.serial <= m.held_serial THEN 'not a refusal: ' || a
                     WHEN words ~ '\mwhy\M' THEN concat_ws(' | ', a.refusal,
                       regexp_replace(regexp_replace(a.message, 'until .*', 'until ...'), '[0-9]+\.[0-9]+', '...'), a.hint)
-                    ELSE a.refusal END || CASE WHEN a.retry_after_ms > 0 THEN ', passes' ELSE '' END;
+                    ELSE a.refusal END;
     RETURN;
   END IF;
-  IF num_nulls(a.message, a.hint, a.retry_after_ms) < 3 OR a.granted_until <= a.granted_from OR a.serial IS NULL THEN
+  IF num_nulls(a.message, a.hint) < 2 OR a.granted_until <= a.granted_from OR a.serial IS NULL THEN
     outcome := 'not a grant: ' || a;
     RETURN;
   END IF;
@@ -115,7 +115,7 @@ BEGIN
     'seal', seal(format('stamp %s %s 0 1', fleet, said->>'epoch')), 'segment', segment, 'count', 10, 'shown', -1,
     'increment', 1, 'database', 'a') || said, a);
   outcome := coalesce(a.refusal || ': ' || a.message || coalesce('; ' || a.hint, ''),
-                      format('%s values, %s to %s by %s', a.count, a.first, a.last, a.increment));
+                      format('%s values from %s by %s', a.count, a.first, a.increment));
 END
 $$;
 -- Runs steps, which semicolons end: SQL, or names of members that ask one after another, with their words, and the words

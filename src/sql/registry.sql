@@ -285,14 +285,14 @@ COMMENT ON TYPE uid_fleet_request IS
 
 CREATE TYPE uid_fleet_answer AS (
   fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
-  refusal text, message text, hint text, retry_after_ms bigint,
+  refusal text, message text, hint text,
   clock_us bigint, server bigint, is_open boolean, granted_last_us bigint, granted_last_seal bigint,
   node bigint, granted_from bigint, granted_until bigint, membership bigint, held_seal bigint,
-  first bigint, last bigint, count bigint, increment bigint, is_synchronous boolean);
+  first bigint, count bigint, increment bigint, is_synchronous boolean);
 COMMENT ON TYPE uid_fleet_answer IS
   'What the registry of a fleet answers: the fleet, the epoch, the serial of the answer, and a seal, which proves that it '
-  'was given; why it refuses, and when to try again; its clock and server, whether it may grant, and when it '
-  'granted last if it does not any more; a grant; a block of values from first to last, and whether a synchronous '
+  'was given; why it refuses; its clock and server, whether it may grant, and when it '
+  'granted last if it does not any more; a grant; a block of count values from first on, and whether a synchronous '
   'standby has it.';
 
 CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL)

@@ -208,14 +208,15 @@ is(lines_of($copy, 'a copy of the file that was written'), 1, 'a file that was p
 my $third = drawn_node($copy);
 isnt($third, $other, 'and another node is drawn');
 
-# A header, the memberships as they were before the second generator asked, and the grant that it got.
+# A header, and the memberships as they were written: the first generator's twice before it asked and once with its grant,
+# then those of the second one.
 $copy->safe_psql('postgres', "SELECT uid_generator_create('second'); SELECT uid_next('uid_generators.second')");
 $copy->stop;
 $registry->stop;
 my $whole = slurp_file($copy->data_dir . "/$file");
 my $header = 1340;
-my $length = (length($whole) - $header) / 3;
-my @records = map { substr $whole, $header + $_ * $length, $length } 0 .. 2;
+my $length = (length($whole) - $header) / 5;
+my @records = map { substr $whole, $header + $_ * $length, $length } 0 .. 4;
 is(unpack('L', substr $_, -4), crc32c(substr $_, 0, -4), 'a record has its checksum') foreach @records;
 
 # Keeps the inode.
@@ -258,7 +259,8 @@ foreach my $what (sort keys %last)
 	$copy->stop;
 }
 is(lines_of($copy, 'ignoring file.*\n.*record'), 0, 'the file counts');
-$registry->start;
+$registry->start;    # which accepts newcomers once a member has called
+$member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 start_with(flipped($whole, $header + $length / 2));
 is(lines_of($copy, 'A record of it is damaged'), 1, 'if another record is damaged, the file does not count');
 my $fourth = drawn_node($copy);
@@ -386,7 +388,7 @@ my $mirror = standby_of($registry, 'mirror');
 start_node($mirror);
 my $at_mirror = 'host=' . $mirror->host . ' port=' . $mirror->port;
 set_registry($beginner, "$at_mirror dbname=postgres user=uid_fleet $pass");
-bad_setting(qr/names is a standby/, 'a standby of the registry');
+bad_setting(qr/cannot run uid_fleet_call\(\) during recovery/, 'a standby of the registry');
 
 set_registry($beginner, 'host=a password mistyped');
 unlike(bad_setting(qr/uidgen\.registry is not a connection string that libpq can parse/, 'a string that libpq cannot parse'),
@@ -396,12 +398,12 @@ unlike(bad_setting(qr/uidgen\.registry is not a connection string that libpq can
 
 $registry->safe_psql('liar', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
 
-# A procedure that gives that answer: the columns from the refusal on to the time to try again, and from the node on to the
+# A procedure that gives that answer: the columns from the refusal on to the hint, and from the node on to the
 # membership. As a rule the answer is complete.
 sub lie
 {
 	my ($refusal, $grant, $all) = @_;
-	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL, NULL";
+	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
 	$registry->safe_psql('liar', <<"END");
 DROP PROCEDURE IF EXISTS uid_fleet_call;
 CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
@@ -410,7 +412,7 @@ END
 	return;
 }
 $registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_fleet_call');
-my $no_refusal = 'NULL, NULL, NULL, NULL';
+my $no_refusal = 'NULL, NULL, NULL';
 lie($no_refusal, '1048576, 1, 1000000000000, 7');
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
 bad_setting(qr/the registry's answer is not valid/, 'a node that the layout cannot hold');
@@ -451,11 +453,11 @@ sub misled_by
 	return;
 }
 my $no_grant = 'NULL, NULL, NULL, NULL';
-misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL, 5", $no_grant);
-misled_by('a refusal with an odd text', qr/DETAIL:  \N*: \(a,"b\\$/m, q{'fenced', '(a,"b\', NULL, -5}, $no_grant);
+misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL", $no_grant);
+misled_by('a refusal with an odd text', qr/DETAIL:  \N*: \(a,"b\\$/m, q{'fenced', '(a,"b\', NULL}, $no_grant);
 misled_by('a grant that has ended', qr/the registry's answer is not valid/, $no_refusal, '5, 1, 2, 7');
 misled_by('an answer of a fleet that is none', qr/the registry's answer is not valid/, undef, undef,
-	'-7, 1, 3, 7, 1, NULL, NULL, NULL, NULL, 1, 9, true, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL, NULL');
+	'-7, 1, 3, 7, 1, NULL, NULL, NULL, 1, 9, true, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL');
 $misled->stop;
 
 # Servers that are no registry at all
@@ -486,12 +488,12 @@ sub message
 	return $type . pack('N', 4 + length $body) . $body;
 }
 
-my $short_row = message('T', pack('n', 1) . "x\0" . pack('NnNnNn', 0, 0, 25, 65535, 0xffffffff, 0))
-  . message('D', pack('n', 1) . pack('N', 1) . 'a') . message('C', "SELECT 1\0") . message('Z', 'I');
+my $column = "x\0" . pack('NnNnNn', 0, 0, 25, 65535, 0xffffffff, 0);
+my $long_row = message('T', pack('n', 2) . $column x 2) . message('D', pack('n', 2) . (pack('N', 1) . 'a') x 2) . message('C', "SELECT 1\0") . message('Z', 'I');
 my $long = 'x' x 90e6;
 my $lost = qr/lost synchronization with server|cannot allocate memory/;
 foreach my $case (
-	[ $short_row, 'a row that is too short', qr/the registry's answer is not valid/ ],
+	[ $long_row, 'a row that is too long', qr/the registry's answer is not valid/ ],
 	[ message('G', pack('Cn', 0, 0)), 'a COPY', qr/the registry's answer is not valid/ ],
 	[ message('E', "SERROR\0C22000\0M$long\0\0"), 'an error of 90 MB', $lost ],
 	[ message('N', "SWARNING\0C01000\0M$long\0\0"), 'a warning of 90 MB', $lost ])

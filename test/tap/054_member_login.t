@@ -51,7 +51,7 @@ DECLARE
 BEGIN
   CALL uid_fleet_call(asked, a);
   SELECT coalesce(a.refusal, ''), coalesce(a.node, -1), coalesce(a.granted_from, 0), coalesce(a.granted_until, 0), coalesce(a.membership, 0),
-         a.fleet, a.epoch, a.epoch_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.last, 0)
+         a.fleet, a.epoch, a.epoch_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.first + (a.count - 1) * a.increment, 0)
     INTO refusal, node, "from", until, membership, fleet, epoch, epoch_nonce, serial, stamp, seal, last;
 END
 \$\$;

@@ -12,13 +12,16 @@ namespace uidgen::pg {
 
 enum class FieldType : uint8_t {
     int32,
-    int64,
-    uint64, // as bigint
+    int64, // or uint64_t, as bigint
     boolean,
-    text,
     time, // int64_t: microseconds since 1970-01-01; as timestamptz
+    text,
     list, // core::Former; as bigint[]
 };
+constexpr Oid field_type_oid(FieldType type) {
+    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, INT8ARRAYOID};
+    return types[static_cast<int>(type)];
+}
 
 struct Field {
     const char *name;
@@ -43,10 +46,8 @@ template <size_t n> constexpr Fields fields_in(const Field (&fields)[n]) {
 template <typename T> constexpr FieldType field_type() {
     if constexpr (std::is_same_v<T, int32_t>)
         return FieldType::int32;
-    else if constexpr (std::is_same_v<T, int64_t>)
+    else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>)
         return FieldType::int64;
-    else if constexpr (std::is_same_v<T, uint64_t>)
-        return FieldType::uint64;
     else if constexpr (std::is_same_v<T, bool>)
         return FieldType::boolean;
     else if constexpr (std::is_same_v<T, core::Former>)
@@ -66,13 +67,12 @@ template <typename T> constexpr FieldType field_type() {
 // Sets all fields to NULL.
 void clear_fields(const Fields &fields, void *record);
 
-// Reads the columns of those names into the struct. A column may have another integer type than the field. Texts are in
-// the current memory context. An error names the column if it is NULL and required, or has too many values.
+// Reads the columns of those names into the struct. A column may have another type of integer than the field. Texts are
+// in the current memory context. An error names the column if it is NULL and required, or has too many values.
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc);
 
 // The values of the fields, and 'n' for those that are NULL, else ' '.
 void field_values(const Fields &fields, const void *from, Datum *values, char *nulls);
-Oid field_type_oid(FieldType type);
 
 // A row with the columns of those names. Others are NULL.
 HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc);
@@ -86,8 +86,8 @@ char *field_names(const Fields &fields, const char *before = "");
 // A JSON object without what is NULL.
 void append_json(StringInfo into, const Fields &fields, const void *from);
 
-// Reads a row as PostgreSQL shows it. There may be more columns than fields: a later version has appended them. Texts
-// are parts of `text`, which is changed. False: it is no such row.
-bool parse_fields(const Fields &fields, void *into, char *text);
+// Reads a row in PostgreSQL's binary format. There may be more columns than fields: a later version has appended them.
+// Texts are in the current memory context. False: it is no such row.
+bool parse_fields(const Fields &fields, void *into, const char *row, int bytes);
 
 } // namespace uidgen::pg

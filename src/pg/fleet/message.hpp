@@ -20,7 +20,6 @@ constexpr int32_t no_worker = -1;
 constexpr int64_t no_node = -1;
 constexpr int64_t no_block = -1;
 constexpr int64_t no_value = PG_INT64_MIN + 1;
-constexpr int64_t never = -1;
 
 // When a registry granted last, by its clock, and its proof of that.
 struct GrantedLast {
@@ -58,14 +57,12 @@ struct FleetAnswer {
     const char *refusal; // a name; null: none
     const char *message;
     const char *hint;
-    int64_t retry_after_ms; // never: it does not pass by itself
     int64_t clock_us;
     uint64_t server;          // no other server has this number
     bool is_open;             // whether the registry may grant
     GrantedLast granted_last; // without the epoch
     // A block of a segment.
     int64_t first;
-    int64_t last;
     int64_t count;       // no_block: none
     int64_t increment;   // also without a block
     bool is_synchronous; // no failover loses a block

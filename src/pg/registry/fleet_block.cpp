@@ -116,7 +116,6 @@ bool give_block(const Registry &registry, const SegmentOfCall &segment, Call *ca
     put_given(request.segment, block.last);
     answer->count = static_cast<int64_t>(block.count);
     answer->first = block.first;
-    answer->last = block.last;
     return true;
 }
 

@@ -98,7 +98,7 @@ void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
 bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
     NodeRecord granted;
     if (!grant_node({&registry, pool, &call->request, call->policy, false}, &granted))
-        return call->policy == WorkerPolicy::fixed ? refuse_taken(registry, call, granted)
+        return call->policy == WorkerPolicy::fixed ? refuse_taken(call, granted)
                                                    : refuse_none_free(registry, pool, call);
     grant(registry, call, granted.row);
     return false;

@@ -5,15 +5,6 @@
 namespace uidgen::pg {
 namespace {
 
-// What passes by an event and not by time is tried again so soon.
-constexpr int64_t soon_ms = 1000;
-
-// A refusal that passes when the clock reaches `at_us`. Calls that come too early only cost a call.
-int64_t retry_at(const Registry &registry, int64_t at_us) {
-    constexpr int64_t least_ms = 100;
-    return Max((at_us - registry.state.view.now_us + us_per_ms - 1) / us_per_ms, least_ms);
-}
-
 // How long until the member can have the node, by its own clock.
 int64_t missing_us(const Registry &registry, const FleetRequest &request, const core::NodeRow &row) {
     const core::RegistryView &view = registry.state.view;
@@ -37,8 +28,7 @@ bool refuse_ahead(const Registry &registry, Call *call) {
         return refuse(&call->answer, "ahead",
                       psprintf("the epoch of the generator is %.3f s ahead of the clocks of the fleet",
                                static_cast<double>(layout.epoch_us - view.now_us) / 1e6),
-                      "Wait until the epoch, or correct the clock of the registry.",
-                      retry_at(registry, layout.epoch_us - view.bound_us));
+                      "Wait until the epoch, or correct the clock of the registry.");
     const int64_t claimed = Max(request.generator.lowest, request.former_until);
     const int64_t ahead_us = (claimed - core::beginning(layout, view, request.generator)) * layout.tick_us;
     return refuse(
@@ -46,17 +36,15 @@ bool refuse_ahead(const Registry &registry, Call *call) {
         psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
                  static_cast<double>(ahead_us + view.bound_us) / 1e6),
         "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, wait "
-        "until it has caught up.",
-        retry_at(registry, view.now_us + ahead_us));
+        "until it has caught up.");
 }
 
 } // namespace
 
-bool refuse(FleetAnswer *answer, const char *name, const char *message, const char *hint, int64_t retry_after_ms) {
+bool refuse(FleetAnswer *answer, const char *name, const char *message, const char *hint) {
     answer->refusal = name;
     answer->message = message;
     answer->hint = hint;
-    answer->retry_after_ms = retry_after_ms;
     return true;
 }
 
@@ -90,8 +78,7 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
             answer, "unclaimed", "the registry is not the server that it was, and nobody has said what it is",
             "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the "
             "former one, with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if "
-            "it is a copy with members of its own.",
-            soon_ms);
+            "it is a copy with members of its own.");
     case core::Refusal::rival:
         return refuse(answer, "rival", "there are two registries of this fleet",
                       "Stop one of them, and run SELECT uid_fleet_fence() on the other one.");
@@ -104,12 +91,11 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
             answer, "starting", "the registry has started, and none of its members has called yet",
             psprintf("If another server is the registry by now, correct uidgen.registry. Otherwise wait until a "
                      "member has called, or until %s.",
-                     show_time(registry.state.started_us + view.longest_us)),
-            soon_ms);
+                     show_time(registry.state.started_us + view.longest_us)));
     case core::Refusal::fenced: {
         const int64_t at_us = view.now_us + missing_us(registry, call->request, {});
         return refuse(answer, "fenced", "the registry may have lost grants and accepts no newcomer yet",
-                      psprintf("Try again after %s.", show_time(at_us)), retry_at(registry, at_us));
+                      psprintf("Try again after %s.", show_time(at_us)));
     }
     case core::Refusal::ahead:
         return refuse_ahead(registry, call);
@@ -128,13 +114,11 @@ bool refuse_everyone(const Registry &registry, Call *call) {
         return refuse(
             answer, "handing_over", "the registry is being handed over to another server",
             "Wait for the switchover. If it does not happen, run SELECT uid_fleet_handover(cancel => true) on "
-            "the registry.",
-            soon_ms);
+            "the registry.");
     if (state.synchronous && !standbys_are_awaited())
         return refuse(answer, "no_standby", "the registry has no synchronous standby",
                       "Set synchronous_standby_names on the registry. Or, if it may lose commits, run UPDATE "
-                      "uid_fleet_state SET synchronous = false there, and make its standbys again.",
-                      soon_ms);
+                      "uid_fleet_state SET synchronous = false there, and make its standbys again.");
     return false;
 }
 
@@ -158,35 +142,30 @@ bool refuse_none_free(const Registry &registry, int32_t pool, Call *call) {
                         core::longest_ticks(request.layout, registry.state.view), &next.until))
         return refuse(&call->answer, "none_free", message,
                       "All their holders live. Use a layout with more datacenter and worker bits, or stop a generator: "
-                      "its node is free when its grant has ended.",
-                      soon_ms);
+                      "its node is free when its grant has ended.");
     const int64_t left_us = missing_us(registry, request, next);
     return refuse(
         &call->answer, "none_free", message,
         psprintf("The next node is free in %.0f s, unless its holder is back. Use a layout with more datacenter "
                  "and worker bits.",
-                 static_cast<double>(Max(left_us, 0)) / 1e6),
-        retry_at(registry, registry.state.view.now_us + left_us));
+                 static_cast<double>(Max(left_us, 0)) / 1e6));
 }
 
-bool refuse_taken(const Registry &registry, Call *call, const NodeRecord &taken) {
+bool refuse_taken(Call *call, const NodeRecord &taken) {
     const int32_t number = call->request.worker_number;
     if (taken.reserved)
         return refuse(&call->answer, "node_taken",
                       psprintf("worker number %d is reserved for a generator outside PostgreSQL", number),
                       "Use another worker_number.");
     const char *until = show_time(core::start_of(call->request.layout, taken.row.until));
-    const int64_t retry_ms =
-        retry_at(registry, registry.state.view.now_us + missing_us(registry, call->request, taken.row));
     if (taken.row.membership == 0)
         return refuse(&call->answer, "node_taken",
                       psprintf("worker number %d may have been used until %s", number, until),
-                      "Wait, or use another worker_number.", retry_ms);
+                      "Wait, or use another worker_number.");
     return refuse(&call->answer, "node_taken",
                   psprintf("worker number %d is held by another generator until %s", number, until),
                   "Use another worker_number. If the holder no longer runs, wait, or ask the administrator of the "
-                  "registry, whose view uid_fleet shows the holder, to run uid_fleet_takeover().",
-                  retry_ms);
+                  "registry, whose view uid_fleet shows the holder, to run uid_fleet_takeover().");
 }
 
 bool refuse_epoch(Call *call, int64_t epoch_us) {

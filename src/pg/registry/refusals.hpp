@@ -14,8 +14,7 @@ struct Call {
 };
 
 // Returns whether the call is refused: true.
-bool refuse(FleetAnswer *answer, const char *name, const char *message, const char *hint,
-            int64_t retry_after_ms = never);
+bool refuse(FleetAnswer *answer, const char *name, const char *message, const char *hint);
 
 const char *show_time(int64_t unix_us);
 
@@ -30,7 +29,7 @@ bool refuse_everyone(const Registry &registry, Call *call);
 
 bool refuse_in_other_fleet(FleetAnswer *answer);
 bool refuse_none_free(const Registry &registry, int32_t pool, Call *call);
-bool refuse_taken(const Registry &registry, Call *call, const NodeRecord &taken);
+bool refuse_taken(Call *call, const NodeRecord &taken);
 bool refuse_epoch(Call *call, int64_t epoch_us);
 bool refuse_ended(Call *call);
 
