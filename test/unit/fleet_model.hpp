@@ -971,7 +971,7 @@ class World {
         case core::Refusal::unclaimed:
             out.events |= refused_unclaimed;
             break;
-        case core::Refusal::none:
+        default:
             break;
         }
     }

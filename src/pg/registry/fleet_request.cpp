@@ -1,4 +1,4 @@
-#include "fleet_request.hpp"
+#include "fleet_call.hpp"
 
 namespace uidgen::pg {
 namespace {
