@@ -488,6 +488,7 @@ SELECT clock_moves('clock1', -3600000), clock_moves('clock2', -3600000);
 CALL why(layout(worker_bits => 7) || generator(799) || '{"layout_epoch_us": 4000000000000000, "lowest": 0}');
 -- A clock that is behind gets a node too.
 CALL ask('clock5', worker_bits => 7, ahead => '-1 hour', host => 'h5');
+SELECT clock_offset BETWEEN '-61 min' AND '-59 min' AS an_hour FROM uid_fleet WHERE host = 'h5';
 -- A fence begins where the clock and the grants are. Reserved nodes do not count.
 SELECT date_trunc('minute', t - now()) AS until FROM uid_fleet_fence() t;
 UPDATE uid_fleet_state SET fence_base = NULL;

@@ -96,7 +96,6 @@ CREATE TABLE uid_fleet_pool (
   sequence_bits     integer     NOT NULL,
   sequence_first    boolean     NOT NULL,
   backup_worker     boolean     NOT NULL,
-  drawn_worker_bits integer     GENERATED ALWAYS AS (worker_bits - backup_worker::integer) STORED,
   login             text        NOT NULL,
   UNIQUE (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
 );
@@ -112,10 +111,7 @@ COMMENT ON COLUMN uid_fleet_pool.worker_bits IS 'width of the worker id';
 COMMENT ON COLUMN uid_fleet_pool.sequence_bits IS 'width of the sequence number';
 COMMENT ON COLUMN uid_fleet_pool.sequence_first IS 'order of the fields, as in uid_generator';
 COMMENT ON COLUMN uid_fleet_pool.backup_worker IS 'whether the top bit of the worker field marks the backup worker';
-COMMENT ON COLUMN uid_fleet_pool.drawn_worker_bits IS
-  'width of the worker ids that are granted: a node is datacenter id * 2^drawn_worker_bits + worker id';
-COMMENT ON COLUMN uid_fleet_pool.login IS
-  'role that the first member of the pool connected with. One role brings 1,000 at most';
+COMMENT ON COLUMN uid_fleet_pool.login IS 'role that the pool''s first member connected with; one role brings 1,000 at most';
 
 CREATE TABLE uid_fleet_node (
   pool              integer     NOT NULL,
@@ -146,15 +142,13 @@ COMMENT ON TABLE uid_fleet_node IS
   'One row for each node that was ever granted, with its last grant. No function deletes rows, so a node is '
   'never granted twice for the same time.';
 COMMENT ON COLUMN uid_fleet_node.pool IS 'pool of the node';
-COMMENT ON COLUMN uid_fleet_node.node IS
-  'value of the datacenter and worker bits, without the bit of the backup worker';
+COMMENT ON COLUMN uid_fleet_node.node IS 'value of the datacenter and worker bits, without the bit of the backup worker';
 COMMENT ON COLUMN uid_fleet_node.granted_from IS 'first tick of the grant';
 COMMENT ON COLUMN uid_fleet_node.granted_until IS 'first tick after the grant';
 COMMENT ON COLUMN uid_fleet_node.membership IS
   'number of the holder''s membership: the first incarnation that the node was granted to; 0: the node was used without a '
   'registry, taken over, or reserved';
-COMMENT ON COLUMN uid_fleet_node.incarnation IS
-  'incarnation that was answered last; 0: none';
+COMMENT ON COLUMN uid_fleet_node.incarnation IS 'incarnation that was answered last; 0: none';
 COMMENT ON COLUMN uid_fleet_node.epoch IS 'number of the epoch of the last answer';
 COMMENT ON COLUMN uid_fleet_node.epoch_nonce IS 'random number of that epoch';
 COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
@@ -289,8 +283,8 @@ COMMENT ON FUNCTION uid_internal.uid_fleet_claim(text, bigint) IS
   'Part of uid_fleet_admit(): says what kind of registry this database is.';
 
 CREATE VIEW uid_fleet AS
-SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,
-       (n.node & ((1::bigint << p.drawn_worker_bits) - 1::bigint))::integer AS worker_id,
+SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
+       (n.node & ((1::bigint << t.bits) - 1::bigint))::integer AS worker_id,
        CASE WHEN n.policy = 'reserved'::text THEN 'reserved'
             -- By the holder's clock, if that is behind.
             WHEN t.granted_until <= pg_catalog.clock_timestamp() + LEAST(t.clock_offset, interval '0') THEN 'free'
@@ -300,7 +294,7 @@ SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS dat
             WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
        n.generator, n.database, n.host, n.port, t.granted_until, n.last_heard, t.clock_offset, n.version, n.policy
   FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
- CROSS JOIN LATERAL (SELECT p.epoch + pg_catalog.make_interval(secs =>
+ CROSS JOIN LATERAL (SELECT p.worker_bits - p.backup_worker::integer AS bits, p.epoch + pg_catalog.make_interval(secs =>
                               p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until,
                             pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset) t;
 COMMENT ON VIEW uid_fleet IS
@@ -314,7 +308,7 @@ CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved, p.nodes - (c.live + c.cooling + c.reserved) AS free,
        s.fence_until, coalesce(s.refuses, CASE WHEN s.shown_epoch IS NOT NULL THEN 'rival'::text
                                                WHEN s.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
-  FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.drawn_worker_bits) AS nodes FROM uid_fleet_pool p) p
+  FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p) p
  CROSS JOIN (SELECT t.refuses, t.shown_epoch, CASE WHEN t.until > pg_catalog.clock_timestamp() THEN t.until END AS fence_until
                FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until
                        FROM uid_fleet_state s) t) s

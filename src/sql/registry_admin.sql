@@ -49,12 +49,13 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- The locks make a rename of the schema and DROP EXTENSION wait. Otherwise the owner of the schema could put another
-  -- one in its place, whose functions and triggers would run with the rights of this function.
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
+  home text;
   setting text;
 BEGIN
+  -- The locks make a rename of the schema and DROP EXTENSION wait. Otherwise the owner of the schema could put another
+  -- one in its place, whose functions and triggers would run with the rights of this function.
+  SELECT quote_ident(n.nspname) INTO STRICT home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+   WHERE e.extname = 'uidgen' FOR KEY SHARE;
   IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
     RAISE EXCEPTION 'role % does not exist', role
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of the role that members connect with.';
@@ -63,9 +64,6 @@ BEGIN
       USING ERRCODE = 'invalid_grant_operation',
             DETAIL = 'Members need few rights, and the role gets timeouts in this database.',
             HINT = 'Create a role for the members: CREATE ROLE uid_fleet LOGIN.';
-  ELSIF home IS NULL THEN
-    RAISE EXCEPTION 'extension uidgen was dropped by another session'
-      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
   END IF;
   -- First, because a rename that waits for this function would have it wait in its turn.
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
@@ -99,14 +97,12 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
+  home text;
   sequence text;
 BEGIN
-  IF home IS NULL THEN
-    RAISE EXCEPTION 'extension uidgen was dropped by another session'
-      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
-  ELSIF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+  SELECT quote_ident(n.nspname) INTO STRICT home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+   WHERE e.extname = 'uidgen' FOR KEY SHARE;
+  IF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
                      WHERE p.pronamespace = (SELECT e.extnamespace FROM pg_extension e WHERE e.extname = 'uidgen')
                        AND p.proname = 'uid_fleet_call' AND a.grantee = role AND a.grantee <> p.proowner) THEN
     RAISE EXCEPTION 'role % was not admitted to the fleet', role

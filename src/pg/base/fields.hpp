@@ -12,8 +12,7 @@ namespace uidgen::pg {
 
 enum class FieldType : uint8_t {
     int32,
-    int64,
-    uint64, // as bigint
+    int64, // or uint64_t, as bigint
     boolean,
     text,
     time, // int64_t: microseconds since 1970-01-01; as timestamptz
@@ -43,10 +42,8 @@ template <size_t n> constexpr Fields fields_in(const Field (&fields)[n]) {
 template <typename T> constexpr FieldType field_type() {
     if constexpr (std::is_same_v<T, int32_t>)
         return FieldType::int32;
-    else if constexpr (std::is_same_v<T, int64_t>)
+    else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>)
         return FieldType::int64;
-    else if constexpr (std::is_same_v<T, uint64_t>)
-        return FieldType::uint64;
     else if constexpr (std::is_same_v<T, bool>)
         return FieldType::boolean;
     else if constexpr (std::is_same_v<T, core::Former>)

@@ -21,23 +21,19 @@ Registry enter(FunctionCallInfo fcinfo) {
 }
 
 // Error if members would be refused, too.
-void check(const Registry &registry, Call *call, core::Refusal why) {
-    if (refuse_judged(registry, call, why))
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("%s", call->answer.message),
-                        registry.unclaimed != nullptr ? errdetail("It differs: %s.", registry.unclaimed) : 0,
-                        errhint("%s", call->answer.hint)));
-}
-
-void check_claimed(const Registry &registry) {
+void check(const Registry &registry, core::Refusal why, const FleetRequest &request = {}) {
     Call call = {};
-    check(registry, &call, registry.unclaimed != nullptr ? core::Refusal::unclaimed : core::Refusal::none);
+    call.request = request;
+    if (refuse_judged(registry, &call, why))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("%s", call.answer.message),
+                        registry.unclaimed != nullptr ? errdetail("It differs: %s.", registry.unclaimed) : 0,
+                        errhint("%s", call.answer.hint)));
 }
 
 // The registry, if it grants nodes to members.
 Registry enter_open(FunctionCallInfo fcinfo) {
     const Registry registry = enter(fcinfo);
-    Call call = {};
-    check(registry, &call, refuses_all(registry));
+    check(registry, refuses_all(registry));
     return registry;
 }
 
@@ -61,7 +57,7 @@ void say_nothing_lost(Registry *registry, const char *reason) {
                       errdetail("If grants were lost and their holders draw on, or if another server still grants, ids "
                                 "collide.")));
     registry->state.view.fence_base_us = 0;
-    draw_epoch(registry, Takeover::nothing, reason);
+    draw_epoch(registry, false, reason);
 }
 
 // A fleet of its own. Whoever holds a grant of the former one is no member of it.
@@ -121,12 +117,15 @@ void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
     if (is("new", false)) {
         begin_fleet(registry, exists, 0);
     } else if (exists && is("successor", false)) {
-        draw_epoch(registry, Takeover::lost, said);
+        draw_epoch(registry, true, said);
     } else if (exists && is("unchanged", false)) {
         say_nothing_lost(registry, said);
     } else if (!exists && is("successor", true)) {
         begin_fleet(registry, false, fleet);
-        draw_epoch(registry, Takeover::unknown, "it follows a registry that was lost");
+        // Above all epochs of the former registry.
+        registry->state.view.epoch.number = registry->state.view.now_us / us_per_second;
+        registry->state.first_epoch = registry->state.view.epoch.number + 1;
+        draw_epoch(registry, true, "it follows a registry that was lost");
     } else {
         report_kind(*registry, kind);
     }
@@ -174,8 +173,7 @@ void return_node(const ReturnSetInfo *result, const core::Layout &layout, const 
 
 // A reservation is a newcomer's grant. All of them, or none: an error rolls back.
 void reserve(const Registry &registry, int32_t pool, int32_t count, const ReturnSetInfo *result) {
-    Call call = {};
-    FleetRequest &r = call.request;
+    FleetRequest r = {};
     NodeRecord granted;
     if (!read_pool(pool, &r.layout))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", pool),
@@ -187,7 +185,7 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     r.generator.clock_us = registry.state.view.now_us;
     r.policy = "reserved";
     r.datacenter_id = any_datacenter;
-    check(registry, &call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why);
+    check(registry, core::judge(r.layout, registry.state.view, r.generator, nullptr).why, r);
     for (int32_t i = 0; i < count; i++) {
         if (!grant_node({&registry, pool, &r, WorkerPolicy::disposable, true}, &granted))
             ereport(ERROR,
@@ -242,7 +240,7 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
     if (cancel)
         say_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
     else
-        draw_epoch(&registry, Takeover::lost, "uid_fleet_fence() was called");
+        draw_epoch(&registry, true, "uid_fleet_fence() was called");
     close_registry(&registry);
     const uidgen::core::RegistryView &view = registry.state.view;
     return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));
@@ -256,7 +254,8 @@ Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
         check_may_open(registry);
         state->closed_until_us = 0;
     } else {
-        check_claimed(registry);
+        if (registry.unclaimed != nullptr)
+            check(registry, uidgen::core::Refusal::unclaimed);
         state->closed_until_us = Max(state->closed_until_us, state->view.now_us + 300 * us_per_second);
     }
     write_state(*state);

@@ -100,11 +100,9 @@ bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call
         return false;
     const core::SequenceRule rule = sequence_rule(segment.sequence);
     const core::StepBounds bounds = step_bounds(read_segment_row(registry.schema, segment.sequence), rule);
-    int64_t given = request.shown;
     if (!is_credible(counter_of(segment.entry), rule, bounds, request.shown))
         return refuse_unknown(call);
-    if (read_given(request.segment, &given))
-        given = farther(rule, given, request.shown);
+    const int64_t given = farther(rule, read_given(request.segment, request.shown), request.shown);
     const core::PlannedRange block = reserve_for_member(segment.entry, Min(request.count, bounds.most), given);
     if (block.count == 0)
         return refuse_used_up(call, segment.sequence);

@@ -150,7 +150,7 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
     judge(*registry, pool, r, &c);
     log_collision(r, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::fence) {
-        draw_epoch(registry, Takeover::lost, "a member has shown an answer that this registry has lost");
+        draw_epoch(registry, true, "a member has shown an answer that this registry has lost");
         judge(*registry, pool, r, &c);
     }
     if (joins) {
@@ -168,6 +168,9 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
     }
 }
 
+// A layout that is not in use costs a row for good, so a login cannot make any number of them.
+constexpr int64_t most_pools = 1000;
+
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
 bool refuse_pool(const Registry &registry, Call *call, const char *login) {
     const FleetRequest &r = call->request;
@@ -175,7 +178,7 @@ bool refuse_pool(const Registry &registry, Call *call, const char *login) {
     if (epoch_us >= 0)
         return refuse_epoch(call, epoch_us);
     return refuse_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why) ||
-           (count_pools(login) >= most_pools && refuse_layout(call, login));
+           (count_pools(login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
 }
 
 void answer_generator(Registry *registry, Call *call) {
@@ -212,7 +215,7 @@ void complete(const Registry &registry, FleetAnswer *answer) {
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
     // It grants nothing any more, so this changes no more.
     const bool is_over = is_closed(registry) || view.shown.number > view.epoch.number;
-    const int64_t last_us = is_over ? read_latest_grants(view).known.last_us : 0;
+    const int64_t last_us = is_over ? read_latest_grants(view).last_us : 0;
     answer->granted_last = {last_us, {}, seal_of_last(state, view.epoch, last_us)};
 }
 

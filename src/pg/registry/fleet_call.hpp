@@ -17,11 +17,7 @@ struct Call {
     FleetAnswer answer;
 };
 
-// ---------------------------------------------------------------------------------------------------------
-// fleet_request: what a member asks, and seals.
-// ---------------------------------------------------------------------------------------------------------
-
-// The first argument of a call. Error for fields that are not valid.
+// What a member asks, the first argument of a call (fleet_request.cpp). Error for fields that are not valid.
 void read_call(FunctionCallInfo fcinfo, Call *call);
 
 // Seals of the registry's answers: that it has answered in that epoch with that serial; a grant; that the registry of
@@ -35,16 +31,13 @@ int64_t seal_of_last(const FleetState &state, const core::Epoch &epoch, int64_t 
 bool is_proven(const Registry &registry, const FleetRequest &request);
 void drop_unproven(const Registry &registry, FleetRequest *request);
 
-// ---------------------------------------------------------------------------------------------------------
-// newcomer: a node that no other generator may use at the newcomer's ticks.
+// A newcomer gets a node that no other generator may use at its ticks (newcomer.cpp):
 //
 //   disposable  a node that was never used, if a few random ones find one; otherwise the node whose grant ended first
 //   sticky      the node that this generator of this server held last, if it is free; otherwise as disposable
 //   static      the node with that worker number, or none
 //
 // The node is random, so that two registries that do not know of each other seldom choose the same.
-// ---------------------------------------------------------------------------------------------------------
-
 struct Newcomer {
     const Registry *registry;
     int32_t pool;
@@ -63,8 +56,7 @@ bool grant_node(const Newcomer &newcomer, NodeRecord *granted);
 // The row of a member, as it describes itself.
 NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row);
 
-// ---------------------------------------------------------------------------------------------------------
-// fleet_block: blocks of a segment's values, for members that are attached to it.
+// Blocks of a segment's values, for members that are attached to it (fleet_block.cpp):
 //
 //   1. A block is durable before it is answered, as each answer is, and no other call gets its values
 //      (segment/draw.hpp).
@@ -73,7 +65,6 @@ NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest 
 //      made again gives none of the latter. A member's claim that uses up more values than a failover loses is refused,
 //      and logged.
 //   3. The member's role needs USAGE on the segment's sequence, as every role that draws from it.
-// ---------------------------------------------------------------------------------------------------------
 
 // The segment that a call is about.
 struct SegmentOfCall {
@@ -88,11 +79,8 @@ SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request
 // Gives the block, unless it is refused.
 bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call *call);
 
-// ---------------------------------------------------------------------------------------------------------
-// refusals: the message and the way out for the member that asked. Any role that draws there reads it. So it names no
-// other member, and no login: the view uid_fleet and the log do. Each function returns whether the call is refused.
-// ---------------------------------------------------------------------------------------------------------
-
+// The message and the way out for the member that asked (refusals.cpp). Any role that draws there reads it. So it names
+// no other member, and no login: the view uid_fleet and the log do. Each function returns whether the call is refused.
 bool refuse(FleetAnswer *answer, const char *name, const char *message, const char *hint);
 
 // By the judgement of refuses_all(), core::judge_server() or core::judge(), or because what it used before it joined is
@@ -108,10 +96,6 @@ bool refuse_unproven(Call *call);
 bool refuse_none_free(int32_t pool, Call *call);
 bool refuse_taken(Call *call, const NodeRecord &taken);
 bool refuse_epoch(Call *call, int64_t epoch_us);
-
-// A layout that is not in use costs a row for good, so a login cannot make any number of them.
-constexpr int64_t most_pools = 1000;
-bool refuse_layout(Call *call, const char *login);
 
 const char *show_time(int64_t unix_us);
 

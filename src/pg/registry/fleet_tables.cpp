@@ -99,8 +99,10 @@ void read_row(const Fields &fields, void *into, uint64 row = 0) {
     read_fields(fields, into, SPI_tuptable->vals[row], SPI_tuptable->tupdesc);
 }
 
-// The first column of its first row. NULL is 0.
-int64_t first_number() {
+// The first column of the first row. NULL is 0; `none`: there is no row.
+int64_t select_number(const char *statement, const Parameters &parameters, int64_t none = 0) {
+    if (execute(statement, parameters) == 0)
+        return none;
     bool is_null = false;
     const Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
     return is_null ? 0 : DatumGetInt64(value);
@@ -241,24 +243,22 @@ void forget_grants() {
 
 int32_t find_pool(const core::Layout &layout) {
     const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s", has_same(layout_fields));
-    const bool found = execute(statement, row_of("uid_fleet_pool", layout_fields, &layout)) != 0;
-    return found ? static_cast<int32_t>(first_number()) : no_pool;
+    return static_cast<int32_t>(select_number(statement, row_of("uid_fleet_pool", layout_fields, &layout), no_pool));
 }
 
 int64_t count_pools(const char *login) {
-    execute("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1", parameters(login));
-    return first_number();
+    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1", parameters(login));
 }
 
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
     Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
     add(&p, preset);
     add(&p, login);
-    execute(psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
-                     "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool RETURNING pool::bigint",
-                     field_names(layout_fields), field_names(layout_fields, "($1).")),
-            p);
-    return static_cast<int32_t>(first_number());
+    const char *statement =
+        psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
+                 "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool RETURNING pool::bigint",
+                 field_names(layout_fields), field_names(layout_fields, "($1)."));
+    return static_cast<int32_t>(select_number(statement, p));
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {
@@ -268,34 +268,30 @@ bool read_pool(int32_t pool, core::Layout *layout) {
 int64_t other_epoch(const core::Layout &layout, const char *preset) {
     Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
     add(&p, preset);
-    execute(psprintf("SELECT coalesce((EXTRACT(epoch FROM min(epoch)) * 1000000)::bigint, -1) FROM @uid_fleet_pool "
-                     "WHERE %s AND epoch <> ($1).epoch AND preset = $2 AND preset <> 'custom'",
-                     has_same(width_fields)),
-            p);
-    return first_number();
+    return select_number(psprintf("SELECT (EXTRACT(epoch FROM epoch) * 1000000)::bigint FROM @uid_fleet_pool WHERE %s "
+                                  "AND epoch <> ($1).epoch AND preset = $2 AND preset <> 'custom' LIMIT 1",
+                                  has_same(width_fields)),
+                         p, -1);
 }
 
-LatestGrants read_latest_grants(const core::RegistryView &view) {
-    struct Latest {
-        core::Layout layout;
-        int64_t until;
-    };
-    constexpr Field of_latest[] = {UIDGEN_FIELD(Latest, until, "granted_until", required)};
-    LatestGrants latest = {};
+core::KnownGrants read_latest_grants(const core::RegistryView &view) {
+    constexpr Field of_end[] = {NODE(row.until, "granted_until", required)};
+    core::KnownGrants latest = {};
+    core::Layout layout;
+    NodeRecord last;
     const uint64 rows =
         execute(psprintf("SELECT %s, granted_until FROM @uid_fleet_pool p CROSS JOIN LATERAL (SELECT n.granted_until "
                          "FROM @uid_fleet_node n WHERE n.pool = p.pool AND n.membership <> 0 "
                          "ORDER BY n.granted_until DESC LIMIT 1) l",
                          field_names(layout_fields)));
     for (uint64 i = 0; i < rows; i++) {
-        Latest l = {};
-        read_row(layout_fields, &l.layout, i);
-        read_row(fields_in(of_latest), &l, i);
-        latest.end_us = Max(latest.end_us, core::start_of(l.layout, l.until));
-        latest.known.latest_end_us = Max(latest.known.latest_end_us, core::latest_end_us(l.layout, view, l.until));
+        read_row(layout_fields, &layout, i);
+        read_row(fields_in(of_end), &last, i);
+        latest.end_us = Max(latest.end_us, core::start_of(layout, last.row.until));
+        latest.latest_end_us = Max(latest.latest_end_us, core::latest_end_us(layout, view, last.row.until));
     }
-    execute("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node");
-    latest.known.last_us = first_number();
+    latest.last_us =
+        select_number("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node", {});
     return latest;
 }
 
@@ -332,19 +328,18 @@ bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *r
 }
 
 bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
-    if (execute("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
-                "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
-                "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
-                "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
-                parameters(pool, range.first, range.last)) == 0)
-        return false;
-    return !read_node(pool, first_number(), record);
+    const int64_t node =
+        select_number("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
+                      "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
+                      "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
+                      "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
+                      parameters(pool, range.first, range.last), no_node);
+    return node != no_node && !read_node(pool, node, record);
 }
 
 int64_t first_end(int32_t pool, NodeRange range) {
-    execute("SELECT min(granted_until) FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3",
-            parameters(pool, range.first, range.last));
-    return first_number();
+    return select_number("SELECT min(granted_until) FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3",
+                         parameters(pool, range.first, range.last));
 }
 
 void put_node(const NodeRecord &record) {
@@ -358,11 +353,8 @@ void put_node(const NodeRecord &record) {
 // Segments.
 // ---------------------------------------------------------------------------------------------------------
 
-bool read_given(const char *segment, int64_t *last) {
-    const bool found = execute("SELECT last_value FROM @uid_fleet_segment WHERE name = $1", parameters(segment)) != 0;
-    if (found)
-        *last = first_number();
-    return found;
+int64_t read_given(const char *segment, int64_t none) {
+    return select_number("SELECT last_value FROM @uid_fleet_segment WHERE name = $1", parameters(segment), none);
 }
 
 void put_given(const char *segment, int64_t last) {

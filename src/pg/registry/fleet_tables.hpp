@@ -62,16 +62,10 @@ int64_t count_pools(const char *login);
 // `login` is the role whose call brings the layout.
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);
 bool read_pool(int32_t pool, core::Layout *layout);
-// The epoch of pools of this preset and widths whose epoch is another one; -1: there are none.
+// The epoch of a pool of this preset and widths whose epoch is another one; -1: there is none.
 int64_t other_epoch(const core::Layout &layout, const char *preset);
 
-// When the last grant of a member ends, by the ends of all of them and by core::latest_end_us(), and when the last one
-// was made.
-struct LatestGrants {
-    int64_t end_us; // 0: there is none
-    core::KnownGrants known;
-};
-LatestGrants read_latest_grants(const core::RegistryView &view);
+core::KnownGrants read_latest_grants(const core::RegistryView &view);
 
 // False: it was never granted, so the record has no more than its number.
 bool read_node(int32_t pool, int64_t node, NodeRecord *record);
@@ -88,8 +82,9 @@ int64_t first_end(int32_t pool, NodeRange range);
 // Writes the row, whether there is one or not.
 void put_node(const NodeRecord &record);
 
-// The last value that members were given of a segment of this name, whether it is still there or not. False: none.
-bool read_given(const char *segment, int64_t *last);
+// The last value that members were given of a segment of this name, whether it is still there or not; `none`: there is
+// none.
+int64_t read_given(const char *segment, int64_t none);
 void put_given(const char *segment, int64_t last);
 
 } // namespace uidgen::pg

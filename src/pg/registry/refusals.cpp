@@ -38,7 +38,10 @@ constexpr Words words[] = {
      move_hint},
     {core::Refusal::in_other_fleet, "in_other_fleet", "the server of the registry is itself a member of another fleet",
      "Correct uidgen.registry on this server, so that it names the registry of that fleet. Or correct it on the "
-     "registry's server, and run SELECT uid_fleet_move() there."}};
+     "registry's server, and run SELECT uid_fleet_move() there."},
+    {core::Refusal::too_many_layouts, "too_many_layouts",
+     "this server's login has brought 1,000 layouts to the fleet already",
+     "Use a layout that the fleet has, or name another role in uidgen.registry."}};
 
 // Members that ask may have no row that shows their clock, so the log does.
 bool refuse_ahead(const Registry &registry, Call *call) {
@@ -53,14 +56,6 @@ bool refuse_ahead(const Registry &registry, Call *call) {
     return refuse(&call->answer, "ahead", message,
                   "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, or "
                   "the epoch of the generator is, wait until then.");
-}
-
-// The last part of a qualified name; the whole text if it is no such name.
-const char *last_part(const char *qualified) {
-    List *parts = NIL;
-    if (!SplitIdentifierString(pstrdup(qualified), '.', &parts) || parts == NIL)
-        return qualified;
-    return static_cast<const char *>(llast(parts));
 }
 
 } // namespace
@@ -107,9 +102,8 @@ core::Refusal refuses_all(const Registry &registry) {
 
 bool refuse_unproven(Call *call) {
     const FleetRequest &request = call->request;
-    const char *who = request.database != nullptr ? psprintf("database \"%s\"", request.database) : "a server";
     ereport(LOG, (errmsg("a member shows what the registry of this fleet has not given"),
-                  errdetail("It says that it is %s on %s:%s.", who, request.host, request.port),
+                  errdetail("It says that it is on %s:%s.", request.host, request.port),
                   errhint("If the key of the registry was changed, run SELECT uid_fleet_move() on the member.")));
     return refuse(&call->answer, "unproven", "this server shows what the registry has not given to it", move_hint);
 }
@@ -138,23 +132,11 @@ bool refuse_taken(Call *call, const NodeRecord &taken) {
 }
 
 bool refuse_epoch(Call *call, int64_t epoch_us) {
-    const auto literal = [](const char *value) { return quote_literal_cstr(value); };
-    const FleetRequest &request = call->request;
+    const char *preset = call->request.preset;
     return refuse(&call->answer, "epoch_differs",
-                  psprintf("the generators of preset \"%s\" in this fleet have another epoch", request.preset),
-                  psprintf("Drop the generator, and run SELECT uid_generator_create(%s, preset => %s, epoch => %s).",
-                           literal(last_part(request.name)), literal(request.preset), literal(show_time(epoch_us))));
-}
-
-bool refuse_layout(Call *call, const char *login) {
-    const FleetRequest &request = call->request;
-    ereport(LOG, (errmsg("role \"%s\" cannot bring more than %lld layouts", login, static_cast<long long>(most_pools)),
-                  errdetail("Generator \"%s\" in database \"%s\" on %s:%s asks for it.", request.name, request.database,
-                            request.host, request.port)));
-    return refuse(&call->answer, "too_many_layouts",
-                  psprintf("this server's login has brought %lld layouts to the fleet already",
-                           static_cast<long long>(most_pools)),
-                  "Use a layout that the fleet has, or name another role in uidgen.registry.");
+                  psprintf("the generators of preset \"%s\" in this fleet have another epoch", preset),
+                  psprintf("Drop the generator, and run SELECT uid_generator_create(name, preset => %s, epoch => %s).",
+                           quote_literal_cstr(preset), quote_literal_cstr(show_time(epoch_us))));
 }
 
 const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }

@@ -214,7 +214,7 @@ void settle_environment(Registry *registry) {
     if (!handed_over && !promoted)
         registry->unclaimed = change;
     else
-        draw_epoch(registry, handed_over || registry->state.synchronous ? Takeover::nothing : Takeover::lost, change);
+        draw_epoch(registry, !handed_over && !registry->state.synchronous, change);
 }
 
 void lock_registry(Registry *registry) {
@@ -262,15 +262,10 @@ void commit_registry(Registry *registry) {
     check_spi(SPI_finish(), "SPI_finish", "");
 }
 
-void draw_epoch(Registry *registry, Takeover takeover, const char *reason) {
+void draw_epoch(Registry *registry, bool lost, const char *reason) {
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
-    const bool lost = takeover != Takeover::nothing;
-    if (takeover == Takeover::unknown)
-        view.epoch.number = view.now_us / us_per_second;
-    view = core::succeeded(view, random_number(), lost, read_latest_grants(view).known);
-    if (takeover == Takeover::unknown)
-        state.first_epoch = view.epoch.number;
+    view = core::succeeded(view, random_number(), lost, read_latest_grants(view));
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
     view.awaits_member = false;
