@@ -307,7 +307,7 @@ ok(poll_until('grants go on', sub { my $answer = eval { ask($fourth, $patient) }
 is($fourth->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE host = 'waiter'"), 1, '... with the same node');
 start_node($stale);
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
-is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE policy = 'reserved''), 2, '... and has them');
+is($stale->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE policy = 'reserved'"), 2, '... and has them');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
 $stale->stop;
