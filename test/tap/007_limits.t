@@ -31,7 +31,7 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_internal.uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };
 	$set_registry->('host=/nowhere');
 	$node->safe_psql('postgres', 'CREATE SEQUENCE uid_segments.sought; CREATE SEQUENCE elsewhere');
-	like($look_up->('uid_segments.sought'), qr/could not attach segment "a"/, 'a look-up without an answer is an error');
+	like($look_up->('uid_segments.sought'), qr/segment "a" has no values from the registry/, 'a look-up without an answer is an error');
 	like($look_up->('elsewhere'), qr/sequence "elsewhere" is not in schema "uid_segments"/, '... and only for who may create segments');
 	$node->safe_psql('postgres', 'DROP SEQUENCE uid_segments.sought, elsewhere');
 	$set_registry->('');

@@ -241,7 +241,7 @@ set_clock($short, '+3600s');
 my $error = refused($short, 'SELECT uid_next()', '');
 like($error, qr/ERROR:  55000: generator "uid_default" has no node from the registry/, 'then draws fail')
   or die 'draws without a grant';
-like($error, qr/DETAIL:  The (last attempt to get one failed: \S|registry has not answered yet)/, 'with the reason');
+like($error, qr/DETAIL:  The (last request to the registry failed: \S|registry has not answered yet)/, 'with the reason');
 like($error, qr/HINT:  \S/, 'and a hint');
 like(refused($short, 'SELECT uid_next_array(10)'), qr/has no node from the registry/, 'arrays');
 like(refused($short, q{SELECT uid_next('uid_generators.cached')}), qr/"cached" has no node from the registry/,

@@ -208,14 +208,15 @@ is(lines_of($copy, 'a copy of the file that was written'), 1, 'a file that was p
 my $third = drawn_node($copy);
 isnt($third, $other, 'and another node is drawn');
 
-# A header, the memberships as they were before the second generator asked, and the grant that it got.
+# A header, and the memberships as they were written: the first generator's twice before it asked and once with its grant,
+# then those of the second one.
 $copy->safe_psql('postgres', "SELECT uid_generator_create('second'); SELECT uid_next('uid_generators.second')");
 $copy->stop;
 $registry->stop;
 my $whole = slurp_file($copy->data_dir . "/$file");
 my $header = 1340;
-my $length = (length($whole) - $header) / 3;
-my @records = map { substr $whole, $header + $_ * $length, $length } 0 .. 2;
+my $length = (length($whole) - $header) / 5;
+my @records = map { substr $whole, $header + $_ * $length, $length } 0 .. 4;
 is(unpack('L', substr $_, -4), crc32c(substr $_, 0, -4), 'a record has its checksum') foreach @records;
 
 # Keeps the inode.
@@ -258,7 +259,8 @@ foreach my $what (sort keys %last)
 	$copy->stop;
 }
 is(lines_of($copy, 'ignoring file.*\n.*record'), 0, 'the file counts');
-$registry->start;
+$registry->start;    # which accepts newcomers once a member has called
+$member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status') or die 'not connected';
 start_with(flipped($whole, $header + $length / 2));
 is(lines_of($copy, 'A record of it is damaged'), 1, 'if another record is damaged, the file does not count');
 my $fourth = drawn_node($copy);
@@ -386,7 +388,7 @@ my $mirror = standby_of($registry, 'mirror');
 start_node($mirror);
 my $at_mirror = 'host=' . $mirror->host . ' port=' . $mirror->port;
 set_registry($beginner, "$at_mirror dbname=postgres user=uid_fleet $pass");
-bad_setting(qr/names is a standby/, 'a standby of the registry');
+bad_setting(qr/cannot run uid_fleet_call\(\) during recovery/, 'a standby of the registry');
 
 set_registry($beginner, 'host=a password mistyped');
 unlike(bad_setting(qr/uidgen\.registry is not a connection string that libpq can parse/, 'a string that libpq cannot parse'),
@@ -486,12 +488,12 @@ sub message
 	return $type . pack('N', 4 + length $body) . $body;
 }
 
-my $short_row = message('T', pack('n', 1) . "x\0" . pack('NnNnNn', 0, 0, 25, 65535, 0xffffffff, 0))
-  . message('D', pack('n', 1) . pack('N', 1) . 'a') . message('C', "SELECT 1\0") . message('Z', 'I');
+my $column = "x\0" . pack('NnNnNn', 0, 0, 25, 65535, 0xffffffff, 0);
+my $long_row = message('T', pack('n', 2) . $column x 2) . message('D', pack('n', 2) . (pack('N', 1) . 'a') x 2) . message('C', "SELECT 1\0") . message('Z', 'I');
 my $long = 'x' x 90e6;
 my $lost = qr/lost synchronization with server|cannot allocate memory/;
 foreach my $case (
-	[ $short_row, 'a row that is too short', qr/the registry's answer is not valid/ ],
+	[ $long_row, 'a row that is too long', qr/the registry's answer is not valid/ ],
 	[ message('G', pack('Cn', 0, 0)), 'a COPY', qr/the registry's answer is not valid/ ],
 	[ message('E', "SERROR\0C22000\0M$long\0\0"), 'an error of 90 MB', $lost ],
 	[ message('N', "SWARNING\0C01000\0M$long\0\0"), 'a warning of 90 MB', $lost ])

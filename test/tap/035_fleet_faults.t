@@ -193,7 +193,7 @@ $registry->poll_query_until('postgres',
 my $until = sql($servers{registry}, "SELECT granted_until FROM uid_fleet_node WHERE node = $node AND $of_small");
 create_small($servers{b}, 'newcomer');
 push @{ $loops{b} }, load_small($servers{b}, 'newcomer');
-fails_with('c', qr/has no node from the registry.*DETAIL:  The last attempt to get one failed: connection to server on socket/s);
+fails_with('c', qr/has no node from the registry.*DETAIL:  The last request to the registry failed: connection to server on socket/s);
 goes_on('its node is given to a newcomer', $loops{b}[-1]);
 is(sql($servers{registry}, "SELECT granted_from >= $until FROM uid_fleet_node WHERE node = $node AND generator LIKE '%newcomer'"),
 	't', '... from the end of its grant on');

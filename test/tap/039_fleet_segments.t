@@ -162,7 +162,7 @@ is(status('a', 'orders', 'registry_name, range_first, range_length, next_ready, 
 	'orders|1|100|f|f|t', 'segment_status shows the block');
 
 like((sqlstate($nodes{a}, q{SELECT segment_attach('nowhere')}))[1],
-	qr/could not attach segment "nowhere"\nDETAIL:  .*: segment "nowhere" does not exist at the registry\nHINT:  Run SELECT segment_create\('nowhere'\) on the registry/,
+	qr/segment "nowhere" has no values from the registry\nDETAIL:  .*: segment "nowhere" does not exist at the registry\nHINT:  Run SELECT segment_create\('nowhere'\) on the registry/,
 	'a segment that the registry does not have');
 is(sql($nodes{a}, q{SELECT count(*) FROM pg_class WHERE relname = 'nowhere'}), 0, 'leaves nothing behind');
 sql($nodes{first}, q{SELECT segment_create('closed')});

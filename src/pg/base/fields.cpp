@@ -52,48 +52,18 @@ bool is_null_in(const void *record, const Field &field) {
     return field.type != FieldType::list && field.none != required && number_in(record, field) == field.none;
 }
 
-int64_t number_of(Datum value, Oid type) {
-    switch (type) {
-    case INT2OID:
-        return DatumGetInt16(value);
-    case INT4OID:
-        return DatumGetInt32(value);
-    case OIDOID:
-        return DatumGetObjectId(value);
-    case BOOLOID:
-        return DatumGetBool(value) ? 1 : 0;
-    case TIMESTAMPTZOID:
-        return to_unix_us(DatumGetTimestampTz(value));
-    default:
-        return DatumGetInt64(value);
-    }
-}
+// Every integer fits a number, because its Datum is sign-extended.
+static_assert(sizeof(Datum) == sizeof(int64_t));
 
-Oid field_type_oid(FieldType type) {
-    switch (type) {
-    case FieldType::int32:
-        return INT4OID;
-    case FieldType::boolean:
-        return BOOLOID;
-    case FieldType::text:
-        return TEXTOID;
-    case FieldType::time:
-        return TIMESTAMPTZOID;
-    case FieldType::list:
-        return INT8ARRAYOID;
-    default:
-        return INT8OID;
+int column_of(const Field &field, TupleDesc desc) {
+    const int column = SPI_fnumber(desc, field.name);
+    if (column > 0) {
+        const FormData_pg_attribute *attribute = TupleDescAttr(desc, column - 1);
+        const bool is_number = field.type <= FieldType::boolean && attribute->attbyval;
+        if (is_number || attribute->atttypid == field_type_oid(field.type))
+            return column;
     }
-}
-
-bool is_read_from(FieldType type, Oid column) {
-    if (type == FieldType::text || type == FieldType::list)
-        return column == field_type_oid(type);
-    const Oid numbers[] = {INT2OID, INT4OID, INT8OID, OIDOID, BOOLOID, TIMESTAMPTZOID};
-    for (const Oid number : numbers)
-        if (column == number)
-            return true;
-    return false;
+    elog(ERROR, "column \"%s\" is missing or of another type", field.name);
 }
 
 void read_list(const Field &field, core::Former *list, Datum value) {
@@ -112,66 +82,37 @@ void read_list(const Field &field, core::Former *list, Datum value) {
     }
 }
 
-Datum list_datum(const core::Former &list) {
-    Datum values[core::most_former];
-    for (uint32_t i = 0; i < list.count; i++)
-        values[i] = Int64GetDatum(static_cast<int64_t>(list.incarnations[i]));
-    return PointerGetDatum(construct_array(values, static_cast<int>(list.count), INT8OID, 8, true, TYPALIGN_DOUBLE));
-}
-
 Datum field_datum(const void *record, const Field &field) {
-    switch (field.type) {
-    case FieldType::text:
+    if (field.type == FieldType::text)
         return CStringGetTextDatum(field_in<const char *>(record, field));
-    case FieldType::list:
-        return list_datum(field_in<core::Former>(record, field));
-    case FieldType::boolean:
-        return BoolGetDatum(field_in<bool>(record, field));
-    case FieldType::int32:
-        return Int32GetDatum(field_in<int32_t>(record, field));
-    case FieldType::time:
-        return TimestampTzGetDatum(to_timestamptz(field_in<int64_t>(record, field)));
-    default:
-        return Int64GetDatum(field_in<int64_t>(record, field));
-    }
+    const int64_t number = number_in(record, field);
+    return Int64GetDatum(field.type == FieldType::time ? to_timestamptz(number) : number);
 }
 
-// The next column of a row as text, unquoted in place; null: NULL. Moves *next beyond it. False: it does not end.
-bool next_column(char **next, char **column) {
-    char *in = *next;
-    char *out = in;
-    bool quoted = false;
-    bool was_quoted = false;
-    *column = in;
-    for (; quoted || (*in != ',' && *in != ')'); in++) {
-        if (*in == '\0')
-            return false;
-        if (*in == '"' && quoted && in[1] == '"')
-            *out++ = *in++;
-        else if (*in == '"')
-            quoted = !quoted, was_quoted = true;
-        else if (*in == '\\' && in[1] != '\0')
-            *out++ = *++in;
-        else
-            *out++ = *in;
-    }
-    *next = *in == ',' ? in + 1 : in;
-    if (out == *column && !was_quoted)
-        *column = nullptr;
-    *out = '\0';
+// What is left of a message.
+struct Input {
+    const char *next;
+    int64_t bytes;
+};
+
+// An integer of so many bytes, the most significant one first. False: there are not so many.
+bool take_number(Input *input, int64_t bytes, int64_t *number) {
+    if (bytes < 1 || bytes > static_cast<int64_t>(sizeof(*number)) || bytes > input->bytes)
+        return false;
+    *number = static_cast<signed char>(*input->next) < 0 ? -1 : 0;
+    for (int64_t i = 0; i < bytes; i++)
+        *number = static_cast<int64_t>(static_cast<uint64_t>(*number) << 8) | static_cast<uint8_t>(*input->next++);
+    input->bytes -= bytes;
     return true;
 }
 
-// False: it is no number.
-bool parse_number(const char *text, const Field &field, int64_t *number) {
-    char *end = nullptr;
-    errno = 0;
-    if (field.type == FieldType::boolean) {
-        *number = *text == 't' ? 1 : 0;
-        return true;
-    }
-    *number = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && errno == 0;
+bool take_text(Input *input, int64_t bytes, const char **text) {
+    if (bytes > input->bytes)
+        return false;
+    *text = pnstrdup(input->next, static_cast<Size>(bytes));
+    input->next += bytes;
+    input->bytes -= bytes;
+    return true;
 }
 
 } // namespace
@@ -188,11 +129,8 @@ void clear_fields(const Fields &fields, void *record) {
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc) {
     for (int i = 0; i < fields.count; i++) {
         const Field &field = fields.fields[i];
-        const int column = SPI_fnumber(desc, field.name);
         bool null = true;
-        const Datum value = column > 0 ? heap_getattr(tuple, column, desc, &null) : static_cast<Datum>(0);
-        if (column <= 0 || !is_read_from(field.type, TupleDescAttr(desc, column - 1)->atttypid))
-            elog(ERROR, "column \"%s\" is missing or of another type", field.name);
+        const Datum value = heap_getattr(tuple, column_of(field, desc), desc, &null);
         if (null && field.none == required)
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("\"%s\" must not be null", field.name)));
         if (null)
@@ -202,7 +140,8 @@ void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc de
         else if (field.type == FieldType::list)
             read_list(field, &field_in<core::Former>(into, field), value);
         else
-            set_number(into, field, number_of(value, TupleDescAttr(desc, column - 1)->atttypid));
+            set_number(into, field,
+                       field.type == FieldType::time ? to_unix_us(DatumGetTimestampTz(value)) : DatumGetInt64(value));
     }
 }
 
@@ -214,9 +153,7 @@ HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc) {
     memset(nulls, true, sizeof(nulls));
     for (int i = 0; i < fields.count; i++) {
         const Field &field = fields.fields[i];
-        const int column = SPI_fnumber(desc, field.name);
-        if (column <= 0 || TupleDescAttr(desc, column - 1)->atttypid != field_type_oid(field.type))
-            elog(ERROR, "column \"%s\" is missing or of another type", field.name);
+        const int column = column_of(field, desc);
         nulls[column - 1] = is_null_in(from, field);
         if (!nulls[column - 1])
             values[column - 1] = field_datum(from, field);
@@ -244,12 +181,9 @@ void append_json(StringInfo into, const Fields &fields, const void *from) {
             escape_json(into, field_in<const char *>(from, field));
         } else if (field.type == FieldType::list) {
             const core::Former &list = field_in<core::Former>(from, field);
-            appendStringInfoChar(into, '[');
             for (uint32_t k = 0; k < list.count; k++)
-                appendStringInfo(into, "%s" UINT64_FORMAT, k > 0 ? "," : "", list.incarnations[k]);
-            appendStringInfoChar(into, ']');
-        } else if (field.type == FieldType::boolean) {
-            appendStringInfoString(into, field_in<bool>(from, field) ? "true" : "false");
+                appendStringInfo(into, "%c" UINT64_FORMAT, k > 0 ? ',' : '[', list.incarnations[k]);
+            appendStringInfoString(into, list.count > 0 ? "]" : "[]");
         } else {
             appendStringInfo(into, INT64_FORMAT, number_in(from, field));
         }
@@ -257,21 +191,24 @@ void append_json(StringInfo into, const Fields &fields, const void *from) {
     appendStringInfoChar(into, '}');
 }
 
-bool parse_fields(const Fields &fields, void *into, char *text) {
-    char *next = text + 1;
-    if (*text != '(')
+bool parse_fields(const Fields &fields, void *into, const char *row, int bytes) {
+    Input input = {row, bytes};
+    int64_t columns = 0;
+    if (!take_number(&input, sizeof(int32_t), &columns) || columns < fields.count)
         return false;
     for (int i = 0; i < fields.count; i++) {
         const Field &field = fields.fields[i];
-        char *column = nullptr;
+        int64_t type = 0;
+        int64_t length = 0;
         int64_t number = 0;
-        if (!next_column(&next, &column) || (column == nullptr && field.none == required))
+        if (!take_number(&input, sizeof(int32_t), &type) || !take_number(&input, sizeof(int32_t), &length) ||
+            type != field_type_oid(field.type) || (length < 0 && field.none == required))
             return false;
-        if (column == nullptr)
+        if (length < 0)
             set_null(into, field);
-        else if (field.type == FieldType::text)
-            field_in<const char *>(into, field) = column;
-        else if (parse_number(column, field, &number))
+        else if (field.type == FieldType::text && take_text(&input, length, &field_in<const char *>(into, field)))
+            continue;
+        else if (field.type != FieldType::text && take_number(&input, length, &number))
             set_number(into, field, number);
         else
             return false;

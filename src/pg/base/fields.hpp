@@ -14,10 +14,14 @@ enum class FieldType : uint8_t {
     int32,
     int64, // or uint64_t, as bigint
     boolean,
-    text,
     time, // int64_t: microseconds since 1970-01-01; as timestamptz
+    text,
     list, // core::Former; as bigint[]
 };
+constexpr Oid field_type_oid(FieldType type) {
+    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, INT8ARRAYOID};
+    return types[static_cast<int>(type)];
+}
 
 struct Field {
     const char *name;
@@ -63,8 +67,8 @@ template <typename T> constexpr FieldType field_type() {
 // Sets all fields to NULL.
 void clear_fields(const Fields &fields, void *record);
 
-// Reads the columns of those names into the struct. A column may have another integer type than the field. Texts are in
-// the current memory context. An error names the column if it is NULL and required, or has too many values.
+// Reads the columns of those names into the struct. A column may have another type of integer than the field. Texts are
+// in the current memory context. An error names the column if it is NULL and required, or has too many values.
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc);
 
 // A row with the columns of those names. Others are NULL.
@@ -76,8 +80,8 @@ char *field_names(const Fields &fields, const char *before = "");
 // A JSON object without what is NULL.
 void append_json(StringInfo into, const Fields &fields, const void *from);
 
-// Reads a row as PostgreSQL shows it. There may be more columns than fields: a later version has appended them. Texts
-// are parts of `text`, which is changed. False: it is no such row.
-bool parse_fields(const Fields &fields, void *into, char *text);
+// Reads a row in PostgreSQL's binary format. There may be more columns than fields: a later version has appended them.
+// Texts are in the current memory context. False: it is no such row.
+bool parse_fields(const Fields &fields, void *into, const char *row, int bytes);
 
 } // namespace uidgen::pg

@@ -8,10 +8,6 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr int64_t longest_idle_us = 60 * us_per_second;
-
-int64_t last_block_call_us = 0; // on the monotonic clock; 0: none yet
-
 bool is_one_of(const char *refusal, std::initializer_list<const char *> names) {
     for (const char *name : names)
         if (refusal != nullptr && strcmp(refusal, name) == 0)
@@ -19,12 +15,9 @@ bool is_one_of(const char *refusal, std::initializer_list<const char *> names) {
     return false;
 }
 
-// *error also has the reason of a refusal. False: there is no answer.
 bool call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
     if (!connection_call(request, answer, error))
         return false;
-    if (answer->refusal != nullptr)
-        set_refusal(error, *answer);
     if (is_one_of(answer->refusal,
                   {"other_fleet", "stale_registry", "rival", "unclaimed", "handing_over", "no_standby"}))
         connection_close(); // another server of the registry may answer
@@ -96,14 +89,6 @@ FleetRequest request_for(const BlockAsk &ask) {
     return request;
 }
 
-BlockAnswer refused_block(const char *refusal, const GrantError &error) {
-    const bool passes = is_one_of(refusal, {"handing_over", "unclaimed", "no_standby", "stale_registry", "rival"});
-    const BlockRefusal why = is_one_of(refusal, {"used_up"})                            ? BlockRefusal::used_up
-                             : is_one_of(refusal, {"other_fleet", "increment_differs"}) ? BlockRefusal::changed
-                                                                                        : BlockRefusal::other;
-    return {passes ? BlockState::asked : BlockState::refused, {}, why, error};
-}
-
 // Whether the values are those that were asked for. Others could be values that this server had before.
 bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
     int64_t length = 0;
@@ -117,27 +102,6 @@ bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
         return a.count == 0;
     return a.count > 0 && a.count <= ask.count && !__builtin_mul_overflow(a.count - 1, a.increment, &length) &&
            !__builtin_add_overflow(a.first, length, &last);
-}
-
-// An error of the connection passes by itself.
-BlockAnswer call_for_block(const BlockAsk &ask) {
-    FleetAnswer a;
-    GrantError error;
-    if (!call(request_for(ask), &a, &error))
-        return {connection_is_open() ? BlockState::refused : BlockState::asked, {}, BlockRefusal::other, error};
-    if (a.refusal != nullptr)
-        return refused_block(a.refusal, error);
-    if (!is_what_was_asked(ask, a))
-        set_not_a_registry(&error);
-    else if (ask.count > 0 && !core::is_beyond({ask.shown, true}, a.increment, a.first))
-        set_error(&error, "the registry gave values that this database had before",
-                  "Check that uidgen.registry names the current primary server of the registry.");
-    else
-        return {BlockState::ready,
-                {a.given.fleet, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous},
-                BlockRefusal::other,
-                {}};
-    return {BlockState::refused, {}, BlockRefusal::other, error};
 }
 
 } // namespace
@@ -154,19 +118,24 @@ bool member_call(const Member &member, const core::Request &request, const Grant
     return false;
 }
 
-bool block_call_next(int64_t *next_us, GrantError *error) {
-    AskedBlock asked;
-    if (!blocks_next_asked(&asked, next_us))
-        return false;
-    const BlockAnswer answer = call_for_block(asked.ask);
-    last_block_call_us = monotonic_us();
-    *error = answer.error;
-    blocks_answer(asked, answer);
-    return true;
-}
-
-bool block_was_called_lately() {
-    return last_block_call_us != 0 && monotonic_us() - last_block_call_us < longest_idle_us;
+// An error that has closed the connection passes by itself, unless the segment must be attached again.
+BlockAnswer block_call(const BlockAsk &ask) {
+    FleetAnswer a;
+    GrantError error;
+    if (!call(request_for(ask), &a, &error) || a.refusal != nullptr) {
+        const bool passes = !connection_is_open() && !is_one_of(error.refusal, {"other_fleet"});
+        return {passes ? BlockState::asked : BlockState::refused, {}, error};
+    }
+    if (!is_what_was_asked(ask, a))
+        set_not_a_registry(&error);
+    else if (ask.count > 0 && !core::is_beyond({ask.shown, true}, a.increment, a.first))
+        set_error(&error, "the registry gave values that this database had before",
+                  "Check that uidgen.registry names the current primary server of the registry.");
+    else
+        return {BlockState::ready,
+                {a.given.fleet, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous},
+                {}};
+    return {BlockState::refused, {}, error};
 }
 
 } // namespace uidgen::pg

@@ -13,12 +13,7 @@ namespace uidgen::pg {
 bool member_call(const Member &member, const core::Request &request, const GrantedLast &other, FleetAnswer *answer,
                  GrantError *error);
 
-// Asks for the next block that sessions want, if there is one. False: none is due; then *next_us is how long until one
-// is, if that is less than it was. *error is that of the call; at_us 0: it had none.
-bool block_call_next(int64_t *next_us, GrantError *error);
-
-// Whether a block was asked for a moment ago. The registrar then stays, so that the connection lasts from one block to
-// the next.
-bool block_was_called_lately();
+// Asks for a block.
+BlockAnswer block_call(const BlockAsk &ask);
 
 } // namespace uidgen::pg

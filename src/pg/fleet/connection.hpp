@@ -17,14 +17,18 @@ void connection_limit_memory();
 struct Found {
     bool is_alone;  // false: newcomers must wait, because there is another registry that cannot be told from this one
     int registries; // that answered, of whatever fleet
-    GrantedLast other;  // of a registry with another epoch
-    const char *host;   // "host:port" of the registry; null: none
-    const char *others; // of the other registries; null: there are none
+    GrantedLast other; // of a registry with another epoch
+    const char *host;  // "host:port" of the registry; null: none
+    char others[256];  // of the other registries; empty: there are none
 };
 
-// Asks all hosts of the connection string, and connects to the registry, if that was another one before. `seen` is what
-// this server has seen of its fleet. Texts live until the next inquiry. False: there is none, and *error says why.
-bool connection_inquire(const char *conninfo, const core::FleetSeen &seen, Found *found, GrantError *error);
+// From now on the hosts are those of that connection string. Closes the connection if that was another one. False: it
+// was the same.
+bool connection_use(const char *conninfo);
+
+// Asks all hosts, and connects to the registry, if that was another one before. `seen` is what this server has seen of
+// its fleet. False: there is none, and *error says why.
+bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error);
 
 void connection_close();
 bool connection_is_open();
@@ -34,8 +38,8 @@ pgsocket connection_socket();
 void connection_read_idle();
 
 // Sends a request to the registry, in a transaction of its own. The answer counts only after the server was ready for
-// the next statement. Its texts are in the current memory context. False: there is none, and *error says why; then the
-// connection may have been closed.
+// the next statement. Its texts are in the current memory context. *error also says why the registry refuses. False:
+// there is no answer, and *error says why; then the connection may have been closed.
 bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error);
 
 // A request with what this server says of itself.

@@ -32,8 +32,7 @@ struct Record {
 // The file that this process has written, and nobody else since. Without a place: none.
 struct Written {
     FileIdentity identity; // in its header
-    uint32 members;
-    uint64 place; // of the next record
+    uint64 place;          // of the next record
 };
 Written written = {};
 
@@ -115,23 +114,7 @@ template <typename Visit> bool read_records(Input input, uint64 place, Visit vis
     return static_cast<size_t>(input.end - begin) <= record_bytes;
 }
 
-// Each membership begins its next incarnation. Null: all were restored.
-const char *restore(const Input &input, uint64 place) {
-    const char *why = nullptr;
-    (void)read_records(input, place, [&](Record &record) {
-        uint64_t fresh = 0;
-        if (!try_fresh_incarnation(&fresh)) {
-            why = "Random values could not be generated.";
-            return;
-        }
-        core::begin_incarnation(&record.membership, fresh);
-        membership_restore(record.key, record.layout, record.membership);
-        fleet_restore(record.seen);
-    });
-    return why;
-}
-
-// Null: it counts. If `restores`, its memberships are restored.
+// Null: it counts. If `restores`, its memberships are restored, and each begins its next incarnation.
 const char *judge(int file, Input content, bool restores) {
     Header header;
     if (!take(&content, &header))
@@ -143,7 +126,13 @@ const char *judge(int file, Input content, bool restores) {
         return why;
     if (!read_records(content, first_place(header), [](const Record &) {}))
         return "A record of it is damaged.";
-    return restores ? restore(content, first_place(header)) : nullptr;
+    if (restores)
+        (void)read_records(content, first_place(header), [](Record &record) {
+            core::begin_incarnation(&record.membership, fresh_incarnation());
+            membership_restore(record.key, record.layout, record.membership);
+            fleet_restore(record.seen);
+        });
+    return nullptr;
 }
 
 // The whole file, palloc'd; null: it cannot be read.
@@ -166,11 +155,11 @@ template <typename Part> void put(StringInfo output, const Part &part) {
     appendBinaryStringInfo(output, reinterpret_cast<const char *>(&sum), sizeof(sum));
 }
 
-void put_record(StringInfo output, Written *file, const Member &member, const core::Membership &membership,
+void put_record(StringInfo output, const Member &member, const core::Membership &membership,
                 const core::FleetSeen &seen) {
     Record record;
     memset(static_cast<void *>(&record), 0, sizeof(record));
-    record.place = file->place++;
+    record.place = written.place++;
     record.key = member.key;
     record.layout = member.request.layout;
     record.membership = membership;
@@ -178,7 +167,7 @@ void put_record(StringInfo output, Written *file, const Member &member, const co
     put(output, record);
 }
 
-bool put_all(StringInfo output, int file, Written *whole) {
+bool put_all(StringInfo output, int file) {
     Header header;
     memset(static_cast<void *>(&header), 0, sizeof(header));
     header.format = file_format;
@@ -186,71 +175,54 @@ bool put_all(StringInfo output, int file, Written *whole) {
     header.timeline = GetWALInsertionTimeLine();
     if (!identify(file, &header.identity))
         return false;
-    *whole = {header.identity, 0, first_place(header)};
+    written = {header.identity, first_place(header)};
     put(output, header);
-    for_each_member([&](const Member &member) {
-        put_record(output, whole, member, member.membership, fleet_seen());
-        whole->members++;
-    });
+    for_each_member([&](const Member &member) { put_record(output, member, member.membership, fleet_seen()); });
     return true;
 }
 
-// With a record of the change (null: none), if membership_publish() would take it.
-bool write_out(int file, StringInfo output, Written *next, const MembershipChange *change) {
+// With a record of the change, if membership_publish() would take it.
+bool write_out(int file, StringInfo output, const MembershipChange &change) {
     Member member;
-    if (change != nullptr && membership_copy(change->slot, &member) && membership_may_follow(member, *change))
-        put_record(output, next, member, change->membership, change->seen);
+    if (membership_copy(change.slot, &member) && membership_may_follow(member, change))
+        put_record(output, member, change.membership, change.seen);
     errno = ENOSPC; // if less is written
     return write(file, output->data, static_cast<size_t>(output->len)) == output->len;
 }
 
 // The name of a file says nothing about its inode, so the file is made first.
-bool write_whole(StringInfo output, const MembershipChange *change) {
-    Written whole = {};
-    written = {};
+bool write_whole(StringInfo output, const MembershipChange &change) {
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
     if (file < 0)
         return report("create", temporary_name);
-    const bool is_whole =
-        (put_all(output, file, &whole) && write_out(file, output, &whole, change)) || report("write", temporary_name);
-    if (CloseTransientFile(file) != 0 || !is_whole) {
-        (void)unlink(temporary_name);
-        return false;
-    }
-    if (durable_rename(temporary_name, file_name, LOG) != 0) // flushes first, and keeps the inode
-        return false;
-    written = whole;
-    return true;
+    const bool is_whole = (put_all(output, file) && write_out(file, output, change)) || report("write", temporary_name);
+    return CloseTransientFile(file) == 0 && is_whole &&
+           durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
 }
 
-// Whether a record may follow those that are there: in the same file of the same host, whose name may change, of the
-// same members, whose incarnations a whole file has stored, and not many more of them.
+// Whether a record may follow those that are there: in the same file of the same host, whose name may change, and not
+// many more records than members.
 bool may_grow(int file) {
     FileIdentity now;
     uint32 members = 0;
     for_each_member([&members](const Member &) { members++; });
     return written.place != 0 && identify(file, &now) && difference(written.identity, now) == nullptr &&
-           members == written.members && static_cast<uint32>(written.place) < 2 * members + 100;
+           static_cast<uint32>(written.place) < 2 * members + 100;
 }
 
 // What fails may leave a part of a record, so the next write is of the whole file.
-bool append(int file, StringInfo output, const MembershipChange *change) {
-    Written longer = written;
-    written = {};
-    if (!write_out(file, output, &longer, change) || pg_fsync(file) != 0)
-        return report("write", file_name);
-    written = longer;
-    return true;
-}
-
-bool write_file(StringInfo output, const MembershipChange *change) {
-    const int file = change != nullptr ? OpenTransientFile(file_name, O_WRONLY | O_APPEND | PG_BINARY) : -1;
-    const bool appends = file >= 0 && may_grow(file);
-    const bool appended = appends && append(file, output, change);
+bool write_file(StringInfo output, const MembershipChange &change) {
+    const int file = OpenTransientFile(file_name, O_WRONLY | O_APPEND | PG_BINARY);
+    const bool grows = file >= 0 && may_grow(file);
+    bool stored = grows && ((write_out(file, output, change) && pg_fsync(file) == 0) || report("write", file_name));
     if (file >= 0)
         CloseTransientFile(file);
-    return appends ? appended : write_whole(output, change);
+    if (!grows)
+        stored = write_whole(output, change);
+    if (!stored)
+        written = {};
+    return stored;
 }
 
 // A file that does not count is removed.
@@ -279,7 +251,7 @@ void read_file(bool restores) {
 void grant_file_check() { read_file(false); }
 void grant_file_restore() { read_file(true); }
 
-bool grant_file_write(const MembershipChange *change) {
+bool grant_file_write(const MembershipChange &change) {
     StringInfoData output;
     initStringInfo(&output);
     LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);

@@ -14,11 +14,11 @@
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
 // grants of a file that counts may be used at once. They are the same membership, on the same timeline, as before.
 //
-// The file is a header, which says what the file is, and a record for each membership. A grant adds a record, which is
-// flushed before the grant is used; the last record of a membership counts. The whole file is written, under another
-// inode, when a process writes it for the first time, when there are other members, and when it has grown long. Each
-// part has a checksum. A record also has its number and the checksum of its header, so that what another file has left
-// on the disk does not pass for one.
+// The file is a header, which says what the file is, and a record for each membership. A change adds a record, which is
+// flushed before the change is used; the last record of a membership counts. The whole file is written, under another
+// inode, when a process writes it for the first time, and when it has grown long. Each part has a checksum. A record
+// also has its number and the checksum of its header, so that what another file has left on the disk does not pass for
+// one.
 //
 // A crash can tear only the last record, because each one is flushed before the next is written, and a whole file
 // follows a write that failed. The grant of that record was not used. So if the last record is damaged, the others
@@ -41,9 +41,9 @@ void grant_file_check();
 // While the area is made: begins the next incarnation of each membership in the file and restores it.
 void grant_file_restore();
 
-// Stores a change durably, if membership_publish() would take it, or (null) all memberships. False: it could not be
-// written, and the log says why; the file then counts as it did.
-bool grant_file_write(const MembershipChange *change);
+// Stores a change durably, if membership_publish() would take it. False: it could not be written, and the log says why;
+// the file then counts as it did.
+bool grant_file_write(const MembershipChange &change);
 
 // Removes the file durably, if there is one, so that no later start knows the memberships that were in it. The caller
 // has changed them in shared memory. Raises an error.

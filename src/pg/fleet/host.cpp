@@ -5,11 +5,10 @@
 namespace uidgen::pg {
 namespace {
 
-// The extension of the registry, and whether it is a standby.
-constexpr char look_up[] =
-    "SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.pg_is_in_recovery() FROM pg_catalog.pg_extension e "
-    "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
-    "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'";
+// The schema of the extension there.
+constexpr char look_up[] = "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e "
+                           "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
+                           "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'";
 
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
@@ -28,109 +27,110 @@ void copy_clean(char *into, size_t bytes, const char *text) {
     into[length] = '\0';
 }
 
-// libpq's message names host and port.
-void set_connection_error(Host *host, const char *hint) {
-    set_error(&host->error, PQerrorMessage(host->connection), hint);
-    host->error.names_host = true;
+// Without a message the error is libpq's, which names host and port.
+void fail(Host *host, const char *message, const char *hint) {
+    set_error(&host->error, message != nullptr ? message : PQerrorMessage(host->connection), hint);
+    host->error.names_host = message == nullptr;
+    close_host(host);
 }
 
-// What an administrator can do about an error of the registry. Empty: what its hint says.
-const char *hint_for(const char *sqlstate) {
+void refuse_host(Host *host) {
+    set_not_a_registry(&host->error);
+    close_host(host);
+}
+
+// What an administrator can do about an error of the registry, unless its hint says it.
+const char *hint_for(const char *sqlstate, const char *hint) {
     if (strcmp(sqlstate, "42501") == 0) // insufficient_privilege
         return "Run SELECT uid_fleet_admit('role') on the registry, with the role that uidgen.registry names.";
     if (strcmp(sqlstate, "42883") == 0 || strcmp(sqlstate, "42704") == 0) // undefined_function, undefined_object
         return "Run ALTER EXTENSION uidgen UPDATE on the registry, whose version of uidgen must not be older than this "
                "server's.";
-    if (strcmp(sqlstate, "25006") == 0) // read_only_sql_transaction
-        return "Name the primary server of the registry in uidgen.registry, or all its servers.";
-    return "";
+    return hint != nullptr ? hint : "";
 }
 
-void set_statement_error(Host *host) {
-    const PGresult *result = host->result;
-    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
-    const char *own_hint = hint_for(sqlstate != nullptr ? sqlstate : "");
-    if (hint == nullptr || own_hint[0] != '\0')
-        hint = own_hint;
-    if (message == nullptr)
-        set_connection_error(host, hint);
-    else if (message[0] == '\0')
-        set_not_a_registry(&host->error);
+// A server that cannot be used, or takes no writes any more (read_only_sql_transaction), is left.
+void read_error(Host *host) {
+    const char *sqlstate = PQresultErrorField(host->result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(host->result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(host->result, PG_DIAG_MESSAGE_DETAIL);
+    if (sqlstate == nullptr || message == nullptr) {
+        fail(host, nullptr, "");
+        return;
+    }
+    set_error(&host->error, detail == nullptr ? message : psprintf("%s: %s", message, detail),
+              hint_for(sqlstate, PQresultErrorField(host->result, PG_DIAG_MESSAGE_HINT)));
+    if (host->stage == Stage::looking_up || strcmp(sqlstate, "25006") == 0 ||
+        PQstatus(host->connection) != CONNECTION_OK)
+        close_host(host);
     else
-        set_error(&host->error, detail == nullptr ? message : psprintf("%s: %s", message, detail), hint);
-}
-
-// A server that is no primary any more must be left.
-bool is_about_server(const PGresult *result) {
-    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    return sqlstate != nullptr && strcmp(sqlstate, "25006") == 0;
+        host->stage = Stage::idle;
 }
 
 void ignore_notice(void *, const PGresult *) {}
 
-void fail(Host *host, const char *message, const char *hint) {
-    set_error(&host->error, message, hint);
-    close_host(host);
-}
-
+// The result is in PostgreSQL's binary format.
 void send(Host *host, const char *statement, const char *value) {
     PQclear(host->result);
     host->result = nullptr;
     host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
     if (PQsendQueryParams(host->connection, statement, value != nullptr ? 1 : 0, nullptr, &value, nullptr, nullptr,
-                          0) != 0)
-        return;
-    set_connection_error(host, "");
-    close_host(host);
+                          1) == 0)
+        fail(host, nullptr, "");
 }
 
-// Whether the server may serve as a registry.
 void read_extension(Host *host) {
     const PGresult *result = host->result;
-    if (PQnfields(result) != 2) {
-        set_not_a_registry(&host->error);
-        close_host(host);
+    if (PQnfields(result) != 1) {
+        refuse_host(host);
     } else if (PQntuples(result) != 1) {
         fail(host,
              psprintf("extension \"uidgen\" is not installed in database \"%s\" of the registry",
                       PQdb(host->connection)),
              "Run CREATE EXTENSION uidgen there, or correct dbname in uidgen.registry.");
-    } else if (strcmp(PQgetvalue(result, 0, 1), "t") == 0) {
-        fail(host, "the server that uidgen.registry names is a standby",
-             "Name the primary server of the registry in uidgen.registry, or all its servers.");
     } else {
         strlcpy(host->schema, PQgetvalue(result, 0, 0), sizeof(host->schema));
         send_call(host);
     }
 }
 
-// All results of a statement have arrived.
-void finish_statement(Host *host) {
-    if (PQresultStatus(host->result) != PGRES_TUPLES_OK) {
-        set_statement_error(host);
-        if (host->stage == Stage::looking_up || PQstatus(host->connection) != CONNECTION_OK ||
-            is_about_server(host->result))
-            close_host(host);
-        else
-            host->stage = Stage::idle;
-    } else if (host->stage == Stage::looking_up) {
-        read_extension(host);
-    } else {
-        host->error = {};
-        host->stage = Stage::idle;
+// What no registry answers must not be carried to one.
+bool is_sane(const FleetAnswer &a) {
+    const core::Grant &grant = a.given.grant;
+    const auto is_instant = [](int64_t us) { return us >= 0 && us <= core::max_instant_us; };
+    return static_cast<int64_t>(a.given.fleet) > 0 && grant.epoch.number > 0 &&
+           grant.epoch.number <= core::largest_epoch && grant.epoch.nonce >= 0 && grant.serial > 0 && a.clock_us > 0 &&
+           is_instant(a.clock_us) && is_instant(a.granted_last.granted_us);
+}
+
+void read_answer(Host *host) {
+    const PGresult *result = host->result;
+    FleetAnswer *answer = &host->answer;
+    host->stage = Stage::idle;
+    host->has_answered = PQntuples(result) == 1 && PQnfields(result) == 1 && PQgetisnull(result, 0, 0) == 0 &&
+                         parse_fields(answer_fields, answer, PQgetvalue(result, 0, 0), PQgetlength(result, 0, 0)) &&
+                         is_sane(*answer);
+    if (!host->has_answered) {
+        set_not_a_registry(&host->error);
+    } else if (answer->refusal != nullptr) {
+        set_error(&host->error, answer->message != nullptr ? answer->message : answer->refusal,
+                  answer->hint != nullptr ? answer->hint : "");
+        copy_clean(host->error.refusal, sizeof(host->error.refusal), answer->refusal);
     }
 }
 
-// A server that asks for a COPY has not understood the statement, and waits for ever.
-bool begins_copy(const PGresult *result) {
-    const ExecStatusType status = PQresultStatus(result);
-    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+// All results of a statement have arrived.
+void finish_statement(Host *host) {
+    if (PQresultStatus(host->result) != PGRES_TUPLES_OK)
+        read_error(host);
+    else if (host->stage == Stage::looking_up)
+        read_extension(host);
+    else
+        read_answer(host);
 }
 
-// The first error, or else the last result, is kept: an error may follow rows.
+// The first error, or else the last result, is kept: an error may follow rows. A server that asks for a COPY has not
+// understood the statement, and waits for ever.
 void read_results(Host *host) {
     while (PQisBusy(host->connection) == 0) {
         PGresult *result = PQgetResult(host->connection);
@@ -138,25 +138,22 @@ void read_results(Host *host) {
             finish_statement(host);
             return;
         }
-        if (begins_copy(result)) {
-            PQclear(result);
-            set_not_a_registry(&host->error);
-            close_host(host);
-            return;
-        }
         const bool has_failed = host->result != nullptr && PQresultStatus(host->result) != PGRES_TUPLES_OK;
         PQclear(has_failed ? result : host->result);
         host->result = has_failed ? host->result : result;
+        const ExecStatusType status = PQresultStatus(host->result);
+        if (status != PGRES_TUPLES_OK && status != PGRES_FATAL_ERROR) {
+            refuse_host(host);
+            return;
+        }
     }
 }
 
 void connect_on(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
-    if (status == PGRES_POLLING_FAILED || PQstatus(host->connection) == CONNECTION_BAD ||
-        (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0)) {
-        set_connection_error(host, check_registry);
-        close_host(host);
+    if (status == PGRES_POLLING_FAILED || (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0)) {
+        fail(host, nullptr, check_registry);
     } else if (status == PGRES_POLLING_OK) {
         host->stage = Stage::looking_up;
         send(host, look_up, nullptr);
@@ -171,17 +168,15 @@ void close_host(Host *host) {
     host->result = nullptr;
     host->connection = nullptr;
     host->stage = Stage::closed;
+    host->has_answered = false;
 }
 
-void time_out(Host *host) {
-    if (host->stage == Stage::connecting)
-        fail(host, "connection to the registry timed out", check_registry);
-    else
-        fail(host, "the registry did not answer in time", "");
-}
+void time_out(Host *host) { fail(host, "the registry did not answer in time", check_registry); }
 
 void send_call(Host *host) {
     host->stage = Stage::calling;
+    host->has_answered = false;
+    host->error = {};
     send(host,
          psprintf("CALL %1$s.uid_fleet_call(pg_catalog.jsonb_populate_record(NULL::%1$s.uid_fleet_request, $1))",
                   host->schema),
@@ -196,28 +191,24 @@ void advance(Host *host) {
     }
     const int left = PQflush(host->connection);
     host->events = left > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
-    if (left < 0 || PQconsumeInput(host->connection) == 0) {
-        set_connection_error(host, "");
-        close_host(host);
-        return;
-    }
-    read_results(host);
+    if (left < 0 || PQconsumeInput(host->connection) == 0)
+        fail(host, nullptr, "");
+    else
+        read_results(host);
 }
 
-void start_connecting(Host *host, const char *const *keywords, const char *const *values) {
+// A later keyword overrides an earlier one, and the connection string stands in the place of the first dbname.
+void start_connecting(Host *host, const char *conninfo) {
+    const char *const keywords[] = {
+        "dbname", "fallback_application_name", "client_encoding", "host", "hostaddr", "port", nullptr};
+    const char *const values[] = {conninfo, "uidgen registrar", "UTF8", host->host, host->address, host->port, nullptr};
     host->error = {};
     host->connection = PQconnectStartParams(keywords, values, 1);
     host->stage = Stage::connecting;
     host->events = WL_SOCKET_WRITEABLE;
-    if (host->connection == nullptr) {
-        fail(host, "out of memory", "");
-        return;
-    }
     PQsetNoticeReceiver(host->connection, ignore_notice, nullptr);
-    if (PQstatus(host->connection) == CONNECTION_BAD) {
-        set_connection_error(host, check_registry);
-        close_host(host);
-    }
+    if (PQstatus(host->connection) == CONNECTION_BAD) // also if there is no memory for one
+        fail(host, nullptr, check_registry);
 }
 
 void set_error(GrantError *error, const char *message, const char *hint) {
@@ -227,12 +218,6 @@ void set_error(GrantError *error, const char *message, const char *hint) {
         strlcpy(error->message, "the registry gave no reason", sizeof(error->message));
     copy_clean(error->hint, sizeof(error->hint), hint);
     error->at_us = wall_clock_us();
-}
-
-void set_refusal(GrantError *error, const FleetAnswer &answer) {
-    set_error(error, answer.message != nullptr ? answer.message : answer.refusal,
-              answer.hint != nullptr ? answer.hint : "");
-    copy_clean(error->refusal, sizeof(error->refusal), answer.refusal);
 }
 
 void set_not_a_registry(GrantError *error) {

@@ -15,26 +15,29 @@ enum class Stage : uint8_t {
     connecting,
     looking_up, // the extension
     calling,
-    idle, // the result counts
+    idle,
 };
 
 struct Host {
-    char *name; // "host:port"
+    const char *name; // "host:port"
+    const char *host; // its part of each list in the connection string, as the next two
+    const char *address;
+    const char *port;
     PGconn *connection;
     Stage stage;
-    bool is_silent;   // did not answer the last inquiry
     uint32 events;    // to wait for
     const char *call; // what to send once it is looked up: the request as JSON
     PGresult *result;
-    GrantError error;
+    bool has_answered;  // the last call; then its answer counts, whose texts are in the memory context of then
+    FleetAnswer answer; // perhaps a refusal
+    GrantError error;   // of the last call, also a refusal; at_us 0: none
     char schema[2 * NAMEDATALEN + 3]; // of uidgen there, quoted
 };
 
 inline bool is_busy(const Host &host) { return host.stage != Stage::closed && host.stage != Stage::idle; }
-inline bool is_there(const Host &host) { return host.stage == Stage::idle; }
 
-// The keywords and values of PQconnectStartParams().
-void start_connecting(Host *host, const char *const *keywords, const char *const *values);
+// Connects with that connection string, and calls.
+void start_connecting(Host *host, const char *conninfo);
 void send_call(Host *host);
 void advance(Host *host);
 void close_host(Host *host);
@@ -43,9 +46,6 @@ void time_out(Host *host); // it did not answer in time
 // Sets an error's text and time. What is not printable ASCII is replaced, since sessions in databases of every encoding
 // show it, and line breaks become spaces.
 void set_error(GrantError *error, const char *message, const char *hint);
-
-// The same for a refusal of the registry.
-void set_refusal(GrantError *error, const FleetAnswer &answer);
 
 // The error of an answer that no registry gives.
 void set_not_a_registry(GrantError *error);

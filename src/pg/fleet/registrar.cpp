@@ -27,14 +27,15 @@ constexpr int64_t longest_pause_us = 5 * us_per_second;
 constexpr int64_t pause_if_wanted_us = 500 * us_per_ms;
 
 // Between two asks for one member.
-constexpr int64_t shortest_ask_pause_us = 100 * us_per_ms;
-constexpr int64_t longest_ask_pause_us = 60 * us_per_second;
-constexpr int64_t refused_pause_us = us_per_second; // doubling, up to longest_pause_us
+constexpr int64_t granted_pause_us = 100 * us_per_ms;
+constexpr int64_t refused_pause_us = us_per_second;
 
 constexpr int64_t longest_nap_us = 10 * us_per_second; // the wall clock may be set meanwhile
 
-// After so many lengths of a grant without a draw a member is not renewed any more.
+// After so many lengths of a grant without a draw a member is not renewed any more. So long after a call for a block
+// the registrar stays, so that the connection lasts from one block to the next.
 constexpr int64_t idle_lengths = 10;
+constexpr int64_t idle_after_block_us = 60 * us_per_second;
 
 constexpr int64_t always_due = -1; // a tick
 
@@ -42,11 +43,11 @@ constexpr int64_t always_due = -1; // a tick
 constexpr int64_t inquiry_counts_us = us_per_second;
 constexpr int64_t others_count_us = 60 * us_per_second;
 
-char *conninfo = nullptr; // that the connection was made with
 Found found = {};
 int64_t last_inquiry_us = 0; // on the monotonic clock
 int64_t last_attempt_us = 0; // on the monotonic clock
 int64_t pause_us = 0;        // after it
+int64_t last_block_us = 0;   // the last call for a block, on the monotonic clock; 0: none yet
 
 // ---------------------------------------------------------------------------------------------------------
 // Which member to ask for
@@ -58,14 +59,14 @@ struct Agenda {
     bool wanted; // a session waits for one
     bool due;    // `member` is to be asked for now
     Member member;
+    bool block_due; // so is `block`
+    AskedBlock block;
     int64_t next_us; // how long until another one is due
 };
 
-int64_t length_us(const GrantRequest &request) { return request.length * request.layout.tick_us; }
-
 bool is_in_use(const Member &member, int64_t now_us) {
-    return member.requested && member.used_at_us != 0 &&
-           now_us - member.used_at_us < idle_lengths * length_us(member.request);
+    const int64_t length_us = member.request.length * member.request.layout.tick_us;
+    return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
 }
 
 bool is_wanted(const Member &member) {
@@ -116,18 +117,20 @@ void explain_superseded(const Member &member) {
     membership_note_error(member, error);
 }
 
-// Wanted members come before those that are due for renewal. Of each, the one that was asked for longest ago.
+// Wanted members come before those that are due for renewal. Of each, the one that may be asked for since longest.
 bool comes_first(const Member &a, const Member &b) {
-    return is_wanted(a) != is_wanted(b) ? is_wanted(a) : notes_of(a)->asked_at_us < notes_of(b)->asked_at_us;
+    return is_wanted(a) != is_wanted(b) ? is_wanted(a) : notes_of(a)->not_before_us < notes_of(b)->not_before_us;
 }
 
 Agenda look_around() {
     Agenda agenda = {};
-    agenda.wanted = blocks_are_asked();
-    agenda.any = agenda.wanted || block_was_called_lately();
-    agenda.next_us = longest_nap_us;
     const int64_t now_us = wall_clock_us();
     const int64_t now_monotonic_us = monotonic_us();
+    int64_t block_due_us = 0;
+    agenda.wanted = blocks_next_asked(&agenda.block, &block_due_us);
+    agenda.block_due = agenda.wanted && block_due_us <= now_monotonic_us;
+    agenda.any = agenda.wanted || (last_block_us != 0 && now_monotonic_us - last_block_us < idle_after_block_us);
+    agenda.next_us = agenda.wanted ? Min(longest_nap_us, block_due_us - now_monotonic_us) : longest_nap_us;
     for_each_member([&](const Member &member) {
         if (!is_in_use(member, now_us))
             return;
@@ -152,11 +155,6 @@ Agenda look_around() {
 // Errors
 // ---------------------------------------------------------------------------------------------------------
 
-void note_error(const Member &member, const GrantError &error) {
-    membership_note_error(member, error);
-    report_error(error);
-}
-
 // The registry cannot be used: every member learns why.
 void note_away(const GrantError &error) {
     for_each_member([&error](const Member &member) {
@@ -164,70 +162,58 @@ void note_away(const GrantError &error) {
             membership_note_error(member, error);
     });
     blocks_note_away(error);
-    report_away(error, conninfo, found);
+    report_away(error, found);
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
-// Writes the file, unless the member's incarnation is in it. The file has those of all members that were there before.
-bool store_incarnation(const Member &member) {
-    if (notes_of(member)->stored)
-        return true;
-    for_each_member([](const Member &other) { notes_of(other)->is_written = true; });
-    const bool stored = grant_file_write(nullptr);
-    for_each_member([stored](const Member &other) {
-        RegistrarNotes *notes = notes_of(other);
-        notes->stored = notes->stored || (stored && notes->is_written);
-    });
-    return stored;
+MembershipChange change_of(const Member &member) {
+    const core::FleetSeen seen = fleet_seen();
+    return {member.slot, member.membership, seen, seen};
 }
 
-void schedule(RegistrarNotes *notes, const core::Layout &layout, const core::Request &ask, const core::Grant &grant) {
-    const int64_t left = Max(grant.until - ask.lowest, 0);
-    const int64_t pause = left > 0 ? Min(left * layout.tick_us / 16, longest_ask_pause_us) : refused_pause_us;
-    notes->refused_pause_us = left > 0 ? 0 : notes->refused_pause_us;
-    notes->renew_at = renewal(ask.lowest, left, ask.incarnation);
-    notes->not_before_us = monotonic_us() + Max(pause, shortest_ask_pause_us);
+// The file must have the member's incarnation before it asks.
+bool store_incarnation(const Member &member) {
+    RegistrarNotes *notes = notes_of(member);
+    notes->stored = notes->stored || grant_file_write(change_of(member));
+    return notes->stored;
 }
 
 // What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
 // fleet, and has no grant, is not worth the file. No registry gives a grant that accept() does not take, since it
 // refuses a server that has seen another fleet, or a later answer than its own.
 void take_answer(const Member &member, const core::Request &ask, const core::Answer &answer, GrantError *error) {
-    const core::FleetSeen before = fleet_seen();
-    MembershipChange change = {member.slot, member.key, member.membership, before, before};
+    MembershipChange change = change_of(member);
     const core::Accepted accepted = core::accept(&change.membership, &change.seen, answer);
     const bool changed = accepted == core::Accepted::grant ||
                          change.membership.superseded != member.membership.superseded ||
-                         change.seen.fleet != before.fleet || change.seen.epoch != before.epoch;
-    if (changed && !grant_file_write(&change)) {
-        GrantError unwritten = {}; // not the registry's
-        set_error(&unwritten, "could not write the file of grants", "See the server log of this server.");
-        note_error(member, unwritten);
+                         change.seen.fleet != change.before.fleet || change.seen.epoch != change.before.epoch;
+    if (changed && !grant_file_write(change)) {
+        set_error(error, "could not write the file of grants", "See the server log of this server.");
         return;
     }
     if (answer.why == core::Refusal::none && accepted != core::Accepted::grant)
         set_not_a_registry(error);
-    (void)membership_publish(change);
-    if (accepted == core::Accepted::grant)
-        schedule(notes_of(member), member.request.layout, ask, change.membership.held);
+    membership_publish(change);
+    if (accepted != core::Accepted::grant)
+        return;
+    RegistrarNotes *notes = notes_of(member);
+    notes->refused = false;
+    notes->renew_at = renewal(ask.lowest, change.membership.held.until - ask.lowest, ask.incarnation);
+    notes->not_before_us = monotonic_us() + granted_pause_us;
 }
 
-// The first of several refusals is logged.
-void note_refusal(RegistrarNotes *notes, const Member &member, const GrantError &error) {
-    if (notes->refused_pause_us == 0)
-        ereport(LOG, (errmsg("the registry refuses generator \"%s\" in database \"%s\": %s", member.request.generator,
-                             member.request.database, error.message),
+// The first of several errors is logged.
+void note_error(RegistrarNotes *notes, const Member &member, const GrantError &error) {
+    membership_note_error(member, error);
+    report_error(error);
+    if (!notes->refused)
+        ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" gets no grant from the registry: %s",
+                             member.request.generator, member.request.database, error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
-    notes->refused_pause_us = Max(Min(2 * notes->refused_pause_us, longest_pause_us), refused_pause_us);
-    notes->not_before_us = monotonic_us() + notes->refused_pause_us;
-}
-
-void disconnect() {
-    connection_close();
-    report_disconnected();
+    notes->refused = true;
 }
 
 // Of two registries that cannot be told apart, none is asked for a node or a block.
@@ -241,12 +227,10 @@ GrantError two_registries() {
 void ask_for(const Member &member) {
     RegistrarNotes *notes = notes_of(member);
     FleetAnswer answer;
-    GrantError error;
-    notes->asked_at_us = monotonic_us();
-    notes->not_before_us = notes->asked_at_us + refused_pause_us;
+    GrantError error = {};
+    notes->not_before_us = monotonic_us() + refused_pause_us;
     if (!member.membership.holds && !found.is_alone) {
-        note_error(member, two_registries());
-        note_refusal(notes, member, two_registries());
+        note_error(notes, member, two_registries());
         return;
     }
     if (!store_incarnation(member))
@@ -256,20 +240,23 @@ void ask_for(const Member &member) {
     const core::FleetSeen seen = fleet_seen();
     const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
     const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.request.length);
-    const bool answered = member_call(member, ask, found.other, &answer, &error);
-    if (answered) {
+    if (member_call(member, ask, found.other, &answer, &error)) {
         report_clocks(sent_us, answer.clock_us);
         take_answer(member, ask, answer.given, &error);
         if (answer.given.why == core::Refusal::ahead)
             membership_unwant(member);
     }
-    if (error.at_us != 0) {
-        note_error(member, error);
-        if (answered || connection_is_open())
-            note_refusal(notes, member, error);
-    }
-    if (!connection_is_open())
-        report_disconnected();
+    if (error.at_us != 0)
+        note_error(notes, member, error);
+}
+
+void ask_for_block(const AskedBlock &asked) {
+    const BlockAnswer answer =
+        found.is_alone ? block_call(asked.ask) : BlockAnswer{BlockState::asked, {}, two_registries()};
+    last_block_us = monotonic_us();
+    blocks_answer(asked, answer);
+    if (answer.error.at_us != 0)
+        report_error(answer.error);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -286,7 +273,7 @@ int64_t with_jitter(int64_t us) {
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
-    const bool connected = connection_inquire(conninfo, fleet_seen(), &found, &error);
+    const bool connected = connection_inquire(fleet_seen(), &found, &error);
     last_attempt_us = last_inquiry_us = monotonic_us();
     pause_us = connected ? shortest_pause_us : Min(Max(2 * pause_us, shortest_pause_us), longest_pause_us);
     if (connected)
@@ -304,19 +291,17 @@ int64_t attempt_in_us(bool wanted) {
 void read_settings() {
     ProcessConfigFile(PGC_SIGHUP);
     last_inquiry_us = 0; // if there is more than one registry, they are looked for again
-    if (strcmp(conninfo, settings::registry) == 0)
+    if (!connection_use(settings::registry))
         return;
-    pfree(conninfo);
-    conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);
-    disconnect();
+    report_disconnected();
+    found = {};
     pause_us = 0;
-    report_new_registry();
     // Every member asks at once, so that a wrong setting is found out while the grants last.
     for_each_member([](const Member &member) {
         RegistrarNotes *notes = notes_of(member);
         notes->renew_at = always_due;
         notes->not_before_us = 0;
-        notes->refused_pause_us = 0;
+        notes->refused = false;
     });
 }
 
@@ -339,27 +324,8 @@ bool may_end() {
 void nap(int64_t us) {
     WaitingSocket socket = {connection_socket(), WL_SOCKET_READABLE, false};
     wait_as_registrar(&socket, connection_is_open() ? 1 : 0, us);
-    if (!socket.ready)
-        return;
-    connection_read_idle();
-    if (!connection_is_open())
-        report_disconnected();
-}
-
-// False: no block is due.
-bool ask_for_block(Agenda *agenda) {
-    if (!found.is_alone && blocks_are_asked()) {
-        blocks_note_away(two_registries());
-        return false;
-    }
-    GrantError error;
-    if (!block_call_next(&agenda->next_us, &error))
-        return false;
-    if (error.at_us != 0)
-        report_error(error);
-    if (!connection_is_open())
-        report_disconnected();
-    return true;
+    if (socket.ready)
+        connection_read_idle();
 }
 
 // One round: connects, asks for one block and one member, or sleeps. False: the process may end.
@@ -368,7 +334,7 @@ bool one_round() {
         ConfigReloadPending = false;
         read_settings();
     }
-    if (conninfo[0] == '\0') {
+    if (settings::registry[0] == '\0') {
         leave();
         return false;
     }
@@ -386,10 +352,13 @@ bool one_round() {
             nap(wait_us);
         else
             connect();
-    } else if (!ask_for_block(&agenda) && !agenda.due) {
+    } else if (!agenda.block_due && !agenda.due) {
         nap(agenda.next_us);
-    } else if (agenda.due && connection_is_open()) {
-        ask_for(agenda.member);
+    } else {
+        if (agenda.block_due)
+            ask_for_block(agenda.block);
+        if (agenda.due && connection_is_open())
+            ask_for(agenda.member);
     }
     return true;
 }
@@ -397,9 +366,13 @@ bool one_round() {
 void serve() {
     MemoryContext context = AllocSetContextCreate(TopMemoryContext, "uidgen registrar", ALLOCSET_DEFAULT_SIZES);
     MemoryContextSwitchTo(context);
-    while (!ShutdownRequestPending && one_round())
+    while (!ShutdownRequestPending && one_round()) {
+        if (!connection_is_open())
+            report_lost();
         MemoryContextReset(context);
-    disconnect();
+    }
+    connection_close();
+    report_disconnected();
 }
 
 } // namespace
@@ -415,7 +388,7 @@ void uidgen_registrar_main(Datum) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     begin_as_worker(SingleWorker::registrar);
-    conninfo = MemoryContextStrdup(TopMemoryContext, settings::registry);
+    (void)connection_use(settings::registry);
     connection_limit_memory();
     serve();
     proc_exit(0);

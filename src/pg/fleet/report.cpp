@@ -9,18 +9,8 @@
 namespace uidgen::pg {
 namespace {
 
-bool said_away = false;
+RegistrarStatus status = {}; // the registrar's, as it has said last
 bool said_others = false;
-bool said_clock = false;
-
-// One line each time that there is more than one registry.
-void note_others(const Found &found) {
-    const bool has_others = found.others != nullptr;
-    if (has_others && !said_others)
-        ereport(WARNING, (errmsg("there is more than one registry: %s and %s", found.host, found.others),
-                          errdetail("This server uses %s.", found.host), errhint("%s", stop_others)));
-    said_others = has_others;
-}
 
 // A connection string in the place of a database's name may contain a password.
 bool is_plain(const char *value) { return strpbrk(value, "=@:") == nullptr; }
@@ -45,125 +35,107 @@ const char *conninfo_redacted(const char *conninfo) {
 // What SQL shows.
 // ---------------------------------------------------------------------------------------------------------
 
-enum Column {
-    col_connected,
-    col_registry,
-    col_host,
-    col_registries,
-    col_away_since,
-    col_last_error,
-    col_last_error_at,
-    col_fleet,
-    col_epoch,
-    col_clock_offset,
-    col_database, // from here on: of a generator
-    col_generator,
-    col_node,
-    col_granted_until,
-    col_renewals,
-    col_superseded,
-    col_refusal,
-    col_error,
-    columns
-};
+constexpr int columns_of_server = 10;
+constexpr int columns = 18;
 
+// A row that is filled from left to right.
 struct Row {
+    int count;
     Datum values[columns];
     bool nulls[columns];
 };
 
-void put(Row *row, Column column, bool known, Datum value) {
-    row->values[column] = value;
-    row->nulls[column] = !known;
+void put(Row *row, bool known, Datum value) {
+    row->values[row->count] = value;
+    row->nulls[row->count++] = !known;
 }
 
-void put_time(Row *row, Column column, int64_t unix_us) {
-    put(row, column, unix_us != 0, TimestampTzGetDatum(to_timestamptz(unix_us)));
-}
+void put_time(Row *row, int64_t unix_us) { put(row, unix_us != 0, TimestampTzGetDatum(to_timestamptz(unix_us))); }
 
 // Text that may be in the encoding of another database.
-void put_text(Row *row, Column column, const char *text) {
+void put_text(Row *row, const char *text) {
     char *copy = pstrdup(text);
     if (!pg_verifymbstr(copy, static_cast<int>(strlen(copy)), true))
         for (char *c = copy; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
-    put(row, column, text[0] != '\0', CStringGetTextDatum(copy));
+    put(row, text[0] != '\0', CStringGetTextDatum(copy));
 }
 
 bool may_see_settings() { return superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS); }
 
 Row server_row() {
     Row row = {};
-    const RegistrarStatus status = registrar_status();
+    const RegistrarStatus shown = registrar_status();
     const core::FleetSeen seen = fleet_seen();
-    put(&row, col_connected, true, BoolGetDatum(status.connected));
-    put_text(&row, col_registry, may_see_settings() ? conninfo_redacted(settings::registry) : "");
-    put_text(&row, col_host, may_see_settings() ? status.host : "");
-    put(&row, col_registries, true, Int32GetDatum(status.registries));
-    put_time(&row, col_away_since, status.away_since_us);
-    put_text(&row, col_last_error, status.last_error.message);
-    put_time(&row, col_last_error_at, status.last_error.at_us);
-    put(&row, col_fleet, seen.fleet != 0, Int64GetDatum(static_cast<int64_t>(seen.fleet)));
-    put(&row, col_epoch, seen.fleet != 0, Int64GetDatum(seen.epoch.number));
-    put(&row, col_clock_offset, status.compared_clocks, Int64GetDatum(status.clock_offset_us / us_per_ms));
-    memset(&row.nulls[col_database], true, columns - col_database);
+    put(&row, true, BoolGetDatum(shown.connected));
+    put_text(&row, may_see_settings() ? conninfo_redacted(settings::registry) : "");
+    put_text(&row, may_see_settings() ? shown.host : "");
+    put(&row, true, Int32GetDatum(shown.registries));
+    put_time(&row, shown.away_since_us);
+    put_text(&row, shown.last_error.message);
+    put_time(&row, shown.last_error.at_us);
+    put(&row, seen.fleet != 0, Int64GetDatum(static_cast<int64_t>(seen.fleet)));
+    put(&row, seen.fleet != 0, Int64GetDatum(seen.epoch.number));
+    put(&row, shown.compared_clocks, Int64GetDatum(shown.clock_offset_us / us_per_ms));
+    memset(&row.nulls[columns_of_server], true, columns - columns_of_server);
     return row;
 }
 
 void put_member(Row *row, const Member &member) {
     const core::Membership &membership = member.membership;
-    put_text(row, col_database, member.request.database);
-    put_text(row, col_generator, member.request.generator);
-    put(row, col_node, membership.holds, Int64GetDatum(membership.held.node));
-    put_time(row, col_granted_until,
-             membership.holds ? core::start_of(member.request.layout, membership.held.until) : 0);
-    put(row, col_renewals, true, Int64GetDatum(member.renewals));
-    put(row, col_superseded, true, BoolGetDatum(membership.superseded));
-    put_text(row, col_refusal, member.error.refusal);
-    put_text(row, col_error, member.error.message);
+    row->count = columns_of_server;
+    put_text(row, member.request.database);
+    put_text(row, member.request.generator);
+    put(row, membership.holds, Int64GetDatum(membership.held.node));
+    put_time(row, membership.holds ? core::start_of(member.request.layout, membership.held.until) : 0);
+    put(row, true, Int64GetDatum(member.renewals));
+    put(row, true, BoolGetDatum(membership.superseded));
+    put_text(row, member.error.refusal);
+    put_text(row, member.error.message);
 }
 
 } // namespace
 
 void report_connected(const Found &found) {
-    RegistrarStatus status = registrar_status();
+    const bool has_others = found.others[0] != '\0';
+    if (has_others && !said_others)
+        ereport(WARNING, (errmsg("there is more than one registry: %s and %s", found.host, found.others),
+                          errdetail("This server uses %s.", found.host), errhint("%s", stop_others)));
+    said_others = has_others;
+    if (status.away_since_us != 0)
+        ereport(LOG, (errmsg("connected to the registry of this server's fleet again")));
     status.connected = true;
     status.away_since_us = 0;
     strlcpy(status.host, found.host, sizeof(status.host));
     status.registries = found.registries;
     registrar_status_set(status);
-    note_others(found);
-    if (said_away)
-        ereport(LOG, (errmsg("connected to the registry of this server's fleet again")));
-    said_away = false;
 }
 
 void report_disconnected() {
-    RegistrarStatus status = registrar_status();
     status.connected = false;
     status.away_since_us = 0;
     registrar_status_set(status);
 }
 
-void report_away(const GrantError &error, const char *conninfo, const Found &found) {
-    RegistrarStatus status = registrar_status();
+void report_lost() {
+    if (status.connected)
+        report_disconnected();
+}
+
+void report_away(const GrantError &error, const Found &found) {
+    if (status.away_since_us == 0) {
+        ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
+                      error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
+                      errdetail("The registry is \"%s\".", conninfo_redacted(settings::registry))));
+        status.away_since_us = wall_clock_us();
+    }
     status.connected = false;
     status.host[0] = '\0';
     status.registries = found.registries;
-    status.last_error = error;
-    if (status.away_since_us == 0)
-        status.away_since_us = wall_clock_us();
-    registrar_status_set(status);
-    if (said_away)
-        return;
-    said_away = true;
-    ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
-                  error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
-                  errdetail("The registry is \"%s\".", conninfo_redacted(conninfo))));
+    report_error(error);
 }
 
 void report_error(const GrantError &error) {
-    RegistrarStatus status = registrar_status();
     status.last_error = error;
     registrar_status_set(status);
 }
@@ -171,20 +143,17 @@ void report_error(const GrantError &error) {
 void report_clocks(int64_t sent_us, int64_t registry_clock_us) {
     const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
     const int64_t middle_us = sent_us + (wall_clock_us() - sent_us) / 2;
-    RegistrarStatus status = registrar_status();
+    const auto differ = [bound_us] { return status.clock_offset_us > bound_us || status.clock_offset_us < -bound_us; };
+    const bool differed = differ();
     status.compared_clocks = true;
     status.clock_offset_us = middle_us - registry_clock_us;
     registrar_status_set(status);
-    const bool differ = status.clock_offset_us > bound_us || status.clock_offset_us < -bound_us;
-    if (differ && !said_clock)
+    if (differ() && !differed)
         ereport(WARNING, (errmsg("clock of this server differs from the registry's by " INT64_FORMAT " ms",
                                  status.clock_offset_us / us_per_ms),
                           errdetail("uidgen.registry_clock_bound is %d ms.", settings::registry_clock_bound_ms),
                           errhint("Synchronize the clocks of the fleet.")));
-    said_clock = differ;
 }
-
-void report_new_registry() { said_away = false; }
 
 } // namespace uidgen::pg
 

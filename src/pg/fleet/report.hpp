@@ -11,8 +11,9 @@ namespace uidgen::pg {
 constexpr char stop_others[] = "Stop the servers that are not the registry any more, or correct uidgen.registry.";
 
 void report_connected(const Found &found);
-void report_disconnected(); // the next inquiry finds out why
-void report_away(const GrantError &error, const char *conninfo, const Found &found);
+void report_lost();         // the connection has ended, and the next inquiry finds out why
+void report_disconnected(); // the setting has changed, or the registrar ends
+void report_away(const GrantError &error, const Found &found);
 
 // Of one member or block; its line in the log is the caller's.
 void report_error(const GrantError &error);
@@ -20,8 +21,5 @@ void report_error(const GrantError &error);
 // By the registry's reading of its clock, in an answer to what was sent then. One line each time that the clocks begin
 // to differ too much.
 void report_clocks(int64_t sent_us, int64_t registry_clock_us);
-
-// The setting has changed: a registry that cannot be used is worth a line again.
-void report_new_registry();
 
 } // namespace uidgen::pg

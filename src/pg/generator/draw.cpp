@@ -113,16 +113,11 @@ void wait_for_grant(Call *call, int64_t wanted_tick) {
     const int64_t left_us = left_to_wait_us(call, Stat::registry_waits, &waited_us);
     if (left_us <= 0) {
         count(counters, Stat::refused_registry);
-        const GrantError error = error_for_user(membership_error(slot));
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("generator \"%s\" has no node from the registry", name_of(*call)),
-                 error.message[0] != '\0'
-                     ? errdetail("The last attempt to get one failed: %s", error.message)
-                     : errdetail("The registry has not answered yet. The call waited %lld ms and took no id.",
-                                 ms_of(waited_us)),
-                 errhint("%s", error.hint[0] != '\0' ? error.hint
-                                                     : "Check uidgen.registry and the view uid_registry_status.")));
+        Member member = {};
+        (void)membership_copy(slot, &member);
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" has no node from the registry", name_of(*call)),
+                        error_details(member.error, waited_us)));
     }
     const int64_t began_us = monotonic_us();
     membership_wait(slot, call->grant.view, Min(left_us, longest_wait_us));

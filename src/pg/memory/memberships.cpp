@@ -10,13 +10,6 @@ constexpr int64_t use_resolution_us = 1000 * us_per_ms;
 
 MemberState &fleet() { return server_state->fleet; }
 
-uint64_t fresh_incarnation() {
-    uint64_t fresh = 0;
-    if (!try_fresh_incarnation(&fresh))
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
-    return fresh;
-}
-
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
 bool is_for_present(const MembershipFields &present, const GrantRequest &request, bool has_mark) {
     return present.used && core::same_layout(present.request.layout, request.layout) && (present.requested || has_mark);
@@ -48,30 +41,13 @@ void begin_membership(MembershipState *state) {
     state->used_at_us.store(0, std::memory_order_relaxed);
 }
 
-void note_error(Slot *slot, const GrantError &error) {
-    MembershipState &state = slot->generator.membership;
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    state.fields.error = error;
-    state.errors.fetch_add(1, std::memory_order_relaxed);
-    LWLockRelease(&slot->lock);
-    ConditionVariableBroadcast(&state.changed);
-}
-
 void wake_registrar_for(Slot *slot) {
     GrantError error = {};
-    if (!wake_registrar(&error))
-        note_error(slot, error);
-}
-
-// Whether the membership follows from the present one. If too many lives have passed without an answer,
-// begin_incarnation() begins a new membership, which has no former ones.
-bool follows(const core::Membership &next, const core::Membership &present) {
-    if (next.incarnation == present.incarnation || present.former.count == core::most_former)
-        return true;
-    for (uint32_t i = 0; i < next.former.count; i++)
-        if (next.former.incarnations[i] == present.incarnation)
-            return true;
-    return false;
+    if (wake_registrar(&error))
+        return;
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    slot->generator.membership.fields.error = error;
+    LWLockRelease(&slot->lock);
 }
 
 // That of a dropped generator rests, because the DROP may be rolled back.
@@ -85,7 +61,26 @@ GrantView view_of(const MembershipFields &fields) {
     return {true, m.held.node, m.held.from, m.held.until};
 }
 
-bool is_of_member(const Slot *slot, const SlotKey &key) { return has_member(slot) && same_key(slot->key, key); }
+// Calls visit(state) under the slot's lock, unless the slot has another incarnation by now.
+template <typename Visit> void with_incarnation(Slot *slot, uint64_t incarnation, Visit visit) {
+    MembershipState *state = &slot->generator.membership;
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    if (has_member(slot) && state->fields.membership.incarnation == incarnation)
+        visit(state);
+    LWLockRelease(&slot->lock);
+}
+
+// Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
+template <typename Condition> void wait_until(ConditionVariable *changed, int64_t timeout_us, Condition is_over) {
+    const int64_t until_us = monotonic_us() + timeout_us;
+    ConditionVariablePrepareToSleep(changed);
+    while (!is_over()) {
+        const int64_t left_us = until_us - monotonic_us();
+        if (left_us <= 0 || sleep_for_grant(changed, left_us))
+            break;
+    }
+    ConditionVariableCancelSleep();
+}
 
 // False: memberships_begin_again() has forgotten the fleet meanwhile.
 bool note_seen(const MembershipChange &change) {
@@ -106,16 +101,18 @@ void publish(MembershipState *state, const core::Membership &next) {
         fields.error = {};
     if (view_of(fields).until > state->wanted.load(std::memory_order_relaxed))
         state->wanted.store(0, std::memory_order_relaxed);
+    ConditionVariableBroadcast(&state->changed);
 }
 
 } // namespace
 
-bool try_fresh_incarnation(uint64_t *fresh) {
+uint64_t fresh_incarnation() {
+    uint64_t fresh = 0;
     do
-        if (!pg_strong_random(fresh, sizeof(*fresh)))
-            return false;
-    while ((*fresh &= static_cast<uint64_t>(PG_INT64_MAX)) == 0);
-    return true;
+        if (!pg_strong_random(&fresh, sizeof(fresh)))
+            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
+    while ((fresh >>= 1) == 0);
+    return fresh;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -176,23 +173,8 @@ void membership_want(Slot *slot, int64_t lowest) {
 }
 
 void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
-    MembershipState &state = slot->generator.membership;
-    const uint64_t errors = state.errors.load(std::memory_order_relaxed);
-    const int64_t until_us = monotonic_us() + timeout_us;
-    ConditionVariablePrepareToSleep(&state.changed);
-    while (core::same_view(membership_view(slot), seen) && state.errors.load(std::memory_order_relaxed) == errors) {
-        const int64_t left_us = until_us - monotonic_us();
-        if (left_us <= 0 || sleep_for_grant(&state.changed, left_us))
-            break;
-    }
-    ConditionVariableCancelSleep();
-}
-
-GrantError membership_error(Slot *slot) {
-    LWLockAcquire(&slot->lock, LW_SHARED);
-    const GrantError error = slot->generator.membership.fields.error;
-    LWLockRelease(&slot->lock);
-    return error;
+    wait_until(&slot->generator.membership.changed, timeout_us,
+               [&] { return !core::same_view(membership_view(slot), seen); });
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -236,41 +218,27 @@ void fleet_restore(const core::FleetSeen &seen) {
     unlock_state();
 }
 
-bool membership_publish(const MembershipChange &change) {
-    Slot *slot = change.slot;
-    MembershipState &state = slot->generator.membership;
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    const bool published =
-        is_of_member(slot, change.key) && follows(change.membership, state.fields.membership) && note_seen(change);
-    if (published)
-        publish(&state, change.membership);
-    LWLockRelease(&slot->lock);
-    if (published)
-        ConditionVariableBroadcast(&state.changed);
-    return published;
+void membership_publish(const MembershipChange &change) {
+    with_incarnation(change.slot, change.membership.incarnation, [&change](MembershipState *state) {
+        if (note_seen(change))
+            publish(state, change.membership);
+    });
 }
 
 bool membership_may_follow(const Member &present, const MembershipChange &change) {
-    return present.slot == change.slot && same_key(present.key, change.key) &&
-           follows(change.membership, present.membership) && fleet_seen().fleet == change.before.fleet;
+    return change.membership.incarnation == present.membership.incarnation && fleet_seen().fleet == change.before.fleet;
 }
 
 void membership_unwant(const Member &member) {
-    int64_t wanted = member.wanted;
-    LWLockAcquire(&member.slot->lock, LW_SHARED);
-    if (is_of_member(member.slot, member.key))
-        (void)member.slot->generator.membership.wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
-    LWLockRelease(&member.slot->lock);
+    with_incarnation(member.slot, member.membership.incarnation, [&member](MembershipState *state) {
+        int64_t wanted = member.wanted;
+        (void)state->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
+    });
 }
 
 void membership_note_error(const Member &member, const GrantError &error) {
-    LWLockAcquire(&member.slot->lock, LW_SHARED);
-    // Not one that the registry of a fleet has given that uid_fleet_move() has left meanwhile.
-    const bool is_its = is_of_member(member.slot, member.key) &&
-                        follows(member.slot->generator.membership.fields.membership, member.membership);
-    LWLockRelease(&member.slot->lock);
-    if (is_its) // an error that another generator gets is overwritten by its own
-        note_error(member.slot, error);
+    with_incarnation(member.slot, member.membership.incarnation,
+                     [&error](MembershipState *state) { state->fields.error = error; });
 }
 
 // What is known of the former fleet is forgotten last. So no answer to a former membership brings it back, and one to a
@@ -300,13 +268,6 @@ bool may_ask(const BlockPlace &place, int64_t now_us) {
     return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
 }
 
-uint64_t next_number() {
-    lock_state(LW_EXCLUSIVE);
-    const uint64_t number = ++server_state->fleet.asked_blocks;
-    unlock_state();
-    return number;
-}
-
 } // namespace
 
 // ---------------------------------------------------------------------------------------------------------
@@ -319,10 +280,10 @@ void blocks_ask(Slot *segment, const BlockAsk &ask) {
     BlockPlace &place = segment->segment.block;
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
     if (may_ask(place, now_us)) {
-        place.number = next_number();
-        place.not_before_us = 0;
+        place.number++;
+        place.not_before_us = now_us;
         place.ask = ask;
-        place.answer = {BlockState::asked, {}, BlockRefusal::other, {}};
+        place.answer = {BlockState::asked, {}, {}};
     }
     const bool asked = is_asked(segment);
     LWLockRelease(&segment->lock);
@@ -351,15 +312,8 @@ BlockAnswer blocks_look(const Slot *segment) {
 }
 
 void blocks_wait(Slot *segment, int64_t timeout_us) {
-    const int64_t until_us = monotonic_us() + timeout_us;
-    ConditionVariable *changed = &segment->segment.block.changed;
-    ConditionVariablePrepareToSleep(changed);
-    while (blocks_look(segment).state == BlockState::asked) {
-        const int64_t left_us = until_us - monotonic_us();
-        if (left_us <= 0 || sleep_for_grant(changed, left_us))
-            break;
-    }
-    ConditionVariableCancelSleep();
+    wait_until(&segment->segment.block.changed, timeout_us,
+               [segment] { return blocks_look(segment).state != BlockState::asked; });
 }
 
 void blocks_forget(Slot *segment) {
@@ -372,27 +326,17 @@ void blocks_forget(Slot *segment) {
 // Blocks, for the registrar.
 // ---------------------------------------------------------------------------------------------------------
 
-bool blocks_next_asked(AskedBlock *asked, int64_t *next_us) {
-    const int64_t now_us = monotonic_us();
+bool blocks_next_asked(AskedBlock *asked, int64_t *due_us) {
     bool found = false;
     for_each_slot(SlotKind::segment, [&](Slot *segment) {
         const BlockPlace &place = segment->segment.block;
-        if (!is_asked(segment))
+        if (!is_asked(segment) || (found && place.not_before_us >= *due_us))
             return;
-        if (place.not_before_us > now_us) {
-            *next_us = Min(*next_us, place.not_before_us - now_us);
-        } else if (!found || place.number < asked->number) {
-            *asked = {segment, place.number, place.ask};
-            found = true;
-        }
+        *asked = {segment, place.number, place.ask};
+        *due_us = place.not_before_us;
+        found = true;
     });
     return found;
-}
-
-bool blocks_are_asked() {
-    bool asked = false;
-    for_each_slot(SlotKind::segment, [&asked](const Slot *segment) { asked = asked || is_asked(segment); });
-    return asked;
 }
 
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {

@@ -5,9 +5,9 @@
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
 //   2. The registrar is the only process that changes a membership, except for membership_request() and
-//      memberships_begin_again() (under the lock). membership_publish() therefore refuses a membership that follows
-//      from another one than the slot has. Incarnations are random numbers, so they tell it from that of another
-//      generator that had the slot meanwhile, and from an earlier one of the same generator.
+//      memberships_begin_again() (under the lock), which begin another incarnation. membership_publish() therefore
+//      refuses the membership of another incarnation than the slot has. Incarnations are random numbers, so they tell
+//      it from that of another generator that had the slot meanwhile, and from an earlier one of the same generator.
 //
 // Why a grant of a membership that has ended does no harm:
 //   1. Its ticks stay its own. The registry grants the node to another membership from the end of the grant on.
@@ -49,11 +49,8 @@ void membership_note_use(Slot *slot, int64_t now_us);
 // once.
 void membership_want(Slot *slot, int64_t lowest);
 
-// Sleeps until the view changes, the last error changes, or the time is over. Honours cancel.
+// Sleeps until the view changes, or the time is over. Honours cancel.
 void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us);
-
-// Why there is no grant.
-GrantError membership_error(Slot *slot);
 
 // ---------------------------------------------------------------------------------------------------------
 // For the registrar, the file of grants and the status view.
@@ -87,30 +84,29 @@ void fleet_restore(const core::FleetSeen &seen);
 // What accept() made of the answer to one member.
 struct MembershipChange {
     Slot *slot;
-    SlotKey key;
     core::Membership membership;
     core::FleetSeen before; // what was known of the fleet
     core::FleetSeen seen;
 };
 
-// Publishes the change, after the file was written. Wakes the sessions that wait. False: the slot has another
-// membership by now, or the server has left that fleet, so nothing is published.
-bool membership_publish(const MembershipChange &change);
+// Publishes the change, after the file was written, unless the slot has another membership by now, or the server has
+// left that fleet. Wakes the sessions that wait.
+void membership_publish(const MembershipChange &change);
 
-// Whether membership_publish() would take it for the member, which was copied.
+// Whether membership_publish() would take it for the member of that slot, which was copied.
 bool membership_may_follow(const Member &present, const MembershipChange &change);
 
 // No grant reaches the tick that the member wants, so it is not asked for until a session wants it again.
 void membership_unwant(const Member &member);
 
-// Wakes the sessions that wait.
+// What sessions say if they have waited too long.
 void membership_note_error(const Member &member, const GrantError &error);
 
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
 void memberships_begin_again();
 
-// A random number that was never used: the name of an incarnation. Positive, never 0. False: there is none.
-bool try_fresh_incarnation(uint64_t *fresh);
+// A random number that was never used: the name of an incarnation. As an int64_t it is positive.
+uint64_t fresh_incarnation();
 
 // ---------------------------------------------------------------------------------------------------------
 // Blocks of segments: ranges of values that the registry gave to this server. A slot has one place for a block. So at
@@ -149,12 +145,8 @@ struct AskedBlock {
     BlockAsk ask;
 };
 
-// The ask that is due and has the lowest number. False: none is; then *next_us is how long until one is due, if that is
-// less than it was.
-bool blocks_next_asked(AskedBlock *asked, int64_t *next_us);
-
-// Whether a block is asked for.
-bool blocks_are_asked();
+// The ask that is due first, and when, on the monotonic clock. False: no block is asked for.
+bool blocks_next_asked(AskedBlock *asked, int64_t *due_us);
 
 // Does nothing if the place has another ask by now; a block is then lost. Wakes the sessions that wait for it.
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer);

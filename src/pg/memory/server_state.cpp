@@ -121,6 +121,18 @@ GrantError error_for_user(const GrantError &error) {
     return shown;
 }
 
+int error_details(const GrantError &error, int64_t waited_us, const char *hint) {
+    const GrantError shown = error_for_user(error);
+    if (shown.message[0] != '\0')
+        errdetail("The last request to the registry failed: %s", shown.message);
+    else
+        errdetail("The registry has not answered yet. The call waited %lld ms.",
+                  static_cast<long long>(waited_us / us_per_ms));
+    if (hint == nullptr)
+        hint = shown.hint[0] != '\0' ? shown.hint : "Check uidgen.registry and the view uid_registry_status.";
+    return errhint("%s", hint);
+}
+
 int64_t clock_moved_us() { return clock_offset_us() - server_state->clock.at_start_us; }
 
 // ---------------------------------------------------------------------------------------------------------

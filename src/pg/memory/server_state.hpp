@@ -83,7 +83,6 @@ struct MemberState {
     std::atomic<uint32_t> epoch; // fleet_epoch(); written by the postmaster
     uint32_t changes;            // of the setting; the postmaster's
     LWLock file_lock;            // held while the file of grants is written; before a slot's lock
-    uint64_t asked_blocks;       // numbers the requests for blocks
     RegistrarStatus registrar;
 };
 
@@ -122,6 +121,9 @@ inline void unlock_state() { LWLockRelease(&server_state->lock); }
 
 // The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
 GrantError error_for_user(const GrantError &error);
+
+// The DETAIL and the HINT of an error of a caller that got nothing from the registry. With `hint`, that is the HINT.
+int error_details(const GrantError &error, int64_t waited_us, const char *hint = nullptr);
 
 RegistrarStatus registrar_status();
 void registrar_status_set(const RegistrarStatus &status); // for the registrar

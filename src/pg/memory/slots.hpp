@@ -135,12 +135,10 @@ struct GrantRequest {
 // What the registrar keeps about a member, as long as its incarnation stays the same.
 struct RegistrarNotes {
     uint64_t incarnation;
-    bool stored;              // in the file of grants
-    int64_t refused_pause_us; // after the last refusal, of which the first is in the log; 0: granted since
-    int64_t renew_at;         // tick; 0: unknown
-    int64_t not_before_us;    // when it may be asked for (again), on the monotonic clock
-    int64_t asked_at_us;      // last
-    bool is_written;          // the file of grants is being written with it
+    bool stored;           // in the file of grants
+    bool refused;          // the log says so
+    int64_t renew_at;      // tick; 0: unknown
+    int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
 };
 
 // What the slot's lock guards of a membership.
@@ -160,7 +158,6 @@ struct MembershipState {
     std::atomic<uint32_t> requested_in; // the epoch in which a session of this slot has requested it; 0: none
     std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
-    std::atomic<uint64_t> errors;       // counts the errors that were noted
     ConditionVariable changed;          // initialised once
 };
 
@@ -217,23 +214,15 @@ enum class BlockState : uint32_t {
     refused, // a session may ask again
 };
 
-// Why the registry refuses a block.
-enum class BlockRefusal : uint32_t {
-    other,
-    used_up, // the segment has no value left
-    changed, // the registry is of another fleet, or the increment has changed
-};
-
 struct BlockAnswer {
     BlockState state; // asked: the error passes by itself, so the registrar asks again
     FleetBlock block; // of ready
-    BlockRefusal why; // of refused
     GrantError error; // at_us 0: none
 };
 
 // The one place for a block of the registry that a segment's slot has (memberships.hpp). The slot's lock guards it.
 struct BlockPlace {
-    uint64_t number;       // of the request
+    uint64_t number;       // of the request, in this place
     int64_t not_before_us; // when it may be asked (again), on the monotonic clock
     BlockAsk ask;          // of asked, ready and refused
     BlockAnswer answer;    // the state; the error also while the block is asked for

@@ -47,39 +47,31 @@ bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const
     return suffices;
 }
 
-bool may_move(const SessionEntry *e) { return pg_class_aclcheck(e->sequence, GetUserId(), ACL_UPDATE) == ACLCHECK_OK; }
+// USAGE lets a role draw values one after the other. What moves a sequence far at once needs UPDATE.
+void check_may_move(const SessionEntry *e, const char *to_do) {
+    if (pg_class_aclcheck(e->sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to %s", to_do),
+                        errhint("Run GRANT UPDATE ON SEQUENCE %s TO %s.", qualified_name(e->sequence),
+                                quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
 
 [[noreturn]] void report_no_block(Oid sequence, const core::SequenceRule &rule, uint64_t count, uint64_t left) {
     const bool up = rule.increment > 0;
     const char *bound = up ? "MAXVALUE" : "MINVALUE";
-    const char *change = up ? "increase" : "decrease";
-    const char *hint;
-    if (left == 0)
-        hint = psprintf("Run ALTER SEQUENCE %s to %s its %s, or with CYCLE to start over.", qualified_name(sequence),
-                        change, bound);
-    else if (rule.cycle)
-        hint = psprintf("Reserve a block of at most %llu. The next one starts over.",
-                        static_cast<unsigned long long>(left));
-    else
-        hint = psprintf("Reserve a block of at most %llu, or %s the %s of the sequence.",
-                        static_cast<unsigned long long>(left), change, bound);
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("sequence \"%s\" has too few values left for a block of %llu", get_rel_name(sequence),
                            static_cast<unsigned long long>(count)),
                     errdetail("Number of values up to its %s of %lld: %llu.", bound,
                               static_cast<long long>(up ? rule.max_value : rule.min_value),
                               static_cast<unsigned long long>(left)),
-                    errhint("%s", hint)));
+                    errhint("Reserve a smaller block, or run ALTER SEQUENCE %s to %s its %s.", qualified_name(sequence),
+                            up ? "increase" : "decrease", bound)));
 }
 
-// USAGE lets a role draw values one after the other. A block of any length would use up the sequence at once.
 void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_t count) {
-    if (count > static_cast<uint64_t>(bounds.most) && !may_move(e))
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("permission denied to reserve a block of more than %lld values of sequence \"%s\"",
-                               static_cast<long long>(bounds.most), get_rel_name(e->sequence)),
-                        errhint("Reserve a smaller block, or run GRANT UPDATE ON SEQUENCE %s TO %s.",
-                                qualified_name(e->sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+    if (count > static_cast<uint64_t>(bounds.most))
+        check_may_move(e, psprintf("reserve a block of more than %lld values of sequence \"%s\"",
+                                   static_cast<long long>(bounds.most), get_rel_name(e->sequence)));
 }
 
 core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
@@ -127,13 +119,10 @@ void check_wish(const SessionEntry *e, const BlockWish &wish) {
     Relation rel = open_sequence(e);
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, NoLock);
-    if (!is_credible(counter, rule, bounds, wish.shown) && !may_move(e))
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("permission denied to move sequence \"%s\" from %lld to %lld", get_rel_name(e->sequence),
-                               static_cast<long long>(counter.last_value),
-                               static_cast<long long>(in_sequence(rule, wish.shown))),
-                        errhint("Use a value closer to the counter, or run GRANT UPDATE ON SEQUENCE %s TO %s.",
-                                qualified_name(e->sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+    if (!is_credible(counter, rule, bounds, wish.shown))
+        check_may_move(e, psprintf("move sequence \"%s\" from %lld to %lld", get_rel_name(e->sequence),
+                                   static_cast<long long>(counter.last_value),
+                                   static_cast<long long>(in_sequence(rule, wish.shown))));
 }
 
 core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockWish &wish) {
@@ -153,17 +142,8 @@ namespace {
 // A change of a setting, or of the row, is noticed that late.
 constexpr int64_t longest_wait_us = us_per_second;
 
-// A row without a fleet is not attached yet. Without a message there was no answer yet.
-[[noreturn]] void report(const SegmentRow &row, bool used_up, const char *message, const char *hint,
-                         int64_t waited_us) {
-    ereport(ERROR,
-            (errcode(used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             row.fleet != 0 ? errmsg("segment \"%s\" has no values from the registry", shown(row.name))
-                            : errmsg("could not attach segment \"%s\"", shown(row.name)),
-             message[0] != '\0' ? errdetail("The last request to the registry failed: %s", message)
-                                : errdetail("The registry has not answered yet. The call waited %lld ms.",
-                                            static_cast<long long>(waited_us / us_per_ms)),
-             errhint("%s", hint[0] != '\0' ? hint : "Check uidgen.registry and the view uid_registry_status.")));
+bool is_refused(const BlockAnswer &answer, const char *refusal) {
+    return answer.state == BlockState::refused && strcmp(answer.error.refusal, refusal) == 0;
 }
 
 } // namespace
@@ -177,15 +157,17 @@ const char *name_at_registry(const SegmentRow &row) {
     return name;
 }
 
-void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters) {
+void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t known, Counters *counters) {
     if (fleet_epoch() == 0) {
         count(counters, Stat::refused_registry);
-        report(row, false, "uidgen.registry is not set",
-               "Set uidgen.registry in postgresql.conf and reload the server.", 0);
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
+                               shown(row.name)),
+                        errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
     }
     BlockAsk ask = {};
     ask.count = values;
-    ask.shown = shown;
+    ask.shown = known;
     ask.fleet = row.fleet;
     ask.increment = row.increment;
     strlcpy(ask.registry_name, name_at_registry(row), sizeof(ask.registry_name));
@@ -201,17 +183,20 @@ void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us
         *give_up_at_us = now_us + max_wait_us;
         count(counters, Stat::registry_waits);
     }
-    const bool refused = answer.state == BlockState::refused;
-    if (refused || (answer.state == BlockState::asked && now_us >= *give_up_at_us)) {
-        const bool used_up = refused && answer.why == BlockRefusal::used_up;
-        const GrantError error = error_for_user(answer.error);
-        const char *hint = error.hint;
-        if (refused && answer.why == BlockRefusal::changed)
-            hint = psprintf("Correct uidgen.registry or the segment there, or run SELECT segment_attach(%s, %s) to go "
-                            "on with the segment as it is there now.",
-                            quote_literal_cstr(row.name), quote_literal_cstr(row.registry_name));
+    if (answer.state == BlockState::refused || (answer.state == BlockState::asked && now_us >= *give_up_at_us)) {
+        const bool used_up = is_refused(answer, "used_up");
+        const bool changed = is_refused(answer, "other_fleet") || is_refused(answer, "increment_differs");
+        const int64_t waited_us = now_us - (*give_up_at_us - max_wait_us);
         count(counters, used_up ? Stat::refused_used_up : Stat::refused_registry);
-        report(row, used_up, error.message, hint, now_us - (*give_up_at_us - max_wait_us));
+        ereport(
+            ERROR,
+            (errcode(used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("segment \"%s\" has no values from the registry", shown(row.name)),
+             error_details(answer.error, waited_us,
+                           changed ? psprintf("Correct uidgen.registry or the segment there, or run SELECT "
+                                              "segment_attach(%s, %s) to go on with the segment as it is there now.",
+                                              quote_literal_cstr(row.name), quote_literal_cstr(row.registry_name))
+                                   : nullptr)));
     }
     if (answer.state == BlockState::asked) {
         blocks_wait(segment, Min(*give_up_at_us - now_us, longest_wait_us));

@@ -73,7 +73,7 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
 
 // Asks the registrar for a block, unless one is asked for or ready. Returns at once. Error if the server is in no
 // fleet.
-void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t shown, Counters *counters);
+void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t known, Counters *counters);
 
 // After ask_registry(): returns when there may be a block. Error if the registry refuses, or after uidgen.max_wait.
 // *give_up_at_us is 0 in the first call of a draw.
