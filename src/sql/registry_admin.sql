@@ -30,7 +30,7 @@ COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
   'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
   'before it joined the fleet: if it was used beyond the returned time, ids may come again. It fails if the node was '
-  'never granted, during a handover, and in a transaction block.';
+  'never granted, while the registry refuses all members, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_reserve(pool integer, nodes integer DEFAULT 1, without_standby boolean DEFAULT false,
     OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
@@ -39,24 +39,27 @@ RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
 COMMENT ON FUNCTION uid_fleet_reserve(integer, integer, boolean) IS
   'Reserves nodes of a pool of uid_fleet_pools for generators outside PostgreSQL, from granted_from to the end of the '
-  'layout. No member gets them. uid_fleet_takeover() ends a reservation. It fails without a synchronous standby, because '
-  'the registry could lose the reservation at a failover. If without_standby is true, it does not; then check after each '
-  'unplanned failover that uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also '
-  'fails if too few nodes are free, if newcomers are refused, and in a transaction block.';
+  'layout. No member gets the nodes. A layout has a pool from its first generator on a member on. uid_fleet_takeover() '
+  'ends a reservation. It fails without a synchronous standby, because the registry could lose the reservation at a '
+  'failover. If without_standby is true, it does not; then check after each unplanned failover that uid_fleet still lists '
+  'the nodes, because one that was lost may be granted to a member. It also fails if too few nodes are free, if newcomers '
+  'are refused, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text;
-  setting text;
-BEGIN
   -- The locks make a rename of the schema and DROP EXTENSION wait. Otherwise the owner of the schema could put another
   -- one in its place, whose functions and triggers would run with the rights of this function.
-  SELECT quote_ident(n.nspname) INTO STRICT home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-   WHERE e.extname = 'uidgen' FOR KEY SHARE;
-  IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
+  setting text;
+BEGIN
+  IF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
+  ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
     RAISE EXCEPTION 'role % does not exist', role
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of the role that members connect with.';
   ELSIF (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = role) THEN
@@ -97,12 +100,14 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text;
+  home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                 WHERE e.extname = 'uidgen' FOR KEY SHARE);
   sequence text;
 BEGIN
-  SELECT quote_ident(n.nspname) INTO STRICT home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-   WHERE e.extname = 'uidgen' FOR KEY SHARE;
-  IF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+  IF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
+  ELSIF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
                      WHERE p.pronamespace = (SELECT e.extnamespace FROM pg_extension e WHERE e.extname = 'uidgen')
                        AND p.proname = 'uid_fleet_call' AND a.grantee = role AND a.grantee <> p.proowner) THEN
     RAISE EXCEPTION 'role % was not admitted to the fleet', role

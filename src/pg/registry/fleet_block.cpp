@@ -51,10 +51,6 @@ core::SequenceState counter_of(const SessionEntry *e) {
     return state.counter;
 }
 
-int64_t farther(const core::SequenceRule &rule, int64_t a, int64_t b) {
-    return rule.increment > 0 ? Max(a, b) : Min(a, b);
-}
-
 bool refuse_unknown(Call *call) {
     const FleetRequest &r = call->request;
     const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",
@@ -67,13 +63,6 @@ bool refuse_unknown(Call *call) {
         psprintf("If the member had that value, run SELECT segment_set(%s, value) on the registry, with a value "
                  "above all that members had.",
                  quote_literal_cstr(r.segment)));
-}
-
-bool refuse_used_up(Call *call, Oid sequence) {
-    const char *bound = call->answer.increment > 0 ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number";
-    return refuse(&call->answer, "used_up",
-                  psprintf("segment \"%s\" has no value left at the registry", call->request.segment),
-                  psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(sequence), bound));
 }
 
 } // namespace
@@ -102,10 +91,14 @@ bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call
     const core::StepBounds bounds = step_bounds(read_segment_row(registry.schema, segment.sequence), rule);
     if (!is_credible(counter_of(segment.entry), rule, bounds, request.shown))
         return refuse_unknown(call);
-    const int64_t given = farther(rule, read_given(request.segment, request.shown), request.shown);
+    const int64_t known = read_given(request.segment, request.shown);
+    const bool up = rule.increment > 0;
+    const int64_t given = up ? Max(known, request.shown) : Min(known, request.shown);
     const core::PlannedRange block = reserve_for_member(segment.entry, Min(request.count, bounds.most), given);
     if (block.count == 0)
-        return refuse_used_up(call, segment.sequence);
+        return refuse(answer, "used_up", psprintf("segment \"%s\" has no value left at the registry", request.segment),
+                      psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(segment.sequence),
+                               up ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number"));
     put_given(request.segment, block.last);
     answer->count = static_cast<int64_t>(block.count);
     answer->first = block.first;
