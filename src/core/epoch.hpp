@@ -64,17 +64,22 @@ struct RegistryView {
     int64_t bound_us;      // how far two clocks of the fleet may differ
     int64_t now_us;        // its clock
     bool awaits_member;    // awaits_member()
+    bool is_elsewhere;     // its own server draws in another fleet: ids of the two could be equal
 };
 
 enum class Refusal : uint8_t {
     none,
-    other_fleet,    // the member belongs to another fleet
-    stale_registry, // a member has seen a larger epoch, so this registry has lost it, or is not the registry any more
-    unclaimed,      // no administrator has said what this registry is
-    rival,          // a member has seen this epoch with another nonce: there are two registries
-    superseded,     // another incarnation follows the one that the member follows, or the membership was revoked
-    starting,       // no node is given to a newcomer before a member has called
-    fenced,         // no node is given to a newcomer before the fence
+    other_fleet,      // the member belongs to another fleet
+    stale_registry,   // a member has seen a larger epoch, so this registry has lost it, or is not the registry any more
+    unclaimed,        // no administrator has said what this registry is
+    handing_over,     // it is closed for another server
+    no_standby,       // it relies on a synchronous standby, and has none
+    rival,            // a member has seen this epoch with another nonce: there are two registries
+    superseded,       // another incarnation follows the one that the member follows, or the membership was revoked
+    in_other_fleet,   // no node is given to a newcomer while the registry's own server is a member of another fleet
+    too_many_layouts, // the caller's role has brought all that it may
+    starting,         // no node is given to a newcomer before a member has called
+    fenced,           // no node is given to a newcomer before the fence
     ahead, // the member's clock or high-water mark, or the layout's epoch, is so far ahead that no grant reaches it
 };
 
@@ -109,6 +114,7 @@ constexpr bool awaits_member(const RegistryView &r, int64_t started_us, int64_t 
 struct KnownGrants {
     int64_t latest_end_us; // the greatest latest_end_us(); 0: there is none
     int64_t last_us;       // when the last one was made or extended
+    int64_t end_us = 0;    // when the last one ends, for awaits_member(); 0: there is none
 };
 
 // The registry when it draws an epoch. While all clocks agree within the bound, the end of the latest grant adds

@@ -109,15 +109,7 @@ constexpr int64_t grant_ticks(const Layout &l, const RegistryView &r, const Requ
 // No grant that is new to its node begins above this tick.
 constexpr int64_t cap(const Layout &l, const RegistryView &r) noexcept { return tick_at(l, r.now_us + r.bound_us); }
 
-// Whether the layout has no tick yet that could be granted.
-constexpr bool is_before_epoch(const Layout &l, const RegistryView &r) noexcept { return cap(l, r) < 0; }
-
-// Whether the layout ends before a grant that begins now can.
-constexpr bool ends_too_soon(const Layout &l, const RegistryView &r) noexcept {
-    return tick_at(l, r.now_us) + longest_ticks(l, r) > largest(l.time_bits);
-}
-
-// Where a grant to this member begins, if it is new to the node.
+// Where a grant to this member begins, if it is new to the node. Negative: the layout has no tick yet.
 constexpr int64_t beginning(const Layout &l, const RegistryView &r, const Request &a) noexcept {
     return std::min(a.lowest, cap(l, r));
 }
@@ -188,7 +180,7 @@ constexpr bool shows_lost_commit(const RegistryView &r, const Request &a, const 
 
 constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Request &a) noexcept {
     const int64_t from = beginning(l, r, a);
-    if (is_before_epoch(l, r))
+    if (from < 0)
         return {Verdict::refuse, Refusal::ahead};
     if (r.shown.number != 0)
         return {Verdict::refuse, Refusal::rival};
@@ -198,6 +190,8 @@ constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Reque
         return {Verdict::refuse, Refusal::fenced};
     if (a.lowest >= from + grant_ticks(l, r, a))
         return {Verdict::refuse, Refusal::ahead};
+    if (r.is_elsewhere)
+        return {Verdict::refuse, Refusal::in_other_fleet};
     return {Verdict::newcomer, Refusal::none};
 }
 
@@ -310,11 +304,6 @@ constexpr NodeRow used_before(const Layout &l, const RegistryView &r, const Requ
 // The order in which newcomers get free nodes: the one that was used longest ago first.
 constexpr bool comes_before(const NodeRow &x, const NodeRow &y) noexcept {
     return x.until != y.until ? x.until < y.until : x.node < y.node;
-}
-
-// When a newcomer whose clock is the registry's can have the node.
-constexpr int64_t free_at_us(const Layout &l, const RegistryView &r, const NodeRow &row) noexcept {
-    return start_of(l, std::max(row.until, fence_tick(l, r)));
 }
 
 // What a row that ends there says to succeeded(): an end that a grant of longest_us had, had it begun where this one

@@ -16,21 +16,15 @@ CREATE TABLE uid_fleet_state (
   former_epoch_nonce bigint,
   former_serial     bigint,
   shown_epoch       bigint,
-  shown_epoch_nonce bigint,
   fence_base        timestamptz,
   covered_until     timestamptz,
   closed_until      timestamptz,
-  granted_last      timestamptz,
   started           timestamptz,
   serial_at_start   bigint,
   refuses           text,
-  system_identifier bigint      NOT NULL,
   timeline          integer     NOT NULL,
-  host              text        NOT NULL,
-  data_directory    text        NOT NULL,
-  directory_birth   bigint      NOT NULL,
-  database_oid      bigint      NOT NULL,
-  table_oid         bigint      NOT NULL
+  database          text        NOT NULL,
+  directory         text        NOT NULL
 );
 COMMENT ON TABLE uid_fleet_state IS
   'The fleet of which this database is the registry, in one row. uid_fleet_admit() inserts the row. A dump contains '
@@ -42,16 +36,14 @@ COMMENT ON COLUMN uid_fleet_state.longest_grant IS
   'limit on the length of a grant, and the time for which a fence refuses newcomers. After a lower value, wait for the '
   'former length before a failover, because longer grants may be in use until then';
 COMMENT ON COLUMN uid_fleet_state.clock_bound IS
-  'limit on the difference between two clocks of the fleet: the greatest uidgen.registry_clock_bound that a registry of '
-  'this fleet has had. A server that takes over uses it even if its own setting is smaller. To lower it, lower the '
-  'setting on all servers of the registry first, then change it with UPDATE. Then wait for longest_grant before a '
-  'failover, because grants may be in use that were made under the former limit';
+  'limit on the difference between two clocks of the fleet: the greatest uidgen.registry_clock_bound of its registries. '
+  'Lower the setting on all of them first, then this. Then wait for longest_grant before a failover, because grants may be '
+  'in use that were made under the former limit';
 COMMENT ON COLUMN uid_fleet_state.synchronous IS
   'true: the registry grants nothing without a synchronous standby, and only standbys that have every commit are '
   'promoted. So one that is promoted needs no fence';
 COMMENT ON COLUMN uid_fleet_state.epoch IS
-  'number of the present epoch: a server that takes over draws the next one. Of two registries the one with the larger '
-  'number counts';
+  'number of the present epoch: a server that takes over draws the next one. Of two registries the larger number counts';
 COMMENT ON COLUMN uid_fleet_state.epoch_nonce IS
   'random number that was drawn with it: two registries with one number differ in it';
 COMMENT ON COLUMN uid_fleet_state.first_epoch IS
@@ -61,33 +53,26 @@ COMMENT ON COLUMN uid_fleet_state.former_epoch IS
 COMMENT ON COLUMN uid_fleet_state.former_epoch_nonce IS 'its random number';
 COMMENT ON COLUMN uid_fleet_state.former_serial IS 'serial of the last answer in it: a larger one proves lost commits';
 COMMENT ON COLUMN uid_fleet_state.shown_epoch IS
-  'number of another epoch that a member has shown, if it is not smaller than this one: then there is, or was, another '
-  'registry, and this one grants nothing (larger number) or accepts no newcomers (the same number)';
-COMMENT ON COLUMN uid_fleet_state.shown_epoch_nonce IS 'its random number';
+  'number of another registry''s epoch that a member has shown: this one grants nothing (larger number) or accepts no '
+  'newcomers (the same number)';
 COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
 COMMENT ON COLUMN uid_fleet_state.covered_until IS
   'grants that other registries of the fleet have made up to then, by their clocks, are known or fenced';
 COMMENT ON COLUMN uid_fleet_state.closed_until IS
   'set by uid_fleet_handover(): the registry grants nothing, and a server that takes over before this time raises no '
   'fence. NULL: the registry is open. The first call on a server that takes over sets NULL';
-COMMENT ON COLUMN uid_fleet_state.granted_last IS
-  'when the registry granted last, once it was closed or shown a later epoch; else NULL';
 COMMENT ON COLUMN uid_fleet_state.started IS 'when the server started, as of the last call';
 COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
   'last serial before that start: while grants last, newcomers wait for a member that was answered before; NULL: one has called';
 COMMENT ON COLUMN uid_fleet_state.refuses IS
   'why the registry refuses all members: unclaimed, handing_over, stale_registry or no_standby; NULL: it does not';
-COMMENT ON COLUMN uid_fleet_state.system_identifier IS 'system identifier of the server that is the registry';
-COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of that server; a later one is a takeover';
-COMMENT ON COLUMN uid_fleet_state.host IS
-  'host name of that server. If it, the data directory, the database or this table is another one, the registry refuses '
-  'everyone until uid_fleet_admit() says what it is';
-COMMENT ON COLUMN uid_fleet_state.data_directory IS 'real path of its data directory';
-COMMENT ON COLUMN uid_fleet_state.directory_birth IS
-  'hash of the inode and the time of birth of the file PG_VERSION there, which differ in a copy';
-COMMENT ON COLUMN uid_fleet_state.database_oid IS
-  'OID of this database; in a restored or copied database it is the former one''s';
-COMMENT ON COLUMN uid_fleet_state.table_oid IS 'OID of this table, which changes if it is restored inside its database';
+COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of the server that is the registry; a later one is a takeover';
+COMMENT ON COLUMN uid_fleet_state.database IS
+  'its system identifier, and the OIDs of this database and of this table, which change in a restored or copied one. If '
+  'they or the directory are others, the registry refuses everyone until uid_fleet_admit() says what it is';
+COMMENT ON COLUMN uid_fleet_state.directory IS
+  'its host name, the real path of its data directory, and a hash of the inode and the time of birth of the file '
+  'PG_VERSION there, which differ in a copy';
 
 CREATE TABLE uid_secrets.uid_fleet_key (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
@@ -105,14 +90,13 @@ CREATE TABLE uid_fleet_pool (
   preset            text        NOT NULL,
   epoch             timestamptz NOT NULL,
   tick_us           bigint      NOT NULL,
-  time_bits         smallint    NOT NULL,
-  datacenter_bits   smallint    NOT NULL,
-  worker_bits       smallint    NOT NULL,
-  sequence_bits     smallint    NOT NULL,
+  time_bits         integer     NOT NULL,
+  datacenter_bits   integer     NOT NULL,
+  worker_bits       integer     NOT NULL,
+  sequence_bits     integer     NOT NULL,
   sequence_first    boolean     NOT NULL,
   backup_worker     boolean     NOT NULL,
-  drawn_worker_bits integer     GENERATED ALWAYS AS (worker_bits::integer - backup_worker::integer) STORED,
-  login             text,
+  login             text        NOT NULL,
   UNIQUE (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
 );
 COMMENT ON TABLE uid_fleet_pool IS
@@ -127,10 +111,7 @@ COMMENT ON COLUMN uid_fleet_pool.worker_bits IS 'width of the worker id';
 COMMENT ON COLUMN uid_fleet_pool.sequence_bits IS 'width of the sequence number';
 COMMENT ON COLUMN uid_fleet_pool.sequence_first IS 'order of the fields, as in uid_generator';
 COMMENT ON COLUMN uid_fleet_pool.backup_worker IS 'whether the top bit of the worker field marks the backup worker';
-COMMENT ON COLUMN uid_fleet_pool.drawn_worker_bits IS
-  'width of the worker ids that are granted: a node is datacenter id * 2^drawn_worker_bits + worker id';
-COMMENT ON COLUMN uid_fleet_pool.login IS
-  'role that the first member of the pool connected with, NULL: uid_fleet_reserve() made the pool. One role brings 1,000 at most';
+COMMENT ON COLUMN uid_fleet_pool.login IS 'role that the pool''s first member connected with; one role brings 1,000 at most';
 
 CREATE TABLE uid_fleet_node (
   pool              integer     NOT NULL,
@@ -143,7 +124,6 @@ CREATE TABLE uid_fleet_node (
   epoch_nonce       bigint      NOT NULL DEFAULT 0,
   serial            bigint      NOT NULL,
   revoked           bigint      NOT NULL DEFAULT 0,
-  reserved          boolean     NOT NULL DEFAULT false,
   host              text,
   port              text,
   database          text,
@@ -162,26 +142,25 @@ COMMENT ON TABLE uid_fleet_node IS
   'One row for each node that was ever granted, with its last grant. No function deletes rows, so a node is '
   'never granted twice for the same time.';
 COMMENT ON COLUMN uid_fleet_node.pool IS 'pool of the node';
-COMMENT ON COLUMN uid_fleet_node.node IS
-  'value of the datacenter and worker bits, without the bit of the backup worker';
+COMMENT ON COLUMN uid_fleet_node.node IS 'value of the datacenter and worker bits, without the bit of the backup worker';
 COMMENT ON COLUMN uid_fleet_node.granted_from IS 'first tick of the grant';
 COMMENT ON COLUMN uid_fleet_node.granted_until IS 'first tick after the grant';
 COMMENT ON COLUMN uid_fleet_node.membership IS
   'number of the holder''s membership: the first incarnation that the node was granted to; 0: the node was used without a '
   'registry, taken over, or reserved';
-COMMENT ON COLUMN uid_fleet_node.incarnation IS
-  'incarnation that was answered last; 0: none';
+COMMENT ON COLUMN uid_fleet_node.incarnation IS 'incarnation that was answered last; 0: none';
 COMMENT ON COLUMN uid_fleet_node.epoch IS 'number of the epoch of the last answer';
 COMMENT ON COLUMN uid_fleet_node.epoch_nonce IS 'random number of that epoch';
 COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
 COMMENT ON COLUMN uid_fleet_node.revoked IS 'membership from which the node was taken over; 0: none';
-COMMENT ON COLUMN uid_fleet_node.reserved IS 'true: for a generator outside PostgreSQL';
 COMMENT ON COLUMN uid_fleet_node.host IS 'host name of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.port IS 'port of the holder''s server';
 COMMENT ON COLUMN uid_fleet_node.database IS 'database of the holder';
 COMMENT ON COLUMN uid_fleet_node.generator IS 'qualified name of the holder';
 COMMENT ON COLUMN uid_fleet_node.version IS 'version of uidgen there';
-COMMENT ON COLUMN uid_fleet_node.policy IS 'worker_policy of the holder; reserved: none';
+COMMENT ON COLUMN uid_fleet_node.policy IS
+  'worker_policy of the holder; reserved: the node is for a generator outside PostgreSQL; NULL: it was taken over, or used '
+  'without a registry';
 COMMENT ON COLUMN uid_fleet_node.asked_length IS
   'length in ticks that the holder asked for last; at most half of it is how far ahead of its clock it draws';
 COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
@@ -229,16 +208,10 @@ BEGIN
             HINT = 'If it is created again under that name, it begins after that value.';
     RETURN NULL;
   END IF;
-  SELECT s.seqmin AS least, s.seqmax AS largest, sign(s.seqincrement) AS direction,
-         coalesce(pg_sequence_last_value(NEW.sequence), s.seqstart) AS counter
+  SELECT sign(s.seqincrement) AS direction, coalesce(pg_sequence_last_value(NEW.sequence), s.seqstart) AS counter
     INTO rule FROM pg_sequence s WHERE s.seqrelid = NEW.sequence;
   IF NEW.registry_name IS NOT NULL OR (rule.counter::numeric - given) * rule.direction > 0 THEN
     RETURN NULL;
-  ELSIF given NOT BETWEEN rule.least AND rule.largest THEN
-    RAISE EXCEPTION 'segment "%" has no value left', left(NEW.name, 63)
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('Members of the fleet were given its values up to %s, when it existed before.', given),
-            HINT = 'Create it with wider bounds, or under another name.';
   END IF;
   PERFORM setval(NEW.sequence, given, true);
   RAISE NOTICE 'segment "%" begins after %', left(NEW.name, 63), given
@@ -310,22 +283,20 @@ COMMENT ON FUNCTION uid_internal.uid_fleet_claim(text, bigint) IS
   'Part of uid_fleet_admit(): says what kind of registry this database is.';
 
 CREATE VIEW uid_fleet AS
-SELECT n.pool, p.preset, n.node, (n.node >> p.drawn_worker_bits)::integer AS datacenter_id,
-       (n.node & ((1::bigint << p.drawn_worker_bits) - 1::bigint))::integer AS worker_id,
-       CASE WHEN n.reserved THEN 'reserved' WHEN t.ended THEN 'free' WHEN n.incarnation <> 0::bigint AND NOT m.moved THEN 'live'
+SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
+       (n.node & ((1::bigint << t.bits) - 1::bigint))::integer AS worker_id,
+       CASE WHEN n.policy = 'reserved'::text THEN 'reserved'
+            -- By the holder's clock, if that is behind.
+            WHEN t.granted_until <= pg_catalog.clock_timestamp() + LEAST(t.clock_offset, interval '0') THEN 'free'
+            WHEN n.incarnation <> 0::bigint AND NOT EXISTS (SELECT FROM uid_fleet_node o WHERE o.pool = n.pool
+                   AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint AND (o.epoch, o.serial) > (n.epoch, n.serial))
+              THEN 'live'
             WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
-       n.generator, n.database, n.host, n.port, u.granted_until, n.last_heard,
-       pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
-       n.version, n.policy
+       n.generator, n.database, n.host, n.port, t.granted_until, n.last_heard, t.clock_offset, n.version, n.policy
   FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
- CROSS JOIN LATERAL (SELECT p.epoch + pg_catalog.make_interval(secs =>
-                              p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until) u
- CROSS JOIN LATERAL (SELECT u.granted_until <= pg_catalog.clock_timestamp() -- by the holder's clock, if that is behind
-                              + pg_catalog.make_interval(secs => LEAST(n.clock_offset_us, 0::bigint)::float8 / 1000000::float8)
-                              AS ended) t
- CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM uid_fleet_node o
-                                     WHERE o.pool = n.pool AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint
-                                       AND (o.epoch, o.serial) > (n.epoch, n.serial)) AS moved) m;
+ CROSS JOIN LATERAL (SELECT p.worker_bits - p.backup_worker::integer AS bits, p.epoch + pg_catalog.make_interval(secs =>
+                              p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until,
+                            pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset) t;
 COMMENT ON VIEW uid_fleet IS
   'The nodes that the registry of a fleet has granted, with their last holders. state: live (the holder may use the '
   'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
@@ -334,20 +305,17 @@ COMMENT ON VIEW uid_fleet IS
   'pg_monitor.';
 
 CREATE VIEW uid_fleet_pools AS
-SELECT p.pool, p.preset, p.epoch, a.nodes, coalesce(c.live, 0::bigint) AS live,
-       coalesce(c.cooling, 0::bigint) AS cooling, coalesce(c.reserved, 0::bigint) AS reserved,
-       a.nodes - coalesce(c.live + c.cooling + c.reserved, 0::bigint) AS free,
-       CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until,
-       CASE WHEN s.refuses IS NOT NULL THEN s.refuses WHEN s.shown_epoch IS NOT NULL THEN 'rival'::text
-            WHEN f.until > pg_catalog.clock_timestamp() THEN 'fenced'::text END AS refuses
-  FROM uid_fleet_pool p CROSS JOIN uid_fleet_state s
- CROSS JOIN LATERAL (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until) f
- CROSS JOIN LATERAL (SELECT 1::bigint << (p.datacenter_bits::integer + p.drawn_worker_bits) AS nodes) a
-  LEFT JOIN (SELECT f.pool, pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
-                    pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text)
-                      AS cooling,
-                    pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
-               FROM uid_fleet f GROUP BY f.pool) c ON c.pool = p.pool;
+SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved, p.nodes - (c.live + c.cooling + c.reserved) AS free,
+       s.fence_until, coalesce(s.refuses, CASE WHEN s.shown_epoch IS NOT NULL THEN 'rival'::text
+                                               WHEN s.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
+  FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p) p
+ CROSS JOIN (SELECT t.refuses, t.shown_epoch, CASE WHEN t.until > pg_catalog.clock_timestamp() THEN t.until END AS fence_until
+               FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until
+                       FROM uid_fleet_state s) t) s
+ CROSS JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
+                            pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
+                            pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
+                       FROM uid_fleet f WHERE f.pool = p.pool) c;
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
   'uid_fleet). Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '

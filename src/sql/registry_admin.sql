@@ -30,21 +30,20 @@ COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
   'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
   'before it joined the fleet: if it was used beyond the returned time, ids may come again. It fails if the node was '
-  'never granted, during a handover, and in a transaction block.';
+  'never granted, while the registry refuses all members, and in a transaction block.';
 
-CREATE FUNCTION uid_fleet_reserve(nodes integer DEFAULT 1, preset text DEFAULT 'snowflake',
-    epoch timestamptz DEFAULT NULL, pool integer DEFAULT NULL, without_standby boolean DEFAULT false,
+CREATE FUNCTION uid_fleet_reserve(pool integer, nodes integer DEFAULT 1, without_standby boolean DEFAULT false,
     OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
     OUT granted_from timestamptz, OUT granted_until timestamptz)
 RETURNS SETOF record
-LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
-COMMENT ON FUNCTION uid_fleet_reserve(integer, text, timestamptz, integer, boolean) IS
-  'Reserves nodes for generators outside PostgreSQL, from granted_from to the end of the layout. No member gets them. '
-  'The layout is that of a preset, if need be with another epoch, or that of a pool of uid_fleet_pools. '
-  'uid_fleet_takeover() ends a reservation. It fails without a synchronous standby, because the registry could lose the '
-  'reservation at a failover. If without_standby is true, it does not; then check after each unplanned failover that '
-  'uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also fails if too few '
-  'nodes are free, during a fence or a handover, and in a transaction block.';
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
+COMMENT ON FUNCTION uid_fleet_reserve(integer, integer, boolean) IS
+  'Reserves nodes of a pool of uid_fleet_pools for generators outside PostgreSQL, from granted_from to the end of the '
+  'layout. No member gets the nodes. A layout has a pool from its first generator on a member on. uid_fleet_takeover() '
+  'ends a reservation. It fails without a synchronous standby, because the registry could lose the reservation at a '
+  'failover. If without_standby is true, it does not; then check after each unplanned failover that uid_fleet still lists '
+  'the nodes, because one that was lost may be granted to a member. It also fails if too few nodes are free, if newcomers '
+  'are refused, and in a transaction block.';
 
 CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
@@ -57,25 +56,17 @@ DECLARE
                  WHERE e.extname = 'uidgen' FOR KEY SHARE);
   setting text;
 BEGIN
-  IF role IS NULL THEN
-    RAISE EXCEPTION 'role must not be null'
-      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
+  IF home IS NULL THEN
+    RAISE EXCEPTION 'extension uidgen was dropped by another session'
+      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
   ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role) THEN
-    RAISE EXCEPTION 'role with OID % does not exist', role::oid
+    RAISE EXCEPTION 'role % does not exist', role
       USING ERRCODE = 'undefined_object', HINT = 'Pass the name of the role that members connect with.';
   ELSIF (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = role) THEN
     RAISE EXCEPTION 'role % is a superuser', role
       USING ERRCODE = 'invalid_grant_operation',
             DETAIL = 'Members need few rights, and the role gets timeouts in this database.',
             HINT = 'Create a role for the members: CREATE ROLE uid_fleet LOGIN.';
-  ELSIF home IS NULL THEN
-    RAISE EXCEPTION 'extension uidgen was dropped by another session'
-      USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
-  -- Or each call of a member would fail. The pattern has no backslash, because of standard_conforming_strings.
-  ELSIF current_setting('shared_preload_libraries') !~ '(^|[^[:alnum:]_])uidgen($|[^[:alnum:]_])' THEN
-    RAISE EXCEPTION 'uidgen must be loaded via shared_preload_libraries'
-      USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A registry relies on settings of its server.',
-            HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server.';
   END IF;
   -- First, because a rename that waits for this function would have it wait in its turn.
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', home, role);
@@ -112,14 +103,8 @@ DECLARE
   home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                  WHERE e.extname = 'uidgen' FOR KEY SHARE);
   sequence text;
-  setting text;
-  sessions bigint;
-  others text;
 BEGIN
-  IF role IS NULL THEN
-    RAISE EXCEPTION 'role must not be null'
-      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the name of the role that members connect with.';
-  ELSIF home IS NULL THEN
+  IF home IS NULL THEN
     RAISE EXCEPTION 'extension uidgen was dropped by another session'
       USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION uidgen.';
   ELSIF NOT EXISTS (SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
@@ -136,30 +121,11 @@ BEGIN
                                  home) USING role LOOP
     EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence, role);
   END LOOP;
-  FOREACH setting IN ARRAY ARRAY['statement_timeout', 'lock_timeout', 'client_connection_check_interval',
-      'idle_in_transaction_session_timeout', 'idle_session_timeout', 'default_transaction_isolation',
-      'default_transaction_read_only'] LOOP
-    EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET %s', role, current_database(), setting);
-  END LOOP;
-  others := (SELECT string_agg(array_to_string(s.setconfig, ', '), ', ' ORDER BY s.setdatabase)
-               FROM pg_db_role_setting s WHERE s.setrole = role
-                AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())));
-  IF others IS NOT NULL THEN
-    RAISE NOTICE 'role % has settings that uid_fleet_admit() has not made', role
-      USING DETAIL = others, HINT = format('To remove them, run ALTER ROLE %1$s RESET ALL and ALTER ROLE %1$s IN DATABASE '
-                                           '%2$I RESET ALL.', role, current_database());
-  END IF;
-  sessions := (SELECT count(*) FROM pg_stat_activity s WHERE s.datname = current_database() AND s.usesysid = role);
-  IF sessions > 0 THEN
-    RAISE NOTICE 'role % has % sessions in this database', role, sessions
-      USING DETAIL = 'They cannot call the registry any more. Members that connect with the role draw to the end of their grants.',
-            HINT = format('To end the sessions, run SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usesysid = %s.',
-                          role::oid);
-  END IF;
+  EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET ALL', role, current_database());
 END
 $$;
 COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
-  'Undoes uid_fleet_admit(): takes back the settings that it made, and what the role may call. It also revokes the '
-  'role''s privileges on the sequences of segments. A NOTICE names other settings of the role, which stay. Nodes that '
-  'were granted through the role stay with their holders until their grants end. Sessions of the role stay, but they '
-  'cannot call the registry. Only superusers and the owner of the database may call it.';
+  'Undoes uid_fleet_admit(): the role may not call the registry any more, and all its settings in this database are '
+  'reset. It also revokes the role''s privileges on the sequences of segments. Members that connect with the role draw to '
+  'the end of their grants. Its sessions stay until pg_terminate_backend() ends them, but they cannot call the registry. Only '
+  'superusers and the owner of the database may call it.';

@@ -137,7 +137,7 @@ my %needs = (
 	'SELECT uid_fleet_handover(cancel => true)' => '030_registry.t',
 	'SELECT uid_fleet_fence()' => $registry_here,
 	'SELECT uid_fleet_move()' => '032_registrar.t',
-	"SELECT * FROM uid_fleet_reserve(2, 'twitter')" => '030_registry.t',
+	"SELECT * FROM uid_fleet_reserve(pool => 1, nodes => 2)" => '030_registry.t',
 	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
 	'CREATE EXTENSION citus' => '036_citus.t',
 	"SELECT citus_update_node(nodeid, 'coordinator2', 5432) FROM pg_dist_node WHERE groupid = 0" => '036_citus.t',

@@ -307,7 +307,7 @@ ok(poll_until('grants go on', sub { my $answer = eval { ask($fourth, $patient) }
 is($fourth->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE host = 'waiter'"), 1, '... with the same node');
 start_node($stale);
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
-is($stale->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet_node WHERE reserved'), 2, '... and has them');
+is($stale->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE policy = 'reserved'"), 2, '... and has them');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
 $stale->stop;
@@ -349,7 +349,7 @@ $log = -s $copy->logfile;
 is(ask($copy, $ann)->{refusal}, 'unclaimed', 'a copy of the data directory grants nothing to a holder');
 is(ask($copy, member('g'))->{refusal}, 'unclaimed', '... nor to a newcomer');
 my @said = slurp_file($copy->logfile, $log) =~ /registry refuses all members: .*\n.*It differs: (.*)/g;
-like("@said", qr/^data_directory has changed from \S+ to \S+\.$/, '... and the log says why, once');
+like("@said", qr/^directory has changed from \S+ to \S+\.$/, '... and the log says why, once');
 is(scalar admit($copy, 'successor'), '00000', 'it is the successor');
 is(ask($copy, $ann)->{node}, $kept, '... so a holder keeps its node');
 is(ask($copy, member('g'))->{refusal}, 'fenced', '... and newcomers wait');
@@ -423,7 +423,7 @@ is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, '
 $log = -s $other->logfile;
 $other->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE handed');
 is(ask($other, member('i'), dbname => 'twin')->{refusal}, 'unclaimed', 'a copy of the database grants nothing');
-like(slurp_file($other->logfile, $log), qr/refuses all members: .*\n.*It differs: database_oid has changed/, '... and the log says why');
+like(slurp_file($other->logfile, $log), qr/refuses all members: .*\n.*It differs: database has changed/, '... and the log says why');
 # A copy for testing.
 is(sqlstate($other, 'SELECT uid_fleet_fork()', 'twin'), '00000', 'it gets a fleet of its own');
 is(ask($other, {%$ann}, dbname => 'twin')->{refusal}, 'other_fleet', '... which refuses members of the original');

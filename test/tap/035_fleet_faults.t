@@ -245,6 +245,9 @@ stop_load('b');
 sql($servers{b}, 'SELECT uid_fleet_move()');
 fails_with('b', qr/DETAIL:  .*the server of the registry is itself a member of another fleet\nHINT:  .*uid_fleet_move\(\) there/s);
 is(sql($servers{c}, 'SELECT count(*) FROM uid_fleet_pool'), 0, 'a layout that is refused makes no pool');
+sql($servers{c}, "INSERT INTO uid_fleet_pool VALUES (1, 'custom', '2026-01-01', 1000, 41, 0, 7, 12, false, false, 'x')");
+like((sqlstate($servers{c}, 'SELECT uid_fleet_reserve(1, without_standby => true)'))[1], qr/itself a member of another fleet/,
+	'... nor does it reserve a node');
 goes_on('that server draws on in its own fleet', @{ $loops{c} });
 stop_load('c');
 join_fleet($servers{c}, $servers{c});

@@ -217,7 +217,8 @@ CREATE SEQUENCE ticket_seq;
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next());
 SELECT uid_next(), uid_next('uid_generators.own'), segment_next('numbers');
 SELECT uid_fleet_admit('uid_fleet', 'new');
-SELECT count(*) FROM uid_fleet_reserve(2, without_standby => true);
+INSERT INTO uid_fleet_pool VALUES (1, 'snowflake', '2010-11-04', 1000, 41, 5, 5, 12, false, false, 'uid_fleet');
+SELECT count(*) FROM uid_fleet_reserve(1, 2, without_standby => true);
 SQL
 	wait_for_node_rows($node, '%', 2, dbname => $dbname);
 

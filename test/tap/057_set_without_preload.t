@@ -196,7 +196,7 @@ is($node->safe_psql('postgres', "SELECT datacenter_id FROM uid_decode(uid_next('
 is($node->safe_psql('postgres', "SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.own'::regclass"), 'set', '... as the status says');
 foreach my $call (
 	"SELECT uid_fleet_admit('client')", 'SELECT uid_fleet_fence()', 'SELECT uid_fleet_move()',
-	"SELECT uid_fleet_reserve(1, 'snowflake', without_standby => true)", "SELECT segment_attach('a')")
+	"SELECT uid_fleet_reserve(1, without_standby => true)", "SELECT segment_attach('a')")
 {
 	my ($state, $error) = sqlstate($node, $call);
 	is($state, '55000', "$call fails");

@@ -140,7 +140,7 @@ use_registries($holder, $restored);
 ok( poll_until('the refusal', sub { status($holder, "count(*) FROM uid_registry_status WHERE last_error LIKE '%nobody has said what it is%'") > 0 }),
 	'a restored copy refuses a member');
 draw($holder, 'one');
-says($restored, $logs->[0], qr/LOG:  registry refuses all members: .*\n.*It differs: data_directory has changed/, '... and its log says why');
+says($restored, $logs->[0], qr/LOG:  registry refuses all members: .*\n.*It differs: directory has changed/, '... and its log says why');
 use_registries($holder, $second);
 $holder->poll_query_until('postgres', 'SELECT bool_and(connected AND refusal IS NULL) FROM uid_registry_status') or die 'not connected';
 is(new_generator($holder, 'seven'), 500, 'the member is back');
@@ -175,7 +175,7 @@ use_registries($holder, $second);
 says($second, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later epoch.*\n.*\n.*If another server is the registry/, 'production closes itself, and says why');
 ok(poll_until('the refusal', sub { status($second, 'max(refuses) FROM uid_fleet_pools') eq 'stale_registry' }), '... and its view says it');
 $promoted->stop;
-$second->safe_psql('postgres', "SELECT uid_fleet_admit('uid_fleet', 'unchanged')");
+$second->safe_psql('postgres', "SELECT uid_fleet_fence(cancel => true)");
 is(new_generator($holder, 'eight'), 500, 'by the word of the administrator it goes on without a fence');
 cmp_ok(epoch_of($second), '>', $epoch + 1, '... in an epoch above both');
 draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'seven' ], [ $member, 'four' ], [ $lonely, 'three' ];
@@ -201,7 +201,7 @@ $second->start;
 my $wide = new_member('wide', $second);
 $wide->safe_psql('postgres', "SELECT uid_generator_create('wide', datacenter_bits => 0, worker_bits => 5, sequence_bits => 3)");
 isnt(sqlstate($wide, "SET $none; SELECT uid_next('uid_generators.wide')"), '00000', 'a registry that was put back admits no newcomer');
-says($second, 0, qr/registry refuses all members: .*\n.*It differs: directory_birth has changed/, '... and its log says why');
+says($second, 0, qr/registry refuses all members: .*\n.*It differs: directory has changed/, '... and its log says why');
 $second->safe_psql('postgres', "SELECT uid_fleet_admit('uid_fleet', 'successor')");
 use_registries($newcomer, $second, $first);
 $newcomer->poll_query_until('postgres', "SELECT bool_and(connected AND renewals > 0) FROM uid_registry_status WHERE generator LIKE '%wide'")

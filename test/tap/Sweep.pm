@@ -218,7 +218,9 @@ SELECT uid_leaf_alloc_create('things');
 UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
 SELECT uid_fleet_admit('fleet', 'new');
 SQL
-	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(2, without_standby => true)");
+	$node->safe_psql($database, "SET search_path = $quoted_home; INSERT INTO uid_fleet_pool VALUES "
+		  . "(1, 'snowflake', '2010-11-04', 1000, 41, 5, 5, 12, false, false, 'fleet')");
+	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(1, 2, without_standby => true)");
 	return;
 }
 

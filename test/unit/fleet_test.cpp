@@ -233,25 +233,6 @@ TEST(Grant, BeforeTheEpochTheAskerIsAhead) {
     EXPECT_EQ(judge(soon, r, ask, nullptr).verdict, Verdict::newcomer) << "within the bound of the epoch";
 }
 
-TEST(Grant, FreeAtSaysWhenANewcomerCanHaveTheNode) {
-    RegistryView r = registry_at(now_us);
-    const NodeRow row = {5, 0, tick_at(leaf, now_us + 60 * s_us), 1, 1, {1, 1}, 1, 0};
-    for (const bool with_fence : {false, true}) {
-        r = with_fence ? fenced(r) : r;
-        const int64_t at_us = free_at_us(leaf, r, row);
-        RegistryView then = r;
-        Request a = {};
-        a.length = 60000;
-        for (const int64_t before_us : {0, 1000}) {
-            then.now_us = at_us - before_us;
-            a.lowest = tick_at(leaf, then.now_us);
-            const bool granted =
-                judge(leaf, then, a, nullptr).verdict == Verdict::newcomer && is_free(leaf, then, a, row);
-            EXPECT_EQ(granted, before_us == 0) << with_fence;
-        }
-    }
-}
-
 TEST(Grant, TheNodeThatWasUsedLongestAgoComesFirst) {
     const NodeRow unused = {9, 0, 0, 0, 0, {}, 0, 0};
     const NodeRow old = {7, 0, 50, 1, 1, {1, 1}, 1, 0};

@@ -145,14 +145,6 @@ void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc de
     }
 }
 
-void field_values(const Fields &fields, const void *from, Datum *values, char *nulls) {
-    for (int i = 0; i < fields.count; i++) {
-        const bool null = is_null_in(from, fields.fields[i]);
-        nulls[i] = null ? 'n' : ' ';
-        values[i] = null ? static_cast<Datum>(0) : field_datum(from, fields.fields[i]);
-    }
-}
-
 HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc) {
     Datum values[most_fields] = {};
     bool nulls[most_fields];
@@ -167,19 +159,6 @@ HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc) {
             values[column - 1] = field_datum(from, field);
     }
     return heap_form_tuple(desc, values, nulls);
-}
-
-const char *first_change(const Fields &fields, const void *before, const void *now) {
-    for (int i = 0; i < fields.count; i++) {
-        const Field &field = fields.fields[i];
-        const auto shown = [&field](const void *record) {
-            return field.type == FieldType::text ? psprintf("\"%s\"", field_in<const char *>(record, field))
-                                                 : psprintf(INT64_FORMAT, number_in(record, field));
-        };
-        if (strcmp(shown(before), shown(now)) != 0)
-            return psprintf("%s has changed from %s to %s", field.name, shown(before), shown(now));
-    }
-    return nullptr;
 }
 
 char *field_names(const Fields &fields, const char *before) {

@@ -71,14 +71,8 @@ void clear_fields(const Fields &fields, void *record);
 // in the current memory context. An error names the column if it is NULL and required, or has too many values.
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc);
 
-// The values of the fields, and 'n' for those that are NULL, else ' '.
-void field_values(const Fields &fields, const void *from, Datum *values, char *nulls);
-
 // A row with the columns of those names. Others are NULL.
 HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc);
-
-// "name has changed from x to y": the first field that differs; null: none does.
-const char *first_change(const Fields &fields, const void *before, const void *now);
 
 // "name, name, ..." with a text before each of them.
 char *field_names(const Fields &fields, const char *before = "");

@@ -1,4 +1,4 @@
-#include "fleet_block.hpp"
+#include "fleet_call.hpp"
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
@@ -10,8 +10,7 @@
 namespace uidgen::pg {
 namespace {
 
-// Returns whether the call was refused.
-bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call *call) {
+bool refuse_increment(const Registry &registry, const SegmentOfCall &segment, Call *call) {
     FleetAnswer *answer = &call->answer;
     const FleetRequest &request = call->request;
     const char *name = request.segment;
@@ -19,7 +18,7 @@ bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call
         return refuse(answer, "no_segment", psprintf("segment \"%s\" does not exist at the registry", name),
                       psprintf("Run SELECT segment_create(%s) on the registry.", quote_literal_cstr(name)));
     const char *sequence = qualified_name(segment.sequence);
-    if (!segment.is_allowed)
+    if (segment.entry == nullptr)
         return refuse(
             answer, "no_privilege", psprintf("this server's login may not use segment \"%s\"", name),
             psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
@@ -28,12 +27,10 @@ bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call
         return refuse(answer, "attached", psprintf("segment \"%s\" at the registry is itself attached", name),
                       "Attach to the segment that its values come from.");
     const core::SequenceRule rule = sequence_rule(segment.sequence);
-    if (rule.cycle)
-        return refuse(answer, "cycles", psprintf("segment \"%s\" starts over at its end", name),
-                      psprintf("Run ALTER SEQUENCE %s NO CYCLE on the registry.", sequence));
-    if (rule.increment > 0 ? rule.min_value < 0 : rule.max_value > 0)
-        return refuse(answer, "mixed_signs", psprintf("segment \"%s\" can have positive and negative values", name),
-                      psprintf("Run ALTER SEQUENCE %s %s 0 on the registry.", sequence,
+    if (rule.cycle || (rule.increment > 0 ? rule.min_value < 0 : rule.max_value > 0))
+        return refuse(answer, "not_shareable",
+                      psprintf("segment \"%s\" starts over at its end, or has positive and negative values", name),
+                      psprintf("Run ALTER SEQUENCE %s NO CYCLE %s 0 on the registry.", sequence,
                                rule.increment > 0 ? "MINVALUE" : "MAXVALUE"));
     answer->increment = rule.increment;
     if (request.increment != 0 && request.increment != rule.increment)
@@ -54,10 +51,6 @@ core::SequenceState counter_of(const SessionEntry *e) {
     return state.counter;
 }
 
-int64_t farther(const core::SequenceRule &rule, int64_t a, int64_t b) {
-    return rule.increment > 0 ? Max(a, b) : Min(a, b);
-}
-
 bool refuse_unknown(Call *call) {
     const FleetRequest &r = call->request;
     const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",
@@ -72,14 +65,6 @@ bool refuse_unknown(Call *call) {
                  quote_literal_cstr(r.segment)));
 }
 
-bool refuse_used_up(Call *call, Oid sequence) {
-    const bool up = call->answer.increment > 0;
-    return refuse(&call->answer, "used_up",
-                  psprintf("segment \"%s\" has no value left at the registry", call->request.segment),
-                  psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(sequence),
-                           up ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number"));
-}
-
 } // namespace
 
 SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request) {
@@ -87,36 +72,37 @@ SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request
     if (request.segment == nullptr || request.generator.incarnation != 0)
         return segment;
     segment.sequence = read_segment_by_name(registry.schema, cstring_to_text(request.segment));
-    segment.is_allowed = OidIsValid(segment.sequence) &&
-                         pg_class_aclcheck(segment.sequence, registry.role, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK;
-    if (segment.is_allowed)
+    if (OidIsValid(segment.sequence) &&
+        pg_class_aclcheck(segment.sequence, registry.role, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK)
         segment.entry = open_entry(segment.sequence, SlotKind::segment);
     return segment;
 }
 
-bool give_block(const Registry &registry, const SegmentOfCall &segment, Call *call) {
+bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call *call) {
     const FleetRequest &request = call->request;
     FleetAnswer *answer = &call->answer;
-    if (refuse_segment(registry, segment, call))
-        return false;
+    if (refuse_increment(registry, segment, call))
+        return true;
     answer->is_synchronous = standbys_are_awaited();
     answer->count = 0;
     if (request.count == 0)
-        return true;
+        return false;
     const core::SequenceRule rule = sequence_rule(segment.sequence);
     const core::StepBounds bounds = step_bounds(read_segment_row(registry.schema, segment.sequence), rule);
-    int64_t given = request.shown;
     if (!is_credible(counter_of(segment.entry), rule, bounds, request.shown))
-        return !refuse_unknown(call);
-    if (read_given(request.segment, &given))
-        given = farther(rule, given, request.shown);
+        return refuse_unknown(call);
+    const int64_t known = read_given(request.segment, request.shown);
+    const bool up = rule.increment > 0;
+    const int64_t given = up ? Max(known, request.shown) : Min(known, request.shown);
     const core::PlannedRange block = reserve_for_member(segment.entry, Min(request.count, bounds.most), given);
     if (block.count == 0)
-        return !refuse_used_up(call, segment.sequence);
+        return refuse(answer, "used_up", psprintf("segment \"%s\" has no value left at the registry", request.segment),
+                      psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(segment.sequence),
+                               up ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number"));
     put_given(request.segment, block.last);
     answer->count = static_cast<int64_t>(block.count);
     answer->first = block.first;
-    return true;
+    return false;
 }
 
 } // namespace uidgen::pg

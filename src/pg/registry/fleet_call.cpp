@@ -3,9 +3,7 @@
 
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "fleet_block.hpp"
-#include "fleet_request.hpp"
-#include "memory/memberships.hpp"
+#include "fleet_call.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -20,8 +18,6 @@ void note_shown(Registry *registry, const FleetRequest &r) {
     const core::Epoch &shown = r.generator.seen.epoch;
     const bool is_later = shown.number > state.view.epoch.number;
     state.view.shown = shown;
-    if (is_later && state.granted_last_us == 0)
-        state.granted_last_us = read_latest_grants(state.view).known.last_us;
     write_state(state);
     ereport(LOG,
             (is_later ? errmsg("registry grants nothing any more: %s:%s has shown it a later epoch", r.host, r.port)
@@ -70,19 +66,10 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
     write_state(state);
     if (why == nullptr)
         ereport(LOG, (errmsg("registry answers its members again")));
-    else if (registry->unclaimed != nullptr)
-        ereport(LOG, (errmsg("registry refuses all members: %s", answer.message),
-                      errdetail("It differs: %s.", registry->unclaimed), errhint("%s", answer.hint)));
     else
-        ereport(LOG, (errmsg("registry refuses all members: %s", answer.message), errhint("%s", answer.hint)));
-}
-
-// Whether the generators of this server draw in another fleet. Its own ids then may be equal to those of this fleet.
-bool is_in_other_fleet(const Registry &registry) {
-    if (fleet_epoch() == 0)
-        return false;
-    const uint64_t fleet = fleet_seen().fleet;
-    return fleet != 0 && fleet != registry.state.view.fleet;
+        ereport(LOG, (errmsg("registry refuses all members: %s", answer.message),
+                      registry->unclaimed != nullptr ? errdetail("It differs: %s.", registry->unclaimed) : 0,
+                      errhint("%s", answer.hint)));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -95,20 +82,17 @@ void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
     given->seal = seal_of_grant(registry.state, call->request.layout, *given);
 }
 
-bool admit_newcomer(const Registry &registry, int32_t pool, Call *call) {
+bool refuse_newcomer(const Registry &registry, int32_t pool, Call *call) {
     NodeRecord granted;
     if (!grant_node({&registry, pool, &call->request, call->policy, false}, &granted))
-        return call->policy == WorkerPolicy::fixed ? refuse_taken(call, granted)
-                                                   : refuse_none_free(registry, pool, call);
+        return call->policy == WorkerPolicy::fixed ? refuse_taken(call, granted) : refuse_none_free(pool, call);
     grant(registry, call, granted.row);
     return false;
 }
 
 // The member drew with a node before it joined the fleet.
 void note_use_before(const Registry &registry, int32_t pool, const FleetRequest &r) {
-    NodeRecord known = {};
-    known.pool = pool;
-    known.row.node = r.former_node;
+    NodeRecord known;
     (void)read_node(pool, r.former_node, &known);
     const int64_t until = known.row.until;
     known.row = core::used_before(r.layout, registry.state.view, r.generator, known.row, r.former_until);
@@ -121,11 +105,6 @@ struct Case {
     NodeRecord held;
     NodeRecord missed;
     core::Ruling ruling;
-
-    // Of the row that it was judged against; null: there is none.
-    const NodeRecord *record() const {
-        return ruling.row == nullptr ? nullptr : ruling.row == &held.row ? &held : &missed;
-    }
 };
 
 void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *c) {
@@ -144,21 +123,6 @@ void extend(const Registry &registry, int32_t pool, Call *call, const Case &c) {
     const core::NodeRow row = core::extended(call->request.layout, registry.state.view, c.ruling.request, c.ruling.row);
     put_node(record_of(registry, pool, call->request, row));
     grant(registry, call, row);
-}
-
-// The view shows the clock of a holder that is refused. Of a newcomer with an absurd clock the log alone says it. A
-// server whose clock differs logs that by itself.
-void note_refused(const Registry &registry, const Call &call, const Case &c) {
-    const FleetRequest &r = call.request;
-    const core::Refusal why = c.ruling.judgement.why;
-    const NodeRecord *holder = c.record();
-    if (why != core::Refusal::ahead && why != core::Refusal::fenced)
-        return;
-    if (holder != nullptr && (!r.generator.holds || holder->row.membership == r.generator.held.membership)) {
-        NodeRecord after = *holder;
-        after.clock_offset_us = r.generator.clock_us - registry.state.view.now_us;
-        put_node(after);
-    }
 }
 
 // Both draw the same ids there, unless one of them has ended.
@@ -186,7 +150,7 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
     judge(*registry, pool, r, &c);
     log_collision(r, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::fence) {
-        draw_epoch(registry, Takeover::lost, "a member has shown an answer that this registry has lost");
+        draw_epoch(registry, true, "a member has shown an answer that this registry has lost");
         judge(*registry, pool, r, &c);
     }
     if (joins) {
@@ -198,47 +162,34 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
         extend(*registry, pool, call, c);
         return false;
     case core::Verdict::newcomer:
-        return is_in_other_fleet(*registry) ? refuse_in_other_fleet(&call->answer)
-                                            : admit_newcomer(*registry, pool, call);
+        return refuse_newcomer(*registry, pool, call);
     default:
-        note_refused(*registry, *call, c);
         return refuse_judged(*registry, call, c.ruling.judgement.why);
     }
 }
 
+// A layout that is not in use costs a row for good, so a login cannot make any number of them.
+constexpr int64_t most_pools = 1000;
+
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
 bool refuse_pool(const Registry &registry, Call *call, const char *login) {
     const FleetRequest &r = call->request;
-    int64_t epoch_us = 0;
-    if (strcmp(r.preset, "custom") != 0 && find_other_epoch(r.layout, r.preset, &epoch_us))
+    const int64_t epoch_us = other_epoch(r.layout, r.preset);
+    if (epoch_us >= 0)
         return refuse_epoch(call, epoch_us);
-    const core::Judgement judgement = core::judge(r.layout, registry.state.view, r.generator, nullptr);
-    if (judgement.verdict == core::Verdict::refuse)
-        return refuse_judged(registry, call, judgement.why);
-    if (judgement.verdict == core::Verdict::newcomer && is_in_other_fleet(registry))
-        return refuse_in_other_fleet(&call->answer);
-    if (core::ends_too_soon(r.layout, registry.state.view))
-        return refuse_ended(call);
-    return count_pools(login) >= most_pools && refuse_layout(call, login);
+    return refuse_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why) ||
+           (count_pools(login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
 }
 
-bool answer_generator(Registry *registry, Call *call) {
+void answer_generator(Registry *registry, Call *call) {
     int32_t pool = find_pool(call->request.layout);
     if (pool == no_pool) {
         const char *login = GetUserNameFromId(registry->role, false);
         if (refuse_pool(*registry, call, login))
-            return false;
+            return;
         pool = insert_pool(call->request.layout, call->request.preset, login);
     }
-    return !refuse_generator(registry, pool, call);
-}
-
-// A clock, a high-water mark or a use before it joined that no grant reaches. The row of a holder shows its clock.
-void log_absurd(const Call &call) {
-    const FleetRequest &r = call.request;
-    if (!r.generator.holds && call.answer.refusal != nullptr && strcmp(call.answer.refusal, "ahead") == 0)
-        ereport(LOG, (errmsg("registry refuses generator \"%s\" in database \"%s\" on %s:%s: %s", r.name, r.database,
-                             r.host, r.port, call.answer.message)));
+    (void)refuse_generator(registry, pool, call);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -262,37 +213,36 @@ void complete(const Registry &registry, FleetAnswer *answer) {
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
-    answer->granted_last = {state.granted_last_us, {}, seal_of_last(state, view.epoch, state.granted_last_us)};
+    // It grants nothing any more, so this changes no more.
+    const bool is_over = is_closed(registry) || view.shown.number > view.epoch.number;
+    const int64_t last_us = is_over ? read_latest_grants(view).last_us : 0;
+    answer->granted_last = {last_us, {}, seal_of_last(state, view.epoch, last_us)};
 }
 
-// Returns whether the member gets what it asks for.
-bool answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
+void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
     FleetRequest &r = call->request;
-    FleetAnswer *answer = &call->answer;
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
     const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
-    if (is_known && !is_proven(*registry, r))
-        return refuse_unproven(call);
+    if (is_known && !is_proven(*registry, r)) {
+        (void)refuse_unproven(call);
+        return;
+    }
     if (is_known && registry->unclaimed == nullptr) {
         drop_unproven(*registry, &r);
         note_member(registry, r);
     }
     const core::RegistryView &view = registry->state.view;
-    const core::FleetSeen none = {};
-    if (!refuse_everyone(*registry, call) && view.shown.number > view.epoch.number)
-        refuse_judged(*registry, call, core::judge_server(view, none));
-    note_refusal(registry, *answer);
-    if (answer->refusal != nullptr || refuse_judged(*registry, call, core::judge_server(view, r.generator.seen)))
-        return false;
+    const bool refused = refuse_judged(*registry, call, refuses_all(*registry));
+    note_refusal(registry, call->answer);
+    if (refused || refuse_judged(*registry, call, core::judge_server(view, r.generator.seen)))
+        return;
     if (r.generator.incarnation != 0)
-        return answer_generator(registry, call);
-    if (r.segment == nullptr)
-        return true;
-    // Its rival may give the same values.
-    if (r.count > 0 && view.shown.number != 0)
-        return !refuse_judged(*registry, call, core::Refusal::rival);
-    return give_block(*registry, segment, call);
+        answer_generator(registry, call);
+    else if (r.segment != nullptr && r.count > 0 && view.shown.number != 0) // its rival may give the same values
+        (void)refuse_judged(*registry, call, core::Refusal::rival);
+    else if (r.segment != nullptr)
+        (void)refuse_segment(*registry, segment, call);
 }
 
 Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const FleetAnswer &answer) {
@@ -326,8 +276,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     open_registry(&registry, fcinfo);
     const SegmentOfCall segment = open_segment(registry, call->request);
     enter_registry(&registry);
-    (void)answer_call(&registry, segment, call);
-    log_absurd(*call);
+    answer_call(&registry, segment, call);
     complete(registry, &call->answer);
     const Datum result = result_of(registry, fcinfo, call->answer);
     commit_registry(&registry);

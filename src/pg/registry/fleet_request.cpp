@@ -1,4 +1,4 @@
-#include "fleet_request.hpp"
+#include "fleet_call.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -70,15 +70,14 @@ WorkerPolicy policy_of(const char *name) {
 // A worker number counts for static alone, a datacenter id in a layout that has the field.
 void check_wish(FleetRequest *r, WorkerPolicy policy) {
     const core::Layout &layout = r->layout;
-    const bool is_static = policy == WorkerPolicy::fixed;
-    check({{"worker_number", r->worker_number, is_static ? 0 : PG_INT32_MIN,
-            is_static ? core::largest(core::drawn_worker_bits(layout)) : PG_INT32_MAX}});
+    const int64_t last_node = core::largest(core::drawn_node_bits(layout));
     if (layout.datacenter_bits == 0)
         r->datacenter_id = any_datacenter;
-    check({{"datacenter_id", r->datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
-           {"former_node", r->former_node, no_node, core::largest(core::drawn_node_bits(layout))},
-           {"former_until", r->former_until, r->former_node == no_node ? PG_INT64_MIN : 0,
-            core::largest(layout.time_bits) + 1}});
+    check({{"worker_number", policy == WorkerPolicy::fixed ? r->worker_number : 0, 0,
+            core::largest(core::drawn_worker_bits(layout))},
+           {"datacenter_id", r->datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
+           {"former_node", r->former_node, no_node, last_node},
+           {"former_until", r->former_node == no_node ? 0 : r->former_until, 0, core::largest(layout.time_bits) + 1}});
 }
 
 void check_generator(Call *call) {

@@ -1,6 +1,7 @@
 #include "fleet_tables.hpp"
 
 #include "config/extension.hpp"
+#include "config/rows.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 // Statements: each is planned once in a session.
 // ---------------------------------------------------------------------------------------------------------
 
+Oid used_table = InvalidOid;        // uid_fleet_state
 char schema_name[NAMEDATALEN] = ""; // of the extension; replaces '@' in statements
 
 struct Plan {
@@ -45,12 +47,13 @@ template <typename... Values> Parameters parameters(Values... values) {
     return p;
 }
 
-Parameters parameters_of(const Fields &fields, const void *from) {
+// One of the type of a table's rows, with the columns that are fields.
+Parameters row_of(const char *table, const Fields &fields, const void *from) {
     Parameters p = {};
-    p.count = fields.count;
-    for (int i = 0; i < fields.count; i++)
-        p.types[i] = field_type_oid(fields.fields[i].type);
-    field_values(fields, from, p.values, p.nulls);
+    const Oid type = get_rel_type_id(required_table(get_rel_namespace(used_table), table));
+    TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
+    add(&p, type, heap_copy_tuple_as_datum(form_fields(fields, from, desc), desc), false);
+    ReleaseTupleDesc(desc);
     return p;
 }
 
@@ -96,8 +99,10 @@ void read_row(const Fields &fields, void *into, uint64 row = 0) {
     read_fields(fields, into, SPI_tuptable->vals[row], SPI_tuptable->tupdesc);
 }
 
-// The first column of its first row. NULL is 0.
-int64_t first_number() {
+// The first column of the first row. NULL is 0; `none`: there is no row.
+int64_t select_number(const char *statement, const Parameters &parameters, int64_t none = 0) {
+    if (execute(statement, parameters) == 0)
+        return none;
     bool is_null = false;
     const Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
     return is_null ? 0 : DatumGetInt64(value);
@@ -109,23 +114,6 @@ bool select(const Fields &fields, void *into, const char *from, const Parameters
         return false;
     read_row(fields, into);
     return true;
-}
-
-// "$1, $2, ..."
-const char *placeholders(int count) {
-    StringInfoData list;
-    initStringInfo(&list);
-    for (int i = 1; i <= count; i++)
-        appendStringInfo(&list, "%s$%d", i > 1 ? ", " : "", i);
-    return list.data;
-}
-
-// Inserts a row; if there is one with that key, it gets these values.
-void upsert(const char *table, const char *key, const Fields &fields, const void *from) {
-    const char *names = field_names(fields);
-    execute(psprintf("INSERT INTO @%s (%s) VALUES (%s) ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", table, names,
-                     placeholders(fields.count), key, names, field_names(fields, "EXCLUDED.")),
-            parameters_of(fields, from));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -142,21 +130,15 @@ constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
                               STATE(view.former.nonce, "former_epoch_nonce", 0),
                               STATE(view.former_serial, "former_serial", 0),
                               STATE(view.shown.number, "shown_epoch", 0),
-                              STATE(view.shown.nonce, "shown_epoch_nonce", 0),
                               STATE_TIME(view.fence_base_us, "fence_base"),
                               STATE_TIME(view.covered_us, "covered_until"),
                               STATE_TIME(closed_until_us, "closed_until"),
-                              STATE_TIME(granted_last_us, "granted_last"),
                               STATE_TIME(started_us, "started"),
                               STATE(serial_at_start, "serial_at_start", 0),
                               STATE(refuses, "refuses", 0),
-                              STATE(environment.system_identifier, "system_identifier", required),
                               STATE(environment.timeline, "timeline", required),
-                              STATE(environment.host, "host", required),
-                              STATE(environment.data_directory, "data_directory", required),
-                              STATE(environment.birth, "directory_birth", required),
-                              STATE(environment.database, "database_oid", required),
-                              STATE(environment.table, "table_oid", required)};
+                              STATE(environment.database, "database", required),
+                              STATE(environment.directory, "directory", required)};
 constexpr Fields state_fields = fields_in(of_state);
 
 // What an administrator sets, and what comes from elsewhere.
@@ -176,7 +158,6 @@ constexpr Field of_node[] = {NODE(pool, "pool", required),
                              NODE(row.epoch.nonce, "epoch_nonce", required),
                              NODE(row.serial, "serial", required),
                              NODE(row.revoked, "revoked", required),
-                             NODE(reserved, "reserved", required),
                              NODE(host, "host", 0),
                              NODE(port, "port", 0),
                              NODE(database, "database", 0),
@@ -198,22 +179,27 @@ constexpr Field of_layout[] = {LAYOUT(tick_us, "tick_us"),
                                LAYOUT(backup, "backup_worker"),
                                UIDGEN_TIME_FIELD(core::Layout, epoch_us, "epoch", -1)};
 constexpr Fields layout_fields = fields_in(of_layout);
-constexpr char same_widths[] = "tick_us = $1 AND time_bits = $2 AND datacenter_bits = $3 AND worker_bits = $4 AND "
-                               "sequence_bits = $5 AND sequence_first = $6 AND backup_worker = $7";
+constexpr Fields width_fields = {of_layout, layout_fields.count - 1}; // all but the epoch
+
+// Whether the row has the values of $1.
+const char *has_same(const Fields &fields) {
+    return psprintf("(%s) = (%s)", field_names(fields), field_names(fields, "($1)."));
+}
 
 } // namespace
 
-void tables_use_schema(Oid schema) {
-    const char *name = get_namespace_name(schema);
+void use_tables(Oid state_table) {
+    const char *name = get_namespace_name(get_rel_namespace(state_table));
     if (name == nullptr)
-        elog(ERROR, "cache lookup failed for schema %u", schema);
-    if (strcmp(name, schema_name) == 0)
+        elog(ERROR, "cache lookup failed for relation %u", state_table);
+    if (state_table == used_table && strcmp(name, schema_name) == 0)
         return;
     for (Plan &plan : plans) {
         if (plan.plan != nullptr)
             SPI_freeplan(plan.plan);
         plan = {};
     }
+    used_table = state_table;
     strlcpy(schema_name, name, sizeof(schema_name));
 }
 
@@ -236,12 +222,12 @@ bool read_state(FleetState *state) {
 }
 
 void write_state(const FleetState &state) {
-    const char *names = psprintf("%s, clock_bound", field_names(state_fields));
-    Parameters p = parameters_of(state_fields, &state);
+    Parameters p = row_of("uid_fleet_state", state_fields, &state);
     add(&p, state.view.bound_us);
-    execute(psprintf("INSERT INTO @uid_fleet_state (%s) SELECT %s * interval '1 microsecond' "
-                     "ON CONFLICT (only_row) DO UPDATE SET (%s) = ROW(%s, EXCLUDED.clock_bound)",
-                     names, placeholders(p.count), names, field_names(state_fields, "EXCLUDED.")),
+    execute(psprintf("INSERT INTO @uid_fleet_state (%s, clock_bound) SELECT %s, $2 * interval '1 microsecond' "
+                     "ON CONFLICT (only_row) DO UPDATE SET (%s, clock_bound) = ROW(%s, EXCLUDED.clock_bound)",
+                     field_names(state_fields), field_names(state_fields, "($1)."), field_names(state_fields),
+                     field_names(state_fields, "EXCLUDED.")),
             p);
 }
 
@@ -256,67 +242,56 @@ void forget_grants() {
 // ---------------------------------------------------------------------------------------------------------
 
 int32_t find_pool(const core::Layout &layout) {
-    const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s AND epoch = $8", same_widths);
-    return execute(statement, parameters_of(layout_fields, &layout)) == 0 ? no_pool
-                                                                          : static_cast<int32_t>(first_number());
+    const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s", has_same(layout_fields));
+    return static_cast<int32_t>(select_number(statement, row_of("uid_fleet_pool", layout_fields, &layout), no_pool));
 }
 
 int64_t count_pools(const char *login) {
-    execute("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1", parameters(login));
-    return first_number();
+    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1", parameters(login));
 }
 
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
-    Parameters p = parameters_of(layout_fields, &layout);
+    Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
     add(&p, preset);
     add(&p, login);
-    execute(psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
-                     "SELECT %s, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool RETURNING pool::bigint",
-                     field_names(layout_fields), placeholders(p.count)),
-            p);
-    return static_cast<int32_t>(first_number());
+    const char *statement =
+        psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
+                 "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool RETURNING pool::bigint",
+                 field_names(layout_fields), field_names(layout_fields, "($1)."));
+    return static_cast<int32_t>(select_number(statement, p));
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {
     return select(layout_fields, layout, "FROM @uid_fleet_pool WHERE pool = $1", parameters(pool));
 }
 
-bool read_preset(const char *preset, core::Layout *layout) {
-    return select(layout_fields, layout, "FROM @uid_preset WHERE preset = $1", parameters(preset));
-}
-
-bool find_other_epoch(const core::Layout &layout, const char *preset, int64_t *epoch_us) {
-    core::Layout other;
-    Parameters p = parameters_of(layout_fields, &layout);
+int64_t other_epoch(const core::Layout &layout, const char *preset) {
+    Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
     add(&p, preset);
-    const char *from =
-        psprintf("FROM @uid_fleet_pool WHERE %s AND epoch <> $8 AND preset = $9 ORDER BY pool LIMIT 1", same_widths);
-    const bool found = select(layout_fields, &other, from, p);
-    *epoch_us = found ? other.epoch_us : -1;
-    return found;
+    return select_number(psprintf("SELECT (EXTRACT(epoch FROM epoch) * 1000000)::bigint FROM @uid_fleet_pool WHERE %s "
+                                  "AND epoch <> ($1).epoch AND preset = $2 AND preset <> 'custom' LIMIT 1",
+                                  has_same(width_fields)),
+                         p, -1);
 }
 
-LatestGrants read_latest_grants(const core::RegistryView &view) {
-    struct Latest {
-        core::Layout layout;
-        int64_t until;
-    };
-    constexpr Field of_latest[] = {UIDGEN_FIELD(Latest, until, "granted_until", required)};
-    LatestGrants latest = {};
+core::KnownGrants read_latest_grants(const core::RegistryView &view) {
+    constexpr Field of_end[] = {NODE(row.until, "granted_until", required)};
+    core::KnownGrants latest = {};
+    core::Layout layout;
+    NodeRecord last;
     const uint64 rows =
         execute(psprintf("SELECT %s, granted_until FROM @uid_fleet_pool p CROSS JOIN LATERAL (SELECT n.granted_until "
                          "FROM @uid_fleet_node n WHERE n.pool = p.pool AND n.membership <> 0 "
                          "ORDER BY n.granted_until DESC LIMIT 1) l",
                          field_names(layout_fields)));
     for (uint64 i = 0; i < rows; i++) {
-        Latest l = {};
-        read_row(layout_fields, &l.layout, i);
-        read_row(fields_in(of_latest), &l, i);
-        latest.end_us = Max(latest.end_us, core::start_of(l.layout, l.until));
-        latest.known.latest_end_us = Max(latest.known.latest_end_us, core::latest_end_us(l.layout, view, l.until));
+        read_row(layout_fields, &layout, i);
+        read_row(fields_in(of_end), &last, i);
+        latest.end_us = Max(latest.end_us, core::start_of(layout, last.row.until));
+        latest.latest_end_us = Max(latest.latest_end_us, core::latest_end_us(layout, view, last.row.until));
     }
-    execute("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node");
-    latest.known.last_us = first_number();
+    latest.last_us =
+        select_number("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node", {});
     return latest;
 }
 
@@ -325,6 +300,9 @@ LatestGrants read_latest_grants(const core::RegistryView &view) {
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
+    *record = {};
+    record->pool = pool;
+    record->row.node = node;
     return select(node_fields, record, "FROM @uid_fleet_node WHERE pool = $1 AND node = $2", parameters(pool, node));
 }
 
@@ -349,38 +327,34 @@ bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *r
                   parameters(pool, range.first, range.last, from));
 }
 
-bool find_unused_node(int32_t pool, NodeRange range, int64_t *node) {
-    if (execute("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
-                "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
-                "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
-                "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
-                parameters(pool, range.first, range.last)) == 0)
-        return false;
-    *node = first_number();
-    return true;
+bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
+    const int64_t node =
+        select_number("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
+                      "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
+                      "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
+                      "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
+                      parameters(pool, range.first, range.last), no_node);
+    return node != no_node && !read_node(pool, node, record);
 }
 
-bool read_next_free(int32_t pool, NodeRange range, int64_t now, int64_t longest, int64_t *until) {
-    execute("SELECT min(n.granted_until) FROM @uid_fleet_node n WHERE n.pool = $1 AND n.node BETWEEN $2 AND $3 "
-            "AND NOT n.reserved AND (n.membership = 0 OR n.granted_until - $4 < least(n.asked_length, $5) * 3 / 8 "
-            "OR EXISTS (SELECT FROM @uid_fleet_node o WHERE o.pool = n.pool AND o.incarnation = n.incarnation "
-            "AND (o.epoch, o.serial) > (n.epoch, n.serial)))",
-            parameters(pool, range.first, range.last, now, longest));
-    *until = first_number();
-    return *until != 0;
+int64_t first_end(int32_t pool, NodeRange range) {
+    return select_number("SELECT min(granted_until) FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3",
+                         parameters(pool, range.first, range.last));
 }
 
-void put_node(const NodeRecord &record) { upsert("uid_fleet_node", "pool, node", node_fields, &record); }
+void put_node(const NodeRecord &record) {
+    execute(psprintf("INSERT INTO @uid_fleet_node (%s) SELECT %s ON CONFLICT (pool, node) DO UPDATE SET (%s) = ROW(%s)",
+                     field_names(node_fields), field_names(node_fields, "($1)."), field_names(node_fields),
+                     field_names(node_fields, "EXCLUDED.")),
+            row_of("uid_fleet_node", node_fields, &record));
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Segments.
 // ---------------------------------------------------------------------------------------------------------
 
-bool read_given(const char *segment, int64_t *last) {
-    const bool found = execute("SELECT last_value FROM @uid_fleet_segment WHERE name = $1", parameters(segment)) != 0;
-    if (found)
-        *last = first_number();
-    return found;
+int64_t read_given(const char *segment, int64_t none) {
+    return select_number("SELECT last_value FROM @uid_fleet_segment WHERE name = $1", parameters(segment), none);
 }
 
 void put_given(const char *segment, int64_t last) {

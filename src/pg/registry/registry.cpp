@@ -6,6 +6,7 @@
 #include "base/time_source.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
+#include "memory/memberships.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
@@ -104,13 +105,11 @@ void wait_until_durable(uint64_t lsn, core::Durability level) {
 // The environment.
 // ---------------------------------------------------------------------------------------------------------
 
-#define ENVIRONMENT(member, name) UIDGEN_FIELD(Environment, member, name, required)
-// A dump holds the row with the OIDs of the database and the table that it was made of.
-constexpr Field of_database[] = {ENVIRONMENT(system_identifier, "system_identifier"),
-                                 ENVIRONMENT(database, "database_oid"), ENVIRONMENT(table, "table_oid")};
-// A copy that was put in the directory's place differs in its birth.
-constexpr Field of_directory[] = {ENVIRONMENT(timeline, "timeline"), ENVIRONMENT(host, "host"),
-                                  ENVIRONMENT(data_directory, "data_directory"), ENVIRONMENT(birth, "directory_birth")};
+// A dump holds the row with the OIDs of the database and the table that it was made of. A copy that was put in the
+// directory's place differs in its birth.
+const char *changed(const char *name, const char *before, const char *now) {
+    return strcmp(before, now) == 0 ? nullptr : psprintf("%s has changed from %s to %s", name, before, now);
+}
 
 // The servers that follow must assume the same bound, or a greater one, so a greater setting is stored. It counts from
 // the next call on, because nothing may be granted under it before it is committed.
@@ -163,7 +162,7 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo, bool alone) {
     set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     registry->guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
-    tables_use_schema(registry->schema);
+    use_tables(registry->state_table);
     GetUserIdAndSecContext(&registry->role, &registry->security);
     SetUserIdAndSecContext(owner_of(registry->state_table),
                            registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
@@ -178,13 +177,9 @@ Environment present_environment(const Registry &registry) {
     const bool resolved = read_data_directory(directory, sizeof(directory));
     if (!birth_of("PG_VERSION", &birth))
         ereport(ERROR, (errcode_for_file_access(), errmsg("could not stat file \"%s\": %m", "PG_VERSION")));
-    return {static_cast<int64_t>(GetSystemIdentifier()),
-            static_cast<int32_t>(GetWALInsertionTimeLine()),
-            pstrdup(host),
-            pstrdup(resolved ? directory : DataDir),
-            static_cast<int64_t>(birth >> 1),
-            static_cast<int64_t>(MyDatabaseId),
-            static_cast<int64_t>(registry.state_table)};
+    return {static_cast<int32_t>(GetWALInsertionTimeLine()),
+            psprintf(UINT64_FORMAT "/%u/%u", GetSystemIdentifier(), MyDatabaseId, registry.state_table),
+            psprintf("%s:%s:" UINT64_FORMAT, host, resolved ? directory : DataDir, birth)};
 }
 
 bool try_lock_registry(Registry *registry) {
@@ -198,8 +193,10 @@ bool try_lock_registry(Registry *registry) {
 }
 
 const char *change_of_environment(const Environment &before, const Environment &now) {
-    const char *other_database = first_change(fields_in(of_database), &before, &now);
-    return other_database != nullptr ? other_database : first_change(fields_in(of_directory), &before, &now);
+    const char *first = changed("database", before.database, now.database);
+    if (first == nullptr)
+        first = changed("timeline", psprintf("%d", before.timeline), psprintf("%d", now.timeline));
+    return first != nullptr ? first : changed("directory", before.directory, now.directory);
 }
 
 // A server on a later timeline was promoted. One that knows of a handover, or that can only be a synchronous standby,
@@ -210,14 +207,14 @@ void settle_environment(Registry *registry) {
     const Environment now = present_environment(*registry);
     const bool handed_over = view.now_us + view.bound_us < registry->state.closed_until_us ||
                              (fault_is(Fault::any_closing) && is_closed(*registry));
-    const bool promoted = now.timeline > before.timeline;
+    const bool promoted = now.timeline > before.timeline && strcmp(now.database, before.database) == 0;
     const char *change = change_of_environment(before, now);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
-    if (!handed_over && (first_change(fields_in(of_database), &before, &now) != nullptr || !promoted))
+    if (!handed_over && !promoted)
         registry->unclaimed = change;
     else
-        draw_epoch(registry, handed_over || registry->state.synchronous ? Takeover::nothing : Takeover::lost, change);
+        draw_epoch(registry, !handed_over && !registry->state.synchronous, change);
 }
 
 void lock_registry(Registry *registry) {
@@ -240,6 +237,8 @@ void enter_registry(Registry *registry) {
     state.view.awaits_member =
         state.serial_at_start != 0 && !fault_is(Fault::start_open) &&
         core::awaits_member(state.view, state.started_us, read_latest_grants(state.view).end_us, false);
+    const uint64_t fleet = fleet_epoch() == 0 ? 0 : fleet_seen().fleet;
+    state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
 
 void close_registry(Registry *registry) {
@@ -263,21 +262,16 @@ void commit_registry(Registry *registry) {
     check_spi(SPI_finish(), "SPI_finish", "");
 }
 
-void draw_epoch(Registry *registry, Takeover takeover, const char *reason) {
+void draw_epoch(Registry *registry, bool lost, const char *reason) {
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
-    const bool lost = takeover != Takeover::nothing;
-    if (takeover == Takeover::unknown)
-        view.epoch.number = view.now_us / us_per_second;
-    view = core::succeeded(view, random_number(), lost, read_latest_grants(view).known);
-    if (takeover == Takeover::unknown)
-        state.first_epoch = view.epoch.number;
+    view = core::succeeded(view, random_number(), lost, read_latest_grants(view));
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
     view.awaits_member = false;
     state.started_us = server_start_us();
     state.serial_at_start = 0;
-    state.closed_until_us = state.granted_last_us = 0;
+    state.closed_until_us = 0;
     state.refuses = nullptr;
     state.environment = present_environment(*registry);
     registry->unclaimed = nullptr;

@@ -63,13 +63,9 @@ void commit_registry(Registry *registry);
 Environment present_environment(const Registry &registry);
 int64_t server_start_us();
 
-// Draws an epoch, and records this server as the registry. The reason is for the log.
-enum class Takeover : uint8_t {
-    lost,    // commits may be lost: with a fence
-    nothing, // nothing was lost
-    unknown, // the registry has lost all: an epoch above all former ones, with a fence
-};
-void draw_epoch(Registry *registry, Takeover takeover, const char *reason);
+// Draws an epoch, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
+// log.
+void draw_epoch(Registry *registry, bool lost, const char *reason);
 
 // Error: the synchronous standby does not have what the registry has committed.
 [[noreturn]] void report_not_durable();

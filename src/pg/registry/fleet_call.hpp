@@ -1,0 +1,102 @@
+// The parts of a member's call: what it asks, which node a newcomer gets, blocks of segments, and refusals.
+//
+// A role that may call may pass anything, so each field is checked. What it shows has a seal, a keyed hash
+// (HMAC-SHA-256, cut to 63 bits), by which the registry knows again what it has given (core/grant.hpp, 8). The key is
+// in a table, so that a server that takes over, or a restored dump, accepts the seals of the former one.
+#pragma once
+
+#include "memory/slots.hpp"
+#include "registry.hpp"
+#include "session/session.hpp"
+
+namespace uidgen::pg {
+
+struct Call {
+    FleetRequest request;
+    WorkerPolicy policy;
+    FleetAnswer answer;
+};
+
+// What a member asks, the first argument of a call (fleet_request.cpp). Error for fields that are not valid.
+void read_call(FunctionCallInfo fcinfo, Call *call);
+
+// Seals of the registry's answers: that it has answered in that epoch with that serial; a grant; that the registry of
+// that epoch granted last at that time.
+int64_t seal_of_stamp(const FleetState &state, const core::Epoch &epoch, int64_t serial);
+int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant);
+int64_t seal_of_last(const FleetState &state, const core::Epoch &epoch, int64_t granted_last_us);
+
+// Whether a registry of this fleet has given what the member shows. What a registry has given whose key is
+// lost has no such proof. It counts while the fence lasts that this one began with; then drop_unproven() forgets it.
+bool is_proven(const Registry &registry, const FleetRequest &request);
+void drop_unproven(const Registry &registry, FleetRequest *request);
+
+// A newcomer gets a node that no other generator may use at its ticks (newcomer.cpp):
+//
+//   disposable  a node that was never used, if a few random ones find one; otherwise the node whose grant ended first
+//   sticky      the node that this generator of this server held last, if it is free; otherwise as disposable
+//   static      the node with that worker number, or none
+//
+// The node is random, so that two registries that do not know of each other seldom choose the same.
+struct Newcomer {
+    const Registry *registry;
+    int32_t pool;
+    const FleetRequest *request;
+    WorkerPolicy policy;
+    bool reserves; // for a generator outside: to the end of the layout, without a holder
+};
+
+// All nodes of the layout, or of the datacenter id that the request names.
+NodeRange nodes_for(const FleetRequest &request);
+
+// True: *granted is the row as it was written. False: no node is free; of static, *granted is the row that is in the
+// way. The registry's judgement must be that the member is a newcomer.
+bool grant_node(const Newcomer &newcomer, NodeRecord *granted);
+
+// The row of a member, as it describes itself.
+NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row);
+
+// Blocks of a segment's values, for members that are attached to it (fleet_block.cpp):
+//
+//   1. A block is durable before it is answered, as each answer is, and no other call gets its values
+//      (segment/draw.hpp).
+//   2. It lies beyond the last value that the member shows, and beyond the last one that any member was given of a
+//      segment of this name: a registry that has lost commits does not give the former up again, and a segment that was
+//      made again gives none of the latter. A member's claim that uses up more values than a failover loses is refused,
+//      and logged.
+//   3. The member's role needs USAGE on the segment's sequence, as every role that draws from it.
+
+// The segment that a call is about.
+struct SegmentOfCall {
+    Oid sequence;              // InvalidOid: there is none of that name
+    const SessionEntry *entry; // null: the caller's role may not use it
+};
+
+// Finds the segment, and opens an entry of it, before the registry's lock is taken: a session that alters the sequence
+// must not hold up all members.
+SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request);
+
+// Gives the block, unless it is refused.
+bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call *call);
+
+// The message and the way out for the member that asked (refusals.cpp). Any role that draws there reads it. So it names
+// no other member, and no login: the view uid_fleet and the log do. Each function returns whether the call is refused.
+bool refuse(FleetAnswer *answer, const char *name, const char *message, const char *hint);
+
+// By the judgement of refuses_all(), core::judge_server() or core::judge(), or because what it used before it joined is
+// too far ahead.
+bool refuse_judged(const Registry &registry, Call *call, core::Refusal why);
+
+// Why the registry grants nothing to anyone.
+core::Refusal refuses_all(const Registry &registry);
+
+// Of a member that shows what this fleet's registry has not given. The log says it, too.
+bool refuse_unproven(Call *call);
+
+bool refuse_none_free(int32_t pool, Call *call);
+bool refuse_taken(Call *call, const NodeRecord &taken);
+bool refuse_epoch(Call *call, int64_t epoch_us);
+
+const char *show_time(int64_t unix_us);
+
+} // namespace uidgen::pg
