@@ -235,7 +235,7 @@ DECLARE
   chosen boolean;
 BEGIN
   PERFORM uid_internal.uid_home();
-  SELECT g.is_default AND NOT g.builtin INTO chosen
+  SELECT g.is_default INTO chosen
     FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
   IF chosen IS NULL THEN
     RAISE EXCEPTION '% is not a generator', generator
@@ -246,7 +246,7 @@ BEGIN
     RAISE EXCEPTION 'cannot drop the default generator'
       USING ERRCODE = 'dependent_objects_still_exist',
             DETAIL = 'The drop would leave the database without a default generator.',
-            HINT = 'Run SELECT uid_default_set(''uid_generators.uid_default'') first.';
+            HINT = 'Choose another default with uid_default_set() first.';
   END IF;
   EXECUTE format('DROP SEQUENCE %s', generator);
 END

@@ -91,7 +91,7 @@ my $error = month_ahead(0);
 my ($far) = $ids{postgres}[-1];
 like($error, qr/ERROR:  55000: generator "uid_default" is ahead of the clock/, 'the error says why');
 my ($statements) = $error =~ /HINT:  If the clock is wrong, correct it\. If the clock is right now, 2026-11-21 13:00:00\+00, use another generator: (.*)\n/;
-like($statements, qr/^SELECT uid_generator_create\('uid_default_next'\); GRANT .*; SELECT uid_default_set\('uid_generators.uid_default_next', above => false\);$/,
+like($statements, qr/^SELECT uid_generator_create\('uid_default_next', preset, .*; GRANT .*; SELECT uid_default_set\('uid_generators.uid_default_next', above => false\);$/,
 	'the hint has the statements');
 like(said("SELECT uid_generator_create('uid_default_next'); SELECT uid_default_set('uid_generators.uid_default_next')"),
 	qr/ERROR:  55000: generator "uid_default_next" cannot start above \d+ yet.*HINT:  A default must start above every id that the former one can have issued, unless you call uid_default_set\('uid_generators.uid_default_next', above => false\)/s,

@@ -107,17 +107,11 @@ Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal
     return row;
 }
 
-namespace {
-
 Row find_generator_row(Oid schema, Oid generator) {
     return find_row(schema, "uid_generator", "generator", F_OIDEQ, ObjectIdGetDatum(generator));
 }
 
-// The row that was found for a generator, or the builtin generator's while it has none.
-Row or_builtin_row(Row found, Oid generator) {
-    const bool builtin = found.tuple == nullptr && generator == builtin_generator();
-    return builtin ? builtin_row(generator, true, found.desc) : found;
-}
+namespace {
 
 // A field of uid_generator with one of several words, in the order of their enum.
 template <typename Enum, size_t count> Enum word_column(Row row, const char *name, const char *const (&words)[count]) {
@@ -327,56 +321,35 @@ GeneratorConfig generator_config_of(Row row) {
     return config;
 }
 
-bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator).tuple != nullptr; }
-
 List *list_generators(Oid schema) {
     List *generators = NIL;
-    const auto add = [&](Oid generator, Row row) {
+    for_each_row(schema, "uid_generator", [&](Row row) {
         auto *named = static_cast<NamedConfig *>(palloc(sizeof(NamedConfig)));
-        *named = {generator, generator_config_of(row)};
+        *named = {DatumGetObjectId(column(row, "generator")), generator_config_of(row)};
         generators = lappend(generators, named);
-    };
-    for_each_row(schema, "uid_generator", [&](Row row) { add(DatumGetObjectId(column(row, "generator")), row); });
-    const Oid builtin = builtin_generator();
-    const Row found = find_generator_row(schema, builtin);
-    if (OidIsValid(builtin) && found.tuple == nullptr)
-        add(builtin, or_builtin_row(found, builtin));
+    });
     return generators;
 }
 
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {
-    const Row row = or_builtin_row(find_generator_row(schema, generator), generator);
+    const Row row = find_generator_row(schema, generator);
     if (row.tuple == nullptr)
         report_not_a_generator(generator);
     return generator_config_of(row);
 }
 
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {
-    const Row found = find_generator_row(schema, RelationGetRelid(sequence));
-    if (found.tuple != nullptr)
-        refuse_altered_here(found.tuple, sequence);
-    const Row row = or_builtin_row(found, RelationGetRelid(sequence));
+    const Row row = find_generator_row(schema, RelationGetRelid(sequence));
     if (row.tuple == nullptr)
         return false;
+    refuse_altered_here(row.tuple, sequence);
     *config = generator_config_of(row);
     return true;
 }
 
 Oid find_default_generator(Oid schema) {
     const Row chosen = find_row(schema, "uid_generator", "is_default", F_BOOLEQ, BoolGetDatum(true));
-    if (chosen.tuple != nullptr)
-        return DatumGetObjectId(column(chosen, "generator"));
-    const Oid builtin = builtin_generator();
-    return OidIsValid(builtin) && !has_generator_row(schema, builtin) ? builtin : InvalidOid;
-}
-
-bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator) {
-    if (has_generator_row(schema, generator))
-        return true;
-    if (generator != builtin_generator())
-        return false;
-    insert_builtin_row(table, find_default_generator(schema) == generator);
-    return true;
+    return chosen.tuple != nullptr ? DatumGetObjectId(column(chosen, "generator")) : InvalidOid;
 }
 
 Oid read_default_generator(Oid schema) {

@@ -58,14 +58,11 @@ struct Changeable {
     const char *table;
     int64_t null_number;
     LOCKMODE lock; // on the sequence
-    bool (*has_row)(Oid schema, Oid table, Oid sequence);
 };
 
-bool has_segment_row(Oid schema, Oid, Oid sequence) { return read_segment_row(schema, sequence).name != nullptr; }
-
-constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
-constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock, has_segment_row}; // 0 is a value
-constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_generator_row};
+constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock};
+constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock}; // 0 is a value
+constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws};
 
 // The row of a sequence gets these assignments.
 void update_row(const Changeable &what, Oid schema, Oid sequence, const char *key, const char *assignments,
@@ -73,7 +70,7 @@ void update_row(const Changeable &what, Oid schema, Oid sequence, const char *ke
     const Oid table = required_table(schema, what.table);
     check_owner(sequence, table);
     lock_sequence(sequence, what.lock); // before the row, as uid_default_set() does
-    if (!what.has_row(schema, table, sequence))
+    if (find_row(schema, what.table, key, F_OIDEQ, ObjectIdGetDatum(sequence)).tuple == nullptr)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
                         errhint("Create a segment with segment_create(), a generator with uid_generator_create(), or "

@@ -244,11 +244,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     }
     lock_generator(generator);
     start_beside_others(schema, former, generator, PG_GETARG_BOOL(1));
-    const uint64 former_rows = OidIsValid(former) && has_generator_row(schema, former) ? 1 : 0;
-    const Oid builtin = builtin_generator();
-    if (OidIsValid(builtin) && !has_generator_row(schema, builtin))
-        insert_builtin_row(table, false); // so that it is not the default if the new one is dropped
-    write_default(table, former_rows, generator);
+    write_default(table, OidIsValid(former) ? 1 : 0, generator);
     default_changed_in = transaction_number;
     PG_RETURN_VOID();
 }
