@@ -58,12 +58,11 @@ int64_t number_of(Oid generator, const GeneratorConfig &config) {
 
 core::Meeting judge_nodes(const Change &c) {
     const auto nodes_of = [](Oid generator, const GeneratorConfig &config) {
-        return core::NodesOf{node_source(config), config.worker_policy == WorkerPolicy::sticky,
-                             number_of(generator, config)};
+        return core::NodesOf{node_source(config), number_of(generator, config)};
     };
     const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
     return core::judge_nodes({c.config.layout, nodes_of(c.other, c.other_config), nodes_of(c.next, c.config),
-                              history.rows, history.count, history.rows_of_another, last_node_id(c.schema), c.now});
+                              history.rows, history.count, history.rows_of_another, last_node_id(c.schema)});
 }
 
 const char *show_tick(const core::Layout &layout, int64_t tick) {
@@ -76,11 +75,10 @@ const char *name_of_other(const Change &c) {
 
 int64_t end_of_other(const Change &c) { return core::tick_of_mark(c.other_config.policy, c.mark) + 1; }
 
-// `choose` begins the sentence.
-const char *ask_for_node(const Change &c, const char *choose) {
+const char *ask_for_node(const Change &c) {
     const bool has_workers = core::drawn_worker_bits(c.config.layout) > 0;
-    return psprintf("%s a %s id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, %s => N).",
-                    choose, has_workers ? "worker" : "datacenter",
+    return psprintf("Choose a %s id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, %s => N).",
+                    has_workers ? "worker" : "datacenter",
                     static_cast<long long>(core::first_id_of(c.config.layout, c.now)),
                     quote_literal_cstr(qualified_name(c.next)),
                     has_workers ? "worker_policy => 'static', worker_number" : "datacenter_id");
@@ -102,42 +100,33 @@ const char *ask_for_generator(const Change &c) {
                     errdetail("%s, so its ids could be equal to those.", why), errhint("%s", hint)));
 }
 
-// What is known of the nodes, as a sentence. `hint` stays null if nothing is left to do.
-const char *say_nodes(const Change &c, const core::Meeting &meeting, const char **hint) {
-    switch (meeting.when) {
-    case core::NodesMeet::later:
+// What is known of the nodes, as a sentence. Error if they are known to be equal. `hint` stays null if nothing is left to
+// do.
+const char *say_nodes(const Change &c, const char **hint) {
+    if (core::drawn_node_bits(c.config.layout) == 0)
+        report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
+    // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
+    if (settings::is_preloaded && fleet_epoch() != 0) {
+        *hint = ask_for_node(c);
+        return "They are unique if this server was in its fleet when those were drawn, because the registry then "
+               "grants another node.";
+    }
+    const core::Meeting meeting = OidIsValid(c.other) ? judge_nodes(c) : core::Meeting{false, 0};
+    if (meeting.is_known)
+        report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c));
+    if (meeting.left > 0)
         return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs, unless "
                         "those had another uidgen.datacenter_id, or worker_node_id_seq was set back since.",
                         static_cast<long long>(meeting.left));
-    case core::NodesMeet::given:
-        *hint = psprintf("Make sure that no id from %lld on has the worker id of the new generator.",
-                         static_cast<long long>(core::first_id_of(c.config.layout, c.now)));
-        return "They are unique if the worker ids differ. As far as is known, they do.";
-    case core::NodesMeet::now:
-        report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c, "Choose"));
-    case core::NodesMeet::perhaps:
-        break;
-    }
-    *hint = ask_for_node(c, "Choose");
+    *hint = ask_for_node(c);
     return "They are unique if the worker ids differ, which is not known.";
 }
 
 // The new default begins at the clock, although ids of the other generator lie ahead of it.
 void begin_at_clock(const Change &c) {
     const char *hint = nullptr;
-    const char *nodes = nullptr;
-    if (!c.has_same_layout())
-        nodes = "If that generator was the default, new ids can be equal to those.";
-    else if (core::drawn_node_bits(c.config.layout) == 0)
-        report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
-    else if (settings::is_preloaded && fleet_epoch() != 0) {
-        // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
-        hint = ask_for_node(c, "If it was not, choose");
-        nodes = "They are unique if this server was in its fleet when those were drawn, because the registry then "
-                "grants another node.";
-    } else {
-        nodes = say_nodes(c, OidIsValid(c.other) ? judge_nodes(c) : core::Meeting{core::NodesMeet::perhaps, 0}, &hint);
-    }
+    const char *nodes =
+        c.has_same_layout() ? say_nodes(c, &hint) : "If that generator was the default, new ids can be equal to those.";
     ereport(WARNING,
             (errmsg("generator \"%s\" starts at the clock, below ids of %s", get_rel_name(c.next), name_of_other(c)),
              errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
