@@ -55,10 +55,8 @@ void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring)
             cached.cells);
     put_number(row, "ring_size", cached.cells * cached.run);
     put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
-    const char *const columns[] = {"padded_initial", "padded_threshold", "padded_schedule", "padded_inline"};
-    static_assert(lengthof(columns) == ring_refill_causes);
-    for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
-        put_count(row, columns[cause], ring.ring_refills[cause]);
+    put_count(row, "padded_background", ring.padded_background);
+    put_count(row, "padded_inline", ring.padded_inline);
     put_count(row, "rejected_puts", ring.rejected_puts);
     put_count(row, "rejected_takes", ring.rejected_takes);
     put_count(row, "discarded_stale", ring.too_old);
@@ -101,51 +99,28 @@ void put_generator(const Row *row, const Slot *slot) {
         put_ring(row, generator.config.cached, generator.ring);
 }
 
-// The state of a segment's slot, read under its page's lock.
-struct SegmentView {
-    core::Range range;
-    bool in_use;
-    bool next_ready;
-    bool is_block; // the ranges come from the fleet's registry
-    uint64_t next;
-    int64_t step;
-    core::Pace pace;
-    uint64_t refills_late;
-    uint64_t refills_disturbed;
-};
-
-SegmentView view_of(const SegmentState &segment, Relation rel) {
-    SegmentView view = {};
-    SequencePage page = lock_page_for_reading(rel);
-    view.in_use = segment.word.current(&view.range);
-    view.next_ready = view.in_use && segment.word.end() != view.range.end;
-    view.is_block = segment.fleet != 0;
-    view.next = segment.word.next();
-    view.step = segment.step;
-    view.pace = segment.pace;
-    view.refills_late = segment.refills_late;
-    view.refills_disturbed = segment.refills_disturbed;
-    unlock_page(&page);
-    return view;
-}
-
 void put_segment(const Row *row, const Slot *slot, Relation rel) {
-    const SegmentView view = view_of(slot->segment, rel);
+    const SegmentState &segment = slot->segment;
     const BlockAnswer next = blocks_look(slot);
-    const bool is_attached = view.is_block || next.state != BlockState::none;
-    const core::Range &range = view.range;
-    if (view.in_use) {
+    core::Range range;
+    SequencePage page = lock_page_for_reading(rel);
+    const bool in_use = segment.word.current(&range);
+    const uint64_t at = segment.word.next();
+    const bool is_attached = segment.fleet != 0 || next.state != BlockState::none;
+    const bool next_ready = is_attached ? next.state == BlockState::ready : in_use && segment.word.end() != range.end;
+    if (in_use) {
         put(row, "range_first", Int64GetDatum(range.first));
         put_number(row, "range_length", range.end - range.begin);
-        put_number(row, "range_left", range.end > view.next ? range.end - view.next : 0);
+        put_number(row, "range_left", range.end > at ? range.end - at : 0);
     }
-    put(row, "next_ready", BoolGetDatum(is_attached ? next.state == BlockState::ready : view.next_ready));
-    put(row, "step", Int64GetDatum(view.step));
-    put_number(row, "refills_late", view.refills_late);
-    put_number(row, "refills_disturbed", view.refills_disturbed);
-    if (view.pace.us > 0)
+    put(row, "next_ready", BoolGetDatum(next_ready));
+    put(row, "step", Int64GetDatum(segment.step));
+    put_number(row, "refills_late", segment.refills_late);
+    put_number(row, "refills_disturbed", segment.refills_disturbed);
+    if (segment.pace.us > 0)
         put(row, "rate",
-            Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us)));
+            Float8GetDatum(static_cast<double>(segment.pace.values) * 1e6 / static_cast<double>(segment.pace.us)));
+    unlock_page(&page);
     if (is_attached)
         put(row, "next_asked", BoolGetDatum(next.state == BlockState::asked));
     if (is_attached && next.error.at_us != 0)
