@@ -95,7 +95,7 @@ CREATE FUNCTION uid_from_base62(value text) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base62';
 COMMENT ON FUNCTION uid_from_base62(text) IS
   'Returns the id that uid_to_base62() has converted. Leading zeros may be missing. An empty text, a character that is '
-  'not a digit, and a number above 9223372036854775807 are errors that name the position.';
+  'not a digit, and a number above 9223372036854775807 are errors.';
 
 CREATE FUNCTION uid_next_uuid() RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
@@ -148,7 +148,6 @@ DECLARE
     'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
     'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
   fields jsonb;
-  presets text;
   generator regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
@@ -159,27 +158,18 @@ BEGIN
   EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
     INTO fields USING preset;
   IF fields IS NULL THEN
-    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '' ORDER BY p.preset) FROM %s.uid_preset p', home)
-      INTO presets;
     RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
-      USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Run SELECT preset FROM uid_preset to list the presets.';
   END IF;
-  IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
-    RAISE EXCEPTION 'generator "%" already exists', name
-      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or drop the generator with uid_generator_drop().';
-  END IF;
-
   EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
   generator := format('uid_generators.%I', name)::regclass;
   PERFORM setval(generator, 1, true);
   -- -1 stands for NULL in the fields that may be NULL.
-  fields := fields || given || jsonb_build_object('generator', generator);
+  fields := fields || given || jsonb_build_object('generator', generator, 'epoch', coalesce(
+              epoch, (fields ->> 'epoch')::timestamptz, date_trunc('day', now(), 'UTC')));
   fields := fields || (SELECT coalesce(jsonb_object_agg(f.key, NULL::text), '{}') FROM jsonb_each_text(given) f
                         WHERE f.value = '-1'
                           AND f.key IN ('tolerance_ms', 'schedule_ms', 'worker_number', 'datacenter_id'));
-  IF fields ->> 'epoch' IS NULL THEN
-    fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
-  END IF;
   EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s)
                   SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)', home,
                  (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;

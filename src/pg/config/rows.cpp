@@ -126,13 +126,12 @@ template <typename Enum, size_t count> Enum word_column(Row row, const char *nam
     report_generator_field(name, value, psprintf("Use one of %s.", all.data));
 }
 
-int64_t number_column(Row row, const char *name, int64_t least, int64_t most, const char *detail = nullptr) {
+int64_t number_column(Row row, const char *name, int64_t least, int64_t most) {
     const int64_t value = DatumGetInt32(column(row, name));
     if (value < least || value > most)
         report_generator_field(
             name, psprintf("%lld", static_cast<long long>(value)),
-            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)),
-            detail);
+            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)));
     return value;
 }
 
@@ -176,19 +175,14 @@ void worker_of_row(Row row, GeneratorConfig *config) {
 int64_t datacenter_of_row(Row row, const core::Layout &layout) {
     if (is_null(row, "datacenter_id"))
         return -1;
-    if (layout.datacenter_bits > 0)
-        return number_column(row, "datacenter_id", 0, core::largest(layout.datacenter_bits));
-    const int32_t bits = core::drawn_worker_bits(layout);
-    return number_column(
-        row, "datacenter_id", 0, core::largest(bits),
-        psprintf("Without datacenter_bits, the datacenter id shares the %d bits of worker ids.", bits));
+    return number_column(row, "datacenter_id", 0, core::largest(core::datacenter_id_bits(layout)));
 }
 
 constexpr int64_t most_boost_power = 20;
 // Long, so that calls seldom fetch another run, but the ring still holds several.
 constexpr uint64_t longest_run = 4096;
 constexpr uint64_t fewest_runs = 4;
-constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
+constexpr uint64_t most_cells = UINT64_C(8) * 1024 * 1024; // 64 MB
 
 // The length of the runs in a ring of so many ids. A run is of one tick.
 uint64_t run_of(const core::Layout &layout, uint64_t ids) {
@@ -214,17 +208,14 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;
-    const auto mebibytes = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
-    const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
-    if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
-        report_generator_field("boost_power", show_boost, "Use a smaller boost_power.",
-                               psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
-                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
-    if ((INT64_C(1) << boost) > policy.max_ahead)
-        report_generator_field("boost_power", show_boost, "Use a smaller boost_power, or a larger max_ahead_ms.",
-                               psprintf("The ring would hold the ids of %lld ticks. "
-                                        "The limit from max_ahead_ms is %lld.",
-                                        static_cast<long long>(1) << boost, static_cast<long long>(policy.max_ahead)));
+    if (cached.cells > most_cells || (INT64_C(1) << boost) > policy.max_ahead)
+        report_generator_field("boost_power", psprintf("%lld", static_cast<long long>(boost)),
+                               "Use a smaller boost_power, or a larger max_ahead_ms.",
+                               psprintf("The ring would hold the ids of %lld ticks in %llu runs. The limits are %lld "
+                                        "ticks, from max_ahead_ms, and %llu runs.",
+                                        1LL << boost, static_cast<unsigned long long>(cached.cells),
+                                        static_cast<long long>(policy.max_ahead),
+                                        static_cast<unsigned long long>(most_cells)));
     if (cached.fresh_us < layout.tick_us)
         report_generator_field("max_staleness_ms", psprintf("%lld", static_cast<long long>(staleness_ms)),
                                "Use the length of two ticks, or more.");
