@@ -181,13 +181,11 @@ END
 $$;
 COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. '
-  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; '
-  'meaning and unit are those of the column of uid_generator. -1 sets a field that may be NULL to NULL: tolerance_ms '
-  '-1 means no limit, and schedule_ms -1 means no scheduled refills. With above, all ids are above that id. It fails '
-  'if the name exists, or a field is out of range. A WARNING says if the time of the layout ends within two years, '
-  'or has ended, so that the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw '
-  'with uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
-  'uid_generator_drop().';
+  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '
+  'and unit are those of the column of uid_generator, and -1 stands for NULL in a field that may be NULL. With above, '
+  'all ids are above that id. It fails if the name exists, or a field is out of range. A WARNING says if the time of '
+  'the layout ends within two years, or has ended. The caller needs CREATE on the schema uid_generators. Draw with '
+  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
@@ -208,14 +206,12 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     datacenter_id integer DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
-  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. -1 sets a field that may be '
-  'NULL to NULL: tolerance_ms -1 means no limit, schedule_ms -1 no scheduled refills, and datacenter_id -1 the '
-  'setting. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. After '
-  'that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies can '
-  'change at any time. The call waits for transactions that draw. If max_ahead_ms becomes shorter than the '
-  'generator''s lead, the call also waits for the clock. The next id starts above the current lease. Where the worker '
-  'id is drawn (worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence '
-  'may call it.';
+  'Changes fields of a generator. An argument that is NULL leaves its field unchanged, and -1 sets a field that may be '
+  'NULL to NULL. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. '
+  'After that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies '
+  'can change at any time. The call waits for transactions that draw and, if max_ahead_ms becomes shorter than the '
+  'generator''s lead, for the clock. The next id starts above the current lease. Where the worker id is drawn '
+  '(worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
@@ -248,13 +244,11 @@ COMMENT ON FUNCTION uid_generator_drop(regclass) IS
 CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
 COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
-  'Makes a generator the default: the one behind uid_next() in this database. If the former default has issued ids, '
-  'the call raises the new one above them. If that is not possible, because they are ahead of the clock, it fails, '
-  'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the '
-  'old ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails '
-  'if the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other '
-  'generators with ids ahead of the clock may have been the default, so the call compares their ids as well. It '
-  'waits for transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former '
-  'default to compare with. In that case create the new one above its ids, with the parameter above of '
-  'uid_generator_create(). Only the owner of the database or of the extension may call it. Grant USAGE on the '
-  'sequence of the new default to the roles that draw.';
+  'Makes a generator the default: the one behind uid_next() in this database. The call raises it above the ids of the '
+  'former default. If that is not possible, because they are ahead of the clock, it fails. With above => false the new '
+  'default begins at the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and '
+  'stay unique if the nodes of both generators differ. The call fails if the nodes are known to be equal, or the '
+  'layouts differ, and says in a WARNING what is not known, also of other generators with ids ahead of the clock. It '
+  'waits for transactions that draw from the former default. If that was dropped, create the new one above its ids, '
+  'with the parameter above of uid_generator_create(). Only the owner of the database or of the extension may call '
+  'it. Grant USAGE on the sequence of the new default to the roles that draw.';

@@ -100,8 +100,8 @@ const char *ask_for_generator(const Change &c) {
                     errdetail("%s, so its ids could be equal to those.", why), errhint("%s", hint)));
 }
 
-// What is known of the nodes, as a sentence. Error if they are known to be equal. `hint` stays null if nothing is left to
-// do.
+// What is known of the nodes, as a sentence; error if they are known to be equal. `hint` stays null if nothing is left
+// to do.
 const char *say_nodes(const Change &c, const char **hint) {
     if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));

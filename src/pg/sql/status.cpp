@@ -117,9 +117,6 @@ void put_segment(const Row *row, const Slot *slot, Relation rel) {
     put(row, "step", Int64GetDatum(segment.step));
     put_number(row, "refills_late", segment.refills_late);
     put_number(row, "refills_disturbed", segment.refills_disturbed);
-    if (segment.pace.us > 0)
-        put(row, "rate",
-            Float8GetDatum(static_cast<double>(segment.pace.values) * 1e6 / static_cast<double>(segment.pace.us)));
     unlock_page(&page);
     if (is_attached)
         put(row, "next_asked", BoolGetDatum(next.state == BlockState::asked));
@@ -127,17 +124,12 @@ void put_segment(const Row *row, const Slot *slot, Relation rel) {
         put(row, "registry_error", CStringGetTextDatum(error_for_user(next.error).message));
 }
 
-enum class Sight { none, name, all };
-
 // As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
-// committed keeps nobody from looking.
-Sight sight_of(Oid sequence) {
+// committed keeps nobody from looking. False also if the sequence does not exist.
+bool may_see(Oid sequence) {
     bool is_missing = false;
     const AclResult allowed = pg_class_aclcheck_ext(sequence, GetUserId(), ACL_USAGE | ACL_SELECT, &is_missing);
-    if (is_missing)
-        return Sight::none;
-    const bool may_see = allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-    return may_see ? Sight::all : Sight::name;
+    return !is_missing && (allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS));
 }
 
 Datum kind_of(const Slot *slot) {
@@ -164,19 +156,18 @@ Look look_at(Slot *slot) {
 // AccessShareLock on the sequence excludes DROP, but not that the slot is reset. Then there is no row.
 void add_slot(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
-    const bool is_shown = OidIsValid(look.sequence) && look.is_ready;
+    const bool is_shown = OidIsValid(look.sequence) && look.is_ready && may_see(look.sequence);
     Relation rel = is_shown ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
     if (rel == nullptr)
         return;
     const Row row = new_row(result);
-    const bool sees_all = sight_of(look.sequence) == Sight::all;
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", kind_of(slot));
-    if (sees_all && slot->kind == SlotKind::generator) {
+    if (slot->kind == SlotKind::generator) {
         LWLockAcquire(&slot->lock, LW_SHARED);
         put_generator(&row, slot);
         LWLockRelease(&slot->lock);
-    } else if (sees_all && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+    } else if (rel->rd_rel->relkind == RELKIND_SEQUENCE) {
         put_segment(&row, slot, rel);
     }
     if (slot->generation.load(std::memory_order_acquire) == look.generation)
@@ -197,14 +188,12 @@ void put_stats(const Row *row, const Stats &stats) {
 
 void add_stats(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
-    const Sight sight = OidIsValid(look.sequence) ? sight_of(look.sequence) : Sight::none;
-    if (sight == Sight::none)
+    if (!OidIsValid(look.sequence) || !may_see(look.sequence))
         return;
     const Row row = new_row(result);
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", kind_of(slot));
-    if (sight == Sight::all)
-        put_stats(&row, look.counted);
+    put_stats(&row, look.counted);
     add(&row);
 }
 
