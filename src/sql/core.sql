@@ -248,7 +248,7 @@ COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'former default. If that is not possible, because they are ahead of the clock, it fails. With above => false the new '
   'default begins at the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and '
   'stay unique if the nodes of both generators differ. The call fails if the nodes are known to be equal, or the '
-  'layouts differ, and says in a WARNING what is not known, also of other generators with ids ahead of the clock. It '
-  'waits for transactions that draw from the former default. If that was dropped, create the new one above its ids, '
+  'layouts differ, and says in a WARNING what is not known. It compares the ids of other generators, too. It waits for '
+  'transactions that draw from the former default. If that was dropped, create the new one above its ids, '
   'with the parameter above of uid_generator_create(). Only the owner of the database or of the extension may call '
   'it. Grant USAGE on the sequence of the new default to the roles that draw.';
