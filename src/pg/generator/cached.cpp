@@ -84,7 +84,7 @@ void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
     uint64_t left_over = core::empty_cell;
     if (refill_ring(&generator, ring_of(call.e->slot), floor, limit, runs_by_caller, &left_over) > 0)
-        note_ring_refill(&generator.ring, &generator.ring.padded_inline);
+        note_ring_refill(&generator.ring, RingRefill::by_caller);
     if (left_over != core::empty_cell)
         call.e->run_in_hand = left_over;
 }

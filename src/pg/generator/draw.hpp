@@ -158,8 +158,8 @@ uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, i
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                      uint64_t *left_over);
 
-// Counts a refill.
-void note_ring_refill(RingState *ring, std::atomic<uint64_t> *counter);
+// Counts a refill. The first one counts as the initial one, whichever process did it.
+void note_ring_refill(RingState *ring, RingRefill why);
 
 // The first position that is fresh enough to be handed out now.
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us);

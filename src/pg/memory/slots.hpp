@@ -92,6 +92,10 @@ struct GeneratorConfig {
     char preset[NAMEDATALEN]; // shortened if need be
 };
 
+// Why a ring was refilled.
+enum class RingRefill : uint32_t { initial, threshold, schedule, by_caller };
+constexpr uint32_t ring_refill_causes = 4;
+
 struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
@@ -101,8 +105,7 @@ struct RingState {
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
     bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
-    std::atomic<uint64_t> padded_background;  // refills by the refiller, and by callers
-    std::atomic<uint64_t> padded_inline;
+    std::atomic<uint64_t> ring_refills[ring_refill_causes];
     std::atomic<uint64_t> rejected_puts;
     std::atomic<uint64_t> rejected_takes;
     std::atomic<uint64_t> too_old;

@@ -55,8 +55,10 @@ void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring)
             cached.cells);
     put_number(row, "ring_size", cached.cells * cached.run);
     put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
-    put_count(row, "padded_background", ring.padded_background);
-    put_count(row, "padded_inline", ring.padded_inline);
+    const char *const columns[] = {"padded_initial", "padded_threshold", "padded_schedule", "padded_inline"};
+    static_assert(lengthof(columns) == ring_refill_causes);
+    for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
+        put_count(row, columns[cause], ring.ring_refills[cause]);
     put_count(row, "rejected_puts", ring.rejected_puts);
     put_count(row, "rejected_takes", ring.rejected_takes);
     put_count(row, "discarded_stale", ring.too_old);
