@@ -80,36 +80,53 @@ SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
 COMMIT;
 SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
 
--- The builtin generator's row: made by what alters it, the default or not; only for it; and its layout stays once there are ids.
-SELECT count(*) FROM uid_generator WHERE builtin;
+-- The builtin generator's row is that of CREATE EXTENSION until it is altered.
 SELECT uid_default_set('uid_generators.uid_default');
-SELECT count(*) FROM uid_generator WHERE builtin;
+SELECT lease_ms, builtin, is_default FROM uid_generator WHERE generator = 'uid_generators.uid_default'::regclass;
+SELECT uid_next() AS id \gset
 BEGIN;
 SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 700);
-SELECT lease_ms, is_default FROM uid_generator WHERE builtin;
+SELECT lease_ms, builtin, is_default FROM uid_generator WHERE generator = 'uid_generators.uid_default'::regclass;
 SELECT uid_next();
 ROLLBACK;
-SELECT uid_next() AS id \gset
-SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 700);
-SELECT lease_ms, spread, builtin, is_default FROM uid_generator WHERE builtin;
-SELECT uid_next() > :id AS above;
 SELECT outcome('SELECT uid_generator_alter(''uid_generators.uid_default'', time_bits => 40)') ~ 'cannot change the layout of generator "uid_default"' AS refused;
-DELETE FROM uid_generator WHERE builtin;
-SELECT lease_ms, is_default FROM uid_generator_config WHERE builtin;
-SELECT uid_next() > :id AS above;
-SELECT outcome('INSERT INTO uid_generator SELECT (jsonb_populate_record(b, ''{"time_bits": 40}'')).* FROM uid_internal.uid_generator_builtin(true) AS b') ~ 'cannot change' AS refused;
-SELECT outcome('INSERT INTO uid_generator SELECT (jsonb_populate_record(b, ''{"builtin": false}'')).* FROM uid_internal.uid_generator_builtin(true) AS b');
+-- Rows of a dump, in either order: a chosen default takes that from it, and its own row replaces it, once and with the same layout.
 SELECT uid_generator_drop('uid_generators.made');
 CREATE SEQUENCE uid_generators.made INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT outcome('INSERT INTO uid_generator SELECT (jsonb_populate_record(b, ''{"generator": "uid_generators.made"}'')).* FROM uid_internal.uid_generator_builtin(true) AS b');
--- A default that is there without the builtin generator's row was chosen by hand.
-INSERT INTO uid_generator SELECT (jsonb_populate_record(b, '{"generator": "uid_generators.made", "builtin": false}')).* FROM uid_internal.uid_generator_builtin(true) AS b;
-SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
-SELECT outcome('DROP SEQUENCE uid_generators.made');
+CREATE TABLE dumped (n serial, fields jsonb);
+INSERT INTO dumped (fields) VALUES ('{"generator": "uid_generators.made", "builtin": false}'), ('{"lease_ms": 600, "is_default": false}'),
+  ('{"lease_ms": 600, "builtin": false, "is_default": false}'), ('{"time_bits": 40}');
+UPDATE dumped SET fields = to_jsonb(g) || fields FROM uid_generator AS g WHERE builtin;
+\set ECHO none
+CREATE FUNCTION restored(VARIADIC rows integer[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  row integer;
+BEGIN
+  FOREACH row IN ARRAY rows LOOP
+    RETURN NEXT split_part(outcome(format('INSERT INTO uid_generator SELECT r.* FROM dumped, jsonb_populate_record(NULL::uid_generator, fields) AS r WHERE n = %s', row)), ' | ', 1);
+  END LOOP;
+  RETURN QUERY SELECT format('%s: %s %s %s', generator, lease_ms, builtin, is_default) FROM uid_generator
+    WHERE generator IN ('uid_generators.made'::regclass, 'uid_generators.uid_default'::regclass) ORDER BY generator::text;
+END
+$$;
+\set ECHO all
+BEGIN;
+SELECT restored(1, 2);
+ROLLBACK;
+BEGIN;
+SELECT restored(2, 1);
+ROLLBACK;
+BEGIN;
+SELECT restored(3, 1, 3);
+ROLLBACK;
+SELECT restored(4);
 SELECT uid_next() > :id AS above;
+SELECT restored(1, 3);
 SELECT uid_default_set('uid_generators.uid_default');
-SELECT generator, is_default FROM uid_generator ORDER BY generator::text;
+SELECT uid_next() > :id AS above, uid_next('uid_generators.made') > 0 AS draws;
 DROP SEQUENCE uid_generators.made;
+DROP TABLE dumped;
+DROP FUNCTION restored(VARIADIC integer[]);
 
 -- The default dropped: another is never taken for it, in no session and after no restart.
 SELECT uid_generator_create('chosen', 'twitter');

@@ -16,14 +16,12 @@ namespace uidgen::core {
 
 enum class ShortFault : uint8_t {
     none,
-    empty,     // no digit
-    foreign,   // a character that is not a digit
+    invalid,   // no digit, or a character that is none
     too_large, // beyond 2^63 - 1
 };
 
 struct ReadShort {
     ShortFault fault;
-    size_t at;  // the byte that shows the fault
     int64_t id; // 0 when there is a fault
 };
 
@@ -54,11 +52,11 @@ constexpr ReadShort read_short_form(const char *text, size_t length) noexcept {
     for (size_t i = 0; i < length; i++) {
         const int64_t digit = short_form_value(text[i]);
         if (digit < 0)
-            return {ShortFault::foreign, i, 0};
+            return {ShortFault::invalid, 0};
         if (__builtin_mul_overflow(id, short_form_base, &id) || __builtin_add_overflow(id, digit, &id))
-            return {ShortFault::too_large, i, 0};
+            return {ShortFault::too_large, 0};
     }
-    return {length == 0 ? ShortFault::empty : ShortFault::none, 0, id};
+    return {length == 0 ? ShortFault::invalid : ShortFault::none, id};
 }
 
 // ---------------------------------------------------------------------------------------------------------

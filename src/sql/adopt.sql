@@ -74,11 +74,9 @@ DECLARE
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
   SELECT * INTO kept FROM uid_internal.uid_kept_sequence(table_name, c.attnum, c.drawn_by, c.source);
-  -- An hour for a clock that was ahead at the creation. The builtin generator is older than its row, which notes when
-  -- it was first altered.
+  -- An hour for a clock that was ahead at the creation.
   IF c.drawn_by LIKE 'uid_next%' THEN
-    EXECUTE format('SELECT %1$s.uid_lower_bound(CASE WHEN g.builtin THEN g.epoch + interval ''1 day''
-                                                     ELSE g.created - interval ''1 hour'' END, g.generator)
+    EXECUTE format('SELECT %1$s.uid_lower_bound(g.created - interval ''1 hour'', g.generator)
                       FROM uid_internal.generators g WHERE g.generator = $1', uid_internal.uid_home())
       INTO floor USING c.source;
   END IF;

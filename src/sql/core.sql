@@ -95,7 +95,7 @@ CREATE FUNCTION uid_from_base62(value text) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base62';
 COMMENT ON FUNCTION uid_from_base62(text) IS
   'Returns the id that uid_to_base62() has converted. Leading zeros may be missing. An empty text, a character that is '
-  'not a digit, and a number above 9223372036854775807 are errors that name the position.';
+  'not a digit, and a number above 9223372036854775807 are errors.';
 
 CREATE FUNCTION uid_next_uuid() RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
@@ -148,7 +148,6 @@ DECLARE
     'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
     'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
   fields jsonb;
-  presets text;
   generator regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
@@ -159,27 +158,18 @@ BEGIN
   EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
     INTO fields USING preset;
   IF fields IS NULL THEN
-    EXECUTE format('SELECT string_agg(quote_literal(p.preset), '', '' ORDER BY p.preset) FROM %s.uid_preset p', home)
-      INTO presets;
     RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
-      USING ERRCODE = 'invalid_parameter_value', HINT = format('Use one of %s.', presets);
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Run SELECT preset FROM uid_preset to list the presets.';
   END IF;
-  IF to_regclass(format('uid_generators.%I', name)) IS NOT NULL THEN
-    RAISE EXCEPTION 'generator "%" already exists', name
-      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or drop the generator with uid_generator_drop().';
-  END IF;
-
   EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
   generator := format('uid_generators.%I', name)::regclass;
   PERFORM setval(generator, 1, true);
   -- -1 stands for NULL in the fields that may be NULL.
-  fields := fields || given || jsonb_build_object('generator', generator);
+  fields := fields || given || jsonb_build_object('generator', generator, 'epoch', coalesce(
+              epoch, (fields ->> 'epoch')::timestamptz, date_trunc('day', now(), 'UTC')));
   fields := fields || (SELECT coalesce(jsonb_object_agg(f.key, NULL::text), '{}') FROM jsonb_each_text(given) f
                         WHERE f.value = '-1'
                           AND f.key IN ('tolerance_ms', 'schedule_ms', 'worker_number', 'datacenter_id'));
-  IF fields ->> 'epoch' IS NULL THEN
-    fields := jsonb_set(fields, '{epoch}', to_jsonb(date_trunc('day', now(), 'UTC')));
-  END IF;
   EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s)
                   SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)', home,
                  (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;
@@ -191,13 +181,11 @@ END
 $$;
 COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. '
-  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; '
-  'meaning and unit are those of the column of uid_generator. -1 sets a field that may be NULL to NULL: tolerance_ms '
-  '-1 means no limit, and schedule_ms -1 means no scheduled refills. With above, all ids are above that id. It fails '
-  'if the name exists, or a field is out of range. A WARNING says if the time of the layout ends within two years, '
-  'or has ended, so that the generator only decodes ids. The caller needs CREATE on the schema uid_generators. Draw '
-  'with uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE. Drop with '
-  'uid_generator_drop().';
+  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '
+  'and unit are those of the column of uid_generator, and -1 stands for NULL in a field that may be NULL. With above, '
+  'all ids are above that id. It fails if the name exists, or a field is out of range. A WARNING says if the time of '
+  'the layout ends within two years, or has ended. The caller needs CREATE on the schema uid_generators. Draw with '
+  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
@@ -218,14 +206,12 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     datacenter_id integer DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
-  'Changes fields of a generator. An argument that is NULL leaves its field unchanged. -1 sets a field that may be '
-  'NULL to NULL: tolerance_ms -1 means no limit, schedule_ms -1 no scheduled refills, and datacenter_id -1 the '
-  'setting. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. After '
-  'that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies can '
-  'change at any time. The call waits for transactions that draw. If max_ahead_ms becomes shorter than the '
-  'generator''s lead, the call also waits for the clock. The next id starts above the current lease. Where the worker '
-  'id is drawn (worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence '
-  'may call it.';
+  'Changes fields of a generator. An argument that is NULL leaves its field unchanged, and -1 sets a field that may be '
+  'NULL to NULL. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. '
+  'After that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies '
+  'can change at any time. The call waits for transactions that draw and, if max_ahead_ms becomes shorter than the '
+  'generator''s lead, for the clock. The next id starts above the current lease. Where the worker id is drawn '
+  '(worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE plpgsql
@@ -235,7 +221,7 @@ DECLARE
   chosen boolean;
 BEGIN
   PERFORM uid_internal.uid_home();
-  SELECT g.is_default AND NOT g.builtin INTO chosen
+  SELECT g.is_default INTO chosen
     FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
   IF chosen IS NULL THEN
     RAISE EXCEPTION '% is not a generator', generator
@@ -246,7 +232,7 @@ BEGIN
     RAISE EXCEPTION 'cannot drop the default generator'
       USING ERRCODE = 'dependent_objects_still_exist',
             DETAIL = 'The drop would leave the database without a default generator.',
-            HINT = 'Run SELECT uid_default_set(''uid_generators.uid_default'') first.';
+            HINT = 'Choose another default with uid_default_set() first.';
   END IF;
   EXECUTE format('DROP SEQUENCE %s', generator);
 END
@@ -258,13 +244,11 @@ COMMENT ON FUNCTION uid_generator_drop(regclass) IS
 CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
 COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
-  'Makes a generator the default: the one behind uid_next() in this database. If the former default has issued ids, '
-  'the call raises the new one above them. If that is not possible, because they are ahead of the clock, it fails, '
-  'unless above is false. With above => false the new default begins at the clock. Until the clock has passed the '
-  'old ids, new ones do not sort after them. They stay unique if the nodes of both generators differ. The call fails '
-  'if the nodes are known to be equal, or the layouts differ, and says in a WARNING what is not known. Other '
-  'generators with ids ahead of the clock may have been the default, so the call compares their ids as well. It '
-  'waits for transactions that draw from the former default. After a DROP SEQUENCE of the default there is no former '
-  'default to compare with. In that case create the new one above its ids, with the parameter above of '
-  'uid_generator_create(). Only the owner of the database or of the extension may call it. Grant USAGE on the '
-  'sequence of the new default to the roles that draw.';
+  'Makes a generator the default: the one behind uid_next() in this database. The call raises it above the ids of the '
+  'former default. If that is not possible, because they are ahead of the clock, it fails. With above => false the new '
+  'default begins at the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and '
+  'stay unique if the nodes of both generators differ. The call fails if the nodes are known to be equal, or the '
+  'layouts differ, and says in a WARNING what is not known. It compares the ids of other generators, too. It waits for '
+  'transactions that draw from the former default. If that was dropped, create the new one above its ids, '
+  'with the parameter above of uid_generator_create(). Only the owner of the database or of the extension may call '
+  'it. Grant USAGE on the sequence of the new default to the roles that draw.';

@@ -3,7 +3,7 @@
 
 -- A field is a column here, with the default of hand-written rows and older dumps, and a parameter of the same name of
 -- uid_generator_create() and uid_generator_alter(). The library finds columns by name. The defaults of
--- uid_generator_create() are those of the builtin generator (src/pg/config/builtin.cpp) and of uid_preset.
+-- uid_generator_create() are those of uid_preset and of these columns.
 CREATE TABLE uid_generator (
   generator        regclass    PRIMARY KEY,
   preset           text        NOT NULL,
@@ -38,8 +38,7 @@ CREATE TABLE uid_generator (
 CREATE UNIQUE INDEX uid_generator_one_default ON uid_generator (is_default) WHERE is_default;
 COMMENT ON TABLE uid_generator IS
   'One row for each generator: its layout, its limits and its policies. uid_generator_create() inserts the row, and a '
-  'drop of the sequence deletes it. The builtin generator has a row only after it was altered or a default was '
-  'chosen. uid_generator_config always shows it.';
+  'drop of the sequence deletes it.';
 COMMENT ON COLUMN uid_generator.generator IS 'lease sequence; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_generator.preset IS 'preset that the row was copied from';
 COMMENT ON COLUMN uid_generator.epoch IS 'time of tick 0';
@@ -91,11 +90,12 @@ COMMENT ON COLUMN uid_generator.when_ring_empty IS
 COMMENT ON COLUMN uid_generator.max_staleness_ms IS
   'limit on how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
 COMMENT ON COLUMN uid_generator.created IS
-  'creation time of the generator; of the builtin generator: creation time of its row';
-COMMENT ON COLUMN uid_generator.builtin IS 'true for the generator that comes with the extension';
+  'creation time of the generator; of the builtin generator: a time before its first id';
+COMMENT ON COLUMN uid_generator.builtin IS
+  'true for the generator that comes with the extension, until it is altered';
 COMMENT ON COLUMN uid_generator.is_default IS
-  'true for the generator behind uid_next(), which uid_default_set() chooses. Without such a row, the builtin '
-  'generator is the default if it has no row either. Otherwise the default was dropped, and the database has none';
+  'true for the generator behind uid_next(), which uid_default_set() chooses. Without such a row the default was '
+  'dropped, and the database has none';
 
 -- The owner of a sequence may insert the row that describes it, and the owner of the table may insert any row. The
 -- owner of the database may insert the other rows of a dump in order to restore it. Row-level security could express
@@ -106,16 +106,16 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   sequence regclass;
-  is_builtin boolean := false;
-  is_default boolean := false;
+  is_builtin boolean := false; -- the row replaces the one that CREATE EXTENSION inserted
+  is_special boolean := false; -- the owner of the sequence may not insert it
   owns_database boolean := pg_has_role('pg_database_owner', 'USAGE');
 BEGIN
   -- Arguments of the trigger: the column that names the sequence, and the schema that the sequence must be in. The
   -- fields are read by name: an invalidation may free the row type while to_jsonb() reads the names.
   IF TG_ARGV[0] = 'generator' THEN
     sequence := NEW.generator;
-    is_builtin := coalesce(NEW.builtin, false);
-    is_default := coalesce(NEW.is_default, false);
+    is_builtin := EXISTS (SELECT FROM uid_internal.generators g WHERE g.generator = sequence AND g.builtin);
+    is_special := NEW.builtin OR NEW.is_default AND NOT owns_database;
   ELSE
     sequence := NEW.sequence;
   END IF;
@@ -132,8 +132,8 @@ BEGIN
     END IF;
   END IF;
   IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
-     AND NOT (is_builtin AND owns_database) -- uid_generator_changing() checks that the sequence matches
-     AND (is_builtin OR is_default AND NOT owns_database
+     AND NOT (is_builtin AND owns_database)
+     AND (is_special
           OR NOT EXISTS (SELECT FROM pg_class
                           WHERE oid = sequence AND relkind = 'S'
                             AND (relnamespace = TG_ARGV[1]::regnamespace OR owns_database)
@@ -162,25 +162,6 @@ COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
   'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
   'another server, and refuses TRUNCATE.';
 
-CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
-CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
-
--- INCREMENT, MINVALUE and is_called make nextval fail without moving the counter, so that only uidgen takes leases.
-CREATE SEQUENCE uid_generators.uid_default
-  INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
-SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
-SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
-COMMENT ON SEQUENCE uid_generators.uid_default IS
-  'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
-
-CREATE FUNCTION uid_internal.uid_generator_builtin(is_default boolean) RETURNS uid_generator
-LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_generator_builtin';
-COMMENT ON FUNCTION uid_internal.uid_generator_builtin(boolean) IS
-  'Returns the row of the builtin generator while uid_generator has none: the preset snowflake. The argument becomes '
-  'is_default. generator is NULL if the builtin generator was dropped.';
-
 -- Sources of the published presets:
 -- twitter: github.com/twitter-archive/snowflake, 2010
 -- hutool: cn.hutool.core.lang.Snowflake
@@ -189,15 +170,14 @@ COMMENT ON FUNCTION uid_internal.uid_generator_builtin(boolean) IS
 -- sonyflake: github.com/sony/sonyflake
 -- instagram: "Sharding & IDs at Instagram", instagram-engineering.com, 2012. Its 41st time bit is the sign of a bigint,
 --            so ids stay positive until 40 bits are used up.
-CREATE VIEW uid_preset AS
-SELECT preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker,
-       lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, worker_policy
-  FROM uid_internal.uid_generator_builtin(true)
-UNION ALL
+CREATE VIEW uid_preset (preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
+  backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, worker_policy) AS
 VALUES
-  ('twitter', timestamptz '2010-11-04 01:42:54.657+00',
+  ('snowflake'::text, timestamptz '2026-01-01 00:00:00+00',
    1000::bigint, 41::smallint, 5::smallint, 5::smallint, 12::smallint,
-   false, false, 1000, 2000, 'wait', 'error', NULL::integer, false, 'snowflake', 'disposable'),
+   false, false, 1000, 2000, 'borrow'::text, 'hold'::text, NULL::integer, true, 'snowflake'::text, 'disposable'::text),
+  ('twitter', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12,
+   false, false, 1000, 2000, 'wait', 'error', NULL, false, 'snowflake', 'disposable'),
   ('hutool', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12,
    false, false, 1000, 2000, 'wait', 'hold', 1999, false, 'snowflake', 'disposable'),
   ('leaf', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 0, 10, 12,
@@ -216,15 +196,29 @@ COMMENT ON VIEW uid_preset IS
   'The presets that uid_generator_create() copies into a row of uid_generator. If epoch is NULL, the generator '
   'starts at midnight UTC of the day of its creation, so that no time of the layout is lost.';
 
--- An operator without an exact match in pg_catalog is qualified with its schema. Otherwise another role could create an
--- exact match in the schema of the extension, and every role that reads the view would run it.
-CREATE VIEW uid_generator_config AS
-SELECT * FROM uid_generator
-UNION ALL
-SELECT b.* FROM uid_internal.uid_generator_builtin(NOT EXISTS (SELECT FROM uid_generator g WHERE g.is_default)) b
- WHERE b.generator IS NOT NULL AND NOT EXISTS (SELECT FROM uid_generator g WHERE g.builtin);
-COMMENT ON VIEW uid_generator_config IS
-  'Layout, limits and policies of each generator: the rows of uid_generator, and the builtin generator while it has '
-  'no row there.';
+-- INCREMENT, MINVALUE and is_called make nextval fail without moving the counter, so that only uidgen takes leases.
+CREATE SEQUENCE uid_generators.uid_default
+  INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
+SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
+SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
+COMMENT ON SEQUENCE uid_generators.uid_default IS
+  'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
+
+-- The builtin generator. Its row is the same in each database, and a dump has it only if it was altered, or is not the
+-- default.
+INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
+  sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, worker_policy,
+  created, builtin, is_default)
+SELECT 'uid_generators.uid_default', p.*, '2026-01-02 00:00:00+00', true, true
+  FROM uid_preset p WHERE p.preset OPERATOR(pg_catalog.=) 'snowflake'::text;
+
+CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
+CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
+ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_generator_changing; -- for restores
+
+CREATE VIEW uid_generator_config AS SELECT * FROM uid_generator;
+COMMENT ON VIEW uid_generator_config IS 'Layout, limits and policies of each generator: the rows of uid_generator.';
 CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator_config;
 COMMENT ON VIEW uid_internal.generators IS 'The view uid_generator_config, for functions.';

@@ -3,7 +3,7 @@
 -- A drop of a sequence deletes its row. Otherwise the row could later match another sequence with the same OID.
 
 -- The body is bound to the tables here, so it finds them whatever their schema is called when it runs. Returns whether
--- the builtin generator has a row, if the default's row was deleted; else NULL.
+-- the default's row was deleted.
 CREATE FUNCTION uid_internal.uid_delete_rows(dropped pg_catalog.oid[]) RETURNS boolean
 LANGUAGE sql
 BEGIN ATOMIC
@@ -12,7 +12,7 @@ BEGIN ATOMIC
   WITH deleted AS (
     DELETE FROM uid_generator WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (dropped) RETURNING is_default
   )
-  SELECT EXISTS (SELECT FROM uid_generator WHERE builtin) FROM deleted WHERE is_default;
+  SELECT EXISTS (SELECT FROM deleted WHERE is_default);
 END;
 COMMENT ON FUNCTION uid_internal.uid_delete_rows(oid[]) IS
   'Deletes the rows of dropped sequences from uid_generator, uid_segment and uid_key.';
@@ -26,7 +26,6 @@ AS $$
 DECLARE
   dropped oid[] := ARRAY(SELECT objid FROM pg_event_trigger_dropped_objects()
                           WHERE object_type = 'sequence' AND objsubid = 0 AND NOT is_temporary);
-  builtin_has_row boolean;
 BEGIN
   IF dropped = '{}' THEN
     RETURN;
@@ -37,15 +36,7 @@ BEGIN
       RETURN; -- another session has dropped the extension
     END IF;
   END IF;
-  builtin_has_row := uid_internal.uid_delete_rows(dropped);
-  -- Without a row the builtin generator would become the default again, and its ids could collide with those of the
-  -- dropped one. uid_default_set() makes the row. It is missing only if the default's row was written by hand.
-  IF NOT builtin_has_row THEN
-    RAISE EXCEPTION 'cannot drop the default generator'
-      USING ERRCODE = 'dependent_objects_still_exist',
-            DETAIL = 'The generator became the default without uid_default_set().',
-            HINT = 'Run SELECT uid_default_set(''uid_generators.uid_default'') first.';
-  ELSIF builtin_has_row THEN
+  IF uid_internal.uid_delete_rows(dropped) THEN
     RAISE WARNING 'the database no longer has a default generator'
       USING DETAIL = 'Calls of uid_next() without a generator fail from now on.',
             HINT = 'Choose a default with uid_default_set(). To stay above the ids of the dropped generator, pass the '
@@ -128,7 +119,8 @@ DECLARE
                   || 'WHERE d.classid = ''pg_catalog.pg_class''::pg_catalog.regclass AND d.objid = c.oid '
                   || 'AND d.deptype = ''e'' AND e.extname <> ''uidgen''))';
 BEGIN
-  PERFORM pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE generator::pg_catalog.oid ' || restorable);
+  PERFORM pg_catalog.pg_extension_config_dump('uid_generator',
+            'WHERE NOT (builtin AND is_default) AND generator::pg_catalog.oid ' || restorable);
   PERFORM pg_catalog.pg_extension_config_dump('uid_segment', 'WHERE sequence::pg_catalog.oid ' || restorable);
   PERFORM pg_catalog.pg_extension_config_dump('uid_secrets.uid_key', 'WHERE sequence::pg_catalog.oid ' || restorable);
 END

@@ -5,7 +5,6 @@ CREATE FUNCTION uid_internal.uid_slots(
     OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz,
     OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
     OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
-    OUT rate double precision,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded_initial bigint, OUT padded_threshold bigint,
     OUT padded_schedule bigint, OUT padded_inline bigint, OUT rejected_puts bigint, OUT rejected_takes bigint,
     OUT discarded_stale bigint, OUT ahead_ms bigint, OUT granted_until timestamptz,
@@ -15,8 +14,7 @@ RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_internal.uid_slots() IS
   'Returns the slots in shared memory of generators and segments of this database that were used since the server '
-  'started. It returns no rows if uidgen is not preloaded. The values are NULL if the caller has neither USAGE nor '
-  'SELECT on the sequence and is not a member of pg_read_all_stats.';
+  'started: those of sequences that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
@@ -37,7 +35,8 @@ COMMENT ON VIEW uid_generator_status IS
   'the refiller discarded at a full ring (when_ring_full discard). rejected_takes counts calls that found the ring '
   'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids discarded because they were '
   'too old. clock_steps_back counts how often the clock was found behind the generator. backup_ids counts the ids of '
-  'the backup worker. The values are NULL if the generator was not used since the server started.';
+  'the backup worker. The values are NULL if the generator was not used since the server started, or the caller has '
+  'neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,
@@ -58,16 +57,15 @@ COMMENT ON VIEW uid_generator_limits IS
 CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used,
-       s.next_ready, s.step, s.refills_late, s.refills_disturbed, s.rate, n.registry_name, s.next_asked, s.registry_error
+       s.next_ready, s.step, s.refills_late, s.refills_disturbed, n.registry_name, s.next_asked, s.registry_error
   FROM uid_internal.uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
  WHERE s.kind = 'segment';
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '
-  'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. rate '
-  'is the number of values drawn per second between the last two reservations, and NULL before the second one. For '
-  'an attached segment, registry_name is its name at the registry of the fleet, next_asked is true while a block is '
-  'waited for, and registry_error is why the registry gave none the last time.';
+  'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. For an '
+  'attached segment, registry_name is its name at the registry of the fleet, next_asked is true while a block is waited '
+  'for, and registry_error is why the registry gave none the last time.';
 
 CREATE FUNCTION uid_internal.uid_counters(
     OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
@@ -81,7 +79,7 @@ CREATE FUNCTION uid_internal.uid_counters(
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_counters';
 COMMENT ON FUNCTION uid_internal.uid_counters() IS
-  'Returns the rows of the views uid_stat and uid_stat_server. It returns no rows if uidgen is not preloaded.';
+  'Returns the rows of the views uid_stat and uid_stat_server.';
 
 CREATE VIEW uid_stat AS
 SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
@@ -97,8 +95,8 @@ COMMENT ON VIEW uid_stat IS
   'layout allows, refused_registry because the registry gave nothing, refused_ring because the ring was empty, and '
   'refused_used_up because no value is left. *_waits count calls that waited, *_wait_time is the time that they '
   'waited, in milliseconds: flush for this server''s disk, standby for a synchronous standby, clock for the clock, '
-  'registry for the registry, ring for the refiller. The counters are NULL if the caller has neither USAGE nor '
-  'SELECT on the sequence and is not a member of pg_read_all_stats.';
+  'registry for the registry, ring for the refiller. A row is shown to roles with USAGE or SELECT on the sequence, '
+  'and to members of pg_read_all_stats.';
 
 CREATE VIEW uid_stat_server AS
 SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,

@@ -176,8 +176,7 @@ SQL
 		sql('GRANT ALL ON SEQUENCE uid_generators.a TO bob');
 		foreach my $change ("uid_generator_alter('uid_generators.a', lease_ms => 500)", "uid_generator_alter('uid_generators.uid_default', spread => false)",
 			"uid_generator_raise('uid_generators.a', 5)",
-			"uid_generator_raise('uid_generators.uid_default', 5)", "uid_generator_drop('uid_generators.a')",
-			"uid_generator_drop('uid_generators.uid_default')", "uid_default_set('uid_generators.a')", "uid_default_set('uid_generators.uid_default')",
+			"uid_generator_raise('uid_generators.uid_default', 5)", "uid_generator_drop('uid_generators.a')", "uid_default_set('uid_generators.a')", "uid_default_set('uid_generators.uid_default')",
 			"segment_alter('a', 5)", "uid_internal.uid_change_segment('uid_segments.a', 5)")
 		{
 			like(failure("SET SESSION AUTHORIZATION bob; SELECT $change"), qr/ERROR:  42501/, "bob may not: $change");

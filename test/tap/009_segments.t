@@ -299,7 +299,7 @@ $_->quit foreach $drawer, $open, $other;
 	is(status('uid_segments.shown', '1'), '', 'a segment that was not used has no row in segment_status');
 	$use->(1);
 	is(status('uid_segments.shown', $range), '1|100|99|0.010|f|100', 'the first value');
-	is(status('uid_segments.shown', "$causes, rate"), '0|0|', '... from the first range, with no rate yet');
+	is(status('uid_segments.shown', $causes), '0|0', '... from the first range');
 	$use->(9);
 	is(status('uid_segments.shown', $range), '1|100|90|0.100|f|100', 'a tenth is used');
 	$use->(1);
@@ -311,7 +311,7 @@ $_->quit foreach $drawer, $open, $other;
 	is(status('uid_segments.shown', $range), '301|400|400|0.000|f|400', 'the second, too: the step is the largest');
 	$use->(400);
 	is(status('uid_segments.shown', $range), '701|400|400|0.000|f|400', '... and stays so');
-	is(status('uid_segments.shown', $causes . ', rate > 0'), '0|0|t', '... all reserved ahead, at some rate');
+	is(status('uid_segments.shown', $causes), '0|0', '... all reserved ahead');
 	is($session->query_safe("SELECT nextval('uid_segments.shown')"), 1101, 'nextval takes the value after it');
 	$use->(1);
 	is(status('uid_segments.shown', $range), '1102|200|199|0.005|f|200', '... so the range is given up, and the step halved');
@@ -323,30 +323,6 @@ $_->quit foreach $drawer, $open, $other;
 	is(status('uid_segments.shown', $causes), '1|1', '... late');
 	$use->(40);
 	is(status('uid_segments.shown', "next_ready, step, $causes"), 't|400|1|1', '... and is itself again');
-	$session->quit;
-}
-
-# ---------------------------------------------------------------------------
-# The rate: values drawn between two reservations, by the time in between. The sleep is in between, so the rate is at most
-# the values by its seconds; and at least the values by the time of all draws. A range is reserved at the
-# call after a tenth of the one before it: of 100 values, then 200, 200.
-# ---------------------------------------------------------------------------
-{
-	my $session = hold_open($node);
-	my $use = sub { return $session->query_safe("SELECT count(segment_next('paced')) FROM generate_series(1, $_[0])") };
-	sql("SELECT segment_create('paced', 1, 100, 200)");
-	my $began = Time::HiRes::time();
-	$use->(1);
-	foreach my $case ([ 10, 10 ], [ 110, 110 ], [ 200, 200 ])
-	{
-		my ($draws, $values) = @$case;
-		$session->query_safe('SELECT pg_sleep(0.25)');
-		my $next_began = Time::HiRes::time();
-		$use->($draws);
-		my ($least, $most) = ($values / (Time::HiRes::time() - $began), 4 * $values);
-		is(status('uid_segments.paced', "rate BETWEEN $least AND $most"), 't', "$values values between two reservations: the rate");
-		$began = $next_began;
-	}
 	$session->quit;
 }
 

@@ -70,7 +70,7 @@ my @changes = (
 	[ 'drop them', "SELECT uid_generator_drop('uid_generators.later'), segment_drop('later')", '' ],
 	[ 'drop the default', 'DROP SEQUENCE uid_generators.same', '' ],
 	[ 'choose one again', "SELECT uid_default_set('uid_generators.uid_default')", '' ],
-	[ 'delete a row by hand', "DELETE FROM uid_generator WHERE generator = 'uid_generators.uid_default'::regclass", '' ]);
+	[ 'change a row by hand', "UPDATE uid_generator SET lease_ms = 300 WHERE generator = 'uid_generators.uid_default'::regclass", '' ]);
 foreach my $change (@changes)
 {
 	my ($what, $on_left, $on_right) = @$change;

@@ -150,7 +150,7 @@ BEGIN
                      ('quote_ident', '{name}'), ('quote_ident', '{varchar}'), ('setval', '{text,bigint,boolean}'),
                      ('setval', '{oid,integer,boolean}'), ('to_timestamp', '{numeric}'), ('to_timestamp', '{bigint}'),
                      ('pg_extension_config_dump', '{text,text}'), ('has_sequence_privilege', '{regclass,text}'),
-                     ('count', '{bigint}'), ('uid_generator_builtin', '{text}'), ('uid_next', '{integer}'),
+                     ('count', '{bigint}'), ('uid_next', '{integer}'),
                      ('uid_slots', '{integer}'), ('uid_decode', '{bigint,oid}'),
                      ('uid_decode', '{integer}'), ('uid_to_uuid', '{oid}'),
                      ('uid_change_segment', '{oid,bigint}'), ('nextval', '{text}')) v(name, arguments) LOOP

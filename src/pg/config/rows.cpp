@@ -107,17 +107,11 @@ Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal
     return row;
 }
 
-namespace {
-
 Row find_generator_row(Oid schema, Oid generator) {
     return find_row(schema, "uid_generator", "generator", F_OIDEQ, ObjectIdGetDatum(generator));
 }
 
-// The row that was found for a generator, or the builtin generator's while it has none.
-Row or_builtin_row(Row found, Oid generator) {
-    const bool builtin = found.tuple == nullptr && generator == builtin_generator();
-    return builtin ? builtin_row(generator, true, found.desc) : found;
-}
+namespace {
 
 // A field of uid_generator with one of several words, in the order of their enum.
 template <typename Enum, size_t count> Enum word_column(Row row, const char *name, const char *const (&words)[count]) {
@@ -132,13 +126,12 @@ template <typename Enum, size_t count> Enum word_column(Row row, const char *nam
     report_generator_field(name, value, psprintf("Use one of %s.", all.data));
 }
 
-int64_t number_column(Row row, const char *name, int64_t least, int64_t most, const char *detail = nullptr) {
+int64_t number_column(Row row, const char *name, int64_t least, int64_t most) {
     const int64_t value = DatumGetInt32(column(row, name));
     if (value < least || value > most)
         report_generator_field(
             name, psprintf("%lld", static_cast<long long>(value)),
-            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)),
-            detail);
+            psprintf("Use a number from %lld to %lld.", static_cast<long long>(least), static_cast<long long>(most)));
     return value;
 }
 
@@ -182,19 +175,14 @@ void worker_of_row(Row row, GeneratorConfig *config) {
 int64_t datacenter_of_row(Row row, const core::Layout &layout) {
     if (is_null(row, "datacenter_id"))
         return -1;
-    if (layout.datacenter_bits > 0)
-        return number_column(row, "datacenter_id", 0, core::largest(layout.datacenter_bits));
-    const int32_t bits = core::drawn_worker_bits(layout);
-    return number_column(
-        row, "datacenter_id", 0, core::largest(bits),
-        psprintf("Without datacenter_bits, the datacenter id shares the %d bits of worker ids.", bits));
+    return number_column(row, "datacenter_id", 0, core::largest(core::datacenter_id_bits(layout)));
 }
 
 constexpr int64_t most_boost_power = 20;
 // Long, so that calls seldom fetch another run, but the ring still holds several.
 constexpr uint64_t longest_run = 4096;
 constexpr uint64_t fewest_runs = 4;
-constexpr uint64_t most_ring_bytes = UINT64_C(64) * 1024 * 1024;
+constexpr uint64_t most_cells = UINT64_C(8) * 1024 * 1024; // 64 MB
 
 // The length of the runs in a ring of so many ids. A run is of one tick.
 uint64_t run_of(const core::Layout &layout, uint64_t ids) {
@@ -220,17 +208,14 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;
-    const auto mebibytes = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
-    const char *show_boost = psprintf("%lld", static_cast<long long>(boost));
-    if (cached.cells * sizeof(uint64_t) > most_ring_bytes)
-        report_generator_field("boost_power", show_boost, "Use a smaller boost_power.",
-                               psprintf("The ring would need %llu MB of memory. The limit is %llu MB.",
-                                        mebibytes(cached.cells * sizeof(uint64_t)), mebibytes(most_ring_bytes)));
-    if ((INT64_C(1) << boost) > policy.max_ahead)
-        report_generator_field("boost_power", show_boost, "Use a smaller boost_power, or a larger max_ahead_ms.",
-                               psprintf("The ring would hold the ids of %lld ticks. "
-                                        "The limit from max_ahead_ms is %lld.",
-                                        static_cast<long long>(1) << boost, static_cast<long long>(policy.max_ahead)));
+    if (cached.cells > most_cells || (INT64_C(1) << boost) > policy.max_ahead)
+        report_generator_field("boost_power", psprintf("%lld", static_cast<long long>(boost)),
+                               "Use a smaller boost_power, or a larger max_ahead_ms.",
+                               psprintf("The ring would hold the ids of %lld ticks in %llu runs. The limits are %lld "
+                                        "ticks, from max_ahead_ms, and %llu runs.",
+                                        1LL << boost, static_cast<unsigned long long>(cached.cells),
+                                        static_cast<long long>(policy.max_ahead),
+                                        static_cast<unsigned long long>(most_cells)));
     if (cached.fresh_us < layout.tick_us)
         report_generator_field("max_staleness_ms", psprintf("%lld", static_cast<long long>(staleness_ms)),
                                "Use the length of two ticks, or more.");
@@ -327,56 +312,35 @@ GeneratorConfig generator_config_of(Row row) {
     return config;
 }
 
-bool has_generator_row(Oid schema, Oid generator) { return find_generator_row(schema, generator).tuple != nullptr; }
-
 List *list_generators(Oid schema) {
     List *generators = NIL;
-    const auto add = [&](Oid generator, Row row) {
+    for_each_row(schema, "uid_generator", [&](Row row) {
         auto *named = static_cast<NamedConfig *>(palloc(sizeof(NamedConfig)));
-        *named = {generator, generator_config_of(row)};
+        *named = {DatumGetObjectId(column(row, "generator")), generator_config_of(row)};
         generators = lappend(generators, named);
-    };
-    for_each_row(schema, "uid_generator", [&](Row row) { add(DatumGetObjectId(column(row, "generator")), row); });
-    const Oid builtin = builtin_generator();
-    const Row found = find_generator_row(schema, builtin);
-    if (OidIsValid(builtin) && found.tuple == nullptr)
-        add(builtin, or_builtin_row(found, builtin));
+    });
     return generators;
 }
 
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {
-    const Row row = or_builtin_row(find_generator_row(schema, generator), generator);
+    const Row row = find_generator_row(schema, generator);
     if (row.tuple == nullptr)
         report_not_a_generator(generator);
     return generator_config_of(row);
 }
 
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {
-    const Row found = find_generator_row(schema, RelationGetRelid(sequence));
-    if (found.tuple != nullptr)
-        refuse_altered_here(found.tuple, sequence);
-    const Row row = or_builtin_row(found, RelationGetRelid(sequence));
+    const Row row = find_generator_row(schema, RelationGetRelid(sequence));
     if (row.tuple == nullptr)
         return false;
+    refuse_altered_here(row.tuple, sequence);
     *config = generator_config_of(row);
     return true;
 }
 
 Oid find_default_generator(Oid schema) {
     const Row chosen = find_row(schema, "uid_generator", "is_default", F_BOOLEQ, BoolGetDatum(true));
-    if (chosen.tuple != nullptr)
-        return DatumGetObjectId(column(chosen, "generator"));
-    const Oid builtin = builtin_generator();
-    return OidIsValid(builtin) && !has_generator_row(schema, builtin) ? builtin : InvalidOid;
-}
-
-bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator) {
-    if (has_generator_row(schema, generator))
-        return true;
-    if (generator != builtin_generator())
-        return false;
-    insert_builtin_row(table, find_default_generator(schema) == generator);
-    return true;
+    return chosen.tuple != nullptr ? DatumGetObjectId(column(chosen, "generator")) : InvalidOid;
 }
 
 Oid read_default_generator(Oid schema) {

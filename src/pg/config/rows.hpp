@@ -73,7 +73,8 @@ template <typename Visit> void for_each_row(Oid schema, const char *table, Visit
 GeneratorConfig generator_config_of(Row row);
 core::Layout generator_layout_of(Row row);
 
-bool has_generator_row(Oid schema, Oid generator);
+// A copy of a generator's row. Without one the tuple is null.
+Row find_generator_row(Oid schema, Oid generator);
 
 // All generators, as NamedConfig.
 struct NamedConfig {
@@ -82,18 +83,13 @@ struct NamedConfig {
 };
 List *list_generators(Oid schema);
 
-// The configuration of a generator. The builtin one needs no row. Error if the sequence is not a generator's.
+// The configuration of a generator. Error if the sequence is not a generator's.
 GeneratorConfig read_generator_config(Oid schema, Oid generator);
 // The same for a slot. False if the sequence is not a generator's. Error if the open transaction has altered the
 // generator, or made one of a sequence that existed before.
 bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
 
-// Whether it is a generator. The first change of the builtin generator inserts its row. Under a lock that excludes all
-// sessions that draw from it or alter it.
-bool has_or_gets_generator_row(Oid schema, Oid table, Oid generator);
-
-// The default generator's lease sequence: the one that was chosen, or the builtin one while it has no row. Otherwise
-// the chosen one was dropped: InvalidOid, or an error.
+// The default generator's lease sequence. If it was dropped: InvalidOid, or an error.
 Oid find_default_generator(Oid schema);
 Oid read_default_generator(Oid schema);
 
@@ -112,22 +108,5 @@ struct SegmentRow {
     bool is_attached() const { return registry_name != nullptr; }
 };
 SegmentRow read_segment_row(Oid schema, Oid sequence);
-
-// ---------------------------------------------------------------------------------------------------------
-// The builtin generator: the one that comes with the extension.
-//
-// It has a row in uid_generator only after it was altered or a default was chosen. Until then builtin_row() describes
-// it (the preset snowflake), and it is the default generator. So CREATE EXTENSION leaves uid_generator empty, and a
-// dump can restore every row of it.
-// ---------------------------------------------------------------------------------------------------------
-
-// The builtin generator's sequence: the extension's own, not another one of that name. InvalidOid if it does not exist.
-Oid builtin_generator();
-
-// Its row before any alteration, for a table with the columns of uid_generator.
-Row builtin_row(Oid generator, bool is_default, TupleDesc desc);
-
-// Inserts that row into uid_generator. Under a lock that excludes all sessions that draw from it or alter it.
-void insert_builtin_row(Oid table, bool is_default);
 
 } // namespace uidgen::pg

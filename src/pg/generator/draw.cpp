@@ -65,7 +65,7 @@ int64_t own_number(const Call &call) {
 }
 
 // Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
-// The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 2).
+// The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 1).
 void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
     if (!call->grant.in_fleet)
         (void)own_number(*call);

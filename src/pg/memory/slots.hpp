@@ -242,7 +242,6 @@ struct SegmentState {
     // a new interval only if a value was drawn in the present one.
     int64_t reserved_at_us;
     uint64_t reserved_at;
-    core::Pace pace;            // page: between that reservation and the one before it
     int64_t block_at_us;        // page: when the last block was reserved, on the monotonic clock; 0: never
     uint64_t refills_late;      // page: ranges that callers had to wait for, because the one before was used up
     uint64_t refills_disturbed; // page: ranges reserved because another command had moved the counter

@@ -82,8 +82,7 @@ NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) 
         if (database_of(row) != MyDatabaseId || !is_of_this_server(row)) {
             history.rows_of_another = history.rows_of_another || OidIsValid(database_of(row));
         } else if (node != core::no_node && says(row, "generator", name)) {
-            const core::DrawnNode drawn = {DatumGetInt64(column(row, "id")),
-                                           to_unix_us(DatumGetTimestampTz(column(row, "created"))), node};
+            const core::DrawnNode drawn = {DatumGetInt64(column(row, "id")), node};
             appendBinaryStringInfo(&rows, reinterpret_cast<const char *>(&drawn), sizeof(drawn));
         }
     });

@@ -20,7 +20,7 @@ namespace uidgen::pg {
 constexpr char node_table_name[] = "worker_node";
 
 // Gives the generator in a slot its number, unless another backend does so at the same time, and logs its node.
-// Before the first lease, with the reading of the clock that the lease is for (core/other_nodes.hpp, 1 and 2).
+// Before the first lease, with the reading of the clock that the lease is for (core/other_nodes.hpp, 1).
 void draw_number(Slot *slot, int64_t now_us);
 
 // The generator in a slot draws with its own node again, or with another one of the registry: logs the node, and draws

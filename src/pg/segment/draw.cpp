@@ -92,8 +92,6 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us) {
     const core::Pace pace = pace_of(*segment, now_us);
     if (segment->reserved_at_us != 0 && pace.values == 0)
         return; // counted in the next interval
-    if (segment->reserved_at_us != 0)
-        segment->pace = pace;
     segment->reserved_at_us = now_us;
     segment->reserved_at += pace.values;
 }

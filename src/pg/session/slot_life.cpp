@@ -78,10 +78,6 @@ void refuse_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
-int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config) {
-    return tick_of_lost(config, lost_times(generator, config.layout, 0).latest_us);
-}
-
 int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     const int64_t limit_us = wall_clock_us() + config.policy.max_ahead * config.layout.tick_us;
     const LostTimes lost = lost_times(generator, config.layout, limit_us);
@@ -229,12 +225,12 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
          errhint("%s", hint != nullptr ? hint : "Use a layout with more bits, an earlier epoch or shorter ticks.")));
 }
 
-void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick, bool below_lost) {
+void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(RelationGetRelid(rel));
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
-    if (!below_lost && page_state(rel).counter.last_value == core::no_lease_yet)
+    if (page_state(rel).counter.last_value == core::no_lease_yet)
         mark = Max(mark, last_tick_to_pass(generator, config)); // only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
@@ -300,10 +296,10 @@ bool may_start_above(const GeneratorConfig &config, int64_t id) {
     return tick <= core::tick_at(config.layout, wall_clock_us()) + config.policy.max_ahead && tick < config.policy.end;
 }
 
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint, bool below_lost) {
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
     if (!may_start_above(config, id))
         report_cannot_start(generator, config, id, hint);
-    raise_high_water_mark(generator, config, tick_above(config.layout, id), below_lost);
+    raise_high_water_mark(generator, config, tick_above(config.layout, id));
     end_lease(generator);
 }
 

@@ -14,11 +14,9 @@ Slot *new_slot(Relation rel, SlotKind kind);
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
-// The last tick of generators of this layout that the database has lost since the server's start; negative: none.
-int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config);
-
-// The same for a generator without history to start above. If it is further ahead of the clock than max_ahead, it does
-// not count, and a WARNING says so.
+// The last tick of generators of this layout that the database has lost since the server's start, for a generator
+// without history to start above; negative: none. If it is further ahead of the clock than max_ahead, it does not
+// count, and a WARNING says so.
 int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
 
 // A WARNING if the layout has ended or ends within two years: when a generator gets it, and when a slot is made.
@@ -83,9 +81,8 @@ int64_t high_water_mark_of(Oid generator);
 bool may_start_above(const GeneratorConfig &config, int64_t id);
 
 // Raises the high-water mark, so that every id to come is above `id`, and makes it durable. A first mark is also above
-// the ids of lost generators, unless `below_lost`. Error with the hint if the layout has no such ids, or none yet; the
+// the ids of lost generators. Error with the hint if the layout has no such ids, or none yet; the
 // usual hint is about layouts. Under lock_generator().
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = nullptr,
-                    bool below_lost = false);
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = nullptr);
 
 } // namespace uidgen::pg

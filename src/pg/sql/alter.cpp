@@ -58,44 +58,35 @@ struct Changeable {
     const char *table;
     int64_t null_number;
     LOCKMODE lock; // on the sequence
-    bool (*has_row)(Oid schema, Oid table, Oid sequence);
 };
 
-bool has_segment_row(Oid schema, Oid, Oid sequence) { return read_segment_row(schema, sequence).name != nullptr; }
-
-constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock, has_segment_row};
-constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock, has_segment_row}; // 0 is a value
-constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws, has_or_gets_generator_row};
-
-// The row of a sequence gets these assignments.
-void update_row(const Changeable &what, Oid schema, Oid sequence, const char *key, const char *assignments,
-                Call *call) {
-    const Oid table = required_table(schema, what.table);
-    check_owner(sequence, table);
-    lock_sequence(sequence, what.lock); // before the row, as uid_default_set() does
-    if (!what.has_row(schema, table, sequence))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                        errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
-                        errhint("Create a segment with segment_create(), a generator with uid_generator_create(), or "
-                                "a key with uid_key_create().")));
-    const char *statement =
-        psprintf("UPDATE %%1$s AS t SET %s WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
-                 assignments, key, sequence);
-    if (write_as_owner(table, statement, call->count, call->types, call->values, call->nulls) == 0)
-        report_newer_row(sequence, what.table);
-}
+constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock};
+constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock}; // 0 is a value
+constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws};
 
 // The call's first argument stands for the row. It may be the column that names the sequence.
 void change_row(const Changeable &what, FunctionCallInfo fcinfo, Oid sequence, const char *key) {
     const Oid schema = extension_schema();
-    Call call = read_call(fcinfo, required_table(schema, what.table), what.null_number);
-    StringInfoData assignments;
-    initStringInfo(&assignments);
-    appendStringInfo(&assignments, "%s = t.%s", key, key);
+    const Oid table = required_table(schema, what.table);
+    const Call call = read_call(fcinfo, table, what.null_number);
+    check_owner(sequence, table);
+    lock_sequence(sequence, what.lock); // before the row, as uid_default_set() does
+    if (find_row(schema, what.table, key, F_OIDEQ, ObjectIdGetDatum(sequence)).tuple == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
+                        errhint("Create a segment with segment_create(), a generator with uid_generator_create(), or "
+                                "a key with uid_key_create().")));
+    StringInfoData statement;
+    initStringInfo(&statement);
+    appendStringInfo(&statement, "UPDATE %%1$s AS t SET %s = t.%s", key, key);
     for (int i = 1; i < call.count; i++)
         if (call.sets[i])
-            appendStringInfo(&assignments, ", %s = $%d", quote_identifier(call.names[i]), i + 1);
-    update_row(what, schema, sequence, key, assignments.data, &call);
+            appendStringInfo(&statement, ", %s = $%d", quote_identifier(call.names[i]), i + 1);
+    appendStringInfo(&statement, " WHERE t.%s::pg_catalog.oid OPERATOR(pg_catalog.=) %u::pg_catalog.oid", key,
+                     sequence);
+    if (write_as_owner(table, statement.data, call.count, call.types, const_cast<Datum *>(call.values), call.nulls) ==
+        0)
+        report_newer_row(sequence, what.table);
 }
 
 Oid segment_named(FunctionCallInfo fcinfo) {

@@ -39,7 +39,7 @@ void write_default(Oid table, uint64 former_rows, Oid generator) {
 // The new default, and a generator that may have been the default before it, with ids ahead of the clock.
 struct Change {
     Oid schema;
-    Oid other; // invalid: it was dropped
+    Oid other;
     Oid next;
     GeneratorConfig other_config;
     GeneratorConfig config;
@@ -58,29 +58,23 @@ int64_t number_of(Oid generator, const GeneratorConfig &config) {
 
 core::Meeting judge_nodes(const Change &c) {
     const auto nodes_of = [](Oid generator, const GeneratorConfig &config) {
-        return core::NodesOf{node_source(config), config.worker_policy == WorkerPolicy::sticky,
-                             number_of(generator, config)};
+        return core::NodesOf{node_source(config), number_of(generator, config)};
     };
     const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
     return core::judge_nodes({c.config.layout, nodes_of(c.other, c.other_config), nodes_of(c.next, c.config),
-                              history.rows, history.count, history.rows_of_another, last_node_id(c.schema), c.now});
+                              history.rows, history.count, history.rows_of_another, last_node_id(c.schema)});
 }
 
 const char *show_tick(const core::Layout &layout, int64_t tick) {
     return pstrdup(timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))));
 }
 
-const char *name_of_other(const Change &c) {
-    return OidIsValid(c.other) ? psprintf("generator \"%s\"", get_rel_name(c.other)) : "a generator that was dropped";
-}
-
 int64_t end_of_other(const Change &c) { return core::tick_of_mark(c.other_config.policy, c.mark) + 1; }
 
-// `choose` begins the sentence.
-const char *ask_for_node(const Change &c, const char *choose) {
+const char *ask_for_node(const Change &c) {
     const bool has_workers = core::drawn_worker_bits(c.config.layout) > 0;
-    return psprintf("%s a %s id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, %s => N).",
-                    choose, has_workers ? "worker" : "datacenter",
+    return psprintf("Choose a %s id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, %s => N).",
+                    has_workers ? "worker" : "datacenter",
                     static_cast<long long>(core::first_id_of(c.config.layout, c.now)),
                     quote_literal_cstr(qualified_name(c.next)),
                     has_workers ? "worker_policy => 'static', worker_number" : "datacenter_id");
@@ -89,60 +83,51 @@ const char *ask_for_node(const Change &c, const char *choose) {
 // Another generator that can take over from the other one.
 const char *ask_for_generator(const Change &c) {
     const core::Layout &layout = c.other_config.layout;
-    const Oid like = OidIsValid(c.other) ? c.other : c.next;
     const SimilarGenerator similar =
-        similar_generator(like, layout, core::start_of(layout, end_of_other(c)) - wall_clock_us());
+        similar_generator(c.other, layout, core::start_of(layout, end_of_other(c)) - wall_clock_us());
     return psprintf("Use a generator %s: %s", similar.is_above ? "with an earlier epoch" : "of the same layout",
                     similar.statements);
 }
 
 [[noreturn]] void report_cannot_start_below(const Change &c, const char *why, const char *hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" cannot start below ids of %s", get_rel_name(c.next), name_of_other(c)),
+                    errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
+                           get_rel_name(c.other)),
                     errdetail("%s, so its ids could be equal to those.", why), errhint("%s", hint)));
 }
 
-// What is known of the nodes, as a sentence. `hint` stays null if nothing is left to do.
-const char *say_nodes(const Change &c, const core::Meeting &meeting, const char **hint) {
-    switch (meeting.when) {
-    case core::NodesMeet::later:
+// What is known of the nodes, as a sentence; error if they are known to be equal. `hint` stays null if nothing is left
+// to do.
+const char *say_nodes(const Change &c, const char **hint) {
+    if (core::drawn_node_bits(c.config.layout) == 0)
+        report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
+    // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
+    if (settings::is_preloaded && fleet_epoch() != 0) {
+        *hint = ask_for_node(c);
+        return "They are unique if this server was in its fleet when those were drawn, because the registry then "
+               "grants another node.";
+    }
+    const core::Meeting meeting = judge_nodes(c);
+    if (meeting.is_known)
+        report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c));
+    if (meeting.left > 0)
         return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs, unless "
                         "those had another uidgen.datacenter_id, or worker_node_id_seq was set back since.",
                         static_cast<long long>(meeting.left));
-    case core::NodesMeet::given:
-        *hint = psprintf("Make sure that no id from %lld on has the worker id of the new generator.",
-                         static_cast<long long>(core::first_id_of(c.config.layout, c.now)));
-        return "They are unique if the worker ids differ. As far as is known, they do.";
-    case core::NodesMeet::now:
-        report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c, "Choose"));
-    case core::NodesMeet::perhaps:
-        break;
-    }
-    *hint = ask_for_node(c, "Choose");
+    *hint = ask_for_node(c);
     return "They are unique if the worker ids differ, which is not known.";
 }
 
 // The new default begins at the clock, although ids of the other generator lie ahead of it.
 void begin_at_clock(const Change &c) {
     const char *hint = nullptr;
-    const char *nodes = nullptr;
-    if (!c.has_same_layout())
-        nodes = "If that generator was the default, new ids can be equal to those.";
-    else if (core::drawn_node_bits(c.config.layout) == 0)
-        report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
-    else if (settings::is_preloaded && fleet_epoch() != 0) {
-        // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
-        hint = ask_for_node(c, "If it was not, choose");
-        nodes = "They are unique if this server was in its fleet when those were drawn, because the registry then "
-                "grants another node.";
-    } else {
-        nodes = say_nodes(c, OidIsValid(c.other) ? judge_nodes(c) : core::Meeting{core::NodesMeet::perhaps, 0}, &hint);
-    }
-    ereport(WARNING,
-            (errmsg("generator \"%s\" starts at the clock, below ids of %s", get_rel_name(c.next), name_of_other(c)),
-             errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
-                       show_tick(c.other_config.layout, end_of_other(c)), nodes),
-             hint != nullptr ? errhint("%s", hint) : 0));
+    const char *nodes =
+        c.has_same_layout() ? say_nodes(c, &hint) : "If that generator was the default, new ids can be equal to those.";
+    ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
+                             get_rel_name(c.next), get_rel_name(c.other)),
+                      errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
+                                show_tick(c.other_config.layout, end_of_other(c)), nodes),
+                      hint != nullptr ? errhint("%s", hint) : 0));
 }
 
 const char *why_above(bool has_same_layout, Oid generator) {
@@ -166,26 +151,14 @@ bool may_meet(const Change &c) {
                core::largest_leased_id(c.config.layout, c.config.policy, c.config.policy.end);
 }
 
-// Whether the new default begins at the clock, although it would begin above lost generators.
-bool begin_below_lost(Change c) {
-    c.other = InvalidOid;
-    c.other_config = c.config;
-    c.mark = last_tick_of_lost(c.next, c.config);
-    const bool is_below = c.mark >= 0 && high_water_mark_of(c.next) == core::no_lease_yet &&
-                          !may_start_above(c.config, core::largest_leased_id(c.config.layout, c.config.policy, c.mark));
-    if (is_below)
-        begin_at_clock(c);
-    return is_below;
-}
-
 // Has the new default start above the ids of all generators, because any of them may have been the default. Where it
 // cannot, it starts at the clock: not below, even if the clock goes back once more before it draws. Above the former
-// default it must start, unless `above` is false.
+// default it must start, unless `above` is false. raise_above_id() says it if lost generators are further ahead.
 void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
     Change c = {schema, InvalidOid, generator, {}, read_generator_config(schema, generator), 0, 0};
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
-    int64_t highest = -1;
+    int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
     const char *hint = nullptr;
     ListCell *cell;
     foreach (cell, list_generators(schema)) {
@@ -210,11 +183,8 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
             highest = Max(highest, below_clock);
         }
     }
-    const bool below_lost = !above && begin_below_lost(c);
-    if (below_lost)
-        highest = Max(highest, below_clock);
     if (highest >= 0)
-        raise_above_id(generator, c.config, highest, hint, below_lost);
+        raise_above_id(generator, c.config, highest, hint);
 }
 
 } // namespace
@@ -244,11 +214,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     }
     lock_generator(generator);
     start_beside_others(schema, former, generator, PG_GETARG_BOOL(1));
-    const uint64 former_rows = OidIsValid(former) && has_generator_row(schema, former) ? 1 : 0;
-    const Oid builtin = builtin_generator();
-    if (OidIsValid(builtin) && !has_generator_row(schema, builtin))
-        insert_builtin_row(table, false); // so that it is not the default if the new one is dropped
-    write_default(table, former_rows, generator);
+    write_default(table, OidIsValid(former) ? 1 : 0, generator);
     default_changed_in = transaction_number;
     PG_RETURN_VOID();
 }

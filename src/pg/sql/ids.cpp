@@ -178,28 +178,12 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
     return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
 }
 
-// Positions in messages count characters from 1.
-[[noreturn]] void report_short_form(const text *value, const core::ReadShort &read) {
-    const char *bytes = VARDATA_ANY(value);
-    const int size = static_cast<int>(VARSIZE_ANY_EXHDR(value));
-    const auto at = static_cast<int>(read.at);
-    const int position = pg_mbstrlen_with_len(bytes, at) + 1;
-    switch (read.fault) {
-    case core::ShortFault::foreign:
-        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                        errmsg("invalid character \"%s\" at position %d of base62 text",
-                               pnstrdup(bytes + at, Min(pg_mblen(bytes + at), size - at)), position),
-                        errdetail("The digits of base62 are 0 to 9, A to Z and a to z."),
-                        errhint("Pass a text that uid_to_base62() has returned.")));
-    case core::ShortFault::too_large:
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("base62 text is out of range for an id at position %d", position),
-                        errhint("The largest id is \"AzL8n0Y58m7\".")));
-    case core::ShortFault::empty:
-    case core::ShortFault::none:
-        break;
-    }
-    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("base62 text must not be empty"),
+[[noreturn]] void report_short_form(const text *value, core::ShortFault fault) {
+    const bool too_large = fault == core::ShortFault::too_large;
+    ereport(ERROR, (errcode(too_large ? ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE : ERRCODE_INVALID_TEXT_REPRESENTATION),
+                    too_large ? errmsg("base62 text \"%s\" is out of range for an id", shown(value))
+                              : errmsg("invalid base62 text: \"%s\"", shown(value)),
+                    errdetail("The digits of base62 are 0 to 9, A to Z and a to z. The largest id is \"AzL8n0Y58m7\"."),
                     errhint("Pass a text that uid_to_base62() has returned.")));
 }
 
@@ -354,7 +338,7 @@ Datum uid_from_base62(PG_FUNCTION_ARGS) {
     const text *value = PG_GETARG_TEXT_PP(0);
     const core::ReadShort found = core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
     if (found.fault != core::ShortFault::none)
-        report_short_form(value, found);
+        report_short_form(value, found.fault);
     PG_RETURN_INT64(found.id);
 }
 

@@ -5,8 +5,9 @@
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
 //   3. A change ends the generator's lease (slot_life.hpp). The transaction that altered a generator cannot draw
 //      from it (config/rows.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
-//   4. The builtin generator has the row builtin_row() while uid_generator has none. So an insert of its row is a
-//      change from that row, and a delete a change back to it.
+//   4. The row of the builtin generator is in each new database, and in a dump if it was altered or is not the default.
+//      So an insert of its row is a change of the row that CREATE EXTENSION inserted, and an insert of another default
+//      takes that from it.
 
 #include "config/rows.hpp"
 #include "config/extension.hpp"
@@ -67,7 +68,8 @@ void check_change(Oid generator, Row from, Row to) {
 
 Oid generator_of(Row row) { return DatumGetObjectId(column(row, "generator")); }
 
-void row_updated(Row from, Row to) {
+// Returns the row to be stored. It is that of the builtin generator only until that is altered.
+HeapTuple row_updated(Row from, Row to) {
     const Oid generator = generator_of(to);
     const auto differs = [&](const char *name) { return column(from, name) != column(to, name); };
     if (differs("generator") || differs("created") || differs("builtin"))
@@ -77,26 +79,31 @@ void row_updated(Row from, Row to) {
     lock_generator(generator);
     check_change(generator, from, to);
     end_lease(generator);
+    int number = column_number(to.desc, "builtin");
+    Datum builtin = BoolGetDatum(DatumGetBool(column(from, "builtin")) && differs("is_default"));
+    bool null = false;
+    return heap_modify_tuple_by_cols(to.tuple, to.desc, 1, &number, &builtin, &null);
 }
 
 // The sequence may have a slot that was made from an earlier row, or of a sequence that had its oid.
-void row_inserted(Row row) {
+void row_inserted(Oid table, Row row) {
     const Oid generator = generator_of(row);
-    const bool builtin = generator == builtin_generator();
     const GeneratorConfig config = generator_config_of(row); // raises an error if the row is not valid
-    if (DatumGetBool(column(row, "builtin")) != builtin)
-        report_generator_field("builtin", builtin ? "false" : "true",
-                               builtin ? "Use true for the generator that comes with the extension."
-                                       : "Use false for a generator that does not come with the extension.");
     lock_generator(generator);
-    if (builtin) {
-        check_change(generator, builtin_row(generator, true, row.desc), row);
-        end_lease(generator);
-    } else {
+    const Row present = find_generator_row(get_rel_namespace(table), generator);
+    if (present.tuple == nullptr) {
         warn_of_end(generator, config.layout);
-        if (!has_generator_row(find_extension().schema, generator)) // else this insert fails, or does nothing
-            forget_generator(generator);
+        forget_generator(generator);
+    } else if (DatumGetBool(column(present, "builtin"))) { // otherwise this insert fails, or does nothing
+        check_change(generator, present, row);
+        write_as_owner(table,
+                       psprintf("DELETE FROM %%1$s WHERE builtin AND generator::pg_catalog.oid "
+                                "OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
+                                generator),
+                       0, nullptr, nullptr);
     }
+    if (DatumGetBool(column(row, "is_default")))
+        write_as_owner(table, "UPDATE %1$s SET is_default = false WHERE builtin AND is_default", 0, nullptr, nullptr);
     note_datacenter_id(generator, config);
 }
 
@@ -110,8 +117,7 @@ const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
                : nullptr;
 }
 
-// Only the builtin generator remains a generator without its row. If the sequence is gone, this transaction or an
-// earlier one has dropped it, and no session draws from it.
+// If the sequence is gone, this transaction or an earlier one has dropped it, and no session draws from it.
 void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
@@ -120,8 +126,6 @@ void row_deleted(Row row) {
         return;
     }
     lock_generator(generator);
-    if (generator == builtin_generator())
-        check_change(generator, row, builtin_row(generator, true, row.desc));
     end_lease(generator);
 }
 
@@ -159,13 +163,13 @@ Datum uid_generator_changing(PG_FUNCTION_ARGS) {
     if (trigger == nullptr)
         report_other_call("uid_generator_changing", "BEFORE trigger for each row of uid_generator");
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
+    if (IsLogicalWorker())
+        return static_cast<Datum>(0); // as uid_keep_local() does
     CacheInvalidateRelcache(trigger->tg_relation);
-    if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
-        row_updated({trigger->tg_trigtuple, desc}, {trigger->tg_newtuple, desc});
-        PG_RETURN_POINTER(trigger->tg_newtuple);
-    }
+    if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        PG_RETURN_POINTER(row_updated({trigger->tg_trigtuple, desc}, {trigger->tg_newtuple, desc}));
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        row_inserted({trigger->tg_trigtuple, desc});
+        row_inserted(RelationGetRelid(trigger->tg_relation), {trigger->tg_trigtuple, desc});
     else
         row_deleted({trigger->tg_trigtuple, desc});
     PG_RETURN_POINTER(trigger->tg_trigtuple);

@@ -52,16 +52,11 @@ SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) { return open_entry_na
 
 SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
 
-void refuse_null(FunctionCallInfo fcinfo, int argument, const char *name, const char *hint) {
-    if (PG_ARGISNULL(argument))
-        ereport(ERROR,
-                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", name), errhint("%s", hint)));
-}
-
 // The whole of segment_reserve(). A caller that passes NULL would take a result of NULL for a block, so it is an error.
-Datum reserve(FunctionCallInfo fcinfo, const char *which, SessionEntry *(*open)(FunctionCallInfo)) {
-    refuse_null(fcinfo, 0, which, "Pass the segment, or a sequence, whose values to reserve.");
-    refuse_null(fcinfo, 1, "count", "Pass the number of values to reserve.");
+Datum reserve(FunctionCallInfo fcinfo, SessionEntry *(*open)(FunctionCallInfo)) {
+    if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("segment and count must not be null"),
+                        errhint("Pass a segment or sequence, and the number of values to reserve.")));
     const int64 count = PG_GETARG_INT64(1);
     if (count < 1)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -176,8 +171,8 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
 Datum segment_next_array_of(PG_FUNCTION_ARGS) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
 Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry_by_name(fcinfo), PG_GETARG_INT64(1)); }
 
-Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, "sequence", open_entry_of); }
-Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, "name", open_entry_by_name); }
+Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_of); }
+Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_by_name); }
 
 Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(PG_GETARG_TEXT_PP(0))); }
 

@@ -101,68 +101,37 @@ void put_generator(const Row *row, const Slot *slot) {
         put_ring(row, generator.config.cached, generator.ring);
 }
 
-// The state of a segment's slot, read under its page's lock.
-struct SegmentView {
-    core::Range range;
-    bool in_use;
-    bool next_ready;
-    bool is_block; // the ranges come from the fleet's registry
-    uint64_t next;
-    int64_t step;
-    core::Pace pace;
-    uint64_t refills_late;
-    uint64_t refills_disturbed;
-};
-
-SegmentView view_of(const SegmentState &segment, Relation rel) {
-    SegmentView view = {};
-    SequencePage page = lock_page_for_reading(rel);
-    view.in_use = segment.word.current(&view.range);
-    view.next_ready = view.in_use && segment.word.end() != view.range.end;
-    view.is_block = segment.fleet != 0;
-    view.next = segment.word.next();
-    view.step = segment.step;
-    view.pace = segment.pace;
-    view.refills_late = segment.refills_late;
-    view.refills_disturbed = segment.refills_disturbed;
-    unlock_page(&page);
-    return view;
-}
-
 void put_segment(const Row *row, const Slot *slot, Relation rel) {
-    const SegmentView view = view_of(slot->segment, rel);
+    const SegmentState &segment = slot->segment;
     const BlockAnswer next = blocks_look(slot);
-    const bool is_attached = view.is_block || next.state != BlockState::none;
-    const core::Range &range = view.range;
-    if (view.in_use) {
+    core::Range range;
+    SequencePage page = lock_page_for_reading(rel);
+    const bool in_use = segment.word.current(&range);
+    const uint64_t at = segment.word.next();
+    const bool is_attached = segment.fleet != 0 || next.state != BlockState::none;
+    const bool next_ready = is_attached ? next.state == BlockState::ready : in_use && segment.word.end() != range.end;
+    if (in_use) {
         put(row, "range_first", Int64GetDatum(range.first));
         put_number(row, "range_length", range.end - range.begin);
-        put_number(row, "range_left", range.end > view.next ? range.end - view.next : 0);
+        put_number(row, "range_left", range.end > at ? range.end - at : 0);
     }
-    put(row, "next_ready", BoolGetDatum(is_attached ? next.state == BlockState::ready : view.next_ready));
-    put(row, "step", Int64GetDatum(view.step));
-    put_number(row, "refills_late", view.refills_late);
-    put_number(row, "refills_disturbed", view.refills_disturbed);
-    if (view.pace.us > 0)
-        put(row, "rate",
-            Float8GetDatum(static_cast<double>(view.pace.values) * 1e6 / static_cast<double>(view.pace.us)));
+    put(row, "next_ready", BoolGetDatum(next_ready));
+    put(row, "step", Int64GetDatum(segment.step));
+    put_number(row, "refills_late", segment.refills_late);
+    put_number(row, "refills_disturbed", segment.refills_disturbed);
+    unlock_page(&page);
     if (is_attached)
         put(row, "next_asked", BoolGetDatum(next.state == BlockState::asked));
     if (is_attached && next.error.at_us != 0)
         put(row, "registry_error", CStringGetTextDatum(error_for_user(next.error).message));
 }
 
-enum class Sight { none, name, all };
-
 // As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
-// committed keeps nobody from looking.
-Sight sight_of(Oid sequence) {
+// committed keeps nobody from looking. False also if the sequence does not exist.
+bool may_see(Oid sequence) {
     bool is_missing = false;
     const AclResult allowed = pg_class_aclcheck_ext(sequence, GetUserId(), ACL_USAGE | ACL_SELECT, &is_missing);
-    if (is_missing)
-        return Sight::none;
-    const bool may_see = allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-    return may_see ? Sight::all : Sight::name;
+    return !is_missing && (allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS));
 }
 
 Datum kind_of(const Slot *slot) {
@@ -189,19 +158,18 @@ Look look_at(Slot *slot) {
 // AccessShareLock on the sequence excludes DROP, but not that the slot is reset. Then there is no row.
 void add_slot(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
-    const bool is_shown = OidIsValid(look.sequence) && look.is_ready;
+    const bool is_shown = OidIsValid(look.sequence) && look.is_ready && may_see(look.sequence);
     Relation rel = is_shown ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
     if (rel == nullptr)
         return;
     const Row row = new_row(result);
-    const bool sees_all = sight_of(look.sequence) == Sight::all;
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", kind_of(slot));
-    if (sees_all && slot->kind == SlotKind::generator) {
+    if (slot->kind == SlotKind::generator) {
         LWLockAcquire(&slot->lock, LW_SHARED);
         put_generator(&row, slot);
         LWLockRelease(&slot->lock);
-    } else if (sees_all && rel->rd_rel->relkind == RELKIND_SEQUENCE) {
+    } else if (rel->rd_rel->relkind == RELKIND_SEQUENCE) {
         put_segment(&row, slot, rel);
     }
     if (slot->generation.load(std::memory_order_acquire) == look.generation)
@@ -222,14 +190,12 @@ void put_stats(const Row *row, const Stats &stats) {
 
 void add_stats(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
-    const Sight sight = OidIsValid(look.sequence) ? sight_of(look.sequence) : Sight::none;
-    if (sight == Sight::none)
+    if (!OidIsValid(look.sequence) || !may_see(look.sequence))
         return;
     const Row row = new_row(result);
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", kind_of(slot));
-    if (sight == Sight::all)
-        put_stats(&row, look.counted);
+    put_stats(&row, look.counted);
     add(&row);
 }
 
