@@ -264,7 +264,7 @@ struct DrawByWindows : WeakTicks {
 //   forbidden   a position twice; one that is not known to be durable; one below 13 for a call that began after the
 //               discard; a word that falls back
 struct BackupDraws : WeakTicks {
-    BackupAllocator<Weak> backup;
+    PositionAllocator<Weak> backup;
     Weak<uint64_t> told;
     Run taken[2] = {};
     bool unknown[2] = {false, false};

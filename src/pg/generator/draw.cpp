@@ -36,17 +36,13 @@ void reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     uint64_t lsn = InvalidXLogRecPtr;
 
     Relation rel = open_sequence(e);
-    SequencePage page = lock_page_for_writing(rel);
-    const PageState state = read_page(page);
-    if (!same_state(state, slot->expected))
-        adopt_page(slot, rel, state);
+    SequencePage page = lock_page_of(slot, rel);
     const uint64_t written = generator.ticks.written_range().until;
     const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
     if (written < until) {
-        lsn = write_page(&page, until_tick - 1);
-        slot->expected = read_page(page);
-        const uint64_t expected = generator.passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
-        generator.passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
+        lsn = write_page(&page, until_tick - 1, slot);
+        const uint64_t expected = slot->passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
+        slot->passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
         count(&slot->counters, Stat::records);
     }
     unlock_page(&page);
@@ -212,9 +208,9 @@ bool take(Call *call, const core::Decision &decision) {
     if (decision.reserve_until > 0)
         reserve_ahead(call, decision.reserve_until);
     const core::IdEncoder encoder = encoder_for(*call, false);
-    const uint64_t expected = generator.passed_over.expect(call->view.last + 1, decision.floor);
+    const uint64_t expected = e->slot->passed_over.expect(call->view.last + 1, decision.floor);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
-    generator.passed_over.settle(expected, run.passed_over);
+    e->slot->passed_over.settle(expected, run.passed_over);
     if (run.count == 0)
         return false;
     note_seen(*call);
@@ -248,6 +244,7 @@ bool take_backup(Call *call, const core::Decision &asked) {
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, encoder};
         generator.clock.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
+        count(&call->e->slot->counters, Stat::ids, run.count);
         return run.count > 0;
     }
     return execute(call, decision);

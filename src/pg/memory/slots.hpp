@@ -48,8 +48,6 @@ inline bool same_state(const PageState &a, const PageState &b) {
     return a.counter.last_value == b.counter.last_value && a.counter.is_called == b.counter.is_called && a.lsn == b.lsn;
 }
 
-enum class SlotKind : uint32_t { none, generator, segment };
-
 enum class SlotPhase : uint32_t {
     free,    // of no sequence
     dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
@@ -165,14 +163,13 @@ struct MembershipState {
 };
 
 struct GeneratorState {
-    core::PositionAllocator<> ticks; // page: its bounds
-    core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
-    PassedOver passed_over;          // by `ticks`, except in cached mode
-    uint64_t records_before;         // what Stat::records counted when the slot was made ready
-    int64_t former_until_us;         // slot_last_time() when the slot was made ready
-    std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with
-    GeneratorConfig config;          // changes under the lock of the slot and that of the state
-    RingState ring;                  // of cached mode
+    core::PositionAllocator<> ticks;  // page: its bounds
+    core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
+    uint64_t records_before;          // what Stat::records counted when the slot was made ready
+    int64_t former_until_us;          // slot_last_time() when the slot was made ready
+    std::atomic<int64_t> seen;        // the latest tick of the clock that an id was made with
+    GeneratorConfig config;           // changes under the lock of the slot and that of the state
+    RingState ring;                   // of cached mode
     // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
     // state's lock.
     std::atomic<int64_t> number;
@@ -242,7 +239,6 @@ struct BlockPlace {
 
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
-    PassedOver passed_over;   // by the word
     core::StepBounds bounds;  // page: those of the last range
     int64_t step;             // page: of the last range
     bool disturbed;           // page: another command has moved the counter since the last range was reserved
@@ -272,6 +268,7 @@ struct Slot {
     RelationFile file;  // page: the sequence's file that `expected` belongs to
     PageState expected; // page: what the sequence's page says unless another command moved the counter
     Counters counters;
+    PassedOver passed_over;          // by the word that sessions draw from, except in cached mode
     std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
     // Last: the memory of a slot ends with the member of its kind.
     union {
@@ -297,15 +294,15 @@ struct SlotInit {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null if there is none.
-Slot *find_slot(Oid sequence);
-Slot *find_ready_slot(Oid sequence, SlotKind kind);
+Slot *find_slot(const SlotKey &key, SlotKind kind);
+Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
 
-// The slot of that sequence, made with `init` unless another session has made it first. Raises an error if there is no
+// The slot of that key, made ready with `init` unless another session has done so first. Raises an error if there is no
 // memory.
-Slot *make_slot(Oid sequence, const SlotInit &init);
+Slot *make_slot(const SlotKey &key, const SlotInit &init);
 
-// A slot for a generator that no session has drawn from since the server's start. It is stale.
-Slot *make_stale_slot(const SlotKey &key);
+// The slot of that key; if there is none, a stale one.
+Slot *claim_slot(const SlotKey &key, SlotKind kind);
 
 // What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
 // what it draws with. Statistics and membership stay.
@@ -314,9 +311,8 @@ void expire_slot(Slot *slot);
 // The same for a sequence that was dropped: membership and statistics are out of sight, unless the DROP is rolled back.
 void end_slot(Slot *slot);
 
-// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
-// unless the database is gone.
-void free_slot(const SlotKey &key, int64_t last_time_us);
+// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database.
+void free_slot(const SlotKey &key, SlotKind kind);
 void forget_database(const SlotKey &key); // of any of its sequences
 
 // The latest one that is remembered for this database, in microseconds; 0: none.
@@ -357,6 +353,11 @@ int64_t slot_last_time(const Slot &slot);
 // ---------------------------------------------------------------------------------------------------------
 // What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
+
+// What the word of the slot hands out next.
+inline uint64_t next_by_word(const Slot &slot) {
+    return slot.kind == SlotKind::generator ? slot.generator.ticks.last() + 1 : slot.segment.word.next();
+}
 
 // Ids that are known without being counted.
 uint64_t ids_by_words(const Slot &slot);

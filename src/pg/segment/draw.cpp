@@ -110,23 +110,20 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     const core::StepBounds bounds = step_bounds(source.row, source.rule);
 
     Relation rel = open_sequence(e);
-    SequencePage page = lock_page_for_writing(rel);
-    const PageState state = fault_is(Fault::blind_reserve) ? slot->expected : read_page(page);
-    if (!same_state(state, slot->expected))
-        adopt_page(slot, rel, state);
+    SequencePage page = lock_page_of(slot, rel);
+    const core::SequenceState counter = slot->expected.counter;
     core::Range in_use;
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
         const int64_t step = size_next_range(segment, bounds, now_us);
-        const core::PlannedRange planned =
-            source.row.is_attached() ? take_block(slot, source.name, source.row, state.counter)
-                                     : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step));
+        const core::PlannedRange planned = source.row.is_attached()
+                                               ? take_block(slot, source.name, source.row, counter)
+                                               : core::plan_range(counter, source.rule, static_cast<uint64_t>(step));
         more = planned.count > 0;
         if (more) {
             segment.step = step;
             segment.bounds = bounds;
-            lsn = write_page(&page, planned.last);
-            slot->expected = read_page(page);
+            lsn = write_page(&page, planned.last, slot);
             const uint64_t beyond = fault_is(Fault::overreach) ? 1 : 0;
             word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
             segment.fleet = source.row.fleet;

@@ -7,6 +7,8 @@
 
 namespace uidgen::pg {
 
+[[noreturn]] void report_no_sequence(Oid sequence);
+[[noreturn]] void report_not_a_sequence(Oid relation);
 void check_is_sequence(Oid relation); // error if it is not
 
 // Error if another session drops the sequence while this one waits for the lock.
@@ -16,9 +18,21 @@ void lock_sequence(Oid sequence, LOCKMODE mode);
 core::SequenceRule sequence_rule(Oid sequence);
 
 // A generator's high-water mark is held by a sequence that nextval cannot move: one increment exceeds its maximum.
-bool is_lease_sequence(Oid sequence);
+bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
+
+// Opens a sequence to draw from it, after everything that may refuse that for its own sake: the lock that is held to
+// the end of the transaction, unless it is held already, and the privilege of the current user.
+Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked);
+
+// Whether the open transaction wrote the relation's row in pg_class.
+bool is_written_here(Oid relation);
+
+// Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
+// leased on the new one. (A segment behaves as nextval does.)
+void refuse_rewritten(Relation rel);
+[[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
 
 // ---------------------------------------------------------------------------------------------------------
 // Reserving a range, and making it durable before its values are handed out.
@@ -49,16 +63,24 @@ struct SequencePage {
     GenericXLogState *record; // only for writing
 };
 
-// For reading: a shared lock. `recent` is the buffer that last held the page. It saves the look-up if it still does.
-SequencePage lock_page_for_reading(Relation sequence, Buffer recent = InvalidBuffer);
-// For a reservation: an exclusive lock. Allocates before it locks.
-SequencePage lock_page_for_writing(Relation sequence);
+SequencePage lock_page_for_reading(Relation sequence); // a shared lock
+SequencePage lock_page_for_writing(Relation sequence); // an exclusive lock; allocates before it locks
+
+// For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page.
+SequencePage lock_page_of(Slot *slot, Relation sequence);
+
+// Has the slot discard what it has reserved, and expect this state of its page. Under the page's exclusive lock.
+void adopt_page(Slot *slot, RelationFile file, const PageState &state);
+
+// Has the slot adopt the page if that is not what the slot expects. `recent` is the buffer that last held the page. It
+// saves the look-up if it still does.
+void match_page(Slot *slot, Relation sequence, Buffer *recent);
 
 PageState read_page(const SequencePage &page);
 
-// Moves the counter to `last_value` (is_called) and logs the page. At most once per lock. Returns the end of the
-// record; 0: there is nothing to wait for.
-uint64_t write_page(SequencePage *page, int64_t last_value);
+// Moves the counter to `last_value` (is_called) and logs the page, which the slot, if there is one, expects from then
+// on. At most once per lock. Returns the end of the record; 0: there is nothing to wait for.
+uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr);
 
 void unlock_page(SequencePage *page);
 

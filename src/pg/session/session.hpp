@@ -155,9 +155,6 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
 // The sequence of an open entry. Its lock is held.
 Relation open_sequence(const SessionEntry *e);
 
-// Discards what a slot has reserved, and takes over the page's state. Under the page's exclusive lock.
-void adopt_page(Slot *slot, Relation sequence, const PageState &state);
-
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 

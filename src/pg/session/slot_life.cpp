@@ -17,13 +17,17 @@ constexpr int64_t largest_step = INT64_C(1) << 40;
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_second;
 
-// A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
-// says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
-// the file is not the sequence's first, whose number is the sequence's oid.
-bool is_rewritten(Relation rel) {
-    if (IsParallelWorker())
-        return file_of(rel) != RelationGetRelid(rel) && is_written_here(RelationGetRelid(rel));
-    return rewritten_in_this_transaction(rel);
+// The last tick for a generator without history to start above; negative: none. What is further ahead of the clock than
+// max_ahead does not count.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
+    const LostTicks lost = lost_ticks(generator, config);
+    if (lost.latest > lost.latest_to_pass)
+        ereport(WARNING,
+                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
+                 errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
+                           timestamptz_to_str(to_timestamptz(core::start_of(config.layout, lost.latest)))),
+                 errhint("If it had the same layout, use another worker id, or wait until then.")));
+    return lost.latest_to_pass;
 }
 
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
@@ -34,7 +38,6 @@ void init_generator(Relation rel, SlotInit *init) {
     const core::ClockPolicy &policy = init->config.policy;
     if (!read_generator_to_draw(extension_schema(), rel, &init->config))
         report_not_a_generator(generator);
-    refuse_rewritten(rel);
     check_lease_sequence(generator);
     const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
     init->first_position = core::position_above(policy, Max(mark, lost));
@@ -50,48 +53,20 @@ void init_segment(Relation rel, SlotInit *init) {
     init->bounds = step_bounds(read_segment_row(extension_schema(), sequence), sequence_rule(sequence));
 }
 
-// Negative: none.
-int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
-    if (last_us == 0 || fault_is(Fault::forget_lost))
-        return -1;
-    return Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
-}
-
 } // namespace
 
-Slot *new_slot(Relation rel, SlotKind kind) {
+Slot *ready_slot(Relation rel, SlotKind kind) {
+    const SlotKey key = slot_key(RelationGetRelid(rel));
+    Slot *slot = find_ready_slot(key, kind);
+    if (slot != nullptr)
+        return slot;
     SlotInit init = {kind, file_of(rel), page_state(rel)};
     if (kind == SlotKind::generator)
         init_generator(rel, &init);
     else
         init_segment(rel, &init);
     sweep_slots();
-    Slot *slot = make_slot(RelationGetRelid(rel), init);
-    if (kind == SlotKind::generator && fault_is(Fault::resume_lease))
-        slot->generator.ticks.publish(init.first_position,
-                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
-    return slot;
-}
-
-void refuse_rewritten(Relation rel) {
-    if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
-        report_altered_here(RelationGetRelid(rel));
-}
-
-int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config) {
-    return tick_of_lost(config, lost_times(generator, config.layout, 0).latest_us);
-}
-
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
-    const int64_t limit_us = wall_clock_us() + config.policy.max_ahead * config.layout.tick_us;
-    const LostTimes lost = lost_times(generator, config.layout, limit_us);
-    if (lost.latest_us > limit_us)
-        ereport(WARNING,
-                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
-                 errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
-                           timestamptz_to_str(to_timestamptz(lost.latest_us))),
-                 errhint("If it had the same layout, use another worker id, or wait until then.")));
-    return tick_of_lost(config, lost.latest_within_us);
+    return make_slot(key, init);
 }
 
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
@@ -141,19 +116,24 @@ Look look_at(Slot *slot) {
     return look;
 }
 
+// Whether the transaction does not see the sequence. A relation of another kind may have its oid.
+bool is_gone(SlotKind kind, Oid sequence) {
+    return !is_relation(sequence) || is_lease_sequence(sequence) != (kind == SlotKind::generator);
+}
+
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
 void sweep_under_lock(Slot *slot, const Look &look) {
     if (!is_database(look.key.database)) {
-        free_slot(look.key, 0);
+        free_slot(look.key, slot->kind);
         forget_database(look.key);
     } else if (look.key.database != MyDatabaseId) {
         return;
     } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
-        free_slot(look.key, look.until_us);
-    } else if (!is_relation(look.key.sequence)) {
+        free_slot(look.key, slot->kind);
+    } else if (is_gone(slot->kind, look.key.sequence)) {
         if (look.until_us + kept_for_us <= wall_clock_us())
-            free_slot(look.key, look.until_us);
+            free_slot(look.key, slot->kind);
         else
             end_slot(slot);
     }
@@ -186,19 +166,24 @@ void sweep_slots() {
     }
 }
 
-LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us) {
-    LostTimes lost = {};
+LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
+    const int64_t now = core::tick_at(layout, wall_clock_us());
+    LostTicks lost = {-1, -1};
     const auto note = [&](int64_t until_us) {
-        lost.latest_us = Max(lost.latest_us, until_us);
-        if (until_us <= limit_us)
-            lost.latest_within_us = Max(lost.latest_within_us, until_us);
+        if (until_us == 0 || fault_is(Fault::forget_lost))
+            return;
+        const int64_t tick = Min(core::tick_at(layout, until_us), config.policy.end - 1);
+        lost.latest = Max(lost.latest, tick);
+        if (tick <= now + config.policy.max_ahead)
+            lost.latest_to_pass = Max(lost.latest_to_pass, tick);
     };
-    const int64_t present_us = core::start_of(layout, core::tick_at(layout, wall_clock_us()));
     note(lost_until_us());
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
         if (look.used && core::same_layout(look.layout, layout) && look.key.database == MyDatabaseId &&
-            (look.until_us < present_us || look.key.sequence == generator || !is_relation(look.key.sequence)))
+            (look.until_us < core::start_of(layout, now) || look.key.sequence == generator ||
+             is_gone(SlotKind::generator, look.key.sequence)))
             note(look.until_us);
     }
     return lost;
@@ -265,23 +250,21 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
 }
 
 void end_lease(Oid generator) {
-    Slot *slot = find_slot(generator);
+    Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot != nullptr && !fault_is(Fault::keep_altered))
         expire_slot(slot);
     open_all_again();
 }
 
 void end_generator(Oid generator) {
-    Slot *slot = find_slot(generator);
+    Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot != nullptr)
         end_slot(slot);
     open_all_again();
 }
 
 void forget_generator(Oid generator) {
-    Slot *slot = find_slot(generator);
-    if (slot != nullptr)
-        free_slot(slot_key(generator), look_at(slot).until_us);
+    free_slot(slot_key(generator), SlotKind::generator);
     open_all_again();
 }
 

@@ -8,25 +8,24 @@
 
 namespace uidgen::pg {
 
-// The slot of an open sequence, made unless another session makes it first.
-Slot *new_slot(Relation rel, SlotKind kind);
+// The slot of an open sequence, ready to be drawn from. It is made if there is none, or if what it was made from has
+// changed.
+Slot *ready_slot(Relation rel, SlotKind kind);
 
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
-// The last tick of generators of this layout that the database has lost since the server's start; negative: none.
-int64_t last_tick_of_lost(Oid generator, const GeneratorConfig &config);
-
-// The same for a generator without history to start above. If it is further ahead of the clock than max_ahead, it does
-// not count, and a WARNING says so.
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
+// How far ids of lost generators of this layout reach (docs/design.md, P1 10), as ticks; negative: there are none. They
+// are those of generators whose sequence the transaction does not see, or which had the oid of this one, and what is
+// remembered for the database.
+struct LostTicks {
+    int64_t latest;
+    int64_t latest_to_pass; // of those that are ahead of the clock by at most max_ahead
+};
+LostTicks lost_ticks(Oid generator, const GeneratorConfig &config);
 
 // A WARNING if the layout has ended or ends within two years: when a generator gets it, and when a slot is made.
 void warn_of_end(Oid generator, const core::Layout &layout);
-
-// Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
-// leased on the new one. (A segment behaves as nextval does.)
-void refuse_rewritten(Relation rel);
 
 // ---------------------------------------------------------------------------------------------------------
 // Frees the slots of sequences that are not there any more: dropped, rolled back with their creation, or of a database
@@ -41,15 +40,6 @@ void refuse_rewritten(Relation rel);
 // At the making of a slot: looks at the next few of each kind. It leaves those whose sequence any transaction has
 // locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
 void sweep_slots();
-
-// How far ids of lost generators of this database reach, in microseconds; 0: there are none (docs/design.md, P1 10).
-// They are those of generators of that layout whose sequence the transaction does not see, or which had the oid of this
-// one, and what is remembered for the database.
-struct LostTimes {
-    int64_t latest_us;
-    int64_t latest_within_us; // of those up to the limit
-};
-LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us);
 
 // ---------------------------------------------------------------------------------------------------------
 // A generator under a lock on its sequence, to the end of the transaction, that excludes every session that draws from

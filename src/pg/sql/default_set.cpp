@@ -52,7 +52,7 @@ struct Change {
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
     if (config.worker_policy == WorkerPolicy::fixed)
         return config.worker_number;
-    const Slot *slot = find_ready_slot(generator, SlotKind::generator);
+    const Slot *slot = find_ready_slot(slot_key(generator), SlotKind::generator);
     return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
 }
 
@@ -170,7 +170,7 @@ bool may_meet(const Change &c) {
 bool begin_below_lost(Change c) {
     c.other = InvalidOid;
     c.other_config = c.config;
-    c.mark = last_tick_of_lost(c.next, c.config);
+    c.mark = lost_ticks(c.next, c.config).latest;
     const bool is_below = c.mark >= 0 && high_water_mark_of(c.next) == core::no_lease_yet &&
                           !may_start_above(c.config, core::largest_leased_id(c.config.layout, c.config.policy, c.mark));
     if (is_below)
