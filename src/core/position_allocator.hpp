@@ -27,14 +27,13 @@
 
 namespace uidgen::core {
 
-// How durable the record of a range is: the three levels that a caller's synchronous_commit may ask for.
+// How durable the record of a range is: the levels that a caller's synchronous_commit may ask for.
 enum class Durability : uint32_t {
-    local,          // flushed on this server
-    remote_written, // and received by the synchronous standby
-    remote_flushed, // and flushed there
+    local,      // flushed on this server
+    on_standby, // and on the synchronous standby
 };
 
-constexpr uint32_t durability_levels = 3;
+constexpr uint32_t durability_levels = 2;
 
 constexpr uint32_t index(Durability level) noexcept { return static_cast<uint32_t>(level); }
 

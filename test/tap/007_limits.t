@@ -223,9 +223,9 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 		# The log says what was loaded, and never the connection string.
 		my $version = $bare->safe_psql('postgres', q{SELECT extversion FROM pg_extension WHERE extname = 'uidgen'});
 		foreach (
-			[ '', 'is loaded without a datacenter id' ],
-			[ 'uidgen.datacenter_id = 3', 'is loaded with datacenter id 3' ],
-			[ q{uidgen.registry = 'host=/nowhere user=u password=secret'}, 'is loaded, and uidgen\.registry is set' ])
+			[ '', 'is not set, and uidgen.datacenter_id is -1\.' ],
+			[ 'uidgen.datacenter_id = 3', 'is not set, and uidgen.datacenter_id is 3\.' ],
+			[ q{uidgen.registry = 'host=/nowhere user=u password=secret'}, 'uidgen\.registry is set, ' ])
 		{
 			my ($setting, $said) = @$_;
 			$bare->append_conf('postgresql.conf', "$setting\n");

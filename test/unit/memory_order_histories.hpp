@@ -115,7 +115,7 @@ struct ConfirmAndTake : WeakTicks {
     }
     std::string outcome() const {
         return show(taken) + (unknown ? " UNKNOWN" : "") + " usable " + std::to_string(word.usable(local)) +
-               " elsewhere " + std::to_string(word.usable(Durability::remote_flushed));
+               " elsewhere " + std::to_string(word.usable(Durability::on_standby));
     }
     static Table outcomes() {
         return {"none usable 16 elsewhere 10", "10..11 usable 16 elsewhere 10", "10..15 usable 16 elsewhere 10"};

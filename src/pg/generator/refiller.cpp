@@ -10,12 +10,11 @@ constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
-// note_ring_refill() knows the first refill. A refill goes on until the ring is full.
-bool is_due(GeneratorState *generator, const core::Ring<> &ring, RingRefill *why) {
+// A refill goes on until the ring is full.
+bool is_due(GeneratorState *generator, const core::Ring<> &ring) {
     const CachedConfig &cached = generator->config.cached;
     const int64_t refilled_at = generator->ring.refilled_ring_at_us.load(std::memory_order_relaxed);
     const bool is_scheduled = cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
-    *why = is_scheduled ? RingRefill::schedule : RingRefill::threshold;
     generator->ring.is_refilled = ring.wants_runs(generator->ring.is_refilled || is_scheduled, cached.threshold);
     return generator->ring.is_refilled;
 }
@@ -40,9 +39,8 @@ bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot
 // thrown away.
 void refill_some(Slot *slot, Visit *visit) {
     GeneratorState &generator = slot->generator;
-    RingRefill why = RingRefill::threshold;
     const core::Ring<> ring = ring_of(slot);
-    if (!visit->refilled && !is_due(&generator, ring, &why))
+    if (!visit->refilled && !is_due(&generator, ring))
         return;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(slot).view;
@@ -54,7 +52,7 @@ void refill_some(Slot *slot, Visit *visit) {
     if (left_over != core::empty_cell)
         generator.ring.rejected_puts.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
     if (moved > 0 && !visit->refilled)
-        note_ring_refill(&generator.ring, why);
+        note_ring_refill(&generator.ring, &generator.ring.refills);
     visit->refilled = visit->refilled || moved > 0;
     visit->more = moved == runs_at_a_time;
     if (!visit->more && generator.config.cached.discards && ring.filled() == ring.cells())
@@ -140,12 +138,11 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
     return moved;
 }
 
-void note_ring_refill(RingState *ring, RingRefill why) {
+void note_ring_refill(RingState *ring, std::atomic<uint64_t> *refills) {
     ring->went_stale.store(false, std::memory_order_relaxed);
     // Release: a caller that sees it finds the runs (at_empty_ring()).
-    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_release);
-    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(
-        1, std::memory_order_relaxed);
+    ring->refilled_ring_at_us.store(monotonic_us(), std::memory_order_release);
+    refills->fetch_add(1, std::memory_order_relaxed);
 }
 
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {

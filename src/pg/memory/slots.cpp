@@ -1,6 +1,6 @@
 #include "slots.hpp"
 
-#include "base/errors.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memberships.hpp"
 
@@ -99,6 +99,9 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     const uint64_t run = init.config.cached.run;
     memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, membership));
     generator->ticks.reset(init.first_position);
+    if (fault_is(Fault::resume_lease))
+        generator->ticks.publish(init.first_position,
+                                 core::position_above(init.config.policy, init.expected.counter.last_value), 0);
     generator->backup.reset(init.first_position);
     generator->seen.store(core::nothing_seen, std::memory_order_relaxed);
     generator->config = init.config;
@@ -282,21 +285,13 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     return slot;
 }
 
-void expire_slot(Slot *slot) {
+void expire_slot(Slot *slot, SlotPhase to) {
     lock_both(slot);
     const dsa_pointer cells = take_cells(slot);
-    if (slot->phase == SlotPhase::ready)
-        set_phase(slot, SlotPhase::stale);
+    if (slot->phase > to)
+        set_phase(slot, to);
     if (slot->kind == SlotKind::segment)
         blocks_discard(slot);
-    unlock_both(slot);
-    free_in_area(cells);
-}
-
-void end_slot(Slot *slot) {
-    lock_both(slot);
-    const dsa_pointer cells = take_cells(slot);
-    set_phase(slot, SlotPhase::dropped);
     unlock_both(slot);
     free_in_area(cells);
 }
@@ -345,18 +340,15 @@ Slot *first_slot(SlotKind kind) {
     return DsaPointerIsValid(newest) ? in_area<Slot>(newest) : nullptr;
 }
 
-// Relaxed: two sessions that look at the same slots do no harm.
-int slots_to_look_at(SlotKind kind, Slot **slots, int most) {
+// Relaxed: two sessions that look at the same slot do no harm.
+Slot *slot_to_look_at(SlotKind kind) {
     if (!attach_area())
-        return 0;
+        return nullptr;
     std::atomic<dsa_pointer> &next_look = lists_of(kind).next_look;
     const dsa_pointer next = next_look.load(std::memory_order_relaxed);
     Slot *slot = DsaPointerIsValid(next) ? in_area<Slot>(next) : first_slot(kind);
-    int count = 0;
-    for (; count < most && slot != nullptr; slot = next_slot(slot))
-        slots[count++] = slot;
-    next_look.store(count == most ? slots[count - 1]->next : InvalidDsaPointer, std::memory_order_relaxed);
-    return count;
+    next_look.store(slot != nullptr ? slot->next : InvalidDsaPointer, std::memory_order_relaxed);
+    return slot;
 }
 
 int64_t slot_last_time(const Slot &slot) {

@@ -90,10 +90,6 @@ struct GeneratorConfig {
     char preset[NAMEDATALEN]; // shortened if need be
 };
 
-// Why a ring was refilled.
-enum class RingRefill : uint32_t { initial, threshold, schedule, by_caller };
-constexpr uint32_t ring_refill_causes = 4;
-
 struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
@@ -103,16 +99,11 @@ struct RingState {
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
     bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
-    std::atomic<uint64_t> ring_refills[ring_refill_causes];
+    std::atomic<uint64_t> refills;            // by the refiller
+    std::atomic<uint64_t> refills_by_caller;
     std::atomic<uint64_t> rejected_puts;
     std::atomic<uint64_t> rejected_takes;
     std::atomic<uint64_t> too_old;
-};
-
-// What a generator has seen of a wrong clock (generator/draw.hpp).
-struct ClockEvents {
-    std::atomic<uint64_t> changes;    // odd while the clock is behind
-    std::atomic<uint64_t> backup_ids; // of the backup worker
 };
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
@@ -179,11 +170,12 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
     int64_t drawn_node;
-    std::atomic<int64_t> granted_node; // the node of the registry that drawn_node shows; -1: none
-    std::atomic<bool> row_owed;        // the row must be written, for the first time or again
-    std::atomic<int64_t> row_due;      // a timestamptz: a transaction that ends after it has the row written
-    ClockEvents clock;
-    MembershipState membership; // last, because it outlives a reset
+    std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
+    std::atomic<bool> row_owed;          // the row must be written, for the first time or again
+    std::atomic<int64_t> row_due;        // a timestamptz: a transaction that ends after it has the row written
+    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/draw.hpp)
+    std::atomic<uint64_t> backup_ids;    // of the backup worker
+    MembershipState membership;          // last, because it outlives a reset
 };
 
 constexpr int longest_registry_name = 255; // bytes
@@ -305,11 +297,9 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init);
 Slot *claim_slot(const SlotKey &key, SlotKind kind);
 
 // What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
-// what it draws with. Statistics and membership stay.
-void expire_slot(Slot *slot);
-
-// The same for a sequence that was dropped: membership and statistics are out of sight, unless the DROP is rolled back.
-void end_slot(Slot *slot);
+// what it draws with. Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the
+// DROP is rolled back.
+void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale);
 
 // Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database.
 void free_slot(const SlotKey &key, SlotKind kind);
@@ -344,8 +334,8 @@ template <typename Visit> void for_each_slot(Visit visit) {
     for_each_slot(SlotKind::segment, visit);
 }
 
-// The next slots of a kind in turn, to be looked at whether their sequence is still there.
-int slots_to_look_at(SlotKind kind, Slot **slots, int most);
+// The next slot of a kind in turn, to be looked at whether its sequence is still there; null at the end of a round.
+Slot *slot_to_look_at(SlotKind kind);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot);

@@ -159,18 +159,14 @@ bool is_expected(const Slot *slot, const SequencePage &page) {
     return slot->file == file_of(page.relation) && same_state(slot->expected, read_page(page));
 }
 
-int standby_mode(core::Durability level) {
-    return level == core::Durability::remote_written ? SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
-}
-
-bool standby_has(uint64_t lsn, core::Durability level) {
+bool standby_has(uint64_t lsn) {
     LWLockAcquire(SyncRepLock, LW_SHARED);
-    const XLogRecPtr reached = WalSndCtl->lsn[standby_mode(level)];
+    const XLogRecPtr reached = WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
     LWLockRelease(SyncRepLock);
     return reached >= lsn;
 }
 
-bool standby_lags(uint64_t lsn, core::Durability level) { return !standby_has(lsn, level) && standbys_are_awaited(); }
+bool standby_lags(uint64_t lsn) { return !standby_has(lsn) && standbys_are_awaited(); }
 
 // Like CHECK_FOR_INTERRUPTS, but the error of a cancelled query says what it waited for.
 void check_for_interrupts_of_wait() {
@@ -189,7 +185,7 @@ void check_for_interrupts_of_wait() {
 constexpr int64_t shortest_nap_us = us_per_ms;
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
-void wait_for_standby(uint64_t lsn, core::Durability level, Counters *counters) {
+void wait_for_standby(uint64_t lsn, Counters *counters) {
     const int64_t began_us = monotonic_us();
     do {
         const int64_t nap_began_us = monotonic_us();
@@ -197,7 +193,7 @@ void wait_for_standby(uint64_t lsn, core::Durability level, Counters *counters) 
         sleep_for_standby(Min(Max(nap_us, shortest_nap_us), longest_nap_us));
         count_time(counters, Stat::standby_waits, nap_began_us);
         check_for_interrupts_of_wait();
-    } while (standby_lags(lsn, level));
+    } while (standby_lags(lsn));
 }
 
 } // namespace
@@ -311,15 +307,15 @@ core::Durability durable(Counters *counters, uint64_t lsn, core::Durability leve
     }
     if (level == core::Durability::local || fault_is(Fault::no_standby))
         return level;
-    if (standby_lags(lsn, level)) {
+    if (standby_lags(lsn)) {
         count(counters, Stat::standby_waits);
-        wait_for_standby(lsn, level, counters);
+        wait_for_standby(lsn, counters);
     }
-    return standby_has(lsn, level) ? level : core::Durability::local;
+    return standby_has(lsn) ? level : core::Durability::local;
 }
 
 bool is_durable(uint64_t lsn, core::Durability level) {
-    return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn, level);
+    return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn);
 }
 
 void durable_soon(uint64_t lsn) {

@@ -22,8 +22,9 @@ bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
-// Opens a sequence to draw from it, after everything that may refuse that for its own sake: the lock that is held to
-// the end of the transaction, unless it is held already, and the privilege of the current user.
+// Opens a sequence to draw from it. Takes RowExclusiveLock to the end of the transaction, unless it is held already:
+// the owner is TopTransactionResourceOwner, so that ROLLBACK TO does not release it. Then checks the privilege of the
+// current user, and whether such a sequence can be drawn from at all.
 Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked);
 
 // Whether the open transaction wrote the relation's row in pg_class.
@@ -37,23 +38,14 @@ void refuse_rewritten(Relation rel);
 // ---------------------------------------------------------------------------------------------------------
 // Reserving a range, and making it durable before its values are handed out.
 //
-// Why a value drawn from a reserved range is never issued again, on any history that has the record:
+// Why a value drawn from a reserved range is never issued again is in docs/design.md, P1 3, 7, 8 and 9. Of the record:
 //
-//   1. The counter of a sequence is on one page. A reservation reads it, moves it and logs it under that page's
-//      exclusive lock. So reservations are totally ordered, and each starts above the one before.
-//   2. The record carries the whole page, not a delta. nextval moves the page without logging it for up to 32 values,
-//      so recovery would apply a delta to a different page.
-//   3. The record has log_cnt = 0. With a leftover count the next nextval would continue without logging, above our
-//      range, and a crash would bring those values back.
-//   4. durable() is called before the first value of the range is handed out, with no lock held. It flushes the record,
-//      and waits for the synchronous standby if synchronous_commit requires that. A later crash or promotion replays
-//      the record and restores a counter at or above every value handed out.
-//   5. A row that uses a value is logged after the record, in the same log. If a prefix of the log survives
-//      (asynchronous promotion, point-in-time recovery, pg_rewind) that has the row, it has the record too.
-//   6. No transaction id is taken, and nothing depends on the caller's commit. So rollbacks, read-only and serializable
-//      transactions, and parallel workers make no difference. With wal_level=minimal a sequence created in the open
-//      transaction is not logged at all: a crash removes it, and its commit syncs the file. Its lsn is 0, and there is
-//      nothing to wait for.
+//   1. It carries the whole page, not a delta. nextval moves the page without logging it for up to 32 values, so
+//      recovery would apply a delta to a different page.
+//   2. It has log_cnt = 0. With a leftover count the next nextval would continue without logging, above our range, and
+//      a crash would bring those values back.
+//   3. With wal_level=minimal a sequence created in the open transaction is not logged at all: a crash removes it, and
+//      its commit syncs the file. Its lsn is 0, and there is nothing to wait for.
 // ---------------------------------------------------------------------------------------------------------
 
 // The page of an open sequence, pinned and locked. Between lock and unlock no wait and no allocation is allowed.
@@ -108,12 +100,10 @@ bool is_durable(uint64_t lsn, core::Durability level);
 void durable_soon(uint64_t lsn);
 
 // The durability that this session's synchronous_commit requires of a range. `off` still requires a flush: a lost
-// transaction can be explained, but not a value handed out twice.
+// transaction can be explained, but not a value handed out twice. `remote_write` is treated as `on`.
 inline core::Durability wanted_durability(SyncState state) {
-    if (commit_of(state) <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || !standbys_are_awaited(status_of(state)))
-        return core::Durability::local;
-    return commit_of(state) == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? core::Durability::remote_written
-                                                               : core::Durability::remote_flushed;
+    const bool is_local = commit_of(state) <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH;
+    return is_local || !standbys_are_awaited(status_of(state)) ? core::Durability::local : core::Durability::on_standby;
 }
 inline core::Durability wanted_durability() { return wanted_durability(sync_state()); }
 

@@ -81,19 +81,14 @@ core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &ru
 void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
     const int64_t now_us = wall_clock_us();
-    const char *end = timestamptz_to_str(to_timestamptz(end_us));
-    if (now_us >= end_us)
-        ereport(WARNING, (errmsg("the time bits of generator \"%s\" ended at %s", get_rel_name(generator), end),
-                          errdetail("It decodes ids of its layout, and issues none."),
-                          errhint("To issue ids, create a generator with a later epoch or more time bits.")));
-    else if (now_us >= end_us - warned_before_us)
-        ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator), end),
-                          errhint("Before then, create a generator with a later epoch or more time bits.")));
+    if (now_us >= end_us - warned_before_us)
+        ereport(WARNING,
+                (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
+                        now_us < end_us ? "end" : "ended", timestamptz_to_str(to_timestamptz(end_us))),
+                 errhint("To issue ids after that, create a generator with a later epoch or more time bits.")));
 }
 
 namespace {
-
-constexpr int looks = 2;
 
 // What a slot says at one moment.
 struct Look {
@@ -135,7 +130,7 @@ void sweep_under_lock(Slot *slot, const Look &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, slot->kind);
         else
-            end_slot(slot);
+            expire_slot(slot, SlotPhase::dropped);
     }
 }
 
@@ -156,14 +151,11 @@ void sweep(Slot *slot) {
 } // namespace
 
 void sweep_slots() {
-    Slot *slots[looks];
     if (IsInParallelMode())
         return;
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment}) {
-        const int count = slots_to_look_at(kind, slots, looks);
-        for (int i = 0; i < count; i++)
-            sweep(slots[i]);
-    }
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
+        if (Slot *slot = slot_to_look_at(kind); slot != nullptr)
+            sweep(slot);
 }
 
 LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
@@ -197,21 +189,14 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
 [[noreturn]] void report_cannot_start(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
     const core::Layout &layout = config.layout;
     const int64_t tick = tick_above(layout, id);
-    const char *name = get_rel_name(generator);
-    if (tick < config.policy.end)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("generator \"%s\" cannot start above %lld yet", name, static_cast<long long>(id)),
-                        errdetail("Its ids exceed that value from %s on.",
-                                  timestamptz_to_str(to_timestamptz(core::start_of(layout, tick)))),
-                        errhint("%s", hint != nullptr ? hint
-                                                      : "Wait until then, or use a layout with more bits, an earlier "
-                                                        "epoch or shorter ticks.")));
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
-         errdetail("The layout of the generator has no id above that value."),
-         errhint("%s", hint != nullptr ? hint : "Use a layout with more bits, an earlier epoch or shorter ticks.")));
+    const bool later = tick < config.policy.end;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" cannot start above %lld%s", get_rel_name(generator),
+                           static_cast<long long>(id), later ? " yet" : ""),
+                    later ? errdetail("Its ids exceed that value from %s on.",
+                                      timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))))
+                          : errdetail("The layout of the generator has no id above that value."),
+                    errhint("%s", hint)));
 }
 
 void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick, bool below_lost) {
@@ -249,17 +234,10 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
     return read_generator_config(schema, generator); // again under the lock, because it may have been altered
 }
 
-void end_lease(Oid generator) {
+void end_lease(Oid generator, bool is_dropped) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot != nullptr && !fault_is(Fault::keep_altered))
-        expire_slot(slot);
-    open_all_again();
-}
-
-void end_generator(Oid generator) {
-    Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
-    if (slot != nullptr)
-        end_slot(slot);
+        expire_slot(slot, is_dropped ? SlotPhase::dropped : SlotPhase::stale);
     open_all_again();
 }
 

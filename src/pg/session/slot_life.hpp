@@ -55,14 +55,10 @@ void lock_generator(Oid generator);
 // The same for a call that only the owner may make, and not on a standby. Returns the generator's configuration.
 GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 
-// Discards what the generator has leased. Under lock_generator().
-void end_lease(Oid generator);
+// Discards what a generator has leased that is altered or dropped. Under lock_generator().
+void end_lease(Oid generator, bool is_dropped = false);
 
-// The same for a generator that this transaction has dropped.
-void end_generator(Oid generator);
-
-// For a sequence that becomes a generator's: frees the slot of a generator or segment that had its oid. Under
-// lock_generator().
+// For a sequence that becomes a generator's: frees the slot of a generator that had its oid. Under lock_generator().
 void forget_generator(Oid generator);
 
 // What the generator's sequence says; without a sequence, that it never wrote a lease. (A row may outlive its sequence
@@ -73,9 +69,10 @@ int64_t high_water_mark_of(Oid generator);
 bool may_start_above(const GeneratorConfig &config, int64_t id);
 
 // Raises the high-water mark, so that every id to come is above `id`, and makes it durable. A first mark is also above
-// the ids of lost generators, unless `below_lost`. Error with the hint if the layout has no such ids, or none yet; the
-// usual hint is about layouts. Under lock_generator().
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = nullptr,
+// the ids of lost generators, unless `below_lost`. Error with the hint if the layout has no such ids, or none yet.
+// Under lock_generator().
+constexpr char use_other_layout[] = "Use a layout with more bits, an earlier epoch or shorter ticks.";
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = use_other_layout,
                     bool below_lost = false);
 
 } // namespace uidgen::pg

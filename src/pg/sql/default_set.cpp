@@ -186,7 +186,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
     int64_t highest = -1;
-    const char *hint = nullptr;
+    const char *hint = use_other_layout;
     ListCell *cell;
     foreach (cell, list_generators(schema)) {
         const auto *other = static_cast<const NamedConfig *>(lfirst(cell));
