@@ -2,13 +2,11 @@
 // (area.hpp), as many as are used. A slot's memory is of one kind for good, and is never given back: a freed slot is
 // used again for another sequence.
 //
-// Locking contract
-//   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it,
-//      too.
-//   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
-//      (session/slot_life.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
-//      (session/slot_life.hpp). Each changes the generation. So a session that kept a pointer compares the generation,
-//      under the lock on the sequence.
+// Locking contract (more of it in server_state.hpp)
+//   1. To make or use a slot: RowExclusiveLock on the sequence, held to the end of the transaction.
+//   2. To reset or free a slot: a lock on the sequence that excludes all users, or a sequence that no other session
+//      sees. Each changes the generation. So a session that kept a pointer compares the generation, under the lock on
+//      the sequence.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
@@ -16,9 +14,6 @@
 //   5. A process that makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of
 //      a node, which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
-//
-// A slot may outlive its sequence without harm (session/slot_life.hpp), because a session that opens an entry compares
-// the page and its file with what the slot expects.
 #pragma once
 
 #include <atomic>
