@@ -165,6 +165,20 @@ dsa_pointer take_cells(Slot *slot) {
     return cells;
 }
 
+// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
+// cached.cpp: the run that is read next is not one of those before.
+uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
+    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
+    return before + (ring.shared.last() & (run - 1)) + 1;
+}
+
+// Ids that are known without being counted.
+uint64_t ids_by_words(const Slot &slot) {
+    if (slot.kind == SlotKind::generator && slot.generator.config.cached.on)
+        return drawn_from_shared_runs(slot.generator.ring, slot.generator.config.cached.run);
+    return slot.passed_over.handed_out(next_by_word(slot));
+}
+
 // The slot has no ring until now: it was free, or has lost it when it was reset. False: another session was first.
 bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     lock_both(slot);
@@ -364,23 +378,6 @@ int64_t slot_last_time(const Slot &slot) {
 // ---------------------------------------------------------------------------------------------------------
 // Statistics
 // ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
-// cached.cpp: the run that is read next is not one of those before.
-uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
-    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
-    return before + (ring.shared.last() & (run - 1)) + 1;
-}
-
-} // namespace
-
-uint64_t ids_by_words(const Slot &slot) {
-    if (slot.kind == SlotKind::generator && slot.generator.config.cached.on)
-        return drawn_from_shared_runs(slot.generator.ring, slot.generator.config.cached.run);
-    return slot.passed_over.handed_out(next_by_word(slot));
-}
 
 // The words may say less than a moment ago (PassedOver, invariant 1), but a counter must not go back.
 Stats slot_counted(Slot *slot) {

@@ -344,9 +344,6 @@ inline uint64_t next_by_word(const Slot &slot) {
     return slot.kind == SlotKind::generator ? slot.generator.ticks.last() + 1 : slot.segment.word.next();
 }
 
-// Ids that are known without being counted.
-uint64_t ids_by_words(const Slot &slot);
-
 // What a slot has counted since its sequence has it. Under the slot's lock.
 Stats slot_counted(Slot *slot);
 

@@ -17,6 +17,105 @@ constexpr int64_t largest_step = INT64_C(1) << 40;
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_second;
 
+// Slots need not go with their sequences, because one that outlives its sequence does no harm (docs/design.md, P1 5).
+// They are looked at in turn when others are made, and freed, so they cannot become more than those. That of a
+// generator stays for ten minutes after its last time, because it says how far the ids reached (P1 10).
+
+// What a slot says at one moment.
+struct Look {
+    bool used;
+    SlotKey key;
+    core::Layout layout; // of a generator
+    int64_t until_us;    // the latest time in its ids; 0: none
+};
+
+Look look_at(Slot *slot) {
+    Look look = {};
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    look.used = slot->phase != SlotPhase::free;
+    look.key = slot->key;
+    if (slot->kind == SlotKind::generator) {
+        look.layout = slot->generator.config.layout;
+        look.until_us = slot_last_time(*slot);
+    }
+    LWLockRelease(&slot->lock);
+    return look;
+}
+
+// Whether the transaction does not see the sequence. A relation of another kind may have its oid.
+bool is_gone(SlotKind kind, Oid sequence) {
+    return !is_relation(sequence) || is_lease_sequence(sequence) != (kind == SlotKind::generator);
+}
+
+constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
+
+void sweep_under_lock(Slot *slot, const Look &look) {
+    if (!is_database(look.key.database)) {
+        free_slot(look.key, slot->kind);
+        forget_database(look.key);
+    } else if (look.key.database != MyDatabaseId) {
+        return;
+    } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
+        free_slot(look.key, slot->kind);
+    } else if (is_gone(slot->kind, look.key.sequence)) {
+        if (look.until_us + kept_for_us <= wall_clock_us())
+            free_slot(look.key, slot->kind);
+        else
+            expire_slot(slot, SlotPhase::dropped);
+    }
+}
+
+void sweep(Slot *slot) {
+    LOCKTAG tag;
+    const Look look = look_at(slot);
+    if (!look.used)
+        return;
+    SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
+    if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+        return;
+    const Look locked = look_at(slot); // another session may have freed it meanwhile
+    if (locked.used && same_key(locked.key, look.key))
+        sweep_under_lock(slot, locked);
+    LockRelease(&tag, ExclusiveLock, false);
+}
+
+// At the making of a slot: looks at the next two of each kind. It leaves those whose sequence any transaction has
+// locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
+void sweep_slots() {
+    if (IsInParallelMode())
+        return;
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
+        if (Slot *slot = slot_to_look_at(kind); slot != nullptr)
+            sweep(slot);
+}
+
+} // namespace
+
+LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
+    const int64_t now = core::tick_at(layout, wall_clock_us());
+    LostTicks lost = {-1, -1};
+    const auto note = [&](int64_t until_us) {
+        if (until_us == 0 || fault_is(Fault::forget_lost))
+            return;
+        const int64_t tick = Min(core::tick_at(layout, until_us), config.policy.end - 1);
+        lost.latest = Max(lost.latest, tick);
+        if (tick <= now + config.policy.max_ahead)
+            lost.latest_to_pass = Max(lost.latest_to_pass, tick);
+    };
+    note(lost_until_us());
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        const Look look = look_at(slot);
+        if (look.used && core::same_layout(look.layout, layout) && look.key.database == MyDatabaseId &&
+            (look.until_us < core::start_of(layout, now) || look.key.sequence == generator ||
+             is_gone(SlotKind::generator, look.key.sequence)))
+            note(look.until_us);
+    }
+    return lost;
+}
+
+namespace {
+
 // The last tick for a generator without history to start above; negative: none. What is further ahead of the clock than
 // max_ahead does not count.
 int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
@@ -86,99 +185,6 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
                 (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
                         now_us < end_us ? "end" : "ended", timestamptz_to_str(to_timestamptz(end_us))),
                  errhint("To issue ids after that, create a generator with a later epoch or more time bits.")));
-}
-
-namespace {
-
-// What a slot says at one moment.
-struct Look {
-    bool used;
-    SlotKey key;
-    core::Layout layout; // of a generator
-    int64_t until_us;    // the latest time in its ids; 0: none
-};
-
-Look look_at(Slot *slot) {
-    Look look = {};
-    LWLockAcquire(&slot->lock, LW_SHARED);
-    look.used = slot->phase != SlotPhase::free;
-    look.key = slot->key;
-    if (slot->kind == SlotKind::generator) {
-        look.layout = slot->generator.config.layout;
-        look.until_us = slot_last_time(*slot);
-    }
-    LWLockRelease(&slot->lock);
-    return look;
-}
-
-// Whether the transaction does not see the sequence. A relation of another kind may have its oid.
-bool is_gone(SlotKind kind, Oid sequence) {
-    return !is_relation(sequence) || is_lease_sequence(sequence) != (kind == SlotKind::generator);
-}
-
-constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
-
-void sweep_under_lock(Slot *slot, const Look &look) {
-    if (!is_database(look.key.database)) {
-        free_slot(look.key, slot->kind);
-        forget_database(look.key);
-    } else if (look.key.database != MyDatabaseId) {
-        return;
-    } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
-        free_slot(look.key, slot->kind);
-    } else if (is_gone(slot->kind, look.key.sequence)) {
-        if (look.until_us + kept_for_us <= wall_clock_us())
-            free_slot(look.key, slot->kind);
-        else
-            expire_slot(slot, SlotPhase::dropped);
-    }
-}
-
-void sweep(Slot *slot) {
-    LOCKTAG tag;
-    const Look look = look_at(slot);
-    if (!look.used)
-        return;
-    SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
-    if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
-        return;
-    const Look locked = look_at(slot); // another session may have freed it meanwhile
-    if (locked.used && same_key(locked.key, look.key))
-        sweep_under_lock(slot, locked);
-    LockRelease(&tag, ExclusiveLock, false);
-}
-
-} // namespace
-
-void sweep_slots() {
-    if (IsInParallelMode())
-        return;
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
-        if (Slot *slot = slot_to_look_at(kind); slot != nullptr)
-            sweep(slot);
-}
-
-LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
-    const core::Layout &layout = config.layout;
-    const int64_t now = core::tick_at(layout, wall_clock_us());
-    LostTicks lost = {-1, -1};
-    const auto note = [&](int64_t until_us) {
-        if (until_us == 0 || fault_is(Fault::forget_lost))
-            return;
-        const int64_t tick = Min(core::tick_at(layout, until_us), config.policy.end - 1);
-        lost.latest = Max(lost.latest, tick);
-        if (tick <= now + config.policy.max_ahead)
-            lost.latest_to_pass = Max(lost.latest_to_pass, tick);
-    };
-    note(lost_until_us());
-    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        const Look look = look_at(slot);
-        if (look.used && core::same_layout(look.layout, layout) && look.key.database == MyDatabaseId &&
-            (look.until_us < core::start_of(layout, now) || look.key.sequence == generator ||
-             is_gone(SlotKind::generator, look.key.sequence)))
-            note(look.until_us);
-    }
-    return lost;
 }
 
 namespace {

@@ -28,20 +28,6 @@ LostTicks lost_ticks(Oid generator, const GeneratorConfig &config);
 void warn_of_end(Oid generator, const core::Layout &layout);
 
 // ---------------------------------------------------------------------------------------------------------
-// Frees the slots of sequences that are not there any more: dropped, rolled back with their creation, or of a database
-// that was dropped.
-//
-// A slot that outlives its sequence does no harm (docs/design.md, P1 5), so slots need not go with their sequences.
-// They are looked at in turn when others are made, and cannot become more than those. That of a generator stays for ten
-// minutes after its last time, because it says how far the ids reached (P1 10). Then that time is remembered for the
-// database, whatever the layout.
-// ---------------------------------------------------------------------------------------------------------
-
-// At the making of a slot: looks at the next few of each kind. It leaves those whose sequence any transaction has
-// locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
-void sweep_slots();
-
-// ---------------------------------------------------------------------------------------------------------
 // A generator under a lock on its sequence, to the end of the transaction, that excludes every session that draws from
 // it. So the slot may be reset. The next draw makes again what it draws with, from the row that was committed, above
 // the high-water mark.
