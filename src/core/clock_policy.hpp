@@ -4,18 +4,14 @@
 // times are ticks of the layout; `now` is negative while the clock is before the epoch.
 //
 // In a fleet a generator draws inside *grants* (grant.hpp): the ticks granted_from <= t < granted_until of a node. A
-// generator without a registry has one grant of all ticks. Why each id lies inside a grant of its node:
+// generator without a registry has one grant of all ticks. Why each id lies inside a grant of its node is in
+// docs/design.md, P1 16. What a decision does for it:
 //
-//   1. The caller reads one grant before it decides, and gives every position of that decision the grant's node. A
-//      grant that has become old is still right, so it does not matter what happens between the decision and the swap.
-//   2. Positions that a decision allows are at or above `floor` and below `limit`. The floor is at or above the first
-//      position of granted_from, and the limit at or below that of granted_until. So are those of a backup worker.
-//   3. The word hands out each position once. So each pair (node, position) occurs at most once in a membership: within
-//      a node the positions differ, whichever grants they came from. Other memberships have other ticks of the node.
-//   4. A lease ends at or below granted_until. What it adds to the leased ticks begins at or above granted_begin(): the
-//      caller publishes it from there, which raises the word over the gap below, and raises the backup worker's word
-//      too. So a grant of another node, or a later one of the same node, leaves nothing of the gap to be drawn.
-//   5. If the next position is at or above granted_until, the answer is `ask`, as soon as the clock allows that tick.
+//   1. The positions that it allows, those of a backup worker too, are at or above `floor`, which is at or above the
+//      first position of granted_from, and below `limit`, which is at or below that of granted_until.
+//   2. A lease ends at or below granted_until. What it adds to the leased ticks begins at or above granted_begin(),
+//      because the caller publishes it from there, and raises both words over the gap below.
+//   3. If the next position is at or above granted_until, the answer is `ask`, as soon as the clock allows that tick.
 //      So a grant that ends ends the draws, and a clock that is behind is reported as such.
 #pragma once
 
@@ -83,24 +79,6 @@ struct ClockPolicy {
     Spread spread = {0};
 };
 
-// A jump of the wall clock forward, compared with the monotonic clock, which never steps. The caller first reads the
-// clock again: a single bad reading must not use up years of a generator's time.
-enum class ClockJump : uint8_t {
-    none,    // no jump, or one up to suspicious_jump_us. A step back is when_back's.
-    far,     // continues with the new time, and says so
-    too_far, // refused, until the clock is back or the limit is another one
-};
-
-constexpr int64_t suspicious_jump_us = 10000000;
-
-// `moved_us` is how far the clock went since it was last trusted, beyond the monotonic clock. `limit_us` is the longest
-// jump that is accepted; 0: no limit.
-constexpr ClockJump clock_jump(int64_t moved_us, int64_t limit_us) noexcept {
-    if (limit_us > 0 && moved_us > limit_us)
-        return ClockJump::too_far;
-    return moved_us > suspicious_jump_us ? ClockJump::far : ClockJump::none;
-}
-
 enum class ClockAction : uint8_t {
     take,       // hand out positions in [floor, limit)
     confirm,    // make the written lease durable, then decide again
@@ -160,28 +138,27 @@ struct Bounds {
     int64_t now;
     uint64_t floor;
     int64_t back; // how far the clock moved backwards; 0 or less: it did not
-
-    constexpr Bounds(const ClockPolicy &p, const ClockState &v) noexcept
-        : until(std::min(v.granted_until, p.end)), now(std::min(v.now, p.end)), floor(0), back(0) {
-        if (v.now > 0) // the last tick starts at 0, because no tick is left to borrow from
-            floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
-        floor = std::max(floor, granted_begin(p, v));
-        // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock
-        // that moved backwards while the server was down.
-        const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
-        const int64_t latest = std::max(v.seen, last_leased - p.max_ahead);
-        if (latest >= 0)
-            back = latest - now;
-    }
-
-    // The tick that ids continue from if a clock that moved backwards counts as standing still; else the clock's tick.
-    constexpr int64_t held() const noexcept { return now + std::max(back, INT64_C(0)); }
-
-    // The end of a lease that starts at `from`: never more than max_ahead above the clock (P4).
-    constexpr int64_t lease_end(const ClockPolicy &p, int64_t from) const noexcept {
-        return std::min({from + p.lease, now + p.max_ahead + 1, until});
-    }
+    int64_t held; // where ids continue if a clock that moved backwards counts as standing still; else the clock's tick
 };
+
+constexpr Bounds bounds_of(const ClockPolicy &p, const ClockState &v) noexcept {
+    const int64_t now = std::min(v.now, p.end);
+    uint64_t floor = 0;
+    if (v.now > 0) // the last tick starts at 0, because no tick is left to borrow from
+        floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
+    // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock that
+    // moved backwards while the server was down.
+    const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
+    const int64_t latest = std::max(v.seen, last_leased - p.max_ahead);
+    const int64_t back = latest >= 0 ? latest - now : 0;
+    return {std::min(v.granted_until, p.end), now, std::max(floor, granted_begin(p, v)), back,
+            std::max(now, now + back)};
+}
+
+// The end of a lease that starts at `from`: never more than max_ahead above the clock (P4).
+constexpr int64_t lease_end(const ClockPolicy &p, const Bounds &t, int64_t from) noexcept {
+    return std::min({from + p.lease, t.now + p.max_ahead + 1, t.until});
+}
 
 // Takes positions from `next` on, in ticks up to `ahead` above the clock, or up to `held` if that is later.
 constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Bounds &t, uint64_t next, int64_t ahead,
@@ -212,17 +189,15 @@ constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Bounds 
             return {ClockAction::take, t.floor, limit, 0, 0};
         // The next lease is written when a quarter of this one is used. The WAL writer has three quarters to flush it.
         const int64_t prefetch_tick = tick(v.usable) - p.lease + p.lease / 4;
-        if (next_tick < prefetch_tick) {
-            const uint64_t prefetch_at = position(prefetch_tick);
-            return {ClockAction::take, t.floor, std::min(limit, prefetch_at), 0, 0};
-        }
-        const int64_t until = t.lease_end(p, tick(v.written));
+        if (next_tick < prefetch_tick)
+            return {ClockAction::take, t.floor, std::min(limit, position(prefetch_tick)), 0, 0};
+        const int64_t until = lease_end(p, t, tick(v.written));
         const bool worth = until - tick(v.written) >= least_extension(p);
         return {ClockAction::take, t.floor, limit, worth ? until : 0, 0};
     }
     if (next < v.written)
         return {ClockAction::confirm, t.floor, 0, 0, 0};
-    return {ClockAction::reserve, t.floor, 0, t.lease_end(p, next_tick), 0};
+    return {ClockAction::reserve, t.floor, 0, lease_end(p, t, next_tick), 0};
 }
 
 // The tick of the clock at which a decision to wait has waited enough.
@@ -230,38 +205,28 @@ constexpr int64_t end_of_wait(const Bounds &t, const Decision &d) noexcept {
     return t.now + (d.action == ClockAction::wait ? d.wait_ticks : 0);
 }
 
-// The answer to a clock that moved backwards by t.back; `drawn` is the decision as if it had not. False: that one.
-constexpr bool answer_clock_back(const ClockPolicy &p, const Bounds &t, const Decision &drawn,
-                                 Decision *answer) noexcept {
-    const bool tolerated = t.back <= p.tolerance;
-    const int64_t held = p.when_back == WhenBack::hold ? t.held() - p.tolerance : t.held();
+// The answer to a clock that moved backwards by t.back; `drawn` is the decision as if it had not. It is not for `hold`
+// within the tolerance.
+constexpr Decision answer_clock_back(const ClockPolicy &p, const Bounds &t, const Decision &drawn) noexcept {
+    const int64_t held = p.when_back == WhenBack::hold ? t.held - p.tolerance : t.held;
     const int64_t resumes = std::max(held, end_of_wait(t, drawn));
-    *answer = {ClockAction::clock_back, t.floor, 0, 0, t.back, resumes};
-    switch (p.when_back) {
-    case WhenBack::hold:
-        return !tolerated;
-    case WhenBack::wait:
-        if (tolerated)
-            *answer = {ClockAction::wait, t.floor, 0, 0, resumes - t.now};
-        return true;
-    case WhenBack::backup:
-        answer->action = ClockAction::backup;
-        return true;
-    case WhenBack::error:
-        break;
-    }
-    return true;
+    if (p.when_back == WhenBack::wait && t.back <= p.tolerance)
+        return {ClockAction::wait, t.floor, 0, 0, resumes - t.now};
+    const bool asks = p.when_back == WhenBack::backup;
+    return {asks ? ClockAction::backup : ClockAction::clock_back, t.floor, 0, 0, t.back, resumes};
 }
 
 } // namespace detail
 
 // By how many ticks the clock is behind the latest reading that the generator has used; 0 or less: it is not. While it
 // is, when_back applies.
-constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept { return detail::Bounds(p, v).back; }
+constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept {
+    return detail::bounds_of(p, v).back;
+}
 
 // The generator's next step.
 constexpr Decision decide(const ClockPolicy &p, const ClockState &v) noexcept {
-    const detail::Bounds t(p, v);
+    const detail::Bounds t = detail::bounds_of(p, v);
     const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= p.end)
@@ -272,10 +237,9 @@ constexpr Decision decide(const ClockPolicy &p, const ClockState &v) noexcept {
     const bool begun = v.seen < 0 || next > v.last + 1 || static_cast<int64_t>(v.last >> p.sequence_bits) == next_tick;
     const bool ends_tick = p.when_full == WhenFull::backup && begun;
     const Decision drawn = detail::draw(p, v, t, next, p.when_full == WhenFull::borrow ? p.max_ahead : 0,
-                                        ends_tick ? std::max(t.held(), next_tick) : t.held());
-    Decision answer{};
-    if (t.back > 0 && detail::answer_clock_back(p, t, drawn, &answer))
-        return answer;
+                                        ends_tick ? std::max(t.held, next_tick) : t.held);
+    if (t.back > 0 && (p.when_back != WhenBack::hold || t.back > p.tolerance))
+        return detail::answer_clock_back(p, t, drawn);
     if (p.when_full == WhenFull::backup && drawn.action == ClockAction::wait)
         return {ClockAction::backup, t.floor, 0, 0, 0, detail::end_of_wait(t, drawn)};
     return drawn;
@@ -284,25 +248,25 @@ constexpr Decision decide(const ClockPolicy &p, const ClockState &v) noexcept {
 // The backup worker's next step. `v.last` is the backup worker's word; `asked` is the decision to use it. It may be
 // ahead of the clock by max_ahead, but only by the tolerance if the clock moved backwards. clock_back: it is further.
 constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, const Decision &asked) noexcept {
-    const detail::Bounds t(p, v);
+    const detail::Bounds t = detail::bounds_of(p, v);
     const uint64_t next = std::max(v.last + 1, t.floor);
     const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
     if (next_tick >= p.end)
         return {ClockAction::exhausted, t.floor, 0, 0, 0};
     const bool is_back = asked.wait_ticks > 0;
     const int64_t ahead = is_back ? std::min(p.tolerance, p.max_ahead) : p.max_ahead;
-    const Decision drawn = detail::draw(p, v, t, next, ahead, is_back ? t.now : t.held());
+    const Decision drawn = detail::draw(p, v, t, next, ahead, is_back ? t.now : t.held);
     if (drawn.action != ClockAction::wait)
         return drawn;
 
     // Ids come again when this worker or the primary one may draw. When the clock is not back any more, this one may
     // only because the tick is full, but then further ahead.
     int64_t resumes = asked.wanted;
-    if (detail::end_of_wait(t, drawn) < t.held())
+    if (detail::end_of_wait(t, drawn) < t.held)
         resumes = std::min(resumes, detail::end_of_wait(t, drawn));
     if (p.when_full == WhenFull::backup) {
-        const Decision when_full = detail::draw(p, v, t, next, p.max_ahead, t.held());
-        resumes = std::min(resumes, std::max(detail::end_of_wait(t, when_full), t.held()));
+        const Decision when_full = detail::draw(p, v, t, next, p.max_ahead, t.held);
+        resumes = std::min(resumes, std::max(detail::end_of_wait(t, when_full), t.held));
     }
     if (is_back && next_tick > t.now + ahead)
         return {ClockAction::clock_back, t.floor, 0, 0, asked.wait_ticks, resumes};

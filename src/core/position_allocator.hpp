@@ -27,14 +27,13 @@
 
 namespace uidgen::core {
 
-// How durable the record of a range is: the three levels that a caller's synchronous_commit may ask for.
+// How durable the record of a range is: the levels that a caller's synchronous_commit may ask for.
 enum class Durability : uint32_t {
-    local,          // flushed on this server
-    remote_written, // and received by the synchronous standby
-    remote_flushed, // and flushed there
+    local,      // flushed on this server
+    on_standby, // and on the synchronous standby
 };
 
-constexpr uint32_t durability_levels = 3;
+constexpr uint32_t durability_levels = 2;
 
 constexpr uint32_t index(Durability level) noexcept { return static_cast<uint32_t>(level); }
 
@@ -61,20 +60,10 @@ inline Value raise_to(Atomic &atomic, Value value, std::memory_order order) noex
     return seen < value ? value - seen : 0;
 }
 
-// Moves a word that holds the last position handed out, from below the run's `first` to the run's last, in one step.
-template <typename Atomic>
-inline Run take_upward(Atomic &last, uint64_t floor, uint64_t limit, uint64_t want) noexcept {
-    uint64_t seen = last.load(std::memory_order_relaxed);
-    for (;;) {
-        const uint64_t first = std::max(seen + 1, floor);
-        if (first >= limit)
-            return {first, 0};
-        const uint64_t count = std::min(limit - first, want);
-        if (last.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed, std::memory_order_relaxed))
-            return {first, count, first - seen - 1};
-    }
-}
-
+// A backup worker has a word of its own, an allocator whose bounds count for nothing. Its positions are handed out
+// under the same leases as the primary worker's, with another worker id, so each worker may hand out each position of a
+// tick once. They are below the primary word's usable[d], and above every tick that was leased before reset(). A
+// process that discards leases raises this word too.
 template <template <typename> class Atom = std::atomic> class PositionAllocator {
   public:
     // Only while no other process can reach the word. `next` (>= 1) is the first position to hand out. Nothing is
@@ -90,7 +79,18 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     // Hands out up to `want` consecutive positions, none below `floor`, all below `limit`. The caller guarantees limit
     // <= usable(level). Relaxed: the word orders only itself (1, 2). The acquire in usable(), from which `limit` comes,
     // has shown that the positions are durable.
-    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept { return take_upward(last_, floor, limit, want); }
+    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept {
+        uint64_t seen = last_.load(std::memory_order_relaxed);
+        for (;;) {
+            const uint64_t first = std::max(seen + 1, floor);
+            if (first >= limit)
+                return {first, 0};
+            const uint64_t count = std::min(limit - first, want);
+            if (last_.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed,
+                                            std::memory_order_relaxed))
+                return {first, count, first - seen - 1};
+        }
+    }
 
     // A record for [from, until) has been written, ending at `lsn` (0: needs none). One caller at a time. Returns how
     // many positions were passed over.
@@ -138,27 +138,6 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     alignas(cache_line) Atom<uint64_t> usable_[durability_levels];
     Atom<uint64_t> written_;
     Atom<uint64_t> lsn_;
-};
-
-// The backup worker's word. Its positions are handed out under the same leases as the primary worker's, with another
-// worker id. So each worker may hand out each position of a tick once.
-//
-// Numbered invariants
-//   1. `last` never decreases, so each position is handed out at most once.
-//   2. A position is handed out only below the primary word's usable[d], and above every tick that was leased before
-//      reset(). A process that discards leases raises this word too.
-template <template <typename> class Atom = std::atomic> class BackupAllocator {
-  public:
-    void reset(uint64_t next) noexcept { last_.store(next - 1, std::memory_order_relaxed); }
-
-    Run take(uint64_t floor, uint64_t limit, uint64_t want) noexcept { return take_upward(last_, floor, limit, want); }
-
-    uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
-
-    void discard_below(uint64_t next) noexcept { raise_to(last_, next - 1, std::memory_order_relaxed); }
-
-  private:
-    alignas(cache_line) Atom<uint64_t> last_;
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free,

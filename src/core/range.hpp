@@ -194,10 +194,9 @@ template <template <typename> class Atom = std::atomic> class SegmentWord {
 // demand, and a restart loses little where they are not. Time is an argument.
 //
 // How long a range lasts follows from the pace: the values drawn between two reservations, and the time between them.
-// The time alone is not enough, because a range is reserved ahead, when a tenth of the one in use is drawn. The first
-// interval covers a tenth of a range. The interval after the step has doubled covers 1.1 ranges of the former size.
-// Leaf compares the time, and does not count the first interval. In the steady state both rules agree, because then as
-// many values are drawn between two reservations as a range has.
+// Leaf compares the time alone, which is not enough, because a range is reserved ahead: the first interval covers a
+// tenth of a range, and the one after the step has doubled 1.1 ranges of the former size. In the steady state both
+// rules agree.
 // ---------------------------------------------------------------------------------------------------------
 
 struct StepBounds {

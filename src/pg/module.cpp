@@ -23,12 +23,9 @@ void request_memory() {
 
 // The connection string is not shown, because it may have a password.
 void log_start() {
-    if (settings::registry[0] != '\0')
-        ereport(LOG, (errmsg("uidgen %s is loaded, and uidgen.registry is set", UIDGEN_VERSION)));
-    else if (settings::datacenter_id >= 0)
-        ereport(LOG, (errmsg("uidgen %s is loaded with datacenter id %d", UIDGEN_VERSION, settings::datacenter_id)));
-    else
-        ereport(LOG, (errmsg("uidgen %s is loaded without a datacenter id", UIDGEN_VERSION)));
+    ereport(LOG, (errmsg("uidgen %s is loaded", UIDGEN_VERSION),
+                  errdetail("uidgen.registry is %s, and uidgen.datacenter_id is %d.",
+                            settings::registry[0] != '\0' ? "set" : "not set", settings::datacenter_id)));
 }
 
 void attach_memory() {

@@ -262,7 +262,7 @@ foreach my $name (sort keys %expected)
 	is(lines_about($name), '2|2', '... with a line each');
 }
 my $held = slurp_file($node->logfile);
-like($held, qr/clock is 1\.000 s behind generator "hold" .*\n.*DETAIL:  The policy when_back applies until the clock shows 2027-/,
+like($held, qr/clock is 1\.000 s behind generator "hold" .*\n.*DETAIL:  The clock catches up when it shows 2027-/,
 	'the line says how far the clock is behind, and until when');
 
 # Across a restart, an hour back: a new slot finds the clock behind what was leased.

@@ -223,16 +223,16 @@ foreach my $loaded ('', 'auto_explain', 'auto_explain, pg_prewarm')
 		# The log says what was loaded, and never the connection string.
 		my $version = $bare->safe_psql('postgres', q{SELECT extversion FROM pg_extension WHERE extname = 'uidgen'});
 		foreach (
-			[ '', 'is loaded without a datacenter id' ],
-			[ 'uidgen.datacenter_id = 3', 'is loaded with datacenter id 3' ],
-			[ q{uidgen.registry = 'host=/nowhere user=u password=secret'}, 'is loaded, and uidgen\.registry is set' ])
+			[ '', 'not set, and uidgen\.datacenter_id is -1' ],
+			[ 'uidgen.datacenter_id = 3', 'not set, and uidgen\.datacenter_id is 3' ],
+			[ q{uidgen.registry = 'host=/nowhere user=u password=secret'}, 'set, and uidgen\.datacenter_id is 3' ])
 		{
 			my ($setting, $said) = @$_;
 			$bare->append_conf('postgresql.conf', "$setting\n");
 			my $start = -s $bare->logfile;
 			$bare->restart;
 			my $log = substr(slurp_file($bare->logfile), $start);
-			is(() = $log =~ /LOG:  uidgen \Q$version\E $said$/mg, 1, "at its start the server says that uidgen $said");
+			is(() = $log =~ /LOG:  uidgen \Q$version\E is loaded\n.*DETAIL:  uidgen\.registry is $said\.$/mg, 1, "at its start the server says that uidgen.registry is $said");
 			unlike($log, qr/secret/, '... and no password');
 		}
 		$bare->append_conf('postgresql.conf', "uidgen.registry = ''\n");

@@ -163,7 +163,7 @@ foreach my $mode ('fast', 'immediate')
 	my $id = $session->query_safe("SELECT uid_next('$generator')");
 	# A run is a tick.
 	my $ready = int(0.5 + 2048 * status($generator, 'ring_filled')) + 256 - 1;
-	is(status($generator, 'padded_initial'), 1, 'a caller pads');
+	is(status($generator, 'padded_inline'), 1, 'a caller pads');
 	is(sql("SELECT uid_timestamp($id, '$generator') >= clock_timestamp() - interval '2.5 s'"), 't', '... the id is fresh');
 	freeze_clock($node, $at + 60);
 	my $later = $session->query_safe("SELECT uid_next('$generator')");

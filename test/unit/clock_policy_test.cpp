@@ -167,20 +167,6 @@ TEST(Decide, TheWidestTimeField) {
 
 // The clock is behind what it has shown, and after a restart behind what no lease above it can explain. At the latest
 // reading it has caught up.
-TEST(ClockJump, IsConfirmedBeyondSecondsAndRefusedBeyondTheLimit) {
-    constexpr int64_t second = 1000000;
-    constexpr int64_t month = 30 * 86400 * second;
-    EXPECT_EQ(clock_jump(0, 0), ClockJump::none);
-    EXPECT_EQ(clock_jump(-month, second), ClockJump::none);
-    EXPECT_EQ(clock_jump(suspicious_jump_us, 0), ClockJump::none);
-    EXPECT_EQ(clock_jump(suspicious_jump_us + 1, 0), ClockJump::far);
-    EXPECT_EQ(clock_jump(month, 0), ClockJump::far);
-    EXPECT_EQ(clock_jump(month, month), ClockJump::far);
-    EXPECT_EQ(clock_jump(month + 1, month), ClockJump::too_far);
-    EXPECT_EQ(clock_jump(2 * second, 2 * second), ClockJump::none);
-    EXPECT_EQ(clock_jump(2 * second + 1, 2 * second), ClockJump::too_far);
-    EXPECT_EQ(clock_jump(INT64_MAX, 0), ClockJump::far);
-}
 
 TEST(TicksBack, IsPositiveWhileTheClockIsBehind) {
     EXPECT_EQ(ticks_back(plain, {99, 100, 400, 800, 800}), 1);

@@ -330,7 +330,7 @@ class Generator {
     uint64_t line_;
     GrantView grant_ = w_.registry ? no_grant : w_.alone;
     PositionAllocator<> word_;
-    BackupAllocator<> backup_;
+    PositionAllocator<> backup_;
     int64_t seen_ = nothing_seen;
     std::vector<int64_t> marks_{1}; // the first tick that is not leased, after each record
     size_t durable_ = 1;            // how many of the records are

@@ -115,7 +115,7 @@ struct ConfirmAndTake : WeakTicks {
     }
     std::string outcome() const {
         return show(taken) + (unknown ? " UNKNOWN" : "") + " usable " + std::to_string(word.usable(local)) +
-               " elsewhere " + std::to_string(word.usable(Durability::remote_flushed));
+               " elsewhere " + std::to_string(word.usable(Durability::on_standby));
     }
     static Table outcomes() {
         return {"none usable 16 elsewhere 10", "10..11 usable 16 elsewhere 10", "10..15 usable 16 elsewhere 10"};
@@ -241,7 +241,7 @@ struct DrawByWindows : WeakTicks {
 //   forbidden   a position twice; one that is not known to be durable; one below 13 for a call that began after the
 //               discard; a word that falls back
 struct BackupDraws : WeakTicks {
-    BackupAllocator<Weak> backup;
+    PositionAllocator<Weak> backup;
     Weak<uint64_t> told;
     Run taken[2] = {};
     bool unknown[2] = {false, false};

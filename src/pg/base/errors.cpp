@@ -87,13 +87,6 @@ void report_set_without_preload(const char *setting) {
                      libraries_to_preload(), setting)));
 }
 
-void explain_allocation(void *what) {
-    if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_INSUFFICIENT_RESOURCES)
-        return;
-    errcontext("allocation of dynamic shared memory for %s", static_cast<const char *>(what));
-    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
-}
-
 void report_in_recovery() {
     ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot draw a value during recovery"),
                     errdetail("A standby cannot write a range to the write-ahead log."),
@@ -124,13 +117,6 @@ void report_newer_row(Oid sequence, const char *table) {
                     errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",
                            name_of(sequence), table),
                     errhint("Retry the transaction.")));
-}
-
-void report_altered_here(Oid sequence) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("cannot use sequence \"%s\" because it was altered in this transaction", name_of(sequence)),
-                    errdetail("If the transaction rolled back, values drawn now could be drawn again."),
-                    errhint("Commit the transaction before you draw.")));
 }
 
 void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault) {
@@ -183,16 +169,6 @@ void report_uuid(const char *uuid, core::UuidFault fault) {
                         ? errdetail("It is not a UUID of version 7.")
                         : errdetail("Its time or its check bits do not fit the generator's layout."),
                     errhint("Pass the generator that issued the id as the second argument.")));
-}
-
-void report_no_sequence(Oid sequence) {
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", sequence),
-                    errhint("Use a sequence or generator that exists.")));
-}
-
-void report_not_a_sequence(Oid relation) {
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", name_of(relation)),
-                    errhint("Use a sequence, or create a segment with segment_create().")));
 }
 
 void report_not_a_generator(Oid relation) {

@@ -19,16 +19,6 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 [[noreturn]] void report_not_preloaded();
 [[noreturn]] void report_set_without_preload(const char *setting);
 
-// Returns allocate(). If there is no dynamic shared memory, the error says what for, and what to do.
-void explain_allocation(void *what);
-template <typename Allocate> auto explained(const char *what, Allocate allocate) {
-    ErrorContextCallback context = {error_context_stack, explain_allocation, const_cast<char *>(what)};
-    error_context_stack = &context;
-    const auto allocated = allocate();
-    error_context_stack = context.previous;
-    return allocated;
-}
-
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();
 
@@ -42,9 +32,6 @@ template <typename Allocate> auto explained(const char *what, Allocate allocate)
 // The row was changed after the transaction's snapshot.
 [[noreturn]] void report_newer_row(Oid sequence, const char *table);
 
-// The open transaction has altered the generator, or its sequence.
-[[noreturn]] void report_altered_here(Oid sequence);
-
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 [[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
 [[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
@@ -53,8 +40,6 @@ template <typename Allocate> auto explained(const char *what, Allocate allocate)
 [[noreturn]] void report_too_late_for_uuid(const core::Layout &layout, int64_t id);
 [[noreturn]] void report_uuid(const char *uuid, core::UuidFault fault);
 
-[[noreturn]] void report_no_sequence(Oid sequence);
-[[noreturn]] void report_not_a_sequence(Oid relation);
 [[noreturn]] void report_not_a_generator(Oid relation);
 
 // The ring is empty, and the generator's policy does not let a caller refill it.

@@ -57,8 +57,10 @@ inline int64_t monotonic_coarse_us() {
     return static_cast<int64_t>(now.tv_sec) * (1000 * us_per_ms) + now.tv_nsec / ns_per_us;
 }
 
-// The wall clock's offset above the monotonic clock: constant while the wall clock is not set.
+// The wall clock's offset above the monotonic clock: constant while the wall clock is not set. If it has changed by
+// more than this, the clock has jumped.
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
+constexpr int64_t suspicious_jump_us = 10 * us_per_second;
 
 // What a process waits for. PostgreSQL 17 and later show it as a wait event of that name, UidgenClock for example;
 // before that it is Extension.

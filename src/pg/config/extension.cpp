@@ -2,6 +2,7 @@
 
 #include "base/compat.hpp"
 #include "base/errors.hpp"
+#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include "extension.hpp"
 #include "base/errors.hpp"
+#include "sequence/sequence.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -43,15 +44,6 @@ bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
 
 bool is_relation(Oid oid) { return is_in(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
 bool is_database(Oid oid) { return is_in(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
-
-bool is_written_here(Oid relation) {
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-    if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for relation %u", relation);
-    const bool is_ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-    ReleaseSysCache(tuple);
-    return is_ours;
-}
 
 AttrNumber column_number(TupleDesc desc, const char *name) {
     const int number = SPI_fnumber(desc, name);

@@ -32,9 +32,6 @@ SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Dat
 bool is_relation(Oid oid);
 bool is_database(Oid oid);
 
-// Whether the open transaction wrote the relation's row in pg_class.
-bool is_written_here(Oid relation);
-
 // ---------------------------------------------------------------------------------------------------------
 // Reading the extension's own tables: uid_generator and uid_segment.
 //

@@ -23,11 +23,13 @@ void drop_stale_run(SessionEntry *e, uint64_t floor) {
 // The refiller cannot write leases. So a caller has the next lease written while the current one lasts, without waiting
 // for it.
 void keep_lease(Call *call, const core::Decision &decision) {
-    if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0)
-        reserve_if_plausible(call, decision.reserve_until);
-    else if (decision.action == core::ClockAction::confirm &&
-             call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr))
+    if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0) {
+        if (clock_is_plausible(call))
+            reserve_in_grant(call, decision.reserve_until, true);
+    } else if (decision.action == core::ClockAction::confirm &&
+               call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr)) {
         confirm_lease(call, core::Durability::local);
+    }
 }
 
 bool take_run(Call *call, uint64_t floor) {
@@ -84,7 +86,7 @@ void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
     uint64_t left_over = core::empty_cell;
     if (refill_ring(&generator, ring_of(call.e->slot), floor, limit, runs_by_caller, &left_over) > 0)
-        note_ring_refill(&generator.ring, RingRefill::by_caller);
+        note_ring_refill(&generator.ring, &generator.ring.refills_by_caller);
     if (left_over != core::empty_cell)
         call.e->run_in_hand = left_over;
 }
@@ -121,10 +123,12 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
     }
 }
 
-// Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value.
-// True: time has passed.
-bool need_durable(Call *call, uint64_t end) {
-    if (call->e->slot->generator.ticks.usable(call->level) >= end)
+// Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value
+// of the run of that position. True: time has passed.
+bool need_durable(Call *call, uint64_t position) {
+    const GeneratorState &generator = call->e->slot->generator;
+    const uint64_t last = core::SharedRun<>::end_of_run(position, generator.config.cached.run);
+    if (generator.ticks.usable(call->level) > last)
         return false;
     confirm_lease(call, call->level);
     return true;
@@ -139,7 +143,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     uint64_t seen = 0;
     const core::Run run = ring.shared.take(floor, length, call->want, &seen);
     if (run.count > 0) {
-        *retry = need_durable(call, run.first + run.count);
+        *retry = need_durable(call, run.first); // another session may have installed it
         if (!*retry)
             return run;
         ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
@@ -148,7 +152,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     if (e->run_in_hand == 0)
         return {0, 0};
     const core::Run first = {e->run_in_hand, Min(call->want, length)};
-    *retry = need_durable(call, first.first + length);
+    *retry = need_durable(call, first.first);
     if (*retry)
         return {0, 0};
     *retry = !ring.shared.install(seen, first.first + first.count - 1);
@@ -168,11 +172,6 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
 uint64_t next_available(const SessionEntry *e, uint64_t floor) {
     const GeneratorState &generator = e->slot->generator;
     return shared_run_has_next(generator, floor) ? generator.ring.shared.last() + 1 : e->run_in_hand;
-}
-
-// The end of the run of positions that the call would get from `next` on.
-uint64_t end_available(const Call &call, uint64_t next) {
-    return Min(next + call.want, core::SharedRun<>::end_of_run(next, call.e->slot->generator.config.cached.run) + 1);
 }
 
 // By how much a position is further ahead of the clock than allowed; at most 0: it is not.
@@ -250,7 +249,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
             continue;
         }
-        if (next > 0 && need_durable(&call, end_available(call, next))) // it may be too old now
+        if (next > 0 && need_durable(&call, next)) // it may be too old now
             continue;
         bool retry = false;
         const core::Run run = take_shared(&call, floor, &retry);

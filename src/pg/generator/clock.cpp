@@ -7,26 +7,6 @@
 
 namespace uidgen::pg {
 
-namespace {
-
-// A generator's name is unique in its database only.
-struct Names {
-    const char *generator;
-    const char *database;
-};
-Names names_of(const SessionEntry *e) { return {get_rel_name(e->sequence), get_database_name(MyDatabaseId)}; }
-
-void log_behind(const Names &names, const GeneratorConfig &config, int64_t tick, int64_t back) {
-    const core::Layout &layout = config.layout;
-    const char *until = timestamptz_to_str(to_timestamptz(core::start_of(layout, tick + back)));
-    ereport(LOG, (errmsg("clock is %.3f s behind generator \"%s\" in database \"%s\"",
-                         static_cast<double>(back * layout.tick_us) / 1e6, names.generator, names.database),
-                  config.cached.on ? errdetail("The clock catches up when it shows %s.", until)
-                                   : errdetail("The policy when_back applies until the clock shows %s.", until)));
-}
-
-} // namespace
-
 void note_clock_jump(int64_t now_us, int64_t moved_us) {
     server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
     ereport(LOG,
@@ -45,14 +25,18 @@ void note_clock_change(const SessionEntry *e, uint64_t changes, const core::Cloc
     const int64_t back = core::ticks_back(config.policy, again);
     if ((back > 0) == is_behind(changes))
         return;
-    const Names names = names_of(e); // may fail, so it comes before the change
-    if (!generator.clock.changes.compare_exchange_strong(changes, changes + 1, std::memory_order_acq_rel))
+    // They may fail, so they come before the change. A generator's name is unique in its database only.
+    const char *name = get_rel_name(e->sequence);
+    const char *database = get_database_name(MyDatabaseId);
+    if (!generator.clock_changes.compare_exchange_strong(changes, changes + 1, std::memory_order_acq_rel))
         return; // another session has made the change
     if (back > 0)
-        log_behind(names, config, again.now, back);
+        ereport(LOG, (errmsg("clock is %.3f s behind generator \"%s\" in database \"%s\"",
+                             static_cast<double>(back * config.layout.tick_us) / 1e6, name, database),
+                      errdetail("The clock catches up when it shows %s.",
+                                timestamptz_to_str(to_timestamptz(core::start_of(config.layout, again.now + back))))));
     else
-        ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", names.generator,
-                             names.database)));
+        ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", name, database)));
 }
 
 // A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows. Before
@@ -63,7 +47,7 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
         return soon;
     const GeneratorConfig &config = e->slot->generator.config;
     const int64_t moved_us = clock_moved_us();
-    const bool is_as_at_start = moved_us < core::suspicious_jump_us && moved_us > -core::suspicious_jump_us;
+    const bool is_as_at_start = moved_us < suspicious_jump_us && moved_us > -suspicious_jump_us;
     const bool is_default = find_default_generator(extension_schema()) == e->sequence;
     const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
     const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);

@@ -36,17 +36,13 @@ void reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool pref
     uint64_t lsn = InvalidXLogRecPtr;
 
     Relation rel = open_sequence(e);
-    SequencePage page = lock_page_for_writing(rel);
-    const PageState state = read_page(page);
-    if (!same_state(state, slot->expected))
-        adopt_page(slot, rel, state);
+    SequencePage page = lock_page_of(slot, rel);
     const uint64_t written = generator.ticks.written_range().until;
     const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
     if (written < until) {
-        lsn = write_page(&page, until_tick - 1);
-        slot->expected = read_page(page);
-        const uint64_t expected = generator.passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
-        generator.passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
+        lsn = write_page(&page, until_tick - 1, slot);
+        const uint64_t expected = slot->passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
+        slot->passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
         count(&slot->counters, Stat::records);
     }
     unlock_page(&page);
@@ -64,28 +60,13 @@ int64_t own_number(const Call &call) {
     return number.load(std::memory_order_acquire);
 }
 
-// Writes a lease inside the call's grant. If the grant begins above what was leased before, both workers skip the gap.
-// The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 1).
-void reserve_in_grant(Call *call, int64_t until_tick, bool prefetch) {
-    if (!call->grant.in_fleet)
-        (void)own_number(*call);
-    GeneratorState &generator = call->e->slot->generator;
-    const uint64_t from = core::granted_begin(generator.config.policy, call->view);
-    if (call->grant.in_fleet && from > 0)
-        generator.backup.discard_below(from);
-    reserve_lease(call->e, from, until_tick, prefetch);
-}
-
-// Does not wait for the flush.
-void reserve_ahead(Call *call, int64_t until_tick) { reserve_in_grant(call, until_tick, true); }
-
 void wait_for_clock(Call *call, int64_t missing_us) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
     const int64_t left_us = left_to_wait_us(call, Stat::clock_waits, &waited_us);
     if (left_us <= 0) {
         // Behind, or far ahead of a right clock because sessions draw faster than the layout allows.
-        const bool is_behind = pg::is_behind(slot->generator.clock.changes.load(std::memory_order_relaxed));
+        const bool is_behind = pg::is_behind(slot->generator.clock_changes.load(std::memory_order_relaxed));
         count(&slot->counters, is_behind ? Stat::refused_clock : Stat::refused_rate);
         const char *soon = psprintf("Call again in %lld s, or increase uidgen.max_wait.",
                                     static_cast<long long>((missing_us + 999999) / 1000000));
@@ -205,11 +186,11 @@ bool take(Call *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
-        reserve_ahead(call, decision.reserve_until);
+        reserve_in_grant(call, decision.reserve_until, true);
     const core::IdEncoder encoder = encoder_for(*call, false);
-    const uint64_t expected = generator.passed_over.expect(call->view.last + 1, decision.floor);
+    const uint64_t expected = e->slot->passed_over.expect(call->view.last + 1, decision.floor);
     const core::Run run = generator.ticks.take(decision.floor, decision.limit, call->want);
-    generator.passed_over.settle(expected, run.passed_over);
+    e->slot->passed_over.settle(expected, run.passed_over);
     if (run.count == 0)
         return false;
     note_seen(*call);
@@ -242,13 +223,26 @@ bool take_backup(Call *call, const core::Decision &asked) {
         const core::IdEncoder encoder = encoder_for(*call, !fault_is(Fault::same_bit));
         const core::Run run = generator.backup.take(decision.floor, decision.limit, call->want);
         call->drawn = {run, encoder};
-        generator.clock.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
+        generator.backup_ids.fetch_add(run.count, std::memory_order_relaxed);
+        count(&call->e->slot->counters, Stat::ids, run.count);
         return run.count > 0;
     }
     return execute(call, decision);
 }
 
 } // namespace
+
+// If the grant begins above what was leased before, both workers skip the gap.
+// The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 1).
+void reserve_in_grant(Call *call, int64_t until_tick, bool ahead) {
+    if (!call->grant.in_fleet)
+        (void)own_number(*call);
+    GeneratorState &generator = call->e->slot->generator;
+    const uint64_t from = core::granted_begin(generator.config.policy, call->view);
+    if (call->grant.in_fleet && from > 0)
+        generator.backup.discard_below(from);
+    reserve_lease(call->e, from, until_tick, ahead);
+}
 
 void before_next_try(Call *call) {
     CHECK_FOR_INTERRUPTS();
@@ -272,10 +266,11 @@ bool clock_is_plausible(Call *call) {
     std::atomic<int64_t> &offset_us = server_state->clock.offset_us;
     int64_t trusted_us = offset_us.load(std::memory_order_relaxed);
     const int64_t moved_us = call->offset_us - trusted_us;
-    const core::ClockJump jump = core::clock_jump(moved_us, settings::max_clock_jump_s * us_per_second);
-    if (jump != core::ClockJump::none && !clock_shows_it_again(call))
+    const bool too_far = settings::max_clock_jump_s > 0 && moved_us > settings::max_clock_jump_s * us_per_second;
+    const bool jumped = moved_us > suspicious_jump_us;
+    if ((too_far || jumped) && !clock_shows_it_again(call)) // one bad reading must not use up years
         return false;
-    if (jump == core::ClockJump::too_far) {
+    if (too_far) {
         count(&call->e->slot->counters, Stat::refused_clock);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
@@ -287,8 +282,7 @@ bool clock_is_plausible(Call *call) {
                                 quote_literal_cstr(qualified_name(call->e->sequence)))));
     }
     // Of sessions that have seen one jump, one logs it.
-    if (offset_us.compare_exchange_strong(trusted_us, call->offset_us, std::memory_order_relaxed) &&
-        jump == core::ClockJump::far)
+    if (offset_us.compare_exchange_strong(trusted_us, call->offset_us, std::memory_order_relaxed) && jumped)
         note_clock_jump(call->now_us, moved_us);
     return true;
 }
@@ -296,7 +290,7 @@ bool clock_is_plausible(Call *call) {
 void read_state(Call *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
-    const uint64_t changes = generator.clock.changes.load(std::memory_order_acquire); // first: draw.hpp
+    const uint64_t changes = generator.clock_changes.load(std::memory_order_acquire); // first: draw.hpp
     call->view.seen = generator.seen.load(std::memory_order_acquire);
     // In the order of their growth, so that usable <= written as decide() expects.
     call->view.last = generator.ticks.last();
@@ -364,11 +358,6 @@ bool execute(Call *call, const core::Decision &decision) {
         break;
     }
     return false;
-}
-
-void reserve_if_plausible(Call *call, int64_t until_tick) {
-    if (clock_is_plausible(call))
-        reserve_ahead(call, until_tick);
 }
 
 void confirm_lease(Call *call, core::Durability level) {

@@ -17,21 +17,13 @@ struct Drawn {
 Drawn draw(SessionEntry *e, uint64_t want);
 
 // The same in cached mode: from the run that all sessions share, else from the ring, else by the generator's policy for
-// an empty ring. Leaves a window on the rest of the run. When the wall clock is read:
-//   1. The fast path does not read it, only the coarse monotonic clock (3).
-//   2. The slow path (a transaction's first call, a new run, an empty ring) reads it, and throws away what is older
-//      than half of max_staleness.
-//   3. The fast path may then continue for the other half. It measures that time by the coarse monotonic clock,
-//      because the wall clock may be set meanwhile.
-// So no id is older than max_staleness when it is handed out, even without a refiller.
+// an empty ring. Leaves a window on the rest of the run. Throws away what is older than half of max_staleness, so that
+// the fast path may continue for the other half without the wall clock (docs/design.md, P4).
 Drawn draw_cached(SessionEntry *e, uint64_t want);
 
 // ---------------------------------------------------------------------------------------------------------
 // The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
-//
-// While uidgen.registry is set, a generator draws inside grants (memory/memberships.hpp), whose ticks bound what
-// decide() allows. A try reads one grant, after the bounds of the generator's word and before the clock. So joining a
-// fleet needs no pause (docs/design.md, P1 16).
+// A try reads one grant, after the bounds of the generator's word and before the clock (docs/design.md, P1 16).
 // ---------------------------------------------------------------------------------------------------------
 
 struct NodeGrant {
@@ -89,8 +81,8 @@ bool clock_is_plausible(Call *call);
 // Executes the decision. True: positions were drawn. False: try again.
 bool execute(Call *call, const core::Decision &decision);
 
-// Writes the next lease ahead of its use, unless the clock reading behind it is implausible.
-void reserve_if_plausible(Call *call, int64_t until_tick);
+// Writes a lease inside the call's grant. Ahead of its use, it does not wait for the flush.
+void reserve_in_grant(Call *call, int64_t until_tick, bool ahead);
 
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(Call *call, core::Durability level);
@@ -108,11 +100,10 @@ inline bool has_waited(const Call &call, Stat waits) { return (call.wait.counted
 // ---------------------------------------------------------------------------------------------------------
 // What is said of the clock: in the log, and in the hint of an error.
 //
-// A line in the log and a counter say when the clock goes back below what a generator has used, and when it has caught
-// up. The clock is behind while core::ticks_back() says so, which is as long as the policy when_back applies. A single
-// bad reading is none: at each change the clock is read once more, and must show the same. ClockEvents::changes counts
-// the changes. A session reads it, then what the generator has used, then the clock. So the session whose swap counts
-// the change has seen the change itself, and writes the line.
+// A line in the log and a counter say when the clock goes back below what a generator has used (core::ticks_back()),
+// and when it has caught up. A single bad reading is none: at each change the clock is read once more, and must show
+// the same. A session reads clock_changes, then what the generator has used, then the clock. So the session
+// whose swap counts the change has seen the change itself, and writes the line.
 // ---------------------------------------------------------------------------------------------------------
 
 inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
@@ -140,12 +131,8 @@ struct SimilarGenerator {
 SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us);
 
 // ---------------------------------------------------------------------------------------------------------
-// The refiller: a background process that fills the rings of generators in cached mode ahead of time.
-//
-// The first caller that finds no refiller starts it. It ends when no such generator is in use. It has no database
-// connection, so it blocks no other command. It only works in shared memory: it moves positions inside a durable lease
-// from the generator's word into the ring. It cannot extend a lease; callers do. Correctness does not depend on it: a
-// caller that finds the ring empty refills it, unless the generator's row says otherwise.
+// The refiller: a background process that fills the rings of generators in cached mode ahead of time. It only moves
+// positions inside a durable lease from the generator's word into the ring. It cannot extend a lease; callers do.
 // ---------------------------------------------------------------------------------------------------------
 
 // The limit of what may be taken from the generator's word now: durable on this server, at most max_ahead above the
@@ -158,8 +145,8 @@ uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, i
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
                      uint64_t *left_over);
 
-// Counts a refill. The first one counts as the initial one, whichever process did it.
-void note_ring_refill(RingState *ring, RingRefill why);
+// Notes a refill, and counts it in one of the ring's counters.
+void note_ring_refill(RingState *ring, std::atomic<uint64_t> *refills);
 
 // The first position that is fresh enough to be handed out now.
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us);

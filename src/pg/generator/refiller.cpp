@@ -10,12 +10,11 @@ constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
-// note_ring_refill() knows the first refill. A refill goes on until the ring is full.
-bool is_due(GeneratorState *generator, const core::Ring<> &ring, RingRefill *why) {
+// A refill goes on until the ring is full.
+bool is_due(GeneratorState *generator, const core::Ring<> &ring) {
     const CachedConfig &cached = generator->config.cached;
     const int64_t refilled_at = generator->ring.refilled_ring_at_us.load(std::memory_order_relaxed);
     const bool is_scheduled = cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
-    *why = is_scheduled ? RingRefill::schedule : RingRefill::threshold;
     generator->ring.is_refilled = ring.wants_runs(generator->ring.is_refilled || is_scheduled, cached.threshold);
     return generator->ring.is_refilled;
 }
@@ -28,21 +27,22 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
-struct Visit {
+// What the visits of all rings have found.
+struct Round {
     bool has_ring;
-    bool more;     // there is room, and more to put
-    bool refilled; // by this visit
+    bool refilled;
+    bool more; // there is room, and more to put
 };
 
 bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
 
-// Under the slot's lock: no wait, no allocation, no error. A run that finds no room because callers refill, too, is
-// thrown away.
-void refill_some(Slot *slot, Visit *visit) {
+// Under the slot's lock, which keeps the ring: no wait, no allocation, no error. A run that finds no room because
+// callers refill, too, is thrown away.
+void refill_some(Slot *slot, Round *round) {
     GeneratorState &generator = slot->generator;
-    RingRefill why = RingRefill::threshold;
     const core::Ring<> ring = ring_of(slot);
-    if (!visit->refilled && !is_due(&generator, ring, &why))
+    round->has_ring = true;
+    if (!is_due(&generator, ring))
         return;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(slot).view;
@@ -53,37 +53,14 @@ void refill_some(Slot *slot, Visit *visit) {
     const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &left_over);
     if (left_over != core::empty_cell)
         generator.ring.rejected_puts.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
-    if (moved > 0 && !visit->refilled)
-        note_ring_refill(&generator.ring, why);
-    visit->refilled = visit->refilled || moved > 0;
-    visit->more = moved == runs_at_a_time;
-    if (!visit->more && generator.config.cached.discards && ring.filled() == ring.cells())
-        discard_rest_of_tick(&generator, limit);
-}
-
-// The lock keeps the ring.
-Visit visit_slot(Slot *slot) {
-    Visit visit = {};
-    do {
-        visit.more = false;
-        LWLockAcquire(&slot->lock, LW_SHARED);
-        visit.has_ring = has_ring(slot);
-        if (visit.has_ring)
-            refill_some(slot, &visit);
-        LWLockRelease(&slot->lock);
-    } while (visit.more);
-    return visit;
-}
-
-// The visits of all slots as one.
-Visit visit_all() {
-    Visit all = {};
-    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        const Visit visit = visit_slot(slot);
-        all.has_ring = all.has_ring || visit.has_ring;
-        all.refilled = all.refilled || visit.refilled;
+    if (moved > 0) {
+        note_ring_refill(&generator.ring, &generator.ring.refills);
+        round->refilled = true;
     }
-    return all;
+    if (moved == runs_at_a_time && ring.filled() < ring.cells())
+        round->more = true;
+    else if (generator.config.cached.discards && ring.filled() == ring.cells())
+        discard_rest_of_tick(&generator, limit);
 }
 
 bool has_any_ring() {
@@ -104,11 +81,15 @@ bool may_end() {
 void refill_rings() {
     int64_t nap_ms = shortest_nap_ms;
     while (!ShutdownRequestPending) {
-        const Visit round = visit_all();
+        Round round = {};
+        for_each_slot(SlotKind::generator, [&round](Slot *slot) {
+            if (has_ring(slot))
+                refill_some(slot, &round);
+        });
         if (!round.has_ring && may_end())
             return;
         nap_ms = round.refilled || !round.has_ring ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        sleep_for(nap_ms * us_per_ms, Wait::refiller);
+        sleep_for(round.more ? 0 : nap_ms * us_per_ms, Wait::refiller);
     }
 }
 
@@ -140,12 +121,11 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
     return moved;
 }
 
-void note_ring_refill(RingState *ring, RingRefill why) {
+void note_ring_refill(RingState *ring, std::atomic<uint64_t> *refills) {
     ring->went_stale.store(false, std::memory_order_relaxed);
     // Release: a caller that sees it finds the runs (at_empty_ring()).
-    const int64_t before = ring->refilled_ring_at_us.exchange(monotonic_us(), std::memory_order_release);
-    ring->ring_refills[static_cast<uint32_t>(before == 0 ? RingRefill::initial : why)].fetch_add(
-        1, std::memory_order_relaxed);
+    ring->refilled_ring_at_us.store(monotonic_us(), std::memory_order_release);
+    refills->fetch_add(1, std::memory_order_relaxed);
 }
 
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {

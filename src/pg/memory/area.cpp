@@ -1,6 +1,5 @@
 #include "area.hpp"
 
-#include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "server_state.hpp"
@@ -72,12 +71,15 @@ void forget_former(AreaState *state) {
 // No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping.
 void make() {
     AreaState *state = &server_state->area;
+    ErrorContextCallback context;
     const dshash_parameters parameters = table_parameters();
     forget_former(state);
     learn_birth();
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-    area = explained(of_slot_table, [] { return dsa_create(server_state->tranche); });
-    slot_table = explained(of_slot_table, [&] { return dshash_create(area, &parameters, nullptr); });
+    begin_allocation(&context, of_slot_table);
+    area = dsa_create(server_state->tranche);
+    slot_table = dshash_create(area, &parameters, nullptr);
+    end_allocation(context);
     MemoryContextSwitchTo(caller);
     restore_area();
     dsa_pin(area);
@@ -128,8 +130,28 @@ void open_area() {
 
 void area_restore_by(void (*restore)()) { restore_area = restore; }
 
+namespace {
+
+void explain_allocation(void *what) {
+    if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_INSUFFICIENT_RESOURCES)
+        return;
+    errcontext("allocation of dynamic shared memory for %s", static_cast<const char *>(what));
+    errhint("Make more room in /dev/shm (in a container: a larger shm size), or set min_dynamic_shared_memory.");
+}
+
+} // namespace
+
+void begin_allocation(ErrorContextCallback *context, const char *what) {
+    *context = {error_context_stack, explain_allocation, const_cast<char *>(what)};
+    error_context_stack = context;
+}
+
 dsa_pointer allocate_in_area(Size bytes, const char *what) {
-    return explained(what, [bytes] { return dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO); });
+    ErrorContextCallback context;
+    begin_allocation(&context, what);
+    const dsa_pointer memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
+    end_allocation(context);
+    return memory;
 }
 
 void free_in_area(dsa_pointer pointer) {

@@ -31,11 +31,14 @@ SlotKey slot_key(Oid sequence);
 
 inline bool is_of_this_database(const SlotKey &key) { return same_key(key, slot_key(key.sequence)); }
 
+enum class SlotKind : uint32_t { generator, segment };
+constexpr uint32_t slot_kinds = 2;
+
 // What the table holds: an entry for each sequence that has a slot, and for each database that has lost one. An entry
-// without a slot is like none.
+// without a slot is like none. A slot of the other kind than the sequence is one that its oid had before.
 struct SlotEntry {
     SlotKey key; // must come first: the table's key
-    dsa_pointer slot;
+    dsa_pointer slots[slot_kinds];
     int64_t lost_until_us; // of a database (slots.hpp)
 };
 
@@ -54,6 +57,10 @@ void area_restore_by(void (*restore)());
 
 // The address in this process. May raise an error, if the memory is new to the process.
 template <typename T> T *in_area(dsa_pointer pointer) { return static_cast<T *>(dsa_get_address(area, pointer)); }
+
+// Between the two an error for lack of dynamic shared memory says what for, and what to do.
+void begin_allocation(ErrorContextCallback *context, const char *what);
+inline void end_allocation(const ErrorContextCallback &context) { error_context_stack = context.previous; }
 
 // Zeroed memory. `what` is in the error if there is none.
 dsa_pointer allocate_in_area(Size bytes, const char *what);

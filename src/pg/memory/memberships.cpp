@@ -203,7 +203,7 @@ core::FleetSeen fleet_seen() {
 }
 
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership) {
-    Slot *slot = make_stale_slot(key);
+    Slot *slot = claim_slot(key, SlotKind::generator);
     MembershipState &state = slot->generator.membership;
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     begin_membership(&state);

@@ -87,8 +87,10 @@ void server_state_preload() {
 bool attach_server_state() {
     if (likely(server_state != nullptr))
         return true;
-    void *memory = explained("the state of the server", [] { return named_memory(name, bytes, make); });
-    auto *state = static_cast<ServerState *>(memory);
+    ErrorContextCallback context;
+    begin_allocation(&context, "the state of the server");
+    auto *state = static_cast<ServerState *>(named_memory(name, bytes, make));
+    end_allocation(context);
     if (state == nullptr)
         return false;
     if (state->header.magic != magic || state->header.layout != shared_layout())

@@ -21,7 +21,7 @@
 
 #include <atomic>
 
-#include "base/compat.hpp"
+#include "area.hpp"
 #include "core/membership.hpp"
 #include "counters.hpp"
 
@@ -33,8 +33,6 @@ struct SlotLists {
     std::atomic<dsa_pointer> next_look;
     dsa_pointer first_free; // by Slot::next_free
 };
-constexpr uint32_t slot_kinds = 2;
-
 struct AreaState {
     LWLock making; // held while the area is made
     std::atomic<dsa_handle> handle;

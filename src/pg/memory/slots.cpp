@@ -1,6 +1,6 @@
 #include "slots.hpp"
 
-#include "base/errors.hpp"
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "memberships.hpp"
 
@@ -14,9 +14,7 @@ static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by 
 // Slots are made so many bytes at a time. Objects of more than 8 kB begin at a page, which aligns slots to cache lines.
 constexpr Size bytes_at_a_time = 32 * 1024;
 
-SlotLists &lists_of(SlotKind kind) {
-    return server_state->area.slots[static_cast<uint32_t>(kind) - static_cast<uint32_t>(SlotKind::generator)];
-}
+SlotLists &lists_of(SlotKind kind) { return server_state->area.slots[static_cast<uint32_t>(kind)]; }
 
 constexpr Size bytes_of(SlotKind kind) {
     const Size end = kind == SlotKind::generator ? offsetof(Slot, generator) + sizeof(GeneratorState)
@@ -68,15 +66,17 @@ dsa_pointer make_ring(uint64_t cells) {
     return memory;
 }
 
-// InvalidDsaPointer: another session has taken the last one.
-dsa_pointer take_free_slot(SlotKind kind) {
+Slot *take_free_slot(SlotKind kind) {
     SlotLists &lists = lists_of(kind);
-    lock_state(LW_EXCLUSIVE);
-    const dsa_pointer taken = lists.first_free;
-    if (DsaPointerIsValid(taken))
-        lists.first_free = in_area<Slot>(taken)->next_free;
-    unlock_state();
-    return taken;
+    for (;; add_slots(kind)) {
+        lock_state(LW_EXCLUSIVE);
+        Slot *taken = DsaPointerIsValid(lists.first_free) ? in_area<Slot>(lists.first_free) : nullptr;
+        if (taken != nullptr)
+            lists.first_free = taken->next_free;
+        unlock_state();
+        if (taken != nullptr)
+            return taken;
+    }
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -99,8 +99,10 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     const uint64_t run = init.config.cached.run;
     memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, membership));
     generator->ticks.reset(init.first_position);
+    if (fault_is(Fault::resume_lease))
+        generator->ticks.publish(init.first_position,
+                                 core::position_above(init.config.policy, init.expected.counter.last_value), 0);
     generator->backup.reset(init.first_position);
-    generator->passed_over.reset(init.first_position);
     generator->seen.store(core::nothing_seen, std::memory_order_relaxed);
     generator->config = init.config;
     generator->config.policy.spread.salt = server_state->salt;
@@ -123,6 +125,7 @@ void reset(SegmentState *segment, const SlotInit &init) {
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     slot->file = init.file;
     slot->expected = init.expected;
+    slot->passed_over.reset(init.first_position);
     if (slot->kind == SlotKind::segment) {
         reset(&slot->segment, init);
         return;
@@ -162,17 +165,35 @@ dsa_pointer take_cells(Slot *slot) {
     return cells;
 }
 
-// The slot has no ring until now: it was free, or has lost it when it was reset.
-void make_ready(Slot *slot, const SlotInit &init, dsa_pointer *cells) {
+// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
+// cached.cpp: the run that is read next is not one of those before.
+uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
+    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
+    return before + (ring.shared.last() & (run - 1)) + 1;
+}
+
+// Ids that are known without being counted.
+uint64_t ids_by_words(const Slot &slot) {
+    if (slot.kind == SlotKind::generator && slot.generator.config.cached.on)
+        return drawn_from_shared_runs(slot.generator.ring, slot.generator.config.cached.run);
+    return slot.passed_over.handed_out(next_by_word(slot));
+}
+
+// The slot has no ring until now: it was free, or has lost it when it was reset. False: another session was first.
+bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     lock_both(slot);
-    const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
-    count(&slot->counters, Stat::ids, ids_by_words(*slot)); // the words lose what they say
-    reset(slot, init, *cells);
-    if (slot->kind == SlotKind::generator)
-        slot->generator.former_until_us = until_us;
-    set_phase(slot, SlotPhase::ready);
+    const bool is_stale = slot->phase != SlotPhase::ready;
+    if (is_stale) {
+        const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
+        const uint64_t drawn = ids_by_words(*slot);
+        count(&slot->counters, Stat::ids, drawn); // the words lose what they say
+        reset(slot, init, cells);
+        if (slot->kind == SlotKind::generator)
+            slot->generator.former_until_us = until_us;
+        set_phase(slot, SlotPhase::ready);
+    }
     unlock_both(slot);
-    *cells = InvalidDsaPointer;
+    return is_stale;
 }
 
 // Returns the cells of its ring.
@@ -193,9 +214,12 @@ dsa_pointer end_use(Slot *slot) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null: there is none.
-Slot *slot_of(const SlotEntry *entry) {
-    return entry != nullptr && DsaPointerIsValid(entry->slot) ? in_area<Slot>(entry->slot) : nullptr;
+Slot *slot_of(const SlotEntry *entry, SlotKind kind) {
+    const dsa_pointer slot = entry != nullptr ? entry->slots[static_cast<uint32_t>(kind)] : InvalidDsaPointer;
+    return DsaPointerIsValid(slot) ? in_area<Slot>(slot) : nullptr;
 }
+
+void set_slot(SlotEntry *entry, SlotKind kind, dsa_pointer slot) { entry->slots[static_cast<uint32_t>(kind)] = slot; }
 
 void release(SlotEntry *entry) {
     if (entry != nullptr)
@@ -205,12 +229,12 @@ void release(SlotEntry *entry) {
 // The caller holds the entry's lock.
 SlotEntry *find_or_make_entry(const SlotKey &key) {
     bool found = false;
-    auto *entry = static_cast<SlotEntry *>(
-        explained(of_slot_table, [&] { return dshash_find_or_insert(slot_table, &key, &found); }));
-    if (!found) {
-        entry->slot = InvalidDsaPointer;
-        entry->lost_until_us = 0;
-    }
+    ErrorContextCallback context;
+    begin_allocation(&context, of_slot_table);
+    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
+    end_allocation(context);
+    if (!found)
+        *entry = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0};
     return entry;
 }
 
@@ -222,57 +246,30 @@ void remember_last_time(const SlotKey &key, int64_t until_us) {
     release(entry);
 }
 
-// A segment has the oid that a generator had.
-void remember_former(const SlotKey &key, Slot *generator) {
-    LWLockAcquire(&generator->lock, LW_SHARED);
-    const int64_t until_us = same_key(generator->key, key) ? slot_last_time(*generator) : 0;
-    LWLockRelease(&generator->lock);
-    if (until_us > 0)
-        remember_last_time(key, until_us);
-}
-
-// What may fail for lack of memory, before anything is taken.
-void prepare(const SlotKey &key, SlotKind kind) {
-    SlotEntry *entry = find_or_make_entry(key);
-    Slot *former = slot_of(entry);
-    release(entry);
-    if (former != nullptr && former->kind == SlotKind::generator && kind == SlotKind::segment)
-        remember_former(key, former);
-    if (!DsaPointerIsValid(lists_of(kind).first_free)) // without the lock, because claim() may find none anyhow
-        add_slots(kind);
-}
-
-// The slot of the key, locked in the table by *entry. A slot of the other kind is of a sequence that had the oid
-// before. Null: there is no free slot.
-Slot *claim(const SlotKey &key, SlotKind kind, SlotEntry **entry, dsa_pointer *cells) {
-    *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, true));
-    Slot *slot = slot_of(*entry);
-    if (*entry == nullptr || (slot != nullptr && slot->kind == kind))
-        return slot;
-    if (slot != nullptr)
-        *cells = end_use(slot);
-    (*entry)->slot = take_free_slot(kind);
-    slot = slot_of(*entry);
-    if (slot != nullptr)
-        begin_use(slot, key);
-    return slot;
+// 0 if the slot is of another sequence by now.
+int64_t last_time_of(Slot *slot, const SlotKey &key) {
+    if (slot->kind != SlotKind::generator)
+        return 0;
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const int64_t until_us = same_key(slot->key, key) ? slot_last_time(*slot) : 0;
+    LWLockRelease(&slot->lock);
+    return until_us;
 }
 
 } // namespace
 
-Slot *find_slot(Oid sequence) {
+Slot *find_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return nullptr;
-    const SlotKey key = slot_key(sequence);
     auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
-    Slot *slot = slot_of(entry);
+    Slot *slot = slot_of(entry, kind);
     release(entry);
     return slot;
 }
 
-Slot *find_ready_slot(Oid sequence, SlotKind kind) {
-    Slot *slot = find_slot(sequence);
-    if (slot == nullptr || slot->kind != kind)
+Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
+    Slot *slot = find_slot(key, kind);
+    if (slot == nullptr)
         return nullptr;
     LWLockAcquire(&slot->lock, LW_SHARED);
     const bool is_ready = slot->phase == SlotPhase::ready;
@@ -280,62 +277,53 @@ Slot *find_ready_slot(Oid sequence, SlotKind kind) {
     return is_ready ? slot : nullptr;
 }
 
-Slot *make_slot(Oid sequence, const SlotInit &init) {
-    const SlotKey key = slot_key(sequence);
-    Slot *slot = nullptr;
-    open_area();
-    while (slot == nullptr) {
-        SlotEntry *entry = nullptr;
-        dsa_pointer former = InvalidDsaPointer;
-        prepare(key, init.kind);
-        dsa_pointer cells = init.config.cached.on ? make_ring(init.config.cached.cells) : InvalidDsaPointer;
-        slot = claim(key, init.kind, &entry, &former);
-        if (slot != nullptr && slot->phase != SlotPhase::ready)
-            make_ready(slot, init, &cells);
-        release(entry);
-        free_in_area(cells);
-        free_in_area(former);
+// If there is no memory for a slot, the entry remains, which is like none.
+Slot *claim_slot(const SlotKey &key, SlotKind kind) {
+    SlotEntry *entry = find_or_make_entry(key);
+    Slot *slot = slot_of(entry, kind);
+    if (slot == nullptr) {
+        slot = take_free_slot(kind);
+        begin_use(slot, key);
+        set_slot(entry, kind, slot->self);
     }
-    return slot;
-}
-
-Slot *make_stale_slot(const SlotKey &key) {
-    SlotEntry *entry = nullptr;
-    dsa_pointer former = InvalidDsaPointer;
-    prepare(key, SlotKind::generator);
-    Slot *slot = claim(key, SlotKind::generator, &entry, &former);
     release(entry);
     return slot;
 }
 
-void expire_slot(Slot *slot) {
+Slot *make_slot(const SlotKey &key, const SlotInit &init) {
+    open_area();
+    Slot *slot = claim_slot(key, init.kind);
+    const dsa_pointer cells = init.config.cached.on ? make_ring(init.config.cached.cells) : InvalidDsaPointer;
+    if (!make_ready(slot, init, cells))
+        free_in_area(cells);
+    return slot;
+}
+
+void expire_slot(Slot *slot, SlotPhase to) {
     lock_both(slot);
     const dsa_pointer cells = take_cells(slot);
-    if (slot->phase == SlotPhase::ready)
-        set_phase(slot, SlotPhase::stale);
+    if (slot->phase > to)
+        set_phase(slot, to);
     if (slot->kind == SlotKind::segment)
         blocks_discard(slot);
     unlock_both(slot);
     free_in_area(cells);
 }
 
-void end_slot(Slot *slot) {
-    lock_both(slot);
-    const dsa_pointer cells = take_cells(slot);
-    set_phase(slot, SlotPhase::dropped);
-    unlock_both(slot);
-    free_in_area(cells);
-}
-
-void free_slot(const SlotKey &key, int64_t last_time_us) {
-    if (last_time_us > 0)
-        remember_last_time(key, last_time_us); // first, because it may fail
-    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, true));
+void free_slot(const SlotKey &key, SlotKind kind) {
+    Slot *slot = find_slot(key, kind);
+    const int64_t until_us = slot != nullptr ? last_time_of(slot, key) : 0;
+    if (until_us > 0)
+        remember_last_time(key, until_us); // first, because it may fail
+    auto *entry = slot != nullptr ? static_cast<SlotEntry *>(dshash_find(slot_table, &key, true)) : nullptr;
     if (entry == nullptr)
         return;
-    Slot *slot = slot_of(entry);
-    const dsa_pointer cells = slot != nullptr ? end_use(slot) : InvalidDsaPointer;
-    dshash_delete_entry(slot_table, entry);
+    const dsa_pointer cells = end_use(slot);
+    set_slot(entry, kind, InvalidDsaPointer);
+    if (slot_of(entry, SlotKind::generator) == nullptr && slot_of(entry, SlotKind::segment) == nullptr)
+        dshash_delete_entry(slot_table, entry);
+    else
+        release(entry);
     free_in_area(cells);
 }
 
@@ -366,18 +354,15 @@ Slot *first_slot(SlotKind kind) {
     return DsaPointerIsValid(newest) ? in_area<Slot>(newest) : nullptr;
 }
 
-// Relaxed: two sessions that look at the same slots do no harm.
-int slots_to_look_at(SlotKind kind, Slot **slots, int most) {
+// Relaxed: two sessions that look at the same slot do no harm.
+Slot *slot_to_look_at(SlotKind kind) {
     if (!attach_area())
-        return 0;
+        return nullptr;
     std::atomic<dsa_pointer> &next_look = lists_of(kind).next_look;
     const dsa_pointer next = next_look.load(std::memory_order_relaxed);
     Slot *slot = DsaPointerIsValid(next) ? in_area<Slot>(next) : first_slot(kind);
-    int count = 0;
-    for (; count < most && slot != nullptr; slot = next_slot(slot))
-        slots[count++] = slot;
-    next_look.store(count == most ? slots[count - 1]->next : InvalidDsaPointer, std::memory_order_relaxed);
-    return count;
+    next_look.store(slot != nullptr ? slot->next : InvalidDsaPointer, std::memory_order_relaxed);
+    return slot;
 }
 
 int64_t slot_last_time(const Slot &slot) {
@@ -393,28 +378,6 @@ int64_t slot_last_time(const Slot &slot) {
 // ---------------------------------------------------------------------------------------------------------
 // Statistics
 // ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
-// cached.cpp: the run that is read next is not one of those before.
-uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
-    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
-    return before + (ring.shared.last() & (run - 1)) + 1;
-}
-
-} // namespace
-
-uint64_t ids_by_words(const Slot &slot) {
-    if (slot.kind == SlotKind::segment)
-        return slot.segment.passed_over.handed_out(slot.segment.word.next());
-    const GeneratorState &generator = slot.generator;
-    const CachedConfig &cached = generator.config.cached;
-    const uint64_t backup = generator.clock.backup_ids.load(std::memory_order_relaxed);
-    if (cached.on)
-        return drawn_from_shared_runs(generator.ring, cached.run);
-    return generator.passed_over.handed_out(generator.ticks.last() + 1) + backup;
-}
 
 // The words may say less than a moment ago (PassedOver, invariant 1), but a counter must not go back.
 Stats slot_counted(Slot *slot) {

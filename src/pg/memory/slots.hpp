@@ -2,13 +2,11 @@
 // (area.hpp), as many as are used. A slot's memory is of one kind for good, and is never given back: a freed slot is
 // used again for another sequence.
 //
-// Locking contract
-//   1. To use a slot: RowExclusiveLock on the sequence, held to the end of the transaction. A slot is made under it,
-//      too.
-//   2. To reset a slot (expire_slot()): a lock on the sequence that excludes all users, as in an alteration
-//      (session/slot_life.hpp), or a sequence that no other session sees. To free one: the ExclusiveLock of the sweep
-//      (session/slot_life.hpp). Each changes the generation. So a session that kept a pointer compares the generation,
-//      under the lock on the sequence.
+// Locking contract (more of it in server_state.hpp)
+//   1. To make or use a slot: RowExclusiveLock on the sequence, held to the end of the transaction.
+//   2. To reset or free a slot: a lock on the sequence that excludes all users, or a sequence that no other session
+//      sees. Each changes the generation. So a session that kept a pointer compares the generation, under the lock on
+//      the sequence.
 //   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
@@ -16,9 +14,6 @@
 //   5. A process that makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of
 //      a node, which looks at many slots at one moment, needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
-//
-// A slot may outlive its sequence without harm (session/slot_life.hpp), because a session that opens an entry compares
-// the page and its file with what the slot expects.
 #pragma once
 
 #include <atomic>
@@ -47,8 +42,6 @@ struct PageState {
 inline bool same_state(const PageState &a, const PageState &b) {
     return a.counter.last_value == b.counter.last_value && a.counter.is_called == b.counter.is_called && a.lsn == b.lsn;
 }
-
-enum class SlotKind : uint32_t { none, generator, segment };
 
 enum class SlotPhase : uint32_t {
     free,    // of no sequence
@@ -92,10 +85,6 @@ struct GeneratorConfig {
     char preset[NAMEDATALEN]; // shortened if need be
 };
 
-// Why a ring was refilled.
-enum class RingRefill : uint32_t { initial, threshold, schedule, by_caller };
-constexpr uint32_t ring_refill_causes = 4;
-
 struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
@@ -105,16 +94,11 @@ struct RingState {
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
     bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
-    std::atomic<uint64_t> ring_refills[ring_refill_causes];
+    std::atomic<uint64_t> refills;            // by the refiller
+    std::atomic<uint64_t> refills_by_caller;
     std::atomic<uint64_t> rejected_puts;
     std::atomic<uint64_t> rejected_takes;
     std::atomic<uint64_t> too_old;
-};
-
-// What a generator has seen of a wrong clock (generator/draw.hpp).
-struct ClockEvents {
-    std::atomic<uint64_t> changes;    // odd while the clock is behind
-    std::atomic<uint64_t> backup_ids; // of the backup worker
 };
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
@@ -162,14 +146,13 @@ struct MembershipState {
 };
 
 struct GeneratorState {
-    core::PositionAllocator<> ticks; // page: its bounds
-    core::BackupAllocator<> backup;  // of layouts with a backup worker; draws under the leases of `ticks`
-    PassedOver passed_over;          // by `ticks`, except in cached mode
-    uint64_t records_before;         // what Stat::records counted when the slot was made ready
-    int64_t former_until_us;         // slot_last_time() when the slot was made ready
-    std::atomic<int64_t> seen;       // the latest tick of the clock that an id was made with
-    GeneratorConfig config;          // changes under the lock of the slot and that of the state
-    RingState ring;                  // of cached mode
+    core::PositionAllocator<> ticks;  // page: its bounds
+    core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
+    uint64_t records_before;          // what Stat::records counted when the slot was made ready
+    int64_t former_until_us;          // slot_last_time() when the slot was made ready
+    std::atomic<int64_t> seen;        // the latest tick of the clock that an id was made with
+    GeneratorConfig config;           // changes under the lock of the slot and that of the state
+    RingState ring;                   // of cached mode
     // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
     // state's lock.
     std::atomic<int64_t> number;
@@ -179,11 +162,12 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us;
     int64_t drawn_node;
-    std::atomic<int64_t> granted_node; // the node of the registry that drawn_node shows; -1: none
-    std::atomic<bool> row_owed;        // the row must be written, for the first time or again
-    std::atomic<int64_t> row_due;      // a timestamptz: a transaction that ends after it has the row written
-    ClockEvents clock;
-    MembershipState membership; // last, because it outlives a reset
+    std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
+    std::atomic<bool> row_owed;          // the row must be written, for the first time or again
+    std::atomic<int64_t> row_due;        // a timestamptz: a transaction that ends after it has the row written
+    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/draw.hpp)
+    std::atomic<uint64_t> backup_ids;    // of the backup worker
+    MembershipState membership;          // last, because it outlives a reset
 };
 
 constexpr int longest_registry_name = 255; // bytes
@@ -231,7 +215,6 @@ struct BlockPlace {
 
 struct SegmentState {
     core::SegmentWord<> word; // its ranges are guarded by the page
-    PassedOver passed_over;   // by the word
     core::StepBounds bounds;  // page: those of the last range
     int64_t step;             // page: of the last range
     bool disturbed;           // page: another command has moved the counter since the last range was reserved
@@ -260,6 +243,7 @@ struct Slot {
     RelationFile file;  // page: the sequence's file that `expected` belongs to
     PageState expected; // page: what the sequence's page says unless another command moved the counter
     Counters counters;
+    PassedOver passed_over;          // by the word that sessions draw from, except in cached mode
     std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
     // Last: the memory of a slot ends with the member of its kind.
     union {
@@ -285,26 +269,23 @@ struct SlotInit {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null if there is none.
-Slot *find_slot(Oid sequence);
-Slot *find_ready_slot(Oid sequence, SlotKind kind);
+Slot *find_slot(const SlotKey &key, SlotKind kind);
+Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
 
-// The slot of that sequence, made with `init` unless another session has made it first. Raises an error if there is no
+// The slot of that key, made ready with `init` unless another session has done so first. Raises an error if there is no
 // memory.
-Slot *make_slot(Oid sequence, const SlotInit &init);
+Slot *make_slot(const SlotKey &key, const SlotInit &init);
 
-// A slot for a generator that no session has drawn from since the server's start. It is stale.
-Slot *make_stale_slot(const SlotKey &key);
+// The slot of that key; if there is none, a stale one.
+Slot *claim_slot(const SlotKey &key, SlotKind kind);
 
 // What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
-// what it draws with. Statistics and membership stay.
-void expire_slot(Slot *slot);
+// what it draws with. Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the
+// DROP is rolled back.
+void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale);
 
-// The same for a sequence that was dropped: membership and statistics are out of sight, unless the DROP is rolled back.
-void end_slot(Slot *slot);
-
-// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database,
-// unless the database is gone.
-void free_slot(const SlotKey &key, int64_t last_time_us);
+// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database.
+void free_slot(const SlotKey &key, SlotKind kind);
 void forget_database(const SlotKey &key); // of any of its sequences
 
 // The latest one that is remembered for this database, in microseconds; 0: none.
@@ -336,8 +317,8 @@ template <typename Visit> void for_each_slot(Visit visit) {
     for_each_slot(SlotKind::segment, visit);
 }
 
-// The next slots of a kind in turn, to be looked at whether their sequence is still there.
-int slots_to_look_at(SlotKind kind, Slot **slots, int most);
+// The next slot of a kind in turn, to be looked at whether its sequence is still there; null at the end of a round.
+Slot *slot_to_look_at(SlotKind kind);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot);
@@ -346,8 +327,10 @@ int64_t slot_last_time(const Slot &slot);
 // What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
 
-// Ids that are known without being counted.
-uint64_t ids_by_words(const Slot &slot);
+// What the word of the slot hands out next.
+inline uint64_t next_by_word(const Slot &slot) {
+    return slot.kind == SlotKind::generator ? slot.generator.ticks.last() + 1 : slot.segment.word.next();
+}
 
 // What a slot has counted since its sequence has it. Under the slot's lock.
 Stats slot_counted(Slot *slot);

@@ -21,20 +21,18 @@ bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const
     Relation rel = open_sequence(e);
     if (!raises)
         refuse_rewritten(rel); // a rollback would give the block again
-    SequencePage page = lock_page_for_writing(rel);
-    const PageState state = read_page(page);
-    raises = raises && core::is_beyond(state.counter, rule.increment, wish.shown);
-    if (raises || !same_state(state, slot->expected))
-        adopt_page(slot, rel, state);
-    const core::SequenceState from = raises ? core::SequenceState{wish.shown, true} : state.counter;
+    SequencePage page = lock_page_of(slot, rel);
+    raises = raises && core::is_beyond(slot->expected.counter, rule.increment, wish.shown);
+    if (raises)
+        adopt_page(slot, slot->file, slot->expected);
+    const core::SequenceState from = raises ? core::SequenceState{wish.shown, true} : slot->expected.counter;
     *planned = core::plan_range(from, rule, wish.most + wish.rest);
     if (planned->count == wish.most + wish.rest)
         *planned = core::plan_range(from, rule, wish.most);
     const bool suffices = planned->count >= wish.least;
     if (suffices || raises) {
         const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
-        *lsn = write_page(&page, suffices ? planned->last - kept_back : wish.shown);
-        slot->expected = read_page(page);
+        *lsn = write_page(&page, suffices ? planned->last - kept_back : wish.shown, slot);
         slot->segment.block_at_us = now_us;
         count(&slot->counters, Stat::records);
     }

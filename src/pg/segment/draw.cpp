@@ -14,18 +14,12 @@ namespace {
 constexpr uint64_t prefetch_divisor = 10;
 
 [[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
-    const char *name = get_rel_name(sequence);
-    if (rule.increment > 0)
-        ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                        errmsg("segment_next: reached maximum value of sequence \"%s\" (%lld)", name,
-                               static_cast<long long>(rule.max_value)),
-                        errhint("Increase its MAXVALUE, or run ALTER SEQUENCE %s CYCLE to start over.",
-                                qualified_name(sequence))));
+    const bool up = rule.increment > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("segment_next: reached minimum value of sequence \"%s\" (%lld)", name,
-                           static_cast<long long>(rule.min_value)),
-                    errhint("Decrease its MINVALUE, or run ALTER SEQUENCE %s CYCLE to start over.",
-                            qualified_name(sequence))));
+                    errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
+                           get_rel_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
+                    errhint("%s, or run ALTER SEQUENCE %s CYCLE to start over.",
+                            up ? "Increase its MAXVALUE" : "Decrease its MINVALUE", qualified_name(sequence))));
 }
 
 // Where a segment's ranges come from: its own sequence or, if it is attached, blocks of the fleet's registry. Of these
@@ -108,23 +102,20 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     const core::StepBounds bounds = step_bounds(source.row, source.rule);
 
     Relation rel = open_sequence(e);
-    SequencePage page = lock_page_for_writing(rel);
-    const PageState state = fault_is(Fault::blind_reserve) ? slot->expected : read_page(page);
-    if (!same_state(state, slot->expected))
-        adopt_page(slot, rel, state);
+    SequencePage page = lock_page_of(slot, rel);
+    const core::SequenceState counter = slot->expected.counter;
     core::Range in_use;
     const bool wanted = ahead ? word.room() : !word.current(&in_use);
     if (wanted) {
         const int64_t step = size_next_range(segment, bounds, now_us);
-        const core::PlannedRange planned =
-            source.row.is_attached() ? take_block(slot, source.name, source.row, state.counter)
-                                     : core::plan_range(state.counter, source.rule, static_cast<uint64_t>(step));
+        const core::PlannedRange planned = source.row.is_attached()
+                                               ? take_block(slot, source.name, source.row, counter)
+                                               : core::plan_range(counter, source.rule, static_cast<uint64_t>(step));
         more = planned.count > 0;
         if (more) {
             segment.step = step;
             segment.bounds = bounds;
-            lsn = write_page(&page, planned.last);
-            slot->expected = read_page(page);
+            lsn = write_page(&page, planned.last, slot);
             const uint64_t beyond = fault_is(Fault::overreach) ? 1 : 0;
             word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
             segment.fleet = source.row.fleet;

@@ -6,6 +6,16 @@
 
 namespace uidgen::pg {
 
+void report_no_sequence(Oid sequence) {
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("sequence with OID %u does not exist", sequence),
+                    errhint("Use a sequence or generator that exists.")));
+}
+
+void report_not_a_sequence(Oid relation) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", get_rel_name(relation)),
+                    errhint("Use a sequence, or create a segment with segment_create().")));
+}
+
 void check_is_sequence(Oid relation) {
     const char kind = get_rel_relkind(relation);
     if (kind == '\0')
@@ -20,20 +30,31 @@ void lock_sequence(Oid sequence, LOCKMODE mode) {
         report_no_sequence(sequence);
 }
 
-core::SequenceRule sequence_rule(Oid sequence) {
+namespace {
+
+bool find_rule(Oid sequence, core::SequenceRule *rule) {
     HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
     if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for sequence %u", sequence);
+        return false;
     const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
-    const core::SequenceRule rule = {definition->seqincrement, definition->seqmin, definition->seqmax,
-                                     definition->seqcycle};
+    *rule = {definition->seqincrement, definition->seqmin, definition->seqmax, definition->seqcycle};
     ReleaseSysCache(tuple);
+    return true;
+}
+
+} // namespace
+
+core::SequenceRule sequence_rule(Oid sequence) {
+    core::SequenceRule rule;
+    if (!find_rule(sequence, &rule))
+        elog(ERROR, "cache lookup failed for sequence %u", sequence);
     return rule;
 }
 
-bool is_lease_sequence(Oid sequence) {
-    const core::SequenceRule rule = sequence_rule(sequence);
-    return rule.increment == PG_INT64_MAX && rule.min_value == 1 && rule.max_value == PG_INT64_MAX && !rule.cycle;
+bool is_lease_sequence(Oid relation) {
+    core::SequenceRule rule;
+    return find_rule(relation, &rule) && rule.increment == PG_INT64_MAX && rule.min_value == 1 &&
+           rule.max_value == PG_INT64_MAX && !rule.cycle;
 }
 
 void check_lease_sequence(Oid sequence) {
@@ -51,6 +72,68 @@ void report_lease_sequence(Oid sequence) {
                     errhint("Draw from it with uid_next(), or raise it with uid_generator_raise().")));
 }
 
+bool is_written_here(Oid relation) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for relation %u", relation);
+    const bool is_ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    ReleaseSysCache(tuple);
+    return is_ours;
+}
+
+namespace {
+
+// A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
+// says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
+// the file is not the sequence's first, whose number is the sequence's oid.
+bool is_rewritten(Relation rel) {
+    if (IsParallelWorker())
+        return file_of(rel) != RelationGetRelid(rel) && is_written_here(RelationGetRelid(rel));
+    return rewritten_in_this_transaction(rel);
+}
+
+} // namespace
+
+void report_altered_here(Oid sequence) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("cannot use sequence \"%s\" because it was altered in this transaction", get_rel_name(sequence)),
+             errdetail("If the transaction rolled back, values drawn now could be drawn again."),
+             errhint("Commit the transaction before you draw.")));
+}
+
+void refuse_rewritten(Relation rel) {
+    if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
+        report_altered_here(RelationGetRelid(rel));
+}
+
+// The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
+Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked) {
+    ResourceOwner owner = CurrentResourceOwner;
+    if (!fault_is(Fault::release_lock))
+        CurrentResourceOwner = TopTransactionResourceOwner;
+    if (!is_locked)
+        LockRelationOid(sequence, RowExclusiveLock);
+    CurrentResourceOwner = owner;
+    Relation rel = RelationIdGetRelation(sequence);
+    if (rel == nullptr)
+        report_no_sequence(sequence);
+    const char *name = RelationGetRelationName(rel);
+    if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
+        report_not_a_sequence(sequence);
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
+    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot draw from %s sequence \"%s\"",
+                               rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ? "temporary" : "unlogged", name),
+                        errdetail("After a crash, such a sequence could return values again."),
+                        errhint("Use a permanent sequence, or draw with nextval().")));
+    if (kind == SlotKind::generator)
+        refuse_rewritten(rel);
+    return rel;
+}
+
 namespace {
 
 // The magic number that sequence.c writes at the end of a sequence's page.
@@ -62,9 +145,8 @@ Form_pg_sequence_data counter_on(Page page) {
     return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
 }
 
-SequencePage lock_page(Relation sequence, Buffer recent, GenericXLogState *record, BufferLockMode mode) {
-    const bool pinned = BufferIsValid(recent) && pin_if_still_there(sequence, recent);
-    const SequencePage page = {sequence, pinned ? recent : ReadBuffer(sequence, 0), record};
+SequencePage lock_page(Relation sequence, Buffer buffer, GenericXLogState *record, BufferLockMode mode) {
+    const SequencePage page = {sequence, buffer, record};
     LockBuffer(page.buffer, mode);
     const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
     if (*magic != sequence_magic)
@@ -73,18 +155,18 @@ SequencePage lock_page(Relation sequence, Buffer recent, GenericXLogState *recor
     return page;
 }
 
-int standby_mode(core::Durability level) {
-    return level == core::Durability::remote_written ? SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+bool is_expected(const Slot *slot, const SequencePage &page) {
+    return slot->file == file_of(page.relation) && same_state(slot->expected, read_page(page));
 }
 
-bool standby_has(uint64_t lsn, core::Durability level) {
+bool standby_has(uint64_t lsn) {
     LWLockAcquire(SyncRepLock, LW_SHARED);
-    const XLogRecPtr reached = WalSndCtl->lsn[standby_mode(level)];
+    const XLogRecPtr reached = WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
     LWLockRelease(SyncRepLock);
     return reached >= lsn;
 }
 
-bool standby_lags(uint64_t lsn, core::Durability level) { return !standby_has(lsn, level) && standbys_are_awaited(); }
+bool standby_lags(uint64_t lsn) { return !standby_has(lsn) && standbys_are_awaited(); }
 
 // Like CHECK_FOR_INTERRUPTS, but the error of a cancelled query says what it waited for.
 void check_for_interrupts_of_wait() {
@@ -103,7 +185,7 @@ void check_for_interrupts_of_wait() {
 constexpr int64_t shortest_nap_us = us_per_ms;
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
-void wait_for_standby(uint64_t lsn, core::Durability level, Counters *counters) {
+void wait_for_standby(uint64_t lsn, Counters *counters) {
     const int64_t began_us = monotonic_us();
     do {
         const int64_t nap_began_us = monotonic_us();
@@ -111,17 +193,74 @@ void wait_for_standby(uint64_t lsn, core::Durability level, Counters *counters) 
         sleep_for_standby(Min(Max(nap_us, shortest_nap_us), longest_nap_us));
         count_time(counters, Stat::standby_waits, nap_began_us);
         check_for_interrupts_of_wait();
-    } while (standby_lags(lsn, level));
+    } while (standby_lags(lsn));
 }
 
 } // namespace
 
-SequencePage lock_page_for_reading(Relation sequence, Buffer recent) {
-    return lock_page(sequence, recent, nullptr, BUFFER_LOCK_SHARE);
+SequencePage lock_page_for_reading(Relation sequence) {
+    return lock_page(sequence, ReadBuffer(sequence, 0), nullptr, BUFFER_LOCK_SHARE);
 }
 
 SequencePage lock_page_for_writing(Relation sequence) {
-    return lock_page(sequence, InvalidBuffer, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
+    return lock_page(sequence, ReadBuffer(sequence, 0), GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
+}
+
+namespace {
+
+// The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs nothing.
+uint64_t discard_ranges(SegmentState *segment) {
+    const uint64_t next = segment->word.next();
+    if (next < segment->word.end()) {
+        segment->step = core::disturbed_step(segment->step);
+        segment->reserved_at += segment->word.end() - next;
+    }
+    segment->disturbed = true;
+    return segment->word.discard();
+}
+
+uint64_t discard_leases(GeneratorState *generator, uint64_t below) {
+    generator->backup.discard_below(below);
+    core::raise_to(generator->ring.discarded_below, below, std::memory_order_relaxed);
+    return generator->ticks.discard_below(below);
+}
+
+} // namespace
+
+// A counter that was moved down does not take a generator back. It continues above its own memory.
+void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
+    GeneratorState *generator = slot->kind == SlotKind::generator ? &slot->generator : nullptr;
+    const uint64_t end = generator != nullptr
+                             ? Max(core::position_above(generator->config.policy, state.counter.last_value),
+                                   generator->ticks.written_range().until)
+                             : slot->segment.word.end();
+    const uint64_t expected = slot->passed_over.expect(next_by_word(*slot), end);
+    const uint64_t passed_over = generator == nullptr ? discard_ranges(&slot->segment) : discard_leases(generator, end);
+    slot->passed_over.settle(expected, passed_over);
+    slot->expected = state;
+    slot->file = file;
+}
+
+SequencePage lock_page_of(Slot *slot, Relation sequence) {
+    const SequencePage page = lock_page_for_writing(sequence);
+    if (!is_expected(slot, page) && !fault_is(Fault::blind_reserve))
+        adopt_page(slot, file_of(sequence), read_page(page));
+    return page;
+}
+
+// The definition of a sequence changes with its file.
+void match_page(Slot *slot, Relation sequence, Buffer *recent) {
+    const bool pinned = BufferIsValid(*recent) && pin_if_still_there(sequence, *recent);
+    *recent = pinned ? *recent : ReadBuffer(sequence, 0);
+    SequencePage page = lock_page(sequence, *recent, nullptr, BUFFER_LOCK_SHARE);
+    const bool expected = is_expected(slot, page) || fault_is(Fault::ignore_setval);
+    unlock_page(&page);
+    if (likely(expected))
+        return;
+    if (slot->kind == SlotKind::generator)
+        check_lease_sequence(RelationGetRelid(sequence));
+    page = lock_page_of(slot, sequence);
+    unlock_page(&page);
 }
 
 PageState read_page(const SequencePage &page) {
@@ -130,7 +269,7 @@ PageState read_page(const SequencePage &page) {
     return {{counter->last_value, counter->is_called}, PageGetLSN(contents)};
 }
 
-uint64_t write_page(SequencePage *page, int64_t last_value) {
+uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot) {
     const int flags = fault_is(Fault::delta_record) ? 0 : GENERIC_XLOG_FULL_IMAGE;
     Form_pg_sequence_data counter = counter_on(GenericXLogRegisterBuffer(page->record, page->buffer, flags));
     counter->last_value = last_value;
@@ -139,6 +278,8 @@ uint64_t write_page(SequencePage *page, int64_t last_value) {
         counter->log_cnt = 0;
     const XLogRecPtr lsn = GenericXLogFinish(page->record);
     page->record = nullptr;
+    if (slot != nullptr)
+        slot->expected = read_page(*page);
     return lsn;
 }
 
@@ -166,15 +307,15 @@ core::Durability durable(Counters *counters, uint64_t lsn, core::Durability leve
     }
     if (level == core::Durability::local || fault_is(Fault::no_standby))
         return level;
-    if (standby_lags(lsn, level)) {
+    if (standby_lags(lsn)) {
         count(counters, Stat::standby_waits);
-        wait_for_standby(lsn, level, counters);
+        wait_for_standby(lsn, counters);
     }
-    return standby_has(lsn, level) ? level : core::Durability::local;
+    return standby_has(lsn) ? level : core::Durability::local;
 }
 
 bool is_durable(uint64_t lsn, core::Durability level) {
-    return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn, level);
+    return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn);
 }
 
 void durable_soon(uint64_t lsn) {

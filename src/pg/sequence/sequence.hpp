@@ -7,6 +7,8 @@
 
 namespace uidgen::pg {
 
+[[noreturn]] void report_no_sequence(Oid sequence);
+[[noreturn]] void report_not_a_sequence(Oid relation);
 void check_is_sequence(Oid relation); // error if it is not
 
 // Error if another session drops the sequence while this one waits for the lock.
@@ -16,30 +18,34 @@ void lock_sequence(Oid sequence, LOCKMODE mode);
 core::SequenceRule sequence_rule(Oid sequence);
 
 // A generator's high-water mark is held by a sequence that nextval cannot move: one increment exceeds its maximum.
-bool is_lease_sequence(Oid sequence);
+bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
+
+// Opens a sequence to draw from it. Takes RowExclusiveLock to the end of the transaction, unless it is held already:
+// the owner is TopTransactionResourceOwner, so that ROLLBACK TO does not release it. Then checks the privilege of the
+// current user, and whether such a sequence can be drawn from at all.
+Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked);
+
+// Whether the open transaction wrote the relation's row in pg_class.
+bool is_written_here(Oid relation);
+
+// Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
+// leased on the new one. (A segment behaves as nextval does.)
+void refuse_rewritten(Relation rel);
+[[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
 
 // ---------------------------------------------------------------------------------------------------------
 // Reserving a range, and making it durable before its values are handed out.
 //
-// Why a value drawn from a reserved range is never issued again, on any history that has the record:
+// Why a value drawn from a reserved range is never issued again is in docs/design.md, P1 3, 7, 8 and 9. Of the record:
 //
-//   1. The counter of a sequence is on one page. A reservation reads it, moves it and logs it under that page's
-//      exclusive lock. So reservations are totally ordered, and each starts above the one before.
-//   2. The record carries the whole page, not a delta. nextval moves the page without logging it for up to 32 values,
-//      so recovery would apply a delta to a different page.
-//   3. The record has log_cnt = 0. With a leftover count the next nextval would continue without logging, above our
-//      range, and a crash would bring those values back.
-//   4. durable() is called before the first value of the range is handed out, with no lock held. It flushes the record,
-//      and waits for the synchronous standby if synchronous_commit requires that. A later crash or promotion replays
-//      the record and restores a counter at or above every value handed out.
-//   5. A row that uses a value is logged after the record, in the same log. If a prefix of the log survives
-//      (asynchronous promotion, point-in-time recovery, pg_rewind) that has the row, it has the record too.
-//   6. No transaction id is taken, and nothing depends on the caller's commit. So rollbacks, read-only and serializable
-//      transactions, and parallel workers make no difference. With wal_level=minimal a sequence created in the open
-//      transaction is not logged at all: a crash removes it, and its commit syncs the file. Its lsn is 0, and there is
-//      nothing to wait for.
+//   1. It carries the whole page, not a delta. nextval moves the page without logging it for up to 32 values, so
+//      recovery would apply a delta to a different page.
+//   2. It has log_cnt = 0. With a leftover count the next nextval would continue without logging, above our range, and
+//      a crash would bring those values back.
+//   3. With wal_level=minimal a sequence created in the open transaction is not logged at all: a crash removes it, and
+//      its commit syncs the file. Its lsn is 0, and there is nothing to wait for.
 // ---------------------------------------------------------------------------------------------------------
 
 // The page of an open sequence, pinned and locked. Between lock and unlock no wait and no allocation is allowed.
@@ -49,16 +55,24 @@ struct SequencePage {
     GenericXLogState *record; // only for writing
 };
 
-// For reading: a shared lock. `recent` is the buffer that last held the page. It saves the look-up if it still does.
-SequencePage lock_page_for_reading(Relation sequence, Buffer recent = InvalidBuffer);
-// For a reservation: an exclusive lock. Allocates before it locks.
-SequencePage lock_page_for_writing(Relation sequence);
+SequencePage lock_page_for_reading(Relation sequence); // a shared lock
+SequencePage lock_page_for_writing(Relation sequence); // an exclusive lock; allocates before it locks
+
+// For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page.
+SequencePage lock_page_of(Slot *slot, Relation sequence);
+
+// Has the slot discard what it has reserved, and expect this state of its page. Under the page's exclusive lock.
+void adopt_page(Slot *slot, RelationFile file, const PageState &state);
+
+// Has the slot adopt the page if that is not what the slot expects. `recent` is the buffer that last held the page. It
+// saves the look-up if it still does.
+void match_page(Slot *slot, Relation sequence, Buffer *recent);
 
 PageState read_page(const SequencePage &page);
 
-// Moves the counter to `last_value` (is_called) and logs the page. At most once per lock. Returns the end of the
-// record; 0: there is nothing to wait for.
-uint64_t write_page(SequencePage *page, int64_t last_value);
+// Moves the counter to `last_value` (is_called) and logs the page, which the slot, if there is one, expects from then
+// on. At most once per lock. Returns the end of the record; 0: there is nothing to wait for.
+uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr);
 
 void unlock_page(SequencePage *page);
 
@@ -86,12 +100,10 @@ bool is_durable(uint64_t lsn, core::Durability level);
 void durable_soon(uint64_t lsn);
 
 // The durability that this session's synchronous_commit requires of a range. `off` still requires a flush: a lost
-// transaction can be explained, but not a value handed out twice.
+// transaction can be explained, but not a value handed out twice. `remote_write` is treated as `on`.
 inline core::Durability wanted_durability(SyncState state) {
-    if (commit_of(state) <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH || !standbys_are_awaited(status_of(state)))
-        return core::Durability::local;
-    return commit_of(state) == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? core::Durability::remote_written
-                                                               : core::Durability::remote_flushed;
+    const bool is_local = commit_of(state) <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH;
+    return is_local || !standbys_are_awaited(status_of(state)) ? core::Durability::local : core::Durability::on_standby;
 }
 inline core::Durability wanted_durability() { return wanted_durability(sync_state()); }
 

@@ -5,7 +5,6 @@
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
 #include "node/worker_node.hpp"
-#include "config/rows.hpp"
 
 namespace uidgen::pg {
 
@@ -83,75 +82,17 @@ SessionEntry *make_entry(Oid sequence) {
     return e;
 }
 
-void hold_lock(SessionEntry *e) {
-    if (e->locked_in == transaction_number)
-        return;
-    ResourceOwner owner = CurrentResourceOwner;
-    if (!fault_is(Fault::release_lock))
-        CurrentResourceOwner = TopTransactionResourceOwner;
-    LockRelationOid(e->sequence, RowExclusiveLock);
-    CurrentResourceOwner = owner;
-    e->locked_in = transaction_number;
-    e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
-}
-
-// The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
-Relation open_checked(Oid sequence) {
-    Relation rel = RelationIdGetRelation(sequence);
-    if (rel == nullptr)
-        report_no_sequence(sequence);
-    const char *name = RelationGetRelationName(rel);
-    if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
-        report_not_a_sequence(sequence);
-    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
-    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP
-                            ? errmsg("cannot draw from temporary sequence \"%s\"", name)
-                            : errmsg("cannot draw from unlogged sequence \"%s\"", name),
-                        errdetail("After a crash, such a sequence could return values again."),
-                        errhint("Use a permanent sequence, or draw with nextval().")));
-    return rel;
-}
-
 // Any step may fail, so the entry gets its slot last.
 void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
     e->slot = nullptr;
     e->run_in_hand = 0;
-    Slot *slot = find_ready_slot(e->sequence, kind);
-    if (slot == nullptr)
-        slot = new_slot(rel, kind);
+    Slot *slot = ready_slot(rel, kind);
     e->window = {};
     e->kind = kind;
     e->generation = slot->generation.load(std::memory_order_acquire);
     e->slot = slot;
     if (rel->rd_createSubid != InvalidSubTransactionId)
         e->found_in = GetCurrentSubTransactionId();
-}
-
-bool page_is_expected(const Slot *slot, Relation rel, const PageState &state) {
-    return slot->file == file_of(rel) && same_state(slot->expected, state);
-}
-
-void compare_with_page(SessionEntry *e, Relation rel) {
-    Slot *slot = e->slot;
-    SequencePage page = lock_page_for_reading(rel, e->buffer);
-    e->buffer = page.buffer;
-    const bool expected = page_is_expected(slot, rel, read_page(page)) || fault_is(Fault::ignore_setval);
-    const bool new_file = slot->file != file_of(rel);
-    unlock_page(&page);
-    if (slot->kind == SlotKind::generator && (new_file || rewritten_in_this_transaction(rel))) {
-        refuse_rewritten(rel);
-        check_lease_sequence(RelationGetRelid(rel));
-    }
-    if (likely(expected))
-        return;
-    page = lock_page_for_writing(rel);
-    const PageState state = read_page(page);
-    if (!page_is_expected(slot, rel, state)) // another backend may have adopted it meanwhile
-        adopt_page(slot, rel, state);
-    unlock_page(&page);
 }
 
 // Error if sessions cannot draw on this server, for lack of the preload.
@@ -180,14 +121,16 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     if (is_open(e, GetUserId()) && e->kind == kind)
         return e;
     e->checked = 0;
-    hold_lock(e);
     // An event after this point makes the next call open the entry again.
     const uint64_t checks = session_checks;
-    Relation rel = open_checked(sequence);
+    Relation rel = open_to_draw(sequence, kind, e->locked_in == transaction_number);
+    if (e->locked_in != transaction_number)
+        e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
+    e->locked_in = transaction_number;
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e) || e->kind != kind)
         get_slot(e, rel, kind);
-    compare_with_page(e, rel);
+    match_page(e->slot, rel, &e->buffer);
     if (rel->rd_createSubid == InvalidSubTransactionId)
         e->found_in = InvalidSubTransactionId;
     else
@@ -290,34 +233,6 @@ void session_transaction_ended() {
     transaction_number++; // releases the locks, so their checks are void too
     if (!fault_is(Fault::stay_open))
         open_all_again();
-}
-
-void adopt_page(Slot *slot, Relation sequence, const PageState &state) {
-    if (slot->kind == SlotKind::generator) {
-        const GeneratorConfig &config = slot->generator.config;
-        core::PositionAllocator<> &ticks = slot->generator.ticks;
-        const uint64_t above_page = core::position_above(config.policy, state.counter.last_value);
-        // A counter that was moved down does not take the generator back. It continues above its own memory.
-        const uint64_t above = Max(above_page, ticks.written_range().until);
-        const uint64_t expected = slot->generator.passed_over.expect(ticks.last() + 1, above);
-        slot->generator.passed_over.settle(expected, ticks.discard_below(above));
-        slot->generator.backup.discard_below(above);
-        core::raise_to(slot->generator.ring.discarded_below, above, std::memory_order_relaxed);
-    } else {
-        // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs
-        // nothing.
-        SegmentState &segment = slot->segment;
-        const uint64_t next = segment.word.next();
-        if (next < segment.word.end()) {
-            segment.step = core::disturbed_step(segment.step);
-            segment.reserved_at += segment.word.end() - next;
-        }
-        segment.disturbed = true;
-        const uint64_t expected = segment.passed_over.expect(next, segment.word.end());
-        segment.passed_over.settle(expected, segment.word.discard());
-    }
-    slot->expected = state;
-    slot->file = file_of(sequence);
 }
 
 namespace {

@@ -1,15 +1,8 @@
 // A session's entry for one sequence: opened at a transaction's first call, then drawn from by the fast path.
 //
-// open_entry() does the following:
-//   1. It takes RowExclusiveLock on the sequence to the end of the transaction. The owner is
-//      TopTransactionResourceOwner, so that ROLLBACK TO does not release the lock while the entry counts on it.
-//   2. It checks the privilege of the current user.
-//   3. It finds the slot.
-//   4. It compares the sequence's page with what the slot expects. If another session moved the counter (setval,
-//      nextval, a restore), the reserved values are discarded.
-// The slow path then draws, and opens a window (core/window.hpp).
-//
-// Every later call takes the fast path, draw_next(), as long as
+// open_entry() takes the lock and checks the privilege (open_to_draw()), finds the slot or makes it (ready_slot()), and
+// compares the sequence's page with what the slot expects (match_page()). The slow path then draws, and opens a window
+// (core/window.hpp). Every later call takes the fast path, draw_next(), as long as
 //   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
 //   3. synchronous replication requires what it required when the window was opened,
@@ -154,9 +147,6 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
 
 // The sequence of an open entry. Its lock is held.
 Relation open_sequence(const SessionEntry *e);
-
-// Discards what a slot has reserved, and takes over the page's state. Under the page's exclusive lock.
-void adopt_page(Slot *slot, Relation sequence, const PageState &state);
 
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();

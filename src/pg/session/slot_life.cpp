@@ -17,104 +17,9 @@ constexpr int64_t largest_step = INT64_C(1) << 40;
 
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_second;
 
-// A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
-// says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
-// the file is not the sequence's first, whose number is the sequence's oid.
-bool is_rewritten(Relation rel) {
-    if (IsParallelWorker())
-        return file_of(rel) != RelationGetRelid(rel) && is_written_here(RelationGetRelid(rel));
-    return rewritten_in_this_transaction(rel);
-}
-
-// A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
-// anew does not repeat ids.
-void init_generator(Relation rel, SlotInit *init) {
-    const Oid generator = RelationGetRelid(rel);
-    const int64_t mark = init->expected.counter.last_value;
-    const core::ClockPolicy &policy = init->config.policy;
-    if (!read_generator_to_draw(extension_schema(), rel, &init->config))
-        report_not_a_generator(generator);
-    refuse_rewritten(rel);
-    check_lease_sequence(generator);
-    const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
-    init->first_position = core::position_above(policy, Max(mark, lost));
-    warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
-    if (fault_is(Fault::resume_lease) && mark > policy.lease)
-        init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
-}
-
-void init_segment(Relation rel, SlotInit *init) {
-    const Oid sequence = RelationGetRelid(rel);
-    if (is_lease_sequence(sequence))
-        report_lease_sequence(sequence);
-    init->bounds = step_bounds(read_segment_row(extension_schema(), sequence), sequence_rule(sequence));
-}
-
-// Negative: none.
-int64_t tick_of_lost(const GeneratorConfig &config, int64_t last_us) {
-    if (last_us == 0 || fault_is(Fault::forget_lost))
-        return -1;
-    return Min(core::tick_at(config.layout, last_us), config.policy.end - 1);
-}
-
-} // namespace
-
-Slot *new_slot(Relation rel, SlotKind kind) {
-    SlotInit init = {kind, file_of(rel), page_state(rel)};
-    if (kind == SlotKind::generator)
-        init_generator(rel, &init);
-    else
-        init_segment(rel, &init);
-    sweep_slots();
-    Slot *slot = make_slot(RelationGetRelid(rel), init);
-    if (kind == SlotKind::generator && fault_is(Fault::resume_lease))
-        slot->generator.ticks.publish(init.first_position,
-                                      core::position_above(init.config.policy, init.expected.counter.last_value), 0);
-    return slot;
-}
-
-void refuse_rewritten(Relation rel) {
-    if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
-        report_altered_here(RelationGetRelid(rel));
-}
-
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
-    const int64_t limit_us = wall_clock_us() + config.policy.max_ahead * config.layout.tick_us;
-    const LostTimes lost = lost_times(generator, config.layout, limit_us);
-    if (lost.latest_us > limit_us)
-        ereport(WARNING,
-                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
-                 errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
-                           timestamptz_to_str(to_timestamptz(lost.latest_us))),
-                 errhint("If it had the same layout, use another worker id, or wait until then.")));
-    return tick_of_lost(config, lost.latest_within_us);
-}
-
-core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
-    // The registry bounds the blocks of an attached segment.
-    const uint64_t values = row.is_attached() ? PG_UINT64_MAX : core::values_in(rule);
-    const auto bounded = [&](int64_t step) { return core::bounded_by_sequence(Min(step, largest_step), values); };
-    const int64_t base = row.step > 0 ? row.step : settings::segment_step;
-    const int64_t most = row.max_step > 0 ? row.max_step : settings::segment_max_step;
-    return {bounded(base), bounded(Max(most, base))};
-}
-
-void warn_of_end(Oid generator, const core::Layout &layout) {
-    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
-    const int64_t now_us = wall_clock_us();
-    const char *end = timestamptz_to_str(to_timestamptz(end_us));
-    if (now_us >= end_us)
-        ereport(WARNING, (errmsg("the time bits of generator \"%s\" ended at %s", get_rel_name(generator), end),
-                          errdetail("It decodes ids of its layout, and issues none."),
-                          errhint("To issue ids, create a generator with a later epoch or more time bits.")));
-    else if (now_us >= end_us - warned_before_us)
-        ereport(WARNING, (errmsg("the time bits of generator \"%s\" end at %s", get_rel_name(generator), end),
-                          errhint("Before then, create a generator with a later epoch or more time bits.")));
-}
-
-namespace {
-
-constexpr int looks = 2;
+// Slots need not go with their sequences, because one that outlives its sequence does no harm (docs/design.md, P1 5).
+// They are looked at in turn when others are made, and freed, so they cannot become more than those. That of a
+// generator stays for ten minutes after its last time, because it says how far the ids reached (P1 10).
 
 // What a slot says at one moment.
 struct Look {
@@ -137,21 +42,26 @@ Look look_at(Slot *slot) {
     return look;
 }
 
+// Whether the transaction does not see the sequence. A relation of another kind may have its oid.
+bool is_gone(SlotKind kind, Oid sequence) {
+    return !is_relation(sequence) || is_lease_sequence(sequence) != (kind == SlotKind::generator);
+}
+
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
 void sweep_under_lock(Slot *slot, const Look &look) {
     if (!is_database(look.key.database)) {
-        free_slot(look.key, 0);
+        free_slot(look.key, slot->kind);
         forget_database(look.key);
     } else if (look.key.database != MyDatabaseId) {
         return;
     } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
-        free_slot(look.key, look.until_us);
-    } else if (!is_relation(look.key.sequence)) {
+        free_slot(look.key, slot->kind);
+    } else if (is_gone(slot->kind, look.key.sequence)) {
         if (look.until_us + kept_for_us <= wall_clock_us())
-            free_slot(look.key, look.until_us);
+            free_slot(look.key, slot->kind);
         else
-            end_slot(slot);
+            expire_slot(slot, SlotPhase::dropped);
     }
 }
 
@@ -169,35 +79,112 @@ void sweep(Slot *slot) {
     LockRelease(&tag, ExclusiveLock, false);
 }
 
-} // namespace
-
+// At the making of a slot: looks at the next two of each kind. It leaves those whose sequence any transaction has
+// locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
 void sweep_slots() {
-    Slot *slots[looks];
     if (IsInParallelMode())
         return;
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment}) {
-        const int count = slots_to_look_at(kind, slots, looks);
-        for (int i = 0; i < count; i++)
-            sweep(slots[i]);
-    }
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
+        if (Slot *slot = slot_to_look_at(kind); slot != nullptr)
+            sweep(slot);
 }
 
-LostTimes lost_times(Oid generator, const core::Layout &layout, int64_t limit_us) {
-    LostTimes lost = {};
+} // namespace
+
+LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
+    const int64_t now = core::tick_at(layout, wall_clock_us());
+    LostTicks lost = {-1, -1};
     const auto note = [&](int64_t until_us) {
-        lost.latest_us = Max(lost.latest_us, until_us);
-        if (until_us <= limit_us)
-            lost.latest_within_us = Max(lost.latest_within_us, until_us);
+        if (until_us == 0 || fault_is(Fault::forget_lost))
+            return;
+        const int64_t tick = Min(core::tick_at(layout, until_us), config.policy.end - 1);
+        lost.latest = Max(lost.latest, tick);
+        if (tick <= now + config.policy.max_ahead)
+            lost.latest_to_pass = Max(lost.latest_to_pass, tick);
     };
-    const int64_t present_us = core::start_of(layout, core::tick_at(layout, wall_clock_us()));
     note(lost_until_us());
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
         if (look.used && core::same_layout(look.layout, layout) && look.key.database == MyDatabaseId &&
-            (look.until_us < present_us || look.key.sequence == generator || !is_relation(look.key.sequence)))
+            (look.until_us < core::start_of(layout, now) || look.key.sequence == generator ||
+             is_gone(SlotKind::generator, look.key.sequence)))
             note(look.until_us);
     }
     return lost;
+}
+
+namespace {
+
+// The last tick for a generator without history to start above; negative: none. What is further ahead of the clock than
+// max_ahead does not count.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
+    const LostTicks lost = lost_ticks(generator, config);
+    if (lost.latest > lost.latest_to_pass)
+        ereport(WARNING,
+                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
+                 errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
+                           timestamptz_to_str(to_timestamptz(core::start_of(config.layout, lost.latest)))),
+                 errhint("If it had the same layout, use another worker id, or wait until then.")));
+    return lost.latest_to_pass;
+}
+
+// A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
+// anew does not repeat ids.
+void init_generator(Relation rel, SlotInit *init) {
+    const Oid generator = RelationGetRelid(rel);
+    const int64_t mark = init->expected.counter.last_value;
+    const core::ClockPolicy &policy = init->config.policy;
+    if (!read_generator_to_draw(extension_schema(), rel, &init->config))
+        report_not_a_generator(generator);
+    check_lease_sequence(generator);
+    const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
+    init->first_position = core::position_above(policy, Max(mark, lost));
+    warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
+    if (fault_is(Fault::resume_lease) && mark > policy.lease)
+        init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
+}
+
+void init_segment(Relation rel, SlotInit *init) {
+    const Oid sequence = RelationGetRelid(rel);
+    if (is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
+    init->bounds = step_bounds(read_segment_row(extension_schema(), sequence), sequence_rule(sequence));
+}
+
+} // namespace
+
+Slot *ready_slot(Relation rel, SlotKind kind) {
+    const SlotKey key = slot_key(RelationGetRelid(rel));
+    Slot *slot = find_ready_slot(key, kind);
+    if (slot != nullptr)
+        return slot;
+    SlotInit init = {kind, file_of(rel), page_state(rel)};
+    if (kind == SlotKind::generator)
+        init_generator(rel, &init);
+    else
+        init_segment(rel, &init);
+    sweep_slots();
+    return make_slot(key, init);
+}
+
+core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
+    // The registry bounds the blocks of an attached segment.
+    const uint64_t values = row.is_attached() ? PG_UINT64_MAX : core::values_in(rule);
+    const auto bounded = [&](int64_t step) { return core::bounded_by_sequence(Min(step, largest_step), values); };
+    const int64_t base = row.step > 0 ? row.step : settings::segment_step;
+    const int64_t most = row.max_step > 0 ? row.max_step : settings::segment_max_step;
+    return {bounded(base), bounded(Max(most, base))};
+}
+
+void warn_of_end(Oid generator, const core::Layout &layout) {
+    const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
+    const int64_t now_us = wall_clock_us();
+    if (now_us >= end_us - warned_before_us)
+        ereport(WARNING,
+                (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
+                        now_us < end_us ? "end" : "ended", timestamptz_to_str(to_timestamptz(end_us))),
+                 errhint("To issue ids after that, create a generator with a later epoch or more time bits.")));
 }
 
 namespace {
@@ -208,21 +195,14 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
 [[noreturn]] void report_cannot_start(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
     const core::Layout &layout = config.layout;
     const int64_t tick = tick_above(layout, id);
-    const char *name = get_rel_name(generator);
-    if (tick < config.policy.end)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("generator \"%s\" cannot start above %lld yet", name, static_cast<long long>(id)),
-                        errdetail("Its ids exceed that value from %s on.",
-                                  timestamptz_to_str(to_timestamptz(core::start_of(layout, tick)))),
-                        errhint("%s", hint != nullptr ? hint
-                                                      : "Wait until then, or use a layout with more bits, an earlier "
-                                                        "epoch or shorter ticks.")));
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("generator \"%s\" cannot start above %lld", name, static_cast<long long>(id)),
-         errdetail("The layout of the generator has no id above that value."),
-         errhint("%s", hint != nullptr ? hint : "Use a layout with more bits, an earlier epoch or shorter ticks.")));
+    const bool later = tick < config.policy.end;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" cannot start above %lld%s", get_rel_name(generator),
+                           static_cast<long long>(id), later ? " yet" : ""),
+                    later ? errdetail("Its ids exceed that value from %s on.",
+                                      timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))))
+                          : errdetail("The layout of the generator has no id above that value."),
+                    errhint("%s", hint)));
 }
 
 void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
@@ -260,24 +240,15 @@ GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
     return read_generator_config(schema, generator); // again under the lock, because it may have been altered
 }
 
-void end_lease(Oid generator) {
-    Slot *slot = find_slot(generator);
+void end_lease(Oid generator, bool is_dropped) {
+    Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot != nullptr && !fault_is(Fault::keep_altered))
-        expire_slot(slot);
-    open_all_again();
-}
-
-void end_generator(Oid generator) {
-    Slot *slot = find_slot(generator);
-    if (slot != nullptr)
-        end_slot(slot);
+        expire_slot(slot, is_dropped ? SlotPhase::dropped : SlotPhase::stale);
     open_all_again();
 }
 
 void forget_generator(Oid generator) {
-    Slot *slot = find_slot(generator);
-    if (slot != nullptr)
-        free_slot(slot_key(generator), look_at(slot).until_us);
+    free_slot(slot_key(generator), SlotKind::generator);
     open_all_again();
 }
 

@@ -52,7 +52,7 @@ struct Change {
 int64_t number_of(Oid generator, const GeneratorConfig &config) {
     if (config.worker_policy == WorkerPolicy::fixed)
         return config.worker_number;
-    const Slot *slot = find_ready_slot(generator, SlotKind::generator);
+    const Slot *slot = find_ready_slot(slot_key(generator), SlotKind::generator);
     return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
 }
 
@@ -159,7 +159,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
     int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
-    const char *hint = nullptr;
+    const char *hint = use_other_layout;
     ListCell *cell;
     foreach (cell, list_generators(schema)) {
         const auto *other = static_cast<const NamedConfig *>(lfirst(cell));

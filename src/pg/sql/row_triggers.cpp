@@ -122,7 +122,7 @@ void row_deleted(Row row) {
     const Oid generator = generator_of(row);
     if (!is_relation(generator)) {
         LockRelationOid(generator, excludes_draws); // so that no sweep frees the slot meanwhile
-        end_generator(generator);
+        end_lease(generator, true);
         return;
     }
     lock_generator(generator);

@@ -55,10 +55,8 @@ void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring)
             cached.cells);
     put_number(row, "ring_size", cached.cells * cached.run);
     put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
-    const char *const columns[] = {"padded_initial", "padded_threshold", "padded_schedule", "padded_inline"};
-    static_assert(lengthof(columns) == ring_refill_causes);
-    for (uint32_t cause = 0; cause < ring_refill_causes; cause++)
-        put_count(row, columns[cause], ring.ring_refills[cause]);
+    put_count(row, "padded", ring.refills);
+    put_count(row, "padded_inline", ring.refills_by_caller);
     put_count(row, "rejected_puts", ring.rejected_puts);
     put_count(row, "rejected_takes", ring.rejected_takes);
     put_count(row, "discarded_stale", ring.too_old);
@@ -95,8 +93,8 @@ void put_generator(const Row *row, const Slot *slot) {
     put_instant(row, "leased_until", layout, tick_of(generator.ticks.written_range().until));
     put(row, "ahead_ms", Int64GetDatum(Max(ahead_us / us_per_ms, 0)));
     put_node(row, slot);
-    put_number(row, "clock_steps_back", (generator.clock.changes.load(std::memory_order_relaxed) + 1) / 2);
-    put_count(row, "backup_ids", generator.clock.backup_ids);
+    put_number(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
+    put_count(row, "backup_ids", generator.backup_ids);
     if (generator.config.cached.on)
         put_ring(row, generator.config.cached, generator.ring);
 }
