@@ -443,7 +443,7 @@ BEGIN;
 DROP EXTENSION uidgen CASCADE;
 CREATE SCHEMA uid_internal; CREATE SCHEMA uid_segments; CREATE SCHEMA uid_generators;
 CREATE FUNCTION uid_internal.uid_home() RETURNS text LANGUAGE sql AS 'SELECT trap.springs(); SELECT $$home$$';
-CREATE FUNCTION uid_internal.uid_run_plan(regclass, text, boolean, integer) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
+CREATE FUNCTION uid_internal.uid_move(regclass, name, boolean, regclass, bigint, boolean, integer) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
 CREATE FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
 CREATE FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
 CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END';
@@ -477,7 +477,7 @@ SQL
 foreach my $function ('uid_adopt', 'uid_release')
 {
 	my (undef, undef, $error) = $node->psql('hostile', "SELECT home.$function('trap.cast_rows'::regclass, 'id'::name)");
-	like($error, qr/column "id" of table trap.cast_rows is of type trap.evil/, "$function moves no column of a type that is not an integer");
+	like($error, qr/column "id" of table trap.cast_rows cannot draw ids/, "$function moves no column of a type that is not an integer");
 	is_harmless('... and runs no cast of its owner');
 }
 

@@ -24,7 +24,7 @@ use Test::More;
 use UidgenTest;
 
 our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments with_counts_of_arguments changes
-  triggers new_sweep_server run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
+  triggers new_sweep_server run_calls run_in_single_user_mode is_bad bad_calls sweep
   differences check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
@@ -67,9 +67,6 @@ my %values = (
 	regclass => [],
 	regrole => []);
 
-# The caller passes SQL.
-my %by_contract = (uid_run_plan => qr/^42601$/);
-
 # No message repeats them.
 my %huge = (
 	(map { ($_ => "pg_catalog.repeat('x', 1048576)::pg_catalog.$_") } qw(text name varchar)),
@@ -99,7 +96,6 @@ my %typical = (
 	key_name => 'key',
 	segment => 'seg',
 	given => '{}',
-	plan_query => q{uid_adopt_plan('things.plain'::pg_catalog.regclass, 'id'::pg_catalog.name, NULL::pg_catalog.regclass, false)},
 	dry_run => 'false',
 	above => 1);
 my %typical_of_type = (
@@ -279,8 +275,6 @@ SQL
 	my ($plain) = map { $classes->{$_} } 'things.plain';
 	$found->{typical} = {
 		generator => $classes->{'uid_generators.own'},
-		source => $classes->{'uid_generators.own'},
-		draws_from => $classes->{'uid_generators.own'},
 		sequence => $classes->{'uid_segments.seg'},
 		key => $classes->{'uid_keys.key'},
 		owned => $classes->{'things.kinds_id_seq'},
@@ -351,8 +345,6 @@ sub values_of
 {
 	my ($parameter, $catalog) = @_;
 	my @values = @{ $catalog->{values}{ $parameter->{type} } };
-	# PostgreSQL repeats SQL that fails.
-	@values = grep { !/repeat/ } @values if $parameter->{bare} eq 'plan_query';
 	return (null_of($parameter->{type}), @values);
 }
 
@@ -372,13 +364,12 @@ sub at_random
 	return call($function, @arguments);
 }
 
-# Each parameter that can be huge, but for SQL of the caller's.
+# Each parameter that can be huge.
 sub with_huge_arguments
 {
 	my ($function, $catalog) = @_;
 	my @params = @{ $function->{params} };
 	my @calls;
-	return if $by_contract{ $function->{bare} };
 	foreach my $i (grep { $huge{ $params[$_]{type} } } 0 .. $#params)
 	{
 		my @others = grep { $_ != $i && !$params[$_]{optional} } 0 .. $#params;
@@ -531,20 +522,12 @@ my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
 
 sub is_bad { return $_[0] =~ $bad }
 
-sub is_bad_end
-{
-	my ($call, $state) = @_;
-	my ($bare) = $call =~ /\.(\w+)\(/;
-	my $of_contract = $by_contract{ $bare // '' } // qr/^$/;
-	return is_bad($state) && $state !~ $of_contract;
-}
-
 # Calls that end badly, each with its message if another try has one. The option allowed is a pattern of SQLSTATEs.
 sub bad_calls
 {
 	my ($node, $calls, $states, %opts) = @_;
 	my $allowed = $opts{allowed} // qr/^$/;
-	my @bad = grep { is_bad_end($calls->[$_], $states->[$_]) && $states->[$_] !~ $allowed } 0 .. $#$calls;
+	my @bad = grep { is_bad($states->[$_]) && $states->[$_] !~ $allowed } 0 .. $#$calls;
 	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
 	my $messages = '';
 	run_calls($node, \@shown, %opts, verbose => \$messages) if @shown;
