@@ -60,7 +60,7 @@ GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_gene
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_internal.uid_generator_builtin,
-  uid_internal.uid_create_segment, uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
+  uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
   uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_counters,
   uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
   uid_internal.uid_above_plan, uid_internal.uid_check_sequence, uid_internal.uid_grant_plan,
