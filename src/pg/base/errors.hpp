@@ -15,9 +15,8 @@ const char *qualified_name(Oid relation);
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
 
-// The library was not loaded at server start, but must be.
-[[noreturn]] void report_not_preloaded();
-[[noreturn]] void report_set_without_preload(const char *setting);
+// The library was not loaded at server start, but must be: always, or because that setting is set.
+[[noreturn]] void report_not_preloaded(const char *setting = nullptr);
 
 // Returns allocate(). If there is no dynamic shared memory, the error says what for, and what to do.
 void explain_allocation(void *what);
