@@ -73,10 +73,6 @@ BEGIN
       USING ERRCODE = 'invalid_schema_name', HINT = 'Pass the name of a schema.';
   END IF;
   leaf := format('%I.leaf_alloc', schema::name);
-  IF to_regclass(leaf) IS NOT NULL THEN
-    RAISE EXCEPTION 'relation "%" already exists', leaf
-      USING ERRCODE = 'duplicate_table', HINT = 'Pass another schema, or rename the relation.';
-  END IF;
   EXECUTE format(
     'CREATE TABLE %1$s (
        biz_tag varchar(128) PRIMARY KEY DEFAULT '''',

@@ -9,7 +9,6 @@
 #include "sequence/sequence.hpp"
 
 #ifdef UIDGEN_OPENSSL
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #endif
 
@@ -31,16 +30,11 @@ constexpr int aes_key_bytes = 32;
 using AesKey = EVP_CIPHER_CTX;
 
 [[noreturn]] void report_openssl() {
-    char message[256] = "no reason given";
-    const unsigned long error = ERR_get_error();
-    if (error != 0)
-        ERR_error_string_n(error, message, sizeof(message));
-    ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION), errmsg("could not encrypt with AES-256: %s", message),
+    ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION), errmsg("could not encrypt with AES-256"),
                     errhint("See whether the configuration of OpenSSL on this server allows AES-256 in ECB mode.")));
 }
 
 AesKey *aes_open(const uint8_t *secret) {
-    ERR_clear_error();
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
     if (context == nullptr || EVP_EncryptInit_ex(context, EVP_aes_256_ecb(), nullptr, secret, nullptr) != 1) {
         EVP_CIPHER_CTX_free(context);

@@ -52,24 +52,14 @@ bool may_move(const SessionEntry *e) { return pg_class_aclcheck(e->sequence, Get
 [[noreturn]] void report_no_block(Oid sequence, const core::SequenceRule &rule, uint64_t count, uint64_t left) {
     const bool up = rule.increment > 0;
     const char *bound = up ? "MAXVALUE" : "MINVALUE";
-    const char *change = up ? "increase" : "decrease";
-    const char *hint;
-    if (left == 0)
-        hint = psprintf("Run ALTER SEQUENCE %s to %s its %s, or with CYCLE to start over.", qualified_name(sequence),
-                        change, bound);
-    else if (rule.cycle)
-        hint = psprintf("Reserve a block of at most %llu. The next one starts over.",
-                        static_cast<unsigned long long>(left));
-    else
-        hint = psprintf("Reserve a block of at most %llu, or %s the %s of the sequence.",
-                        static_cast<unsigned long long>(left), change, bound);
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("sequence \"%s\" has too few values left for a block of %llu", get_rel_name(sequence),
                            static_cast<unsigned long long>(count)),
                     errdetail("Number of values up to its %s of %lld: %llu.", bound,
                               static_cast<long long>(up ? rule.max_value : rule.min_value),
                               static_cast<unsigned long long>(left)),
-                    errhint("%s", hint)));
+                    errhint("Reserve a smaller block, or change the %s with ALTER SEQUENCE %s.", bound,
+                            qualified_name(sequence))));
 }
 
 // USAGE lets a role draw values one after the other. A block of any length would use up the sequence at once.
