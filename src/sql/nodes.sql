@@ -1,38 +1,24 @@
 -- From an id back to its server and its table: worker_node has one row for each worker id that a generator drew. A
 -- background process writes the rows; people and programs that trace an id read them, with uid_origin().
 
--- A typed table, because PostgreSQL refuses ADD COLUMN on a typed table. A dump holds the rows of an extension's table,
--- but not its definition. So rows with a column that CREATE EXTENSION does not create could not be restored.
-CREATE TYPE worker_node_row AS (
-  id                bigint,
-  host_name         varchar(64),
-  port              varchar(64),
-  type              integer,
-  launch_date       date,
-  modified          timestamptz,
-  created           timestamptz,
-  generator         text,
-  worker_id         integer,
-  datacenter_id     integer,
-  system_identifier bigint,
-  timeline          integer,
-  database          oid,
-  layout            text
-);
-COMMENT ON TYPE worker_node_row IS 'The columns of worker_node.';
-
 -- An application may insert rows with the first seven columns only, and may leave out id. The columns that describe
 -- generators are then NULL.
 CREATE SEQUENCE worker_node_id_seq;
-CREATE TABLE worker_node OF worker_node_row (
-  id                WITH OPTIONS NOT NULL,
-  host_name         WITH OPTIONS NOT NULL,
-  port              WITH OPTIONS NOT NULL,
-  type              WITH OPTIONS NOT NULL,
-  launch_date       WITH OPTIONS NOT NULL,
-  modified          WITH OPTIONS NOT NULL,
-  created           WITH OPTIONS NOT NULL,
-  system_identifier WITH OPTIONS NOT NULL DEFAULT (pg_catalog.pg_control_system()).system_identifier,
+CREATE TABLE worker_node (
+  id                bigint      NOT NULL,
+  host_name         varchar(64) NOT NULL,
+  port              varchar(64) NOT NULL,
+  type              integer     NOT NULL,
+  launch_date       date        NOT NULL,
+  modified          timestamptz NOT NULL,
+  created           timestamptz NOT NULL,
+  generator         text,
+  worker_id         integer,
+  datacenter_id     integer,
+  system_identifier bigint      NOT NULL DEFAULT (pg_catalog.pg_control_system()).system_identifier,
+  timeline          integer,
+  database          oid,
+  layout            text,
   PRIMARY KEY (system_identifier, id)
 );
 ALTER SEQUENCE worker_node_id_seq OWNED BY worker_node.id;

@@ -250,7 +250,7 @@ SELECT json_build_object(
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments', 'uid_keys') OR n.nspname LIKE 'pg_temp%'
         OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
-        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_row', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
+        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
         OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
   'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid),
   'fields', (

@@ -14,18 +14,12 @@ namespace {
 constexpr uint64_t prefetch_divisor = 10;
 
 [[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
-    const char *name = get_rel_name(sequence);
-    if (rule.increment > 0)
-        ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                        errmsg("segment_next: reached maximum value of sequence \"%s\" (%lld)", name,
-                               static_cast<long long>(rule.max_value)),
-                        errhint("Increase its MAXVALUE, or run ALTER SEQUENCE %s CYCLE to start over.",
-                                qualified_name(sequence))));
+    const bool up = rule.increment > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("segment_next: reached minimum value of sequence \"%s\" (%lld)", name,
-                           static_cast<long long>(rule.min_value)),
-                    errhint("Decrease its MINVALUE, or run ALTER SEQUENCE %s CYCLE to start over.",
-                            qualified_name(sequence))));
+                    errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
+                           get_rel_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
+                    errhint("Change its %s, or run ALTER SEQUENCE %s CYCLE to start over.",
+                            up ? "MAXVALUE" : "MINVALUE", qualified_name(sequence))));
 }
 
 // Where a segment's ranges come from: its own sequence or, if it is attached, blocks of the fleet's registry. Of these
