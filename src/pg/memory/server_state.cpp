@@ -133,9 +133,9 @@ constexpr int64_t pause_us = 1000 * us_per_ms;
 
 constexpr WorkerStart kinds[] = {
     {"uidgen refiller", "uidgen_refiller_main", BGWORKER_SHMEM_ACCESS, BgWorkerStart_PostmasterStart,
-     "Increase max_worker_processes. Until then, calls refill rings themselves.", 0},
+     "Increase max_worker_processes. Until then, calls refill rings themselves.", nullptr, 0},
     {"uidgen registrar", "uidgen_registrar_main", BGWORKER_SHMEM_ACCESS, BgWorkerStart_RecoveryFinished,
-     "Increase max_worker_processes. Until then, this server gets no grant from its registry.", 0},
+     "Increase max_worker_processes. Until then, this server gets no grant from its registry.", nullptr, 0},
 };
 
 static_assert(lengthof(kinds) == single_workers, "each kind has its place in the state of the server");
@@ -158,7 +158,8 @@ bool start_worker(const WorkerStart &start) {
     worker.bgw_flags = start.flags;
     worker.bgw_start_time = start.starts;
     worker.bgw_restart_time = BGW_NEVER_RESTART;
-    worker.bgw_main_arg = start.argument;
+    if (start.argument != nullptr)
+        memcpy(worker.bgw_extra, start.argument, start.argument_bytes);
     snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
     snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", start.function);
     snprintf(worker.bgw_name, BGW_MAXLEN, "%s", start.name);

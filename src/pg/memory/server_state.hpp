@@ -143,8 +143,9 @@ struct WorkerStart {
     const char *function; // its main function
     int flags;
     BgWorkerStartTime starts;
-    const char *without; // the hint if there is no place for one
-    Datum argument;      // of the main function
+    const char *without;  // the hint if there is no place for one
+    const void *argument; // of BGW_EXTRALEN bytes at most, for its bgw_extra
+    Size argument_bytes;
 };
 
 // Allocates nothing and raises no error. False: there is no place for one.

@@ -29,6 +29,21 @@ bool is_wanted = false;
 // alone, and the fields that it refers to are read under a lock.
 bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
 
+// The writer's argument.
+struct Argument {
+    Oid database;
+    TimestampTz now; // by the clock of the transaction that ended
+};
+static_assert(sizeof(Argument) <= BGW_EXTRALEN, "it goes with the background worker's entry");
+
+// At the end of a transaction nothing may fail.
+void start_writer(const Argument &argument) {
+    (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
+                        BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished,
+                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &argument,
+                        sizeof(argument)});
+}
+
 // ---------------------------------------------------------------------------------------------------------
 // In the writer.
 // ---------------------------------------------------------------------------------------------------------
@@ -45,7 +60,7 @@ struct DueRow {
     core::Layout layout;
 };
 
-TimestampTz started_at = 0;
+Argument argument = {};
 
 // What the slot owes. The draw's fields change under the state's lock.
 bool is_owed(Slot *slot, DueRow *row) {
@@ -74,7 +89,7 @@ void note_result(const DueRow &row, int64_t id) {
     if (same_key(row.slot->key, slot_key(row.generator)) &&
         generator.worker_draw.compare_exchange_strong(draw, is_written ? id : draw, std::memory_order_relaxed)) {
         generator.row_owed.store(!is_written, std::memory_order_relaxed);
-        generator.row_due.store(is_written ? started_at + refresh_us : 0, std::memory_order_relaxed);
+        generator.row_due.store(is_written ? argument.now + refresh_us : 0, std::memory_order_relaxed);
     }
     unlock_state();
 }
@@ -96,7 +111,7 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         CStringGetTextDatum(address.port),
         Int32GetDatum(is_in_container() ? 1 : 2),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
-        TimestampTzGetDatum(Max(started_at, created)),
+        TimestampTzGetDatum(Max(argument.now, created)),
         TimestampTzGetDatum(created),
         CStringGetTextDatum(qualified_name(row.generator)),
         Int32GetDatum(static_cast<int32>(row.node.worker)),
@@ -200,14 +215,9 @@ void note_generator_in_use(Slot *slot) {
     is_wanted = true;
 }
 
-// Nothing here may fail.
 void node_writer_transaction_ended() {
     if (is_wanted)
-        (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
-                            BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
-                            BgWorkerStart_RecoveryFinished,
-                            "Increase max_worker_processes. Ids do not depend on the rows of worker_node.",
-                            ObjectIdGetDatum(MyDatabaseId)});
+        start_writer({MyDatabaseId, GetCurrentTimestamp()});
     is_wanted = false;
 }
 
@@ -217,14 +227,14 @@ using namespace uidgen::pg;
 
 extern "C" {
 
-PGDLLEXPORT void uidgen_node_writer_main(Datum database);
+PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
 
-void uidgen_node_writer_main(Datum database) {
-    started_at = GetCurrentTimestamp();
+void uidgen_node_writer_main(Datum) {
+    memcpy(&argument, MyBgworkerEntry->bgw_extra, sizeof(argument));
     pqsignal(SIGTERM, die);
     BackgroundWorkerUnblockSignals();
     set_up();
-    BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database), InvalidOid, 0);
+    BackgroundWorkerInitializeConnectionByOid(argument.database, InvalidOid, 0);
     // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
     const int64_t until_us = monotonic_us() + longest_run_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
