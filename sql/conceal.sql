@@ -198,8 +198,8 @@ CREATE TABLE kept AS SELECT i, uid_conceal(i, 'key' || i) AS code FROM generate_
 \pset format unaligned
 \pset tuples_only on
 SELECT count(*) FROM kept WHERE uid_conceal(i, 'key' || i) = code;
--- A message with the row would show its secrets.
-SELECT outcome('INSERT INTO uid_secrets.uid_key DEFAULT VALUES');
+-- A message with the row shows the warning before its secrets.
+SELECT regexp_replace(outcome('INSERT INTO uid_secrets.uid_key DEFAULT VALUES'), 'null, 63.*', '');
 -- Rows that a superuser has written with the triggers turned off.
 SELECT uid_key_create('wrong', 30);
 SET session_replication_role = replica;

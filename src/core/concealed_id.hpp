@@ -40,6 +40,8 @@ constexpr uint64_t power(uint64_t base, int32_t exponent) noexcept {
 
 class Ff1 {
   public:
+    Ff1() = default;
+
     template <typename Cipher>
     Ff1(uint32_t radix, int32_t length, const uint8_t *tweak, uint32_t tweak_length, const Cipher &cipher)
         : left_values_(power(radix, length / 2)), right_values_(power(radix, length - length / 2)),
@@ -122,10 +124,10 @@ class Ff1 {
         return static_cast<uint64_t>(number % values);
     }
 
-    uint64_t left_values_;  // [radix^u]
-    uint64_t right_values_; // [radix^v]
-    int32_t half_bytes_;    // [b]
-    Mac common_ = {};       // what all rounds have in common: [P], the tweak and zeros
+    uint64_t left_values_ = 0;  // [radix^u]
+    uint64_t right_values_ = 0; // [radix^v]
+    int32_t half_bytes_ = 0;    // [b]
+    Mac common_ = {};           // what all rounds have in common: [P], the tweak and zeros
 };
 
 // ---------------------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ class Ff1 {
 //      any conversion.
 //   2. FF1 is a permutation, and the version is above its bits. So no two ids have the same concealed id, even with two
 //      versions. A key without version bits has one version.
-//   3. Without version bits each value from 0 to largest_value() is a concealed id.
+//   3. Without version bits each value from 0 to largest_id() is a concealed id.
 // ---------------------------------------------------------------------------------------------------------
 
 struct KeyFormat {
@@ -143,21 +145,13 @@ struct KeyFormat {
     int32_t version_bits; // so there are 2^version_bits versions at most
 };
 
-constexpr int32_t least_id_bits = 20; // FF1 needs a million values or more
-constexpr int32_t most_version_bits = 10;
-constexpr int32_t most_key_bits = 63;
-
-constexpr bool is_valid(const KeyFormat &format) noexcept {
-    return format.version_bits >= 0 && format.version_bits <= most_version_bits &&
-           format.width >= least_id_bits + format.version_bits && format.width <= most_key_bits;
-}
-
 constexpr int32_t id_bits(const KeyFormat &format) noexcept { return format.width - format.version_bits; }
 
-constexpr int64_t largest_id(const KeyFormat &format) noexcept { return largest(id_bits(format)); }
-constexpr int64_t largest_value(const KeyFormat &format) noexcept { return largest(format.width); }
-
-constexpr int32_t most_versions(const KeyFormat &format) noexcept { return 1 << format.version_bits; }
+// As the trigger of uid_key says. FF1 needs a million values or more.
+constexpr bool is_valid(const KeyFormat &format, int32_t versions) noexcept {
+    return format.version_bits >= 0 && format.version_bits <= 10 && format.width <= 63 && id_bits(format) >= 20 &&
+           versions >= 1 && versions <= 1 << format.version_bits;
+}
 
 // Versions count from 1.
 constexpr int32_t version_in(const KeyFormat &format, int64_t value) noexcept {
@@ -168,32 +162,38 @@ constexpr int64_t version_part(const KeyFormat &format, int32_t version) noexcep
     return static_cast<int64_t>(version - 1) << id_bits(format);
 }
 
+constexpr int64_t largest_id(const KeyFormat &format) noexcept { return largest(id_bits(format)); }
+
+// With so many versions.
+constexpr int64_t largest_value(const KeyFormat &format, int32_t versions) noexcept {
+    return version_part(format, versions) | largest_id(format);
+}
+
 // The permutation of the ids of a format. Each version has a key of its own, so the tweak is empty.
 template <typename Cipher> Ff1 permutation_of(const KeyFormat &format, const Cipher &cipher) {
     return Ff1(2, id_bits(format), nullptr, 0, cipher);
 }
 
-constexpr int32_t right_bits(const KeyFormat &format) noexcept { return id_bits(format) - id_bits(format) / 2; }
-
-constexpr Halves halves_of(const KeyFormat &format, int64_t id) noexcept {
-    return {static_cast<uint64_t>(id) >> right_bits(format), static_cast<uint64_t>(id & largest(right_bits(format)))};
-}
-
-constexpr int64_t joined(const KeyFormat &format, const Halves &halves) noexcept {
-    return static_cast<int64_t>(halves.left << right_bits(format) | halves.right);
+// The digits of an id after permute(Halves).
+template <typename Permute> int64_t permuted(const KeyFormat &format, int64_t id, Permute permute) {
+    const int32_t right_bits = id_bits(format) - id_bits(format) / 2;
+    const Halves halves =
+        permute(Halves{static_cast<uint64_t>(id) >> right_bits, static_cast<uint64_t>(id & largest(right_bits))});
+    return static_cast<int64_t>(halves.left << right_bits | halves.right);
 }
 
 // 0 <= id <= largest_id().
 template <typename Cipher>
 int64_t conceal(const KeyFormat &format, const Ff1 &permutation, int32_t version, int64_t id, const Cipher &cipher) {
-    return version_part(format, version) | joined(format, permutation.encrypt(halves_of(format, id), cipher));
+    return version_part(format, version) |
+           permuted(format, id, [&](Halves halves) { return permutation.encrypt(halves, cipher); });
 }
 
 // 0 <= value <= largest_value(), and of the version that the permutation belongs to.
 template <typename Cipher>
 int64_t reveal(const KeyFormat &format, const Ff1 &permutation, int64_t value, const Cipher &cipher) {
-    const int64_t permuted = value & largest_id(format);
-    return joined(format, permutation.decrypt(halves_of(format, permuted), cipher));
+    return permuted(format, value & largest_id(format),
+                    [&](Halves halves) { return permutation.decrypt(halves, cipher); });
 }
 
 } // namespace uidgen::core

@@ -15,14 +15,14 @@ COMMENT ON SCHEMA uid_keys IS
 --   2. An input function may show all of its argument. Of a line, damaged or not, the secrets are in the first field:
 --      they stand in front, and neither they nor the warning have a character that COPY takes for a delimiter. This
 --      field is text, whose input function accepts everything.
---   3. The trigger checks, not a CHECK, and its messages show no secret.
+--   3. The trigger checks, not a CHECK, and its messages show no secret. Of a row with a NULL, see 1.
 CREATE TABLE uid_secrets.uid_key (
   secrets      text,
   sequence     regclass    PRIMARY KEY,
   width        integer     DEFAULT 63,
   version_bits integer     DEFAULT 0,
   versions     integer     DEFAULT 1,
-  created      timestamptz DEFAULT now(),
+  created      timestamptz NOT NULL DEFAULT now(),
   rotated      timestamptz
 );
 COMMENT ON TABLE uid_secrets.uid_key IS
@@ -36,8 +36,7 @@ COMMENT ON COLUMN uid_secrets.uid_key.sequence IS
   'sequence that stands for the key; USAGE on it lets a role use the key';
 COMMENT ON COLUMN uid_secrets.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
 COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
-  'bits of a concealed id that show the version of the key, above the others, 0 to 10; an id has width - version_bits '
-  'bits';
+  'bits of a concealed id that show the version of the key, above the others, 0 to 10';
 COMMENT ON COLUMN uid_secrets.uid_key.versions IS
   'number of versions, from 1 to 2^version_bits; the last one is the newest';
 COMMENT ON COLUMN uid_secrets.uid_key.created IS 'creation time of the key';
@@ -65,25 +64,15 @@ BEGIN
       NEW.rotated := now();
     END IF;
   END IF;
-  IF (NEW.version_bits BETWEEN 0 AND 10) IS NOT TRUE THEN
-    RAISE EXCEPTION 'invalid version_bits % of key "%"', NEW.version_bits, key
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a number from 0 to 10.';
-  END IF;
-  IF (NEW.width BETWEEN 20 + NEW.version_bits AND 63) IS NOT TRUE THEN
-    RAISE EXCEPTION 'invalid width % of key "%"', NEW.width, key
-      USING ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'FF1 needs a million values or more, so an id has at least 20 bits.',
-            HINT = format('Use a width from %s to 63.', 20 + NEW.version_bits);
+  IF (NEW.version_bits BETWEEN 0 AND 10 AND NEW.width BETWEEN 20 + NEW.version_bits AND 63) IS NOT TRUE THEN
+    RAISE EXCEPTION 'invalid width % and version_bits % of key "%"', NEW.width, NEW.version_bits, key
+      USING ERRCODE = 'invalid_parameter_value', -- FF1 needs a million values or more
+            HINT = 'Use version_bits from 0 to 10, and a width from 20 + version_bits to 63.';
   END IF;
   IF (NEW.versions BETWEEN 1 AND 1 << NEW.version_bits) IS NOT TRUE THEN
     RAISE EXCEPTION 'key "%" cannot have % versions', key, NEW.versions
       USING ERRCODE = 'program_limit_exceeded',
-            DETAIL = format('Its version_bits are %s, so it can have %s.', NEW.version_bits, 1 << NEW.version_bits),
-            HINT = 'Create another key with uid_key_create(), with more version_bits.';
-  END IF;
-  IF NEW.sequence IS NULL OR NEW.created IS NULL THEN
-    RAISE EXCEPTION 'sequence and created of key "%" must not be null', key
-      USING ERRCODE = 'null_value_not_allowed', HINT = 'Leave the column out for its default.';
+            HINT = format('Create another key with uid_key_create(), with more version_bits than %s.', NEW.version_bits);
   END IF;
   -- A secret is made here and nowhere else, so it is in no statement, no parameter and no log. A random uuid is 122 bits
   -- of the server's strong random numbers.

@@ -60,14 +60,12 @@ GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_gene
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
-  uid_internal.uid_create_segment, uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
+  uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
   uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_counters,
-  uid_internal.uid_base_type, uid_internal.uid_movable_column, uid_internal.uid_drawn_by,
-  uid_internal.uid_kept_sequence, uid_internal.uid_check_width, uid_internal.uid_check_sequence,
-  uid_internal.uid_first_free, uid_internal.uid_draw_expression, uid_internal.uid_sequence_next,
-  uid_internal.uid_column_range, uid_internal.uid_above_plan, uid_internal.uid_grant_plan,
-  uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan,
-  uid_internal.uid_run_plan TO PUBLIC;
+  uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
+  uid_internal.uid_above_plan, uid_internal.uid_check_sequence, uid_internal.uid_grant_plan,
+  uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan, uid_internal.uid_first_free,
+  uid_internal.uid_release_plan, uid_internal.uid_move TO PUBLIC;
 GRANT SELECT ON uid_internal.generators TO PUBLIC;
 GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
 
@@ -94,18 +92,10 @@ GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_fork, uid_fleet_handover, u
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
 BEGIN
-  IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000
-     AND pg_catalog.current_setting('shared_preload_libraries')
-         OPERATOR(pg_catalog.!~) '(^|[^[:alnum:]_])uidgen($|[^[:alnum:]_])'::pg_catalog.text THEN
-    RAISE WARNING 'uidgen must be loaded via shared_preload_libraries before it can issue ids'
-      USING HINT = 'Add uidgen to shared_preload_libraries in postgresql.conf and restart the server. PostgreSQL 17 and '
-                   'later need neither.';
-  ELSIF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1')
-          OPERATOR(pg_catalog.=) '-1'::pg_catalog.text
-        AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '')
-              OPERATOR(pg_catalog.=) ''::pg_catalog.text
-        AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings
-              WHERE name = 'client_min_messages') THEN
+  IF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1') OPERATOR(pg_catalog.=) '-1'::pg_catalog.text
+     AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '') OPERATOR(pg_catalog.=) ''::pg_catalog.text
+     AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings
+           WHERE name = 'client_min_messages') THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'ids of this database are only unlikely to collide with ids of other databases'
       USING HINT = 'To exclude it, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';

@@ -53,11 +53,10 @@ DECLARE
   there text := coalesce(registry_name, name);
   segment record;
   found record;
-  last bigint;
 BEGIN
   PERFORM uid_internal.uid_home();
-  IF name IS NULL OR name = '' OR there = '' THEN
-    RAISE EXCEPTION 'invalid segment name: "%"', CASE WHEN name <> '' THEN left(there, 63) ELSE name END
+  IF coalesce(name, '') = '' OR there = '' THEN
+    RAISE EXCEPTION 'invalid segment name: ""'
       USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
   END IF;
   SELECT s.* INTO segment FROM uid_internal.segments s
@@ -66,11 +65,9 @@ BEGIN
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
     segment.sequence := format('uid_segments.%I', relation)::regclass;
   ELSIF there <> segment.registry_name THEN
-    RAISE EXCEPTION 'segment "%" is attached to segment "%" of the registry', left(name, 63),
-                    left(segment.registry_name, 63)
+    RAISE EXCEPTION 'segment "%" is attached to another segment of the registry', left(name, 63)
       USING ERRCODE = 'duplicate_object', HINT = 'Attach another segment, or drop this one with segment_drop() first.';
   END IF;
-
   SELECT * INTO found FROM uid_internal.uid_look_up_segment(segment.sequence, name, there);
   IF NOT found.is_synchronous AND without_standby IS NOT TRUE THEN
     RAISE EXCEPTION 'the registry has no synchronous standby'
@@ -96,9 +93,7 @@ BEGIN
   -- Values of one fleet may be those of another member in the other one. A new file of the sequence discards what is in
   -- hand; if this is rolled back, the former file discards what was drawn meanwhile.
   IF found.fleet <> segment.fleet THEN
-    EXECUTE format('SELECT last_value FROM %s', segment.sequence) INTO last;
-    EXECUTE format('ALTER SEQUENCE %s RESTART', segment.sequence);
-    PERFORM setval(segment.sequence, last, true);
+    EXECUTE format('ALTER SEQUENCE %s CACHE 1', segment.sequence);
   END IF;
   PERFORM uid_internal.uid_change_segment(segment.sequence, step, max_step, found.fleet, found.increment);
   RETURN segment.sequence;

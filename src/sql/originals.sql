@@ -10,15 +10,6 @@ CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
 
-CREATE FUNCTION uid_internal.uid_create_segment(name text, start bigint) RETURNS regclass
-LANGUAGE sql
-BEGIN ATOMIC
-  SELECT segment_create(name, start, b.none, b.none, b.one, LEAST(start, 0::bigint), b.none, false)
-    FROM (VALUES (1::bigint, NULL::bigint)) b(one, none);
-END;
-COMMENT ON FUNCTION uid_internal.uid_create_segment(text, bigint) IS
-  'Creates a segment that counts from start, and has the bounds of a segment of t_sequence or leaf_alloc.';
-
 CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -27,31 +18,25 @@ DECLARE
   is_leaf boolean := TG_WHEN = 'BEFORE';
   segment text;
   value bigint;
-  is_taken boolean;
   sequence regclass;
 BEGIN
   IF TG_OP = 'DELETE' THEN
     RAISE EXCEPTION 'cannot delete from view "%"', TG_TABLE_NAME
       USING ERRCODE = 'feature_not_supported', HINT = 'Drop the segment with segment_drop().';
-  END IF;
-  IF is_leaf THEN
+  ELSIF is_leaf THEN
     segment := NEW.biz_tag;
     value := NEW.max_id;
-  ELSIF NEW.increment_val IS NULL THEN
-    RAISE EXCEPTION 'increment_val of segment "%" must not be null', left(NEW.pk_seq_name, 63)
-      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the length of a block, or leave it out for 1.';
   ELSE
     segment := NEW.pk_seq_name;
     -- uid_change_segment() takes the smallest bigint for NULL.
     value := NEW.current_val + (NEW.current_val = -9223372036854775808)::integer;
   END IF;
-  is_taken := EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment);
-  IF is_taken AND NOT is_leaf THEN
+  IF NOT EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment) THEN
+    EXECUTE format('SELECT %s.segment_create($1, $2, $3, $3, $4, LEAST($2, 0::bigint), $3, false)',
+                   uid_internal.uid_home()) INTO sequence USING segment, value, NULL::bigint, 1::bigint;
+  ELSIF NOT is_leaf THEN
     RAISE EXCEPTION 'segment "%" already exists', left(segment, 63)
       USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
-  END IF;
-  IF NOT is_taken THEN
-    sequence := uid_internal.uid_create_segment(segment, value);
   END IF;
   IF NOT is_leaf THEN
     PERFORM uid_internal.uid_change_segment(sequence, current_val => value, increment_val => NEW.increment_val);
@@ -88,10 +73,6 @@ BEGIN
       USING ERRCODE = 'invalid_schema_name', HINT = 'Pass the name of a schema.';
   END IF;
   leaf := format('%I.leaf_alloc', schema::name);
-  IF to_regclass(leaf) IS NOT NULL THEN
-    RAISE EXCEPTION 'relation "%" already exists', leaf
-      USING ERRCODE = 'duplicate_table', HINT = 'Pass another schema, or rename the relation.';
-  END IF;
   EXECUTE format(
     'CREATE TABLE %1$s (
        biz_tag varchar(128) PRIMARY KEY DEFAULT '''',

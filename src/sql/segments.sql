@@ -11,7 +11,8 @@ CREATE TABLE uid_segment (
   fleet       bigint   CHECK (fleet > 0),
   increment   bigint   CHECK (increment <> 0),
   current_val bigint,
-  increment_val bigint NOT NULL DEFAULT 1 CHECK (increment_val BETWEEN 1 AND 1099511627776),
+  increment_val bigint NOT NULL DEFAULT 1
+              CONSTRAINT "increment_val from 1 to 2^40" CHECK (increment_val BETWEEN 1 AND 1099511627776),
   CHECK ((registry_name IS NULL) = (fleet IS NULL) AND (registry_name IS NULL) = (increment IS NULL))
 );
 COMMENT ON TABLE uid_segment IS

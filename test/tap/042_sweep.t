@@ -63,7 +63,6 @@ my @alone;
 		"$quoted_home.uid_fleet_admit(0)" => '42704',
 		"$quoted_home.uid_fleet_admit(4294967295)" => '42704',
 		"$quoted_home.uid_leaf_alloc_create('')" => '3F000',
-		'uid_internal.uid_sequence_next(NULL)' => '42809',
 		q{uid_internal.uid_sequence_next('things.plain')} => '42809',
 		q{uid_internal.uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
 		q{uid_internal.uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');

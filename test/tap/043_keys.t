@@ -113,7 +113,7 @@ $writer->query_safe("DROP SEQUENCE uid_keys.full");
 is(sqlstate($reader, "SELECT uid_conceal(5, 'full')"), '42704', 'a key that is dropped cannot be used');
 $_->quit foreach ($reader, $writer);
 
-# Two rotations at a time make one version, and both return its number.
+# Two rotations at a time make two versions.
 my $first = hold_open($source, dbname => 'shop');
 $first->query_safe("BEGIN; SELECT uid_key_rotate('orders')");
 my $second = hold_open($source, dbname => 'shop');
@@ -121,8 +121,8 @@ send_query($second, "SELECT uid_key_rotate('orders');");
 ok($source->poll_query_until('shop', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"), 'a second rotation waits for the first');
 $first->query_safe('COMMIT');
 my ($answer) = finish_query($second);
-like($answer, qr/\b5\b/, 'and finds the version made');
-is(sql($source, "SELECT versions FROM uid_key_config WHERE name = 'orders'", 'shop'), 5, 'there is one new version');
+like($answer, qr/\b6\b/, 'and makes the version after it');
+is(sql($source, "SELECT versions FROM uid_key_config WHERE name = 'orders'", 'shop'), 6, 'there are two new versions');
 $_->quit foreach ($first, $second);
 
 # Lines of COPY that are refused, in each place where a line can be. What the client is told counts, too.

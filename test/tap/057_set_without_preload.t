@@ -26,8 +26,8 @@ my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET mi
 sub refused
 {
 	my ($on, $setting, $what, @sql) = @_;
-	my $message = qr/ERROR:  55000: \Quidgen.$setting\E is set, but uidgen is not in shared_preload_libraries\n/;
-	my $hint = qr/HINT:  Set shared_preload_libraries = 'uidgen' in postgresql.conf and restart the server, or reset \Quidgen.$setting\E/;
+	my $message = qr/ERROR:  55000: uidgen must be loaded via shared_preload_libraries\nDETAIL:  \Quidgen.$setting\E is set/;
+	my $hint = qr/HINT:  Set shared_preload_libraries = 'uidgen' in postgresql.conf and restart the server/;
 	my @wrong;
 	foreach my $sql (@sql ? @sql : @draws)
 	{

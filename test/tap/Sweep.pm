@@ -24,7 +24,7 @@ use Test::More;
 use UidgenTest;
 
 our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments with_counts_of_arguments changes
-  triggers new_sweep_server run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
+  triggers new_sweep_server run_calls run_in_single_user_mode is_bad bad_calls sweep
   differences check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
@@ -67,9 +67,6 @@ my %values = (
 	regclass => [],
 	regrole => []);
 
-# The caller passes SQL.
-my %by_contract = (uid_run_plan => qr/^42601$/);
-
 # No message repeats them.
 my %huge = (
 	(map { ($_ => "pg_catalog.repeat('x', 1048576)::pg_catalog.$_") } qw(text name varchar)),
@@ -99,7 +96,6 @@ my %typical = (
 	key_name => 'key',
 	segment => 'seg',
 	given => '{}',
-	plan_query => q{uid_adopt_plan('things.plain'::pg_catalog.regclass, 'id'::pg_catalog.name, NULL::pg_catalog.regclass, false)},
 	dry_run => 'false',
 	above => 1);
 my %typical_of_type = (
@@ -256,7 +252,7 @@ SELECT json_build_object(
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments', 'uid_keys') OR n.nspname LIKE 'pg_temp%'
         OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
-        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_row', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
+        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
         OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
   'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid),
   'fields', (
@@ -281,8 +277,6 @@ SQL
 	my ($plain) = map { $classes->{$_} } 'things.plain';
 	$found->{typical} = {
 		generator => $classes->{'uid_generators.own'},
-		source => $classes->{'uid_generators.own'},
-		draws_from => $classes->{'uid_generators.own'},
 		sequence => $classes->{'uid_segments.seg'},
 		key => $classes->{'uid_keys.key'},
 		owned => $classes->{'things.kinds_id_seq'},
@@ -353,8 +347,6 @@ sub values_of
 {
 	my ($parameter, $catalog) = @_;
 	my @values = @{ $catalog->{values}{ $parameter->{type} } };
-	# PostgreSQL repeats SQL that fails.
-	@values = grep { !/repeat/ } @values if $parameter->{bare} eq 'plan_query';
 	return (null_of($parameter->{type}), @values);
 }
 
@@ -374,13 +366,12 @@ sub at_random
 	return call($function, @arguments);
 }
 
-# Each parameter that can be huge, but for SQL of the caller's.
+# Each parameter that can be huge.
 sub with_huge_arguments
 {
 	my ($function, $catalog) = @_;
 	my @params = @{ $function->{params} };
 	my @calls;
-	return if $by_contract{ $function->{bare} };
 	foreach my $i (grep { $huge{ $params[$_]{type} } } 0 .. $#params)
 	{
 		my @others = grep { $_ != $i && !$params[$_]{optional} } 0 .. $#params;
@@ -533,20 +524,12 @@ my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
 
 sub is_bad { return $_[0] =~ $bad }
 
-sub is_bad_end
-{
-	my ($call, $state) = @_;
-	my ($bare) = $call =~ /\.(\w+)\(/;
-	my $of_contract = $by_contract{ $bare // '' } // qr/^$/;
-	return is_bad($state) && $state !~ $of_contract;
-}
-
 # Calls that end badly, each with its message if another try has one. The option allowed is a pattern of SQLSTATEs.
 sub bad_calls
 {
 	my ($node, $calls, $states, %opts) = @_;
 	my $allowed = $opts{allowed} // qr/^$/;
-	my @bad = grep { is_bad_end($calls->[$_], $states->[$_]) && $states->[$_] !~ $allowed } 0 .. $#$calls;
+	my @bad = grep { is_bad($states->[$_]) && $states->[$_] !~ $allowed } 0 .. $#$calls;
 	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
 	my $messages = '';
 	run_calls($node, \@shown, %opts, verbose => \$messages) if @shown;

@@ -128,7 +128,7 @@ TEST(ConcealedId, IsAPermutationOfAllIdsOfTwentyBits) {
     for (int64_t id = 0; id <= largest_id(format); id++) {
         const int64_t value = conceal(format, permutation, 1, id, cipher);
         ASSERT_GE(value, 0);
-        ASSERT_LE(value, largest_value(format));
+        ASSERT_LE(value, largest_value(format, 1));
         ASSERT_FALSE(seen[static_cast<size_t>(value)]) << id;
         seen[static_cast<size_t>(value)] = true;
         ASSERT_EQ(reveal(format, permutation, value, cipher), id);
@@ -145,7 +145,7 @@ TEST(ConcealedId, IsRevealedAtEachWidth) {
                 for (const int32_t version : {1, 1 << version_bits}) {
                     const int64_t value = key.conceal(id, version);
                     ASSERT_GE(value, 0);
-                    ASSERT_LE(value, largest_value(key.format));
+                    ASSERT_LE(value, largest_value(key.format, version));
                     ASSERT_EQ(version_in(key.format, value), version);
                     ASSERT_EQ(key.reveal(value), id) << width << " " << version_bits;
                 }

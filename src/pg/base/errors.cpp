@@ -13,35 +13,26 @@ const char *name_of(Oid relation) {
 
 const char *show_instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
-struct Advice {
-    const char *detail;
-    const char *hint;
-};
-
-Advice advice_for(core::LayoutFault fault) {
+const char *advice_for(core::LayoutFault fault) {
     switch (fault) {
     case core::LayoutFault::tick_length:
-        return {"A tick must be 1 microsecond to 1 hour long.", "Set tick_us to a number from 1 to 3600000000."};
+        return "Set tick_us to a number from 1 to 3600000000 (an hour).";
     case core::LayoutFault::epoch:
-        return {"The epoch must be a finite timestamp that is not before 1970-01-01 00:00:00+00.",
-                "Set epoch to another timestamp."};
+        return "Set epoch to a finite timestamp that is not before 1970-01-01 00:00:00+00.";
     case core::LayoutFault::time_width:
-        return {"The time field must be 1 to 47 bits wide.", "Set time_bits to a number from 1 to 47."};
+        return "Set time_bits to a number from 1 to 47.";
     case core::LayoutFault::field_width:
-        return {"The datacenter, worker and sequence fields must be 0 to 31 bits wide.",
-                "Set datacenter_bits, worker_bits and sequence_bits to numbers from 0 to 31."};
+        return "Set datacenter_bits, worker_bits and sequence_bits to numbers from 0 to 31.";
     case core::LayoutFault::too_wide:
-        return {"All fields together must be at most 63 bits wide.",
-                "Reduce time_bits, datacenter_bits, worker_bits or sequence_bits."};
+        return "Reduce time_bits, datacenter_bits, worker_bits or sequence_bits to at most 63 bits together.";
     case core::LayoutFault::no_backup_bit:
-        return {"A backup worker needs a worker field of at least 1 bit.",
-                "Increase worker_bits, or set backup_worker to false."};
+        return "Increase worker_bits to at least 1, or set backup_worker to false.";
     case core::LayoutFault::beyond_calendar:
-        return {"The last tick is later than any timestamp.", "Reduce time_bits or tick_us."};
+        return "Reduce time_bits or tick_us, because the last tick is later than any timestamp.";
     case core::LayoutFault::none:
         break;
     }
-    return {"The layout is valid.", "Retry the command."};
+    return "Retry the command.";
 }
 
 } // namespace
@@ -66,25 +57,17 @@ static const char *libraries_to_preload() {
     return loaded != nullptr && loaded[0] != '\0' ? psprintf("%s, uidgen", loaded) : "uidgen";
 }
 
-void report_not_preloaded() {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("uidgen must be loaded via shared_preload_libraries"),
-             errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. In a fleet, "
-                       "settings must be known to all processes."),
-             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
-                     libraries_to_preload())));
-}
-
-void report_set_without_preload(const char *setting) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("%s is set, but uidgen is not in shared_preload_libraries", setting),
-             errdetail("Without that, a session may not see the value that the administrator has set, and its ids "
-                       "could collide with those of other databases."),
-             errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server, or reset %s and "
-                     "reconnect.",
-                     libraries_to_preload(), setting)));
+void report_not_preloaded(const char *setting) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("uidgen must be loaded via shared_preload_libraries"),
+                    setting != nullptr
+                        ? errdetail("%s is set. Without the preload, a session may not see the value that the "
+                                    "administrator has set.",
+                                    setting)
+                        : errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. "
+                                    "In a fleet, settings must be known to all processes."),
+                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
+                            libraries_to_preload())));
 }
 
 void report_in_recovery() {
@@ -94,10 +77,9 @@ void report_in_recovery() {
 }
 
 void report_layout(Oid generator, core::LayoutFault fault) {
-    const Advice advice = advice_for(fault);
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("invalid layout for generator \"%s\"", name_of(generator)), errdetail("%s", advice.detail),
-                    errhint("%s", advice.hint)));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("invalid layout for generator \"%s\"", name_of(generator)), errhint("%s", advice_for(fault))));
 }
 
 void report_generator_field(const char *field, const char *value, const char *hint, const char *detail) {
@@ -134,8 +116,6 @@ void report_encode(const core::Layout &layout, const core::Parts &parts, core::E
     if (fault == core::EncodeFault::tick)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("value of \"%s\" is out of range for the generator's layout", field.name),
-                        parts.tick < 0 ? errdetail("It is earlier than the first tick of the layout.")
-                                       : errdetail("It is later than the last tick of the layout."),
                         errhint("Use a timestamp not before %s and before %s.", show_instant(layout.epoch_us),
                                 show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
     ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),

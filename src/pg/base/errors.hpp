@@ -15,9 +15,8 @@ const char *qualified_name(Oid relation);
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
 
-// The library was not loaded at server start, but must be.
-[[noreturn]] void report_not_preloaded();
-[[noreturn]] void report_set_without_preload(const char *setting);
+// The library was not loaded at server start, but must be: always, or because that setting is set.
+[[noreturn]] void report_not_preloaded(const char *setting = nullptr);
 
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();

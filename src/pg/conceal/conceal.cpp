@@ -9,7 +9,6 @@
 #include "sequence/sequence.hpp"
 
 #ifdef UIDGEN_OPENSSL
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #endif
 
@@ -31,16 +30,11 @@ constexpr int aes_key_bytes = 32;
 using AesKey = EVP_CIPHER_CTX;
 
 [[noreturn]] void report_openssl() {
-    char message[256] = "no reason given";
-    const unsigned long error = ERR_get_error();
-    if (error != 0)
-        ERR_error_string_n(error, message, sizeof(message));
-    ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION), errmsg("could not encrypt with AES-256: %s", message),
+    ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION), errmsg("could not encrypt with AES-256"),
                     errhint("See whether the configuration of OpenSSL on this server allows AES-256 in ECB mode.")));
 }
 
 AesKey *aes_open(const uint8_t *secret) {
-    ERR_clear_error();
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
     if (context == nullptr || EVP_EncryptInit_ex(context, EVP_aes_256_ecb(), nullptr, secret, nullptr) != 1) {
         EVP_CIPHER_CTX_free(context);
@@ -85,8 +79,7 @@ core::Block aes_encrypt(AesKey *, const core::Block &) { report_no_openssl(); }
 //      the privileges. The row carries the secrets.
 //   2. The name is looked up and USAGE is checked at each call. So a rename, a drop and a REVOKE apply at once.
 //   3. A version's secret never changes (the trigger uid_key_changing). Which version is the newest may change, and a
-//      key may be dropped. Each such change of uid_key reaches this session, and all
-//      versions are read again.
+//      key may be dropped. Each such change of uid_key reaches this session, and all versions are read again.
 // ---------------------------------------------------------------------------------------------------------
 
 // A version of a key, ready for use.
@@ -102,46 +95,18 @@ struct Key {
 
 constexpr int32_t newest_version = 0;
 
-struct VersionOfKey {
-    Oid sequence;
-    int32_t requested; // or newest_version
-};
-
 struct KeptKey {
-    VersionOfKey of;
-    uint64_t as_of; // of relation_changes; 0: not complete
+    Oid sequence;
+    int32_t requested; // version, or newest_version
+    uint64_t as_of;    // of relation_changes; 0: not complete
     Key key;
 };
 
-KeptKey *kept[16]; // a session that uses more reads them again and again
-uint32_t next_kept = 0;
+// Each version has one place, which it shares with others. A session that uses two of them reads them again and again.
+KeptKey kept[17] = {};
 
-bool is_kept(const KeptKey *entry, const VersionOfKey &of) {
-    return entry != nullptr && entry->of.sequence == of.sequence && entry->of.requested == of.requested;
-}
-
-KeptKey *find_kept(const VersionOfKey &of) {
-    for (KeptKey *entry : kept)
-        if (is_kept(entry, of))
-            return entry;
-    return nullptr;
-}
-
-// An entry without a key, for one that was not found or is not up to date any more.
-KeptKey *entry_for(const VersionOfKey &of) {
-    KeptKey *entry = find_kept(of);
-    if (entry == nullptr) {
-        KeptKey *&place = kept[next_kept++ % lengthof(kept)];
-        if (place == nullptr)
-            place = static_cast<KeptKey *>(MemoryContextAllocZero(TopMemoryContext, sizeof(KeptKey)));
-        entry = place;
-    }
-    if (entry->key.aes != nullptr)
-        aes_close(entry->key.aes);
-    entry->of = of;
-    entry->as_of = 0;
-    entry->key.aes = nullptr;
-    return entry;
+KeptKey *place_of(Oid sequence, int32_t version) {
+    return &kept[(sequence + static_cast<uint32_t>(version)) % lengthof(kept)];
 }
 
 [[noreturn]] void report_no_key(const text *name) {
@@ -150,43 +115,17 @@ KeptKey *entry_for(const VersionOfKey &of) {
                             "keys.")));
 }
 
-// A key that is dropped while this session waits for uid_key is gone with its row.
+// A key that is dropped while this session waits for uid_key is gone with its row. A row that is not valid came past
+// the trigger of uid_key: with session_replication_role, or while the trigger was disabled.
 [[noreturn]] void report_no_secret(const text *name, Oid sequence) {
     if (get_rel_name(sequence) == nullptr)
         report_no_key(name);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", shown(name)),
-             errdetail("The table uid_secrets.uid_key has no row for the sequence %s.", qualified_name(sequence)),
+             errdetail("The table uid_secrets.uid_key has no valid row for the sequence %s.", qualified_name(sequence)),
              errhint("Copy the row of uid_key from the database that the key comes from. While a dump is restored, "
                      "restore the data of uid_key first.")));
 }
-
-// A row can come past the trigger of uid_key: with session_replication_role, or while the trigger is disabled.
-[[noreturn]] void report_invalid_row(const text *name) {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("the row of key \"%s\" in uid_key is not valid", shown(name)),
-         errdetail("It lacks secrets, or has a width, version_bits or versions that no key can have."),
-         errhint(
-             "Copy the row of uid_key from the database that the key comes from, or drop the sequence of the key.")));
-}
-
-void check_may_use(const text *name, Oid sequence) {
-    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
-        ereport(ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for key \"%s\"", shown(name)),
-                 errhint("Run GRANT USAGE ON SEQUENCE %s TO %s as the owner of the key.", qualified_name(sequence),
-                         quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-}
-
-// A key's row, with the secret of one version; all 0 without one. Error if it is not valid.
-struct KeyRow {
-    core::KeyFormat format;
-    int32_t versions;
-    int32_t version; // 0: the key has no such version, or its row is not valid
-    uint8_t secret[aes_key_bytes];
-};
 
 // The secrets of all versions end the text, as hexadecimal digits.
 bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
@@ -201,48 +140,40 @@ bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t 
     return true;
 }
 
-KeyRow read_key_row(Oid sequence, int32_t version) {
+// Reads the row of a key, and the secret of one version. False: there is none, or the row is not valid.
+bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     const Row row = find_row(schema_of_keys(), "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
     if (row.tuple == nullptr)
-        return {};
-    KeyRow key = {};
-    key.format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
-    key.versions = DatumGetInt32(column(row, "versions"));
+        return false;
     check_column_type(row.desc, "secrets", TEXTOID);
-    if (is_null(row, "secrets") || !core::is_valid(key.format) || key.versions > core::most_versions(key.format))
-        return key;
+    key->format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
+    key->versions = DatumGetInt32(column(row, "versions"));
+    key->version = version == newest_version ? key->versions : version;
+    if (is_null(row, "secrets") || !core::is_valid(key->format, key->versions))
+        return false;
     text *secrets = DatumGetTextPP(column(row, "secrets"));
-    const int32_t wanted = version == 0 ? key.versions : version;
-    if (read_secret(secrets, key.versions, wanted, key.secret))
-        key.version = wanted;
+    const bool found = read_secret(secrets, key->versions, key->version, secret);
     // A text that is stored compressed or out of line has a copy of its own.
     explicit_bzero(secrets, VARSIZE_ANY(secrets));
     explicit_bzero(row.tuple->t_data, row.tuple->t_len);
-    return key;
+    return found;
 }
 
-const Key &load(const text *name, const VersionOfKey &of) {
-    KeyRow row = {};
-    const uint64_t as_of = read_unchanged([&] { row = read_key_row(of.sequence, of.requested); });
-    if (row.versions == 0)
-        report_no_secret(name, of.sequence);
-    if (row.version == 0)
-        report_invalid_row(name);
-    KeptKey *entry = entry_for(of);
-    AesKey *aes = entry->key.aes = aes_open(row.secret);
-    explicit_bzero(row.secret, sizeof(row.secret));
-    const auto cipher = [aes](const core::Block &text) { return aes_encrypt(aes, text); };
-    entry->key = {row.format, row.version, row.versions, core::permutation_of(row.format, cipher), aes};
-    entry->as_of = as_of;
-    return entry->key;
-}
-
-// How many versions the key has; error if it has no row.
-int32_t versions_of_key(const text *name, Oid sequence) {
-    const int32_t versions = read_key_row(sequence, newest_version).versions;
-    if (versions == 0)
+const Key &load(const text *name, Oid sequence, int32_t version) {
+    Key key = {};
+    uint8_t secret[aes_key_bytes];
+    bool found = false;
+    const uint64_t as_of = read_unchanged([&] { found = read_key(sequence, version, &key, secret); });
+    if (!found)
         report_no_secret(name, sequence);
-    return versions;
+    KeptKey *place = place_of(sequence, version);
+    aes_close(place->key.aes);
+    *place = {sequence, version, 0, {}};
+    place->key.aes = key.aes = aes_open(secret);
+    explicit_bzero(secret, sizeof(secret));
+    key.permutation = core::permutation_of(key.format, key);
+    *place = {sequence, version, as_of, key};
+    return place->key;
 }
 
 // The sequence of the key of exactly that name; error if there is none.
@@ -259,34 +190,25 @@ Oid key_named(const text *name) {
 // A version of the key of that name; error if there is none, or if the current user may not use it. The key is valid
 // until the next call.
 const Key &open_key(const text *name, int32_t version) {
-    const VersionOfKey of = {key_named(name), version};
-    check_may_use(name, of.sequence);
-    const KeptKey *entry = find_kept(of);
-    return entry != nullptr && entry->as_of == relation_changes ? entry->key : load(name, of);
+    const Oid sequence = key_named(name);
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
+    const KeptKey *place = place_of(sequence, version);
+    const bool is_kept = place->sequence == sequence && place->requested == version && place->as_of == relation_changes;
+    return is_kept ? place->key : load(name, sequence, version);
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // The functions
 // ---------------------------------------------------------------------------------------------------------
 
-using core::largest_id;
-using core::largest_value;
-
 constexpr char key_table_name[] = "uid_key";
-
-[[noreturn]] void report_no_concealed_id(const text *name, int64_t value, const char *detail) {
-    ereport(ERROR,
-            (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-             errmsg("value %lld is not an id concealed with key \"%s\"", static_cast<long long>(value), shown(name)),
-             errdetail_internal("%s", detail)));
-}
 
 // The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers.
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME),
-                        errmsg("invalid key name: \"%s\"", PG_ARGISNULL(0) ? "<NULL>" : shown(PG_GETARG_TEXT_PP(0))),
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
     const char *create = psprintf("CREATE SEQUENCE %s", quote_qualified_identifier("uid_keys", name));
     check_spi(SPI_connect(), "SPI_connect", create);
@@ -302,19 +224,24 @@ Oid create_key(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// Each version has a secret of its own, which a trigger makes. Two rotations at a time make one version.
+// Each version has a secret of its own, which a trigger makes. The number of the newest one is read again, because
+// another rotation may have come before this one.
 int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     const Oid table = required_table(schema_of_keys(), key_table_name);
     check_owner(sequence, table);
-    lock_sequence(sequence, AccessShareLock);
-    const int32_t newest = versions_of_key(name, sequence) + 1;
-    Oid types[] = {OIDOID, INT4OID};
-    Datum values[] = {ObjectIdGetDatum(sequence), Int32GetDatum(newest)};
-    if (write_as_owner(table, "UPDATE %1$s SET versions = $2 WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
-                       lengthof(types), types, values) == 0)
-        report_newer_row(sequence, key_table_name);
-    return newest;
+    Oid types[] = {OIDOID};
+    Datum values[] = {ObjectIdGetDatum(sequence)};
+    write_as_owner(table,
+                   "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 "
+                   "WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
+                   lengthof(types), types, values);
+    Key key = {};
+    uint8_t secret[aes_key_bytes];
+    if (!read_key(sequence, newest_version, &key, secret))
+        report_no_secret(name, sequence);
+    explicit_bzero(secret, sizeof(secret));
+    return key.versions;
 }
 
 } // namespace
@@ -333,11 +260,11 @@ Datum uid_conceal(PG_FUNCTION_ARGS) {
     const int64_t id = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
     const Key &key = open_key(name, newest_version);
-    if (id < 0 || id > largest_id(key.format))
+    const int64_t largest = uidgen::core::largest_id(key.format);
+    if (id < 0 || id > largest)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("key \"%s\" cannot conceal %lld", shown(name), static_cast<long long>(id)),
-                        errdetail("It conceals ids from 0 to %lld.", static_cast<long long>(largest_id(key.format))),
-                        id < 0 ? 0 : errhint("Create a key with a larger width, or with fewer version bits.")));
+                        errdetail("It conceals ids from 0 to %lld.", static_cast<long long>(largest))));
     PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id, key));
 }
 
@@ -345,15 +272,13 @@ Datum uid_reveal(PG_FUNCTION_ARGS) {
     const int64_t value = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
     const Key &newest = open_key(name, newest_version);
-    if (value < 0 || value > largest_value(newest.format))
-        report_no_concealed_id(
-            name, value,
-            psprintf("Its concealed ids are from 0 to %lld.", static_cast<long long>(largest_value(newest.format))));
+    const int64_t largest = uidgen::core::largest_value(newest.format, newest.versions);
+    if (value < 0 || value > largest)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("value %lld is not an id concealed with key \"%s\"", static_cast<long long>(value),
+                               shown(name)),
+                        errdetail("Its concealed ids are from 0 to %lld.", static_cast<long long>(largest))));
     const int32_t version = uidgen::core::version_in(newest.format, value);
-    if (version > newest.versions)
-        report_no_concealed_id(
-            name, value,
-            psprintf("The value has version %d, and the newest version of the key is %d.", version, newest.versions));
     const Key &key = version == newest.version ? newest : open_key(name, version);
     PG_RETURN_INT64(uidgen::core::reveal(key.format, key.permutation, value, key));
 }

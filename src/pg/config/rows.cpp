@@ -56,10 +56,10 @@ AttrNumber column_number(TupleDesc desc, const char *name) {
 
 void check_column_type(TupleDesc desc, const char *name, Oid type) {
     if (!IsBinaryCoercible(TupleDescAttr(desc, column_number(desc, name) - 1)->atttypid, type))
-        ereport(ERROR,
-                (errcode(ERRCODE_DATATYPE_MISMATCH),
-                 errmsg("column \"%s\" of a table of extension uidgen is not of type %s", name, format_type_be(type)),
-                 errhint("Run DROP EXTENSION uidgen and CREATE EXTENSION uidgen.")));
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of table %s is not of type %s", name,
+                               qualified_name(TupleDescAttr(desc, 0)->attrelid), format_type_be(type)),
+                        errhint("Give the column that type with ALTER TABLE.")));
 }
 
 bool is_null(Row row, const char *name) { return heap_attisnull(row.tuple, column_number(row.desc, name), row.desc); }

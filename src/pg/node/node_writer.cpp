@@ -80,30 +80,23 @@ bool is_owed(Slot *slot, DueRow *row) {
     return owed;
 }
 
-struct Result {
-    bool is_written; // false: the generator is not visible yet
-    int64_t id;      // the draw, or the id of a repeated draw
-};
-
-// Does nothing if there was another draw meanwhile.
-void note_result(const DueRow &row, const Result &result) {
+// With the result of write_row(). Does nothing if there was another draw meanwhile.
+void note_result(const DueRow &row, int64_t id) {
     GeneratorState &generator = row.slot->generator;
+    const bool is_written = id != 0;
     int64_t draw = row.draw;
     lock_state(LW_EXCLUSIVE);
     if (same_key(row.slot->key, slot_key(row.generator)) &&
-        generator.worker_draw.compare_exchange_strong(draw, result.id, std::memory_order_relaxed)) {
-        generator.row_owed.store(!result.is_written, std::memory_order_relaxed);
-        generator.row_due.store(result.is_written ? argument.now + refresh_us : 0, std::memory_order_relaxed);
+        generator.worker_draw.compare_exchange_strong(draw, is_written ? id : draw, std::memory_order_relaxed)) {
+        generator.row_owed.store(!is_written, std::memory_order_relaxed);
+        generator.row_due.store(is_written ? argument.now + refresh_us : 0, std::memory_order_relaxed);
     }
     unlock_state();
 }
 
-enum NodeType : int32 { container = 1, actual = 2 };
-
-NodeType node_type() {
-    const bool contained = access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
-                           getenv("KUBERNETES_SERVICE_HOST") != nullptr;
-    return contained ? container : actual;
+bool is_in_container() {
+    return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+           getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
 // Whether the row exists now. False: another row has that id.
@@ -116,7 +109,7 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         Int64GetDatum(id),
         CStringGetTextDatum(address.host),
         CStringGetTextDatum(address.port),
-        Int32GetDatum(node_type()),
+        Int32GetDatum(is_in_container() ? 1 : 2),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
         TimestampTzGetDatum(Max(argument.now, created)),
         TimestampTzGetDatum(created),
@@ -138,12 +131,13 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
 }
 
 // In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One
-// writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written.
-Result write_row(const DueRow &row, Oid schema) {
+// writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written. Returns
+// the id, that of the draw or of a repeated one; 0: the generator is not visible yet.
+int64_t write_row(const DueRow &row, Oid schema) {
     constexpr int tries = 100;
     int64_t id = row.draw;
     if (get_rel_name(row.generator) == nullptr)
-        return {false, id};
+        return 0;
     const Oid table = required_table(schema, node_table_name);
     LockRelationOid(table, ShareUpdateExclusiveLock);
     PushActiveSnapshot(GetTransactionSnapshot());
@@ -158,7 +152,7 @@ Result write_row(const DueRow &row, Oid schema) {
         id = draw_node_id(schema);
     }
     PopActiveSnapshot();
-    return {true, id};
+    return id;
 }
 
 // Each row in its own transaction, so that one that cannot be written does not affect the others.
@@ -167,9 +161,9 @@ void try_row(const DueRow &row) {
     PG_TRY();
     {
         StartTransactionCommand();
-        const Result result = write_row(row, extension_schema());
+        const int64_t id = write_row(row, extension_schema());
         CommitTransactionCommand();
-        note_result(row, result);
+        note_result(row, id);
     }
     PG_CATCH();
     {
@@ -177,11 +171,10 @@ void try_row(const DueRow &row) {
         ErrorData *error = CopyErrorData();
         FlushErrorState();
         AbortCurrentTransaction();
-        ereport(LOG, (errcode(error->sqlerrcode), errmsg("could not write the row of worker_node: %s", error->message),
-                      errdetail("A later transaction that uses the generator causes a retry. "
-                                "Ids do not depend on the row."),
-                      error->hint != nullptr ? errhint("%s", error->hint) : 0));
-        FreeErrorData(error);
+        error->elevel = LOG;
+        error->message = psprintf("could not write the row of worker_node: %s", error->message);
+        error->detail = pstrdup("Ids do not depend on the row. A later transaction that uses the generator retries.");
+        ThrowErrorData(error);
     }
     PG_END_TRY();
     MemoryContextSwitchTo(context);

@@ -250,19 +250,13 @@ int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
 void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const auto most = static_cast<long long>(core::largest(core::datacenter_id_bits(layout)));
-    ereport(
-        WARNING,
-        (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-         errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
-                static_cast<long long>(given_datacenter_id(config)), get_rel_name(generator)),
-         settings::registry[0] != '\0'
-             ? errdetail("The layout holds datacenter ids from 0 to %lld. The registry grants a node as if none were "
-                         "set.",
-                         most)
-             : errdetail("The layout holds datacenter ids from 0 to %lld. The generator draws ids as if none were "
-                         "set, so they are only unlikely to collide with those of other databases.",
-                         most),
-         errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
+    ereport(WARNING,
+            (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+             errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
+                    static_cast<long long>(given_datacenter_id(config)), get_rel_name(generator)),
+             errdetail("The layout holds datacenter ids from 0 to %lld. The generator gets a node as if none were set.",
+                       most),
+             errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
 }
 
 void note_datacenter_id(Oid generator, const GeneratorConfig &config) {

@@ -62,8 +62,8 @@ void check_may_move(const SessionEntry *e, const char *to_do) {
                     errdetail("Number of values up to its %s of %lld: %llu.", bound,
                               static_cast<long long>(up ? rule.max_value : rule.min_value),
                               static_cast<unsigned long long>(left)),
-                    errhint("Reserve a smaller block, or run ALTER SEQUENCE %s to %s its %s.", qualified_name(sequence),
-                            up ? "increase" : "decrease", bound)));
+                    errhint("Reserve a smaller block, or change the %s with ALTER SEQUENCE %s.", bound,
+                            qualified_name(sequence))));
 }
 
 void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_t count) {

@@ -18,8 +18,8 @@ constexpr uint64_t prefetch_divisor = 10;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
                            get_rel_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
-                    errhint("%s, or run ALTER SEQUENCE %s CYCLE to start over.",
-                            up ? "Increase its MAXVALUE" : "Decrease its MINVALUE", qualified_name(sequence))));
+                    errhint("Change its %s, or run ALTER SEQUENCE %s CYCLE to start over.",
+                            up ? "MAXVALUE" : "MINVALUE", qualified_name(sequence))));
 }
 
 // Where a segment's ranges come from: its own sequence or, if it is attached, blocks of the fleet's registry. Of these

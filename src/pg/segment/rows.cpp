@@ -33,7 +33,8 @@ struct BlockRow {
     bool was_null() const { return before.tuple == nullptr || is_null(before, column); }
     int64_t from() const { return DatumGetInt64(pg::column(before, column)); }
     int64_t to() const { return DatumGetInt64(pg::column(after, column)); }
-    bool clears() const { return !was_null() && from() > 0 && to() == 0; }
+    uint64_t length() const { return static_cast<uint64_t>(to()) - static_cast<uint64_t>(from()); }
+    bool clears() const { return !was_null() && from() > 0 && to() == 0 && !is_null(after, column); }
 };
 
 int64_t saturating_add(int64_t value, int64_t length) {
@@ -41,21 +42,22 @@ int64_t saturating_add(int64_t value, int64_t length) {
     return __builtin_add_overflow(value, length, &sum) ? (length < 0 ? PG_INT64_MIN : PG_INT64_MAX) : sum;
 }
 
-// To start over, a row must show a value above 0.
 [[noreturn]] void report_too_few(const BlockRow &r) {
-    const bool may_start_over = !r.was_null() && r.from() > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("segment \"%s\" has too few values left for this block", shown(r.name)),
-                    errhint("%s the MAXVALUE of sequence %s, or take smaller blocks.",
-                            may_start_over ? psprintf("Start over with SET %s = 0, increase", r.column) : "Increase",
-                            qualified_name(r.sequence))));
+                    errhint("Increase the MAXVALUE of sequence %s, take smaller blocks, or, if the row shows a value "
+                            "above 0, start over with SET %s = 0.",
+                            qualified_name(r.sequence), r.column)));
 }
 
-[[noreturn]] void report_backward(const BlockRow &r) {
+// A NULL counts as 0 here.
+[[noreturn]] void report_move(const BlockRow &r) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %lld", r.column, shown(r.name),
                            static_cast<long long>(r.from()), static_cast<long long>(r.to())),
-                    errhint("Add the length of a block to \"%s\", or set it to 0.", r.column)));
+                    errhint("Add the length of a block to \"%s\" (in t_sequence at most increment_val), or set it "
+                            "to 0.",
+                            r.column)));
 }
 
 void refuse_other_increment(const BlockRow &r) {
@@ -98,38 +100,18 @@ core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
     return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0, PG_INT64_MIN});
 }
 
-Datum with_value(const BlockRow &r, int64_t value) {
-    int number = column_number(r.after.desc, r.column);
-    Datum datum = Int64GetDatum(fault_is(Fault::unwritten) && !is_null(r.after, r.column) ? r.to() : value);
+void set_column(BlockRow *r, const char *name, Datum value) {
+    int number = column_number(r->after.desc, name);
     bool null = false;
-    return PointerGetDatum(heap_modify_tuple_by_cols(r.after.tuple, r.after.desc, 1, &number, &datum, &null));
+    r->after.tuple = heap_modify_tuple_by_cols(r->after.tuple, r->after.desc, 1, &number, &value, &null);
+}
+
+Datum with_value(BlockRow r, int64_t value) {
+    set_column(&r, r.column, Int64GetDatum(fault_is(Fault::unwritten) && !is_null(r.after, r.column) ? r.to() : value));
+    return PointerGetDatum(r.after.tuple);
 }
 
 int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val")); }
-
-void check_increment_val(const BlockRow &r) {
-    const int64_t increment = increment_val(r.after);
-    if (increment < 1 || increment > largest_increment)
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("invalid increment_val %lld for segment \"%s\"", static_cast<long long>(increment), shown(r.name)),
-             errhint("Use an increment_val from 1 to %lld (2^40).", static_cast<long long>(largest_increment))));
-}
-
-// What a node saw before its UPDATE has so many values after it, and no more.
-void check_advance(const BlockRow &r) {
-    const auto length = static_cast<uint64_t>(r.to()) - static_cast<uint64_t>(r.from());
-    if (r.to() < r.from())
-        report_backward(r);
-    if (length > static_cast<uint64_t>(increment_val(r.before)))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("cannot add %llu to current_val of segment \"%s\"",
-                               static_cast<unsigned long long>(length), shown(r.name)),
-                        errdetail("An UPDATE takes a block of at most increment_val values: %lld.",
-                                  static_cast<long long>(increment_val(r.before))),
-                        errhint("Increase increment_val first, in an UPDATE of its own.")));
-}
 
 // Whether this transaction has created the sequence and drawn nothing: an INSERT into t_sequence.
 bool is_unused(const SessionEntry *e) {
@@ -149,16 +131,14 @@ bool is_unused(const SessionEntry *e) {
 Datum shown_in_t_sequence(const BlockRow &r) {
     const bool is_new = r.was_null();
     const bool places = is_new && !is_null(r.after, r.column);
-    if (is_null(r.after, "increment_val") || (!is_new && is_null(r.after, r.column)))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("current_val and increment_val of segment \"%s\" must not be null", shown(r.name)),
-                        errhint("Use SET current_val = current_val + increment_val.")));
-    check_increment_val(r);
-    if (!is_new && !r.clears())
-        check_advance(r);
+    // What a node saw before its UPDATE has so many values after it, and no more.
+    if (!is_new && !r.clears() && (r.to() < r.from() || r.length() > static_cast<uint64_t>(increment_val(r.before))))
+        report_move(r);
     const SessionEntry *e = open_segment(r);
     const bool begins = places && is_unused(e);
-    const auto increment = static_cast<uint64_t>(increment_val(r.after));
+    const bool is_valid = increment_val(r.after) >= 1 && increment_val(r.after) <= largest_increment;
+    const uint64_t increment =
+        is_valid ? static_cast<uint64_t>(increment_val(r.after)) : 1; // else the table refuses it
     BlockWish wish = {3 * increment + 1, 3 * increment + 1, 0, PG_INT64_MIN};
     if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX) {
         wish.least = begins ? 1 : increment + 1;
@@ -185,8 +165,8 @@ uint64_t values_for_leaf(const BlockRow &r) {
     if (r.clears())
         return static_cast<uint64_t>(Max(DatumGetInt32(column(r.after, "step")), 0)) + 1;
     if (r.to() < r.from())
-        report_backward(r);
-    return static_cast<uint64_t>(r.to()) - static_cast<uint64_t>(r.from()) + 1;
+        report_move(r);
+    return r.length() + 1;
 }
 
 // A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
@@ -206,32 +186,15 @@ Datum shown_in_leaf_alloc(const BlockRow &r) {
     return with_value(r, block.last);
 }
 
-// The table is the service's, so its owner may have altered the type.
-void check_leaf_column(TupleDesc desc, const char *name, Oid type) {
-    const Form_pg_attribute attribute = TupleDescAttr(desc, column_number(desc, name) - 1);
-    if (!IsBinaryCoercible(attribute->atttypid, type))
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("column \"%s\" of table \"%s\" is not of type %s", name,
-                               get_rel_name(attribute->attrelid), format_type_be(type)),
-                        errhint("Run ALTER TABLE %s ALTER COLUMN %s TYPE %s.", qualified_name(attribute->attrelid),
-                                name, format_type_be(type))));
-}
-
-// Leaf's table has it set by each UPDATE.
-void set_update_time(BlockRow *r) {
-    check_leaf_column(r->after.desc, "update_time", TIMESTAMPTZOID);
-    int number = column_number(r->after.desc, "update_time");
-    Datum now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-    bool null = false;
-    r->after.tuple = heap_modify_tuple_by_cols(r->after.tuple, r->after.desc, 1, &number, &now, &null);
-}
-
 Datum leaf_alloc_changes(BlockRow r) {
-    check_leaf_column(r.after.desc, "max_id", INT8OID);
-    check_leaf_column(r.after.desc, "step", INT4OID);
+    // The table is the service's, so its owner may have altered the types.
+    check_column_type(r.after.desc, "max_id", INT8OID);
+    check_column_type(r.after.desc, "step", INT4OID);
     r.name = text_column(r.after, "biz_tag");
-    if (r.before.tuple != nullptr)
-        set_update_time(&r);
+    if (r.before.tuple != nullptr) { // Leaf's table has it set by each UPDATE
+        check_column_type(r.after.desc, "update_time", TIMESTAMPTZOID);
+        set_column(&r, "update_time", TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()));
+    }
     if (is_null(r.after, r.column) || (!r.was_null() && r.from() == r.to()))
         return PointerGetDatum(r.after.tuple);
     r.sequence = read_segment_by_name(extension_schema(), cstring_to_text(r.name));
@@ -255,10 +218,7 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
     const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
         TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-        ereport(ERROR,
-                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                 errmsg("function \"uid_show_block\" must be called as a BEFORE ROW trigger for INSERT or UPDATE"),
-                 errhint("Use it only on tables of uid_leaf_alloc_create().")));
+        report_other_call("uid_show_block", "BEFORE ROW trigger for INSERT or UPDATE");
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     const bool is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
     BlockRow r = {};

@@ -101,7 +101,7 @@ void check_may_draw() {
         return;
     const char *setting = settings::set_without_preload();
     if (setting != nullptr)
-        report_set_without_preload(setting);
+        report_not_preloaded(setting);
     if (!attach_server_state())
         report_not_preloaded();
 }
