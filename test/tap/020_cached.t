@@ -73,17 +73,8 @@ sub at_once
 }
 
 # ---------------------------------------------------------------------------
-# One session alone.
-# ---------------------------------------------------------------------------
-{
-	my $generator = create('single', $fast);
-	is(sql("SELECT count(DISTINCT uid_next('$generator')) FROM generate_series(1, 100000)"), 100000, '100000 ids');
-	sql("SELECT uid_generator_drop('$generator')");
-}
-
-# ---------------------------------------------------------------------------
 # No id is older than max_staleness when it is handed out: a session in one long transaction, with a run in hand or with
-# the ring, with and without a refiller, after errors, beside another generator. Its other timeouts work.
+# the ring, with and without a refiller, after errors, beside another generator.
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)
 # ---------------------------------------------------------------------------
 {
@@ -122,24 +113,6 @@ sub at_once
 		$is_fresh->("$with, beside one that may be older");
 		$session->query_safe('COMMIT');
 		thaw($pid);
-	}
-
-	# PostgreSQL's own timeouts work in a session that draws from rings.
-	foreach my $generator ($generator, $lasting)
-	{
-		$session->query_safe("BEGIN; SELECT uid_next('$generator'); SET LOCAL statement_timeout = '400ms'");
-		is(session_error($session, "SELECT uid_next('$generator'), pg_sleep(100)"), '57014', "$generator: statement_timeout works");
-		$session->query_safe("ROLLBACK; BEGIN; SELECT uid_next('$generator'); SET LOCAL lock_timeout = '400ms'");
-		my $locker = hold_open($node);
-		$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
-		is(session_error($session, "SELECT uid_next('$generator'), count(*) FROM worker_node"), '55P03', '... lock_timeout works');
-		$locker->quit;
-		$session->query_safe('ROLLBACK');
-		my $idle = hold_open($node);
-		my $pid = $idle->query_safe('SELECT pg_backend_pid()');
-		$idle->query_safe("SET idle_in_transaction_session_timeout = '400ms'; BEGIN; SELECT uid_next('$generator')");
-		ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid"), '... idle_in_transaction_session_timeout works');
-		eval { $idle->quit };
 	}
 	$session->quit;
 	sql("SELECT uid_generator_drop(g) FROM unnest('{$generator,$lasting}'::regclass[]) AS g");
@@ -366,33 +339,17 @@ foreach my $case (
 }
 
 # ---------------------------------------------------------------------------
-# Rights, and kinds of transactions.
+# Kinds of transactions. (008_roles.t has the privileges.)
 # ---------------------------------------------------------------------------
 {
-	my $generator = create('rights', "'baidu_cached'");
-	sql("CREATE ROLE alice; CREATE ROLE bob; GRANT USAGE ON SEQUENCE $generator TO alice");
-	sql("CREATE FUNCTION lend() RETURNS boolean LANGUAGE sql SECURITY DEFINER VOLATILE AS \$\$ SELECT uid_next('$generator') > 0 \$\$; GRANT EXECUTE ON FUNCTION lend() TO PUBLIC");
+	my $generator = create('kinds', "'baidu_cached'");
 	my $session = hold_open($node);
-	$session->query_safe('SET SESSION AUTHORIZATION alice; BEGIN');
-	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'with USAGE a role draws');
-	sql("REVOKE USAGE ON SEQUENCE $generator FROM alice");
-	$session->query_safe('SELECT count(*) FROM uid_generator; SAVEPOINT a');
-	is(session_error($session, "SELECT uid_next('$generator')"), '42501', 'revoked in mid transaction: no more, though a run is in hand');
-	$session->query_safe('ROLLBACK TO a');
-	is($session->query_safe('SELECT lend()'), 't', 'a SECURITY DEFINER function draws');
-	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... its caller does not');
-	$session->query_safe('ROLLBACK; RESET SESSION AUTHORIZATION; BEGIN');
-	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'the owner draws');
-	$session->query_safe('SET LOCAL ROLE bob');
-	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... and not under another role');
-	$session->query_safe('ROLLBACK; BEGIN READ ONLY');
+	$session->query_safe('BEGIN READ ONLY');
 	my @ids = split /\n/, $session->query_safe("SELECT unnest(uid_next_array('$generator', 1000))");
 	$session->query_safe('COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY');
 	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 100)");
 	$session->query_safe('COMMIT');
-	$session->query_safe("CREATE TABLE t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET debug_parallel_query = on")
-	  if sql("SELECT current_setting('server_version_num')::int") >= 160000;
-	$session->query_safe("SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
+	$session->query_safe('CREATE TABLE t WITH (parallel_workers = 2) AS SELECT generate_series(1, 2000) AS n; SET ' . parallel_setting() . '; SET parallel_leader_participation = off');
 	like($session->query_safe("EXPLAIN (COSTS OFF) SELECT uid_next('$generator') FROM t"), qr/Gather/, 'a parallel plan');
 	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM t");
 	my %seen = map { $_ => 1 } @ids;
@@ -409,41 +366,10 @@ foreach my $case (
 }
 
 # ---------------------------------------------------------------------------
-# kill -9 under load: of a backend, of the refiller. DROP and ALTER under load.
+# DROP and ALTER under load, of which only the drop ends sessions. (003_kill.t has kill -9.)
 # ---------------------------------------------------------------------------
 {
 	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000"));
-	my @logs;
-	foreach my $victim ('backend', 'refiller', 'stop')
-	{
-		my @loops = map { background_loop($node, clients => 2, sql => "SELECT '$_ ' || uid_next('$generators{$_}')") } sort keys %generators;
-		push @loops, background_loop($node, sql => "BEGIN; SELECT 'many ' || uid_next('$generators{many}') FROM generate_series(1, 100); COMMIT");
-		poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
-		my $highest = sql("SELECT uid_next('$generators{one}')");
-		my $pid = $victim eq 'refiller' ? refiller($generators{one}) : 0;
-		my $offset = -s $node->logfile;
-		if ($victim eq 'stop')
-		{
-			$node->stop('immediate');
-			start_node($node);
-		}
-		else
-		{
-			$pid ||= sql("SELECT pid FROM pg_stat_activity WHERE query LIKE '%uid_next%' AND pid <> pg_backend_pid() LIMIT 1");
-			kill 'KILL', $pid;
-			$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
-		}
-		my $next = '';
-		poll_until('service', sub {
-				$next = try_sql($node, "SELECT uid_next('$generators{one}')");
-				$next =~ /^\d+$/ });
-		cmp_ok($next, '>', $highest, "$victim killed: service resumes above");
-		push @logs, stop_loop($_) foreach @loops;
-	}
-	assert_unique(@logs);
-	isnt(refiller($generators{one}), 0, 'there is a refiller again');
-
-	# Altered and dropped while others draw. Only the drop ends them.
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
 	push @loops, background_loop($node, sql => "SET uidgen.max_wait = '100s'; SELECT uid_next('$generators{one}')");
 	poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
@@ -463,7 +389,7 @@ foreach my $case (
 }
 
 # ---------------------------------------------------------------------------
-# No background worker to be had, and the library not preloaded.
+# No background worker to be had. (007_limits.t has a server that does not preload the library.)
 # ---------------------------------------------------------------------------
 {
 	my $generator = create('alone', "'baidu_cached'");
@@ -473,13 +399,6 @@ foreach my $case (
 	my %seen = map { $_ => 1 } @ids;
 	is(scalar(keys %seen), 2000, 'max_worker_processes = 0: callers pad');
 	is(scalar(padders()), 0, '... there is no refiller');
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
-	$node->restart;
-	my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
-	is($state, '55000', 'not preloaded: an error');
-	like($message, qr/must be loaded via shared_preload_libraries/, '... that says what to do');
-	is(sql('SELECT count(*) FROM uid_generator_status WHERE ring_size IS NOT NULL'), 0, '... the view has no figures');
-	is(scalar(padders()), 0, '... nothing runs');
 }
 
 $node->stop;
