@@ -105,22 +105,6 @@ my $walsender = freeze_walsender($primary, 'sync');
 draw_steady(100, 40);
 is(scalar(@ids) + scalar(@values), 290, 'while the standby is stalled, ranges that it has are used up');
 
-foreach my $case (
-	[ 'uid_next', "SELECT uid_next('uid_generators.fresh')" ],
-	[ 'uid_next_array', "SELECT unnest(uid_next_array('uid_generators.fresh', 10))" ],
-	[ 'segment_next', "SELECT segment_next('fresh')" ],
-	[ 'segment_reserve', "SELECT first FROM segment_reserve('fresh', 10)" ])
-{
-	my ($name, $sql) = @$case;
-	send_query($session, "\\set VERBOSITY verbose\nBEGIN READ ONLY;\n$sql");
-	waits_for_standby($primary, "$name: a new range waits for the stalled standby");
-	cancel_wait($primary);
-	my ($output, $error) = finish_query($session);
-	like($error, qr/ERROR:  57014:/, '... a cancel ends the wait with an error');
-	is($output, '', '... and no value is handed out');
-	$session->query_safe('ROLLBACK');
-}
-
 # A generator's first lease starts above all leases of the database: give it time.
 freeze_clock($primary, 5);
 foreach my $case (
