@@ -5,32 +5,6 @@ use UidgenTest;
 my $node = new_node('database');
 start_uidgen($node);
 
-# The lock is taken under the transaction, not under the savepoint that happened to be open.
-{
-	$node->safe_psql('postgres', 'CREATE SEQUENCE locked');
-	my $one = hold_open($node);
-	$one->query_safe('BEGIN; SAVEPOINT a');
-	my $first = $one->query_safe("SELECT segment_next('locked'::regclass)");
-	$one->query_safe('ROLLBACK TO a');
-
-	is( $node->safe_psql(
-			'postgres',
-			"SELECT mode FROM pg_locks WHERE relation = 'locked'::regclass AND locktype = 'relation'"),
-		'RowExclusiveLock',
-		'ROLLBACK TO leaves the lock of a draw held');
-	like(
-		failure("SET lock_timeout = '10ms'; ALTER SEQUENCE locked INCREMENT 2"),
-		qr/55P03/, 'ALTER SEQUENCE waits for a draw made inside a savepoint that was rolled back');
-	like(
-		failure("SET lock_timeout = '10ms'; DROP SEQUENCE locked"),
-		qr/55P03/, 'and so does DROP SEQUENCE');
-	is($one->query_safe("SELECT segment_next('locked'::regclass)"),
-		$first + 1, 'the session draws on in order');
-	$one->query_safe('COMMIT');
-	$one->quit;
-	$node->safe_psql('postgres', 'DROP SEQUENCE locked');
-}
-
 # A DROP DATABASE that is refused changes nothing for those who draw.
 {
 	$node->safe_psql('postgres', 'CREATE DATABASE busy');
@@ -120,42 +94,6 @@ foreach my $encoding ('LATIN1', 'EUC_JP')
 	is($node->safe_psql('encoded', 'SELECT uid_next() > 0'), 't', "CREATE EXTENSION in a database of encoding $encoding");
 	like(failure("SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)", 'encoded'), qr/HINT:  Create another generator above it/, 'with all of a message');
 	$node->safe_psql('postgres', 'DROP DATABASE encoded');
-}
-
-# A sequence's slot is of no use after a DROP that commits, and after no other.
-{
-	$node->safe_psql('postgres', "CREATE SEQUENCE s; SELECT segment_create('named'), uid_generator_create('g')");
-	my $slots = "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^(s|uid_segments.named|uid_generators.g|[0-9]+)\$'";
-	my $all = 'DROP SEQUENCE s, uid_segments.named, uid_generators.g';
-	my $session = hold_open($node);
-	my $draws = "SELECT segment_next('s'), segment_next('named'), uid_next('uid_generators.g') > 0";
-
-	is($session->query_safe($draws), '1|1|t', 'three slots come into use');
-	is($node->safe_psql('postgres', $slots), 3, 'uid_slots() shows them');
-	$node->safe_psql('postgres', "BEGIN; $all; ROLLBACK");
-	is($node->safe_psql('postgres', $slots), 2, "a DROP that is rolled back keeps those of segments; a generator's is made again, as after an alteration");
-	is($session->query_safe($draws), '2|2|t', 'with the ranges in hand');
-	$node->safe_psql('postgres', "BEGIN; SAVEPOINT a; $all; ROLLBACK TO a; COMMIT");
-	is($session->query_safe($draws), '3|3|t', 'and so does one in a savepoint that is rolled back');
-	like(failure("BEGIN; $all; SELECT 1 / 0"), qr/22012/, 'and one in a transaction that fails');
-	is($session->query_safe($draws), '4|4|t', 'and draws go on');
-	$node->safe_psql('postgres', $all);
-	is($node->safe_psql('postgres', $slots), 0, 'after a DROP that commits none is shown');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_generator WHERE NOT builtin"),
-		0, 'and leaves no row');
-	like(failure($session, $draws), qr/does not exist/, 'the session that used them gets an error');
-	$node->safe_psql('postgres', "CREATE SEQUENCE s START 100; SELECT segment_create('named', 200), uid_generator_create('g')");
-	is($session->query_safe($draws), '100|200|t', 'and draws from new ones of the same names');
-
-	# Sequences that go with what they belong to.
-	$node->safe_psql('postgres',
-		"CREATE SCHEMA own; CREATE TABLE own.t (id bigserial); SELECT segment_next('own.t_id_seq')");
-	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text = 'own.t_id_seq'"),
-		1, 'a serial column has a slot');
-	$node->safe_psql('postgres', 'DROP SCHEMA own CASCADE');
-	is($node->safe_psql('postgres', "SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ '^[0-9]+\$|own'"),
-		0, 'which goes with its schema');
-	$session->quit;
 }
 
 done_testing();
