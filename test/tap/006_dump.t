@@ -160,49 +160,13 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	is($target->safe_psql('apart', 'SELECT count(*) FROM uid_segment'), 3, 'with all names');
 }
 
-# The extension in a schema of its own.
+# A dump and a restore by the owner of the database, who is no superuser, of a default that was chosen, an altered builtin
+# generator, generators and segments. A superuser has made the extension on both servers, and nobody has dumped the comments,
+# which are the extension's.
 {
-	$source->safe_psql('postgres', 'CREATE DATABASE elsewhere');
-	$source->safe_psql('elsewhere', <<'SQL');
-CREATE SCHEMA "my Schema";
-CREATE EXTENSION uidgen SCHEMA "my Schema";
-SELECT "my Schema".uid_generator_create('g'), "my Schema".segment_create('s', 9);
-CREATE TABLE t (id bigint DEFAULT "my Schema".uid_next(), other bigint DEFAULT "my Schema".uid_next('uid_generators.g'), n bigint DEFAULT "my Schema".segment_next('s'));
-INSERT INTO t SELECT FROM generate_series(1, 1500);
-SQL
-	is($source->safe_psql('elsewhere', 'SELECT count(DISTINCT id), count(DISTINCT other), min(n), max(n) FROM t'), '1500|1500|9|1508', 'the extension in another schema works');
-	is(wait_for_node_rows($source, '%', 2, dbname => 'elsewhere', table => '"my Schema".worker_node'), 2, 'with its rows of worker_node');
-	dump_to('elsewhere', 'elsewhere.dump', '-Fc');
-	$target->safe_psql('postgres', 'CREATE DATABASE elsewhere');
-	restore($target, 'elsewhere', 'elsewhere.dump');
-	$target->safe_psql('elsewhere', 'INSERT INTO t SELECT FROM generate_series(1, 1500)');
-	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM t'), '3000|3000|3000|3000', 'dumped and restored it carries on');
-	wait_for_node_rows($target, '%', 4, dbname => 'elsewhere', table => '"my Schema".worker_node');
-	is($target->safe_psql('elsewhere', 'SELECT count(*), count(DISTINCT id) FROM "my Schema".worker_node'), '4|4', 'also with worker ids');
-	$target->safe_psql('elsewhere', 'DROP SEQUENCE uid_generators.g, uid_segments.s CASCADE');
-	is($target->safe_psql('elsewhere', 'SELECT count(*), (SELECT count(*) FROM "my Schema".uid_segment) FROM "my Schema".uid_generator'), '0|0', 'DROP SEQUENCE takes rows along there too');
-}
-
-# A dump by the owner of the database, who is no superuser and did not make the extension.
-{
-	$source->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
+	both('CREATE ROLE boss LOGIN');
 	$source->safe_psql('postgres', 'CREATE DATABASE owned OWNER boss');
 	$source->safe_psql('owned', "CREATE EXTENSION uidgen; SET SESSION AUTHORIZATION boss; SELECT uid_generator_create('g'), segment_create('s'); SELECT uid_next(), segment_next('s')");
-	wait_for_node_rows($source, '%', 1, dbname => 'owned');
-	$source->command_ok([ 'pg_dump', '-Fc', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ],
-		'the owner of the database can dump it');
-	$target->safe_psql('postgres', 'CREATE ROLE boss LOGIN');
-	$target->safe_psql('postgres', 'CREATE DATABASE owned OWNER boss');
-	$target->safe_psql('owned', 'CREATE EXTENSION uidgen');
-	$target->command_ok([ 'pg_restore', '--exit-on-error', '-U', 'boss', '--data-only', '-t', 'worker_node', '-t', 'worker_node_id_seq', '-d', $target->connstr('owned'), "$directory/owned.dump" ],
-		'and restore the rows of worker_node and their counter');
-	my $nodes = 'SELECT * FROM worker_node ORDER BY id; SELECT last_value FROM worker_node_id_seq';
-	is($target->safe_psql('owned', $nodes), $source->safe_psql('owned', $nodes), 'which are the same then');
-}
-
-# A restore by that owner, of a database with a default that was chosen, an altered builtin generator, generators and segments.
-# A superuser has made the extension there, and nobody has dumped the comments, which are the extension's.
-{
 	$source->safe_psql('owned', <<'SQL');
 SET SESSION AUTHORIZATION boss;
 CREATE SCHEMA mine;
@@ -220,7 +184,7 @@ SELECT uid_default_set('uid_generators.chosen');
 INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
 SQL
 	my $rows = 'SELECT g FROM uid_generator AS g ORDER BY generator::text; SELECT s FROM uid_segment AS s ORDER BY name; SELECT last_value FROM uid_generators.uid_default; '
-	  . 'SELECT last_value FROM uid_generators.chosen; SELECT count(*), max(id) FROM mine.documents; SELECT count(*) FROM worker_node';
+	  . 'SELECT last_value FROM uid_generators.chosen; SELECT count(*), max(id) FROM mine.documents; SELECT * FROM worker_node ORDER BY id; SELECT last_value FROM worker_node_id_seq';
 	wait_for_node_rows($source, '%', 3, dbname => 'owned'); # of the default, of the altered one, and of the chosen one
 	my $kept = $source->safe_psql('owned', $rows);
 	$source->command_ok([ 'pg_dump', '-Fc', '--no-comments', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ], 'dumped');
