@@ -81,19 +81,6 @@ foreach my $how ('crash', 'clean stop', 'second crash')
 	compare($node, 'postgres', $how, %hand);
 }
 
-# Sessions that draw while the server crashes: what their clients received does not come again.
-{
-	$node->safe_psql('postgres', "SELECT segment_create('busy', 1, 20)");
-	my $load = background_loop($node, clients => 4, sql => "SELECT segment_next('busy')");
-	$node->poll_query_until('postgres', "SELECT range_first > 1000 FROM segment_status WHERE name = 'busy'") or die 'no load';
-	$node->stop('immediate');
-	my @logs = stop_loop($load);
-	start_node($node);
-	my ($highest) = sort { $b <=> $a } map { split /\n/, slurp_file($_) } @logs;
-	assert_unique(@logs);
-	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('busy')"), '>', $highest, 'a crash under load: above all that four clients received');
-}
-
 # A dump, while the segments are in use.
 {
 	my $session = draw_all($node);
