@@ -1,6 +1,5 @@
 # Clock policies on a real server whose clock steps. Tests what docs/clocks.md says of each policy and each step, while
-# the server runs, across a clean stop and across a crash; a machine that booted in 2040; and the end of a generator's
-# time.
+# the server runs, across a clean stop and across a crash; and the end of a generator's time.
 #
 # The tables of that page are this test's table. All clocks stand still at instants that the test chooses, in the middle
 # of a tick of every layout. uidgen.max_wait is 0, so a wait shows as its error, and nothing else waits.
@@ -364,9 +363,6 @@ foreach my $policy (@waiters)
 	push @{ $given{"${policy}_waiter"} }, { id => $id, worker => 0, backup => 'f' };
 }
 
-# ---------------------------------------------------------------------------
-# The machine that booted in 2040, drew ids, and has its clock mended, nine years back.
-# ---------------------------------------------------------------------------
 
 sub seconds_at
 {
@@ -374,68 +370,6 @@ sub seconds_at
 	return Time::Local::timegm(0, 0, 12, $day_of_month, $month - 1, $year)
 	  - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick;
 }
-
-my $in_2040 = seconds_at(2040, 1, 1);
-my $mended = seconds_at(2032, 1, 1);
-my $too_far = $in_2040 - $mended;
-my $default = 'uid_default';
-
-$session->quit;
-$node->stop;
-freeze_clock($node, $in_2040);
-start_node($node);
-$node->safe_psql('postgres', 'CREATE DATABASE boot');
-$node->safe_psql('boot', "CREATE EXTENSION uidgen;\n$try_next");
-$node->safe_psql('boot', "SELECT uid_generator_create('dropped', $made_with{twitter})");
-$session = hold_open($node, dbname => 'boot');
-
-my $late = try_next($default);
-is($late->{ahead_ms}, 0, 'in 2040 ids carry the time that the clock says');
-isnt(try_next('dropped')->{id}, '', '... of all generators');
-
-foreach my $when ('its clock is mended', 'it starts again')
-{
-	freeze_clock($node, $mended);
-	my $draw = try_next($default);
-	my $lease = $when eq 'it starts again' ? 0.938 : 2;
-	is(outcome($default, $draw, $late), 'waits ' . milliseconds("$too_far s - $lease s") . ' ms',
-		"$when: the default generator waits for 2040, and the error says how far that is");
-	is($draw->{counter}, $late->{counter}, '... and took nothing');
-
-	last if $when eq 'it starts again';
-
-	# A new generator starts above those that are gone, but not beyond max_ahead.
-	$session->query_safe("SELECT uid_generator_drop('uid_generators.dropped')");
-	$session->query_safe("SELECT uid_generator_create('anew', $made_with{twitter})");
-	$draw = try_next('anew');
-	is($draw->{ahead_ms}, 0, 'a generator made anew does not wait for one of 2040 that was dropped');
-	like(slurp_file($node->logfile), qr/WARNING:  generator "anew" starts below ids that this database has drawn\n.*DETAIL:  Ids of a generator that was dropped reach 2040-01-01/, '... and says so');
-	$session->quit;
-	$node->stop('immediate');
-	start_node($node);
-	$session = hold_open($node, dbname => 'boot');
-}
-
-# The ways out. Not: to raise another generator above the ids of 2040.
-my $above = $late->{id};
-foreach my $refused ("SELECT uid_default_set('uid_generators.mended')",
-	"SELECT uid_generator_create('above', above => $above)")
-{
-	$session->query_safe("SELECT uid_generator_create('mended')") if $refused =~ /default_set/;
-	my ($state, $message) = sqlstate($session, $refused);
-	is($state, '55000', "refused: $refused");
-	like($message, qr/cannot start above \d+ yet\nDETAIL:  Its ids exceed that value from 2040-01-01 /, '... until 2040');
-}
-my $draw = try_next('mended');
-is($draw->{ahead_ms}, 0, 'a new generator draws at the time that the clock shows');
-cmp_ok($draw->{id}, '<', $above, '... below the ids of 2040');
-$session->query_safe("CREATE TABLE orders (id bigint DEFAULT uid_next())");
-is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '55000', 'a column of the default generator has no ids');
-is(sqlstate($session, "SELECT uid_default_set('uid_generators.mended', above => false)"), '00000', 'the new one becomes the default (048_another_default.t)');
-is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '00000', '... and the column has its ids');
-freeze_clock($node, $in_2040 + 10);
-$draw = try_next($default);
-is(outcome($default, $draw, $late), 'id', 'in 2040 the default generator draws again');
 
 # ---------------------------------------------------------------------------
 # The end of time. A field of 26 bits of seconds is 776 days.
@@ -449,13 +383,14 @@ sub messages_of
 {
 	my ($generator, $statement) = @_;
 	my $messages;
-	$node->psql('boot', "\\set VERBOSITY verbose\n" . ($statement // "SELECT uid_next('uid_generators.$generator')"),
+	$node->psql('postgres', "\\set VERBOSITY verbose\n" . ($statement // "SELECT uid_next('uid_generators.$generator')"),
 		on_error_stop => 0, stderr => \$messages);
 	return $messages;
 }
 
 my $warning = qr/WARNING:  01000: the time bits of generator "near" end at 2043-12-31 /;
 
+$session->query_safe('RESET uidgen.max_wait');
 freeze_clock($node, $now);
 foreach my $name (sort keys %ends)
 {
@@ -475,7 +410,7 @@ is(messages_of('near'), '', '... at the first use, not at each');
 $session->quit;
 $node->stop;
 start_node($node);
-$session = hold_open($node, dbname => 'boot');
+$session = hold_open($node);
 like(messages_of('near'), qr/WARNING:/, '... of each start of the server');
 
 my $last_tick = $ends{near} - 1;
@@ -496,8 +431,8 @@ foreach my $clock ([ 'a year later', $last_tick + $year ], [ 'a clock that goes 
 $session->quit;
 $node->stop('immediate');
 start_node($node);
-$session = hold_open($node, dbname => 'boot');
-$draw = try_next('near');
+$session = hold_open($node);
+my $draw = try_next('near');
 is("$draw->{state} $draw->{counter}", "2200H $used_up->{counter}", '... and after a crash; the counter stands at the end');
 freeze_clock($node, $last_tick + $year);
 is($session->query_safe("SELECT life_used > 1 FROM uid_generator_limits WHERE generator = 'uid_generators.near'::regclass"),
