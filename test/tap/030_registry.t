@@ -134,11 +134,6 @@ is(ask($registry, $bob)->{node}, $late->{held_node}, 'the next life of a member 
 is(ask($registry, $late)->{refusal}, 'superseded', '... and its former life is refused from then on');
 is(ask($registry, { %$ann, fleet => $ann->{fleet} + 1 })->{refusal}, 'other_fleet', 'a member of another fleet gets nothing');
 
-# A layout with two nodes.
-my @of_two = map { ask($registry, member('two'), bits => 1) } 1 .. 3;
-is(join(' ', map { $_->{refusal} } @of_two), '  none_free', 'while the grants of all nodes last, a newcomer is refused');
-isnt($of_two[0]{node}, $of_two[1]{node}, '... and before, no two have one node');
-
 # The WAL writer would flush commits that their sessions leave to it.
 my $wal_writer = $registry->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 kill 'STOP', $wal_writer or die "could not stop the WAL writer: $!";
@@ -438,31 +433,16 @@ $other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $own, $othe
 	'the dump replaces it');
 is(ask($other, member('k'), dbname => 'handed')->{refusal}, 'unclaimed', '... and grants nothing');
 
-# The database is lost. The new one has nothing but the fleet's number, and members keep what they show.
-my $fleet = $ann->{fleet};
-$other->safe_psql('postgres', 'CREATE DATABASE anew');
-$other->safe_psql('anew', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('fleet', 'successor', fleet => $fleet)");
-is(ask($other, $ann, dbname => 'anew')->{node}, $kept, 'a registry that was made anew leaves a holder its node');
-is(ask($other, member('q'), dbname => 'anew')->{refusal}, 'fenced', '... while newcomers wait');
-# It cannot tell that these were never granted.
-my %invented = (fleet => $fleet, held_from => 0, held_until => 2**41 - 1,
-	map { $_ => 1 } qw(epoch epoch_nonce serial seal held_epoch held_epoch_nonce held_serial held_seal));
-is(ask($other, { %{ member('r') }, %invented, held_node => $_, held_membership => $_ + 1 }, dbname => 'anew', bits => 2)->{refusal}, '',
-	'it accepts a grant that nobody can prove') foreach 0 .. 3;
-go_on($fence + 1);
-is(ask($other, member('q'), dbname => 'anew')->{refusal}, '', '... until the fence is over');
-is(ask($other, member('s'), dbname => 'anew', bits => 2)->{refusal}, '', '... and so are such grants, whatever their ends are');
-
 # A node is taken from a holder that runs on, against the advice, and granted again.
 my $robbed = member('robbed');
-is(ask($other, $robbed, dbname => 'anew', bits => 1)->{refusal}, '', 'a member holds one of two nodes');
+is(ask($other, $robbed, dbname => 'twin', bits => 1)->{refusal}, '', 'a member holds one of two nodes');
 my $node = $robbed->{held_node};
-my $pool = $other->safe_psql('anew', "SELECT pool FROM uid_fleet WHERE host = 'robbed'");
-$other->safe_psql('anew', "SELECT uid_fleet_takeover($pool, $node)");
+my $pool = $other->safe_psql('twin', "SELECT pool FROM uid_fleet WHERE host = 'robbed'");
+$other->safe_psql('twin', "SELECT uid_fleet_takeover($pool, $node)");
 go_on(320);
 $log = -s $other->logfile;
-ask($other, member("heir $_"), dbname => 'anew', bits => 1) foreach 1, 2;
-is(ask($other, $robbed, dbname => 'anew', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
+ask($other, member("heir $_"), dbname => 'twin', bits => 1) foreach 1, 2;
+is(ask($other, $robbed, dbname => 'twin', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
 like(slurp_file($other->logfile, $log),
 	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "g" in database "db" on robbed:5432, and "g" in database "db" on heir \d:5432\./,
 	'... and the log says who else has the node, and for which time');

@@ -566,21 +566,6 @@ my $moved = $beginner->safe_psql('postgres', "SET uidgen.max_wait = '2min'; SELE
 thaw($session);
 isnt($moved, $node, 'so is a session of the registry that does not answer');
 
-# A registry whose synchronous standby is away. Its commits are no answer.
-
-my $count = 'SELECT count(*) FROM uid_fleet_node';
-my $nodes = $registry->safe_psql('postgres', $count);
-$registry->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-$registry->reload;
-$beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
-error_like(qr/the registry waits for its synchronous standby: .*synchronous_standby_names is "nobody"/,
-	'an answer whose commit may be lost does not count, and the member learns what is awaited');
-is(status($beginner, 'node IS NULL'), 't', 'so there is no grant');
-$registry->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-$registry->reload;
-like(drawn_node($beginner), qr/^\d+$/, 'without the standby the next ask gets one');
-cmp_ok($registry->safe_psql('postgres', $count), '<=', $nodes + 1, 'which is one that was committed');
-
 # Clocks
 
 my $ahead = new_node('ahead');
