@@ -156,12 +156,4 @@ foreach my $mode ('fast', 'immediate')
 	is(sql('SELECT count(*) FROM uid_stat'), 0, 'and without rows');
 }
 $node->stop;
-
-# --------------------------------------------------------------------------------------------------------------------
-# Without the library in shared_preload_libraries there is nothing to see.
-
-$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
-start_node($node);
-is(sql('SELECT (SELECT count(*) FROM uid_stat), (SELECT count(*) FROM uid_stat_server)'), '0|0', 'no rows without the library');
-$node->stop;
 done_testing();
