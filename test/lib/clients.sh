@@ -102,7 +102,6 @@ section_clients() {
     # shellcheck disable=SC2016 # the end of a block
     sed -n '/^CREATE SCHEMA partman;/,/^```$/{/^```$/!p}' "$checkout/docs/clients.md" >partman_recipe.sql
     extension_client partman_test.sql pg_partman
-    extension_client foreign_tables_test.sql postgres_fdw
     cd "$checkout" || return
     stop_server server-clients "$UIDGEN_WORK/tree-main" immediate
     # shellcheck disable=SC2016 # for the inner shell
